@@ -5,10 +5,12 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from trainer.config import RECIPES, ConfigInvalid, RecipeConfig, resolve
+from trainer.config import RECIPES, ConfigInvalid, OnPolicyConfig, Recipe, RecipeConfig, resolve
+from trainer.config.rewards import RewardPart
 from trainer.rewards.access import Access, AccessInvalid
 from trainer.rewards.access import read as read_access
 
@@ -41,7 +43,7 @@ def run(arguments: list[str]) -> int:
         parser.error(f"{options.data}: no such file")
     if not options.resume and (options.out / "events.jsonl").exists():
         parser.error(f"{options.out} holds a run already; give --resume or another directory")
-    return _run(config, options, _access(config, options.judges))
+    return _run(config, options, _access(RECIPES[options.recipe], config, options.judges))
 
 
 def models(arguments: list[str]) -> int:
@@ -107,19 +109,27 @@ def _run(config: RecipeConfig, options: argparse.Namespace, access: Access) -> i
         models["teacher"] = options.teacher
     job = Job(RECIPES[options.recipe], config, options.data, models, options.out, monitor, access=access)
     ended_well = run_recipe(job, options.resume)
-    monitor.close()
+    if not monitor.close():
+        print(f"{options.out / 'events.jsonl'} lacks the last events: its disk is full", file=sys.stderr)
+        return 1
     return 0 if ended_well else 1
 
 
-def _access(config: RecipeConfig, path: Path | None) -> Access:
+def _access(recipe: Recipe, config: RecipeConfig, path: Path | None) -> Access:
     """Exits with status 2 and every judge or service that is missing or does not fit, at its field."""
     try:
         access = read_access(path) if path else Access()
     except AccessInvalid as error:
         raise SystemExit(str(error)) from error
-    if found := list(access.problems(getattr(config, "rewards", []))):
+    slots = [slot.path for slot in recipe.filled(config) if slot.kind == "judge"]
+    asking = {path: part for path in slots if (part := config.asking(path))}
+    if found := list(access.problems(_parts(config), asking)):
         raise SystemExit("\n".join(f"{problem.path}: {problem.message} (--judges FILE)" for problem in found))
     return access
+
+
+def _parts(config: RecipeConfig) -> Sequence[RewardPart]:
+    return config.composition.parts if isinstance(config, OnPolicyConfig) else getattr(config, "rewards", [])
 
 
 def _slot(text: str) -> tuple[str, Path]:

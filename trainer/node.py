@@ -77,7 +77,7 @@ def rewards(setup: RewardSetup) -> RewardSetup:
     try:
         models = {role: _whole(assignment, found, role) for role in assignment.models if role.startswith("reward")}
         token = os.environ["TOUCHSTONE_RUN_TOKEN"]
-        folders = reward_folders(setup.config.rewards, models)
+        folders = reward_folders(setup.config.composition.parts, models)
         return replace(setup, access=access(assignment, token, found), folders=folders)
     finally:
         found.close()

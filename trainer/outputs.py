@@ -14,7 +14,7 @@ from typing import Any
 
 from trainer.contracts import ArtifactData, ModelFacts, ModelFile, OutputRole
 from trainer.contracts.model_folder import FolderFormat, Head
-from trainer.durable import flush
+from trainer.files import digest_of, flush
 from trainer.model_card import card
 
 FOLDER = "outputs"
@@ -113,9 +113,7 @@ def _format(folder: Path) -> FolderFormat:
 
 
 def _file(folder: Path, path: Path) -> ModelFile:
-    with path.open("rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    return ModelFile(path=path.relative_to(folder).as_posix(), bytes=path.stat().st_size, digest=digest)
+    return ModelFile(path=path.relative_to(folder).as_posix(), bytes=path.stat().st_size, digest=digest_of(path))
 
 
 def _flush(folder: Path, facts: ModelFacts) -> None:

@@ -10,7 +10,18 @@ from tests.stack import Stack
 
 pytestmark = [pytest.mark.stack, pytest.mark.slow]
 PLAN = Plan(
-    seed=11, seconds=40, kills=12, every_s=3, people=2, pairs=20, rows=2_000, steps=0, latency_s=0.05, settled_s=300
+    seed=11,
+    seconds=40,
+    kills=12,
+    every_s=3,
+    people=2,
+    compared=20,
+    graded=20,
+    rows=2_000,
+    steps=0,
+    latency_s=0.05,
+    more=False,
+    settled_s=300,
 )
 
 

@@ -77,6 +77,26 @@ def test_a_run_that_would_leave_the_card_idle_ends_with_the_remedy(
         where.settle_device()
 
 
+@pytest.mark.parametrize(
+    ("dtype", "processor", "said"),
+    [
+        ("bfloat16", {"avx2": True, "avx512_f": True}, True),
+        ("bfloat16", {"avx512_bf16": True}, False),
+        ("bfloat16", {"amx_bf16": True}, False),
+        ("float32", {}, False),
+    ],
+)
+def test_a_precision_that_the_processor_has_no_arithmetic_for_is_said(
+    dtype: str, processor: dict[str, bool], said: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_card(monkeypatch, [], None)
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: processor)
+    config = resolve("policy", {"model": {"dtype": dtype}})
+    assert ("many times slower than float32" in where.slow_precision(config)) is said
+    with_card(monkeypatch, [H100], "13.0", seen=True)
+    assert where.slow_precision(config) == ""
+
+
 @pytest.mark.parametrize(("name", "value"), [(devices.CHOICE, "cpu"), ("CUDA_VISIBLE_DEVICES", "")])
 def test_the_processor_can_be_chosen_and_that_is_said(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with_card(monkeypatch, [H100], None)

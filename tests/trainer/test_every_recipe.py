@@ -77,6 +77,8 @@ def test_an_example_says_what_is_declared_and_all_of_it(name: str, data: Path, t
     assert histograms <= {metric.key for metric in recipe.histograms}
     silent = [m.key for m in recipe.metrics if not m.optional and not any(m.holds(key) for key in values)]
     assert silent == []
+    told = metrics_of(tmp_path / "run").items()
+    assert [place for place, value in told if place[1] == "eval/excluded" and value] == [], "all of it can be measured"
 
 
 def test_a_killed_example_resumes_to_the_same_numbers(name: str, data: Path, tiny_dir: Path, tmp_path: Path) -> None:

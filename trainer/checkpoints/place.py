@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from trainer.durable import flush
+from trainer.files import flush
 
 INDEX = "state.json"
 """The last file of a step; what it names is there."""

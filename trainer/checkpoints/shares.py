@@ -4,7 +4,6 @@ A process writes the rows that it holds. The index says which rows of the whole 
 them again, each the rows that it will hold.
 """
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +13,8 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
+
+from trainer.files import digest_of
 
 from .place import Place
 
@@ -54,11 +55,6 @@ def write_share(
     place.put(step, name, write)
     split = {key: (rows.start, rows.of) for key, rows in share.items() if rows.of is not None}
     return File(name, owner, *found[-1], rows=split)
-
-
-def digest_of(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 class Stored(Mapping[str, Tensor]):

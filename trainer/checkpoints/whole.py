@@ -9,8 +9,10 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
+from trainer.files import digest_of
+
 from .place import INDEX, Folder, Place, name_of, step_of
-from .shares import File, Rows, Stored, digest_of, write_share
+from .shares import File, Rows, Stored, write_share
 
 _FORMAT = 2
 _WHOLE = 1

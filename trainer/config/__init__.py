@@ -5,19 +5,39 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from . import dpo, iterative_dpo, policy, reward_model, sft
+from . import dpo, iterative_dpo, judge, policy, reward_model, rubric_writer, sft
 from .errors import ConfigInvalid, FieldProblem
 from .objectives import NO_CAP
+from .on_policy import OnPolicyConfig
 from .policy import PolicyConfig
 from .policy_objective import CHOICES
 from .recipe import Recipe, RecipeConfig
 from .rewards import PART_KINDS
 
-__all__ = ["RECIPES", "ConfigInvalid", "FieldProblem", "PolicyConfig", "Recipe", "RecipeConfig", "resolve", "stored"]
+__all__ = [
+    "RECIPES",
+    "ConfigInvalid",
+    "FieldProblem",
+    "OnPolicyConfig",
+    "PolicyConfig",
+    "Recipe",
+    "RecipeConfig",
+    "resolve",
+    "stored",
+]
 
 
 RECIPES: dict[str, Recipe] = {
-    recipe.name: recipe for recipe in (policy.RECIPE, sft.RECIPE, reward_model.RECIPE, dpo.RECIPE, iterative_dpo.RECIPE)
+    recipe.name: recipe
+    for recipe in (
+        policy.RECIPE,
+        sft.RECIPE,
+        reward_model.RECIPE,
+        dpo.RECIPE,
+        iterative_dpo.RECIPE,
+        judge.RECIPE,
+        rubric_writer.RECIPE,
+    )
 }
 
 

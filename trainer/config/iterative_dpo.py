@@ -8,7 +8,8 @@ from .dpo import REWARDS, DpoOptim, PairTerms
 from .errors import FieldProblem
 from .fields import Section, knob
 from .holdings import Holdings
-from .policy import Data, PolicyConfig, Rollout
+from .on_policy import Rollout
+from .policy import Data, PolicyConfig
 from .policy_metrics import JUDGE
 from .recipe import Amount, Metric, Need, Output, Recipe, RecipeConfig, Slot, whole_number
 from .rewards import AnyPart, JudgePart, RewardPart, RubricPart

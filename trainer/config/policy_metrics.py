@@ -8,7 +8,7 @@ _SCORE = (
 )
 _TOKENS = "nats/token"
 
-OUTCOME = (
+RUBRIC_SCORE = (
     Metric(
         "eval/rubric_score",
         "Held-out rubric score",
@@ -34,15 +34,8 @@ OUTCOME = (
         better="higher",
         optional=True,
     ),
-    Metric(
-        "reward/mean",
-        "Reward",
-        "Mean reward of the step's responses, where an attempt in several turns counts once; the band is the mean spread "
-        "within a group. Healthy: the mean rises while the band stays open: a closed band leaves nothing to learn from.",
-        "outcome",
-        better="higher",
-        band="reward/std",
-    ),
+)
+HELD_OUT_REWARD = (
     Metric(
         "eval/reward",
         "Held-out reward",
@@ -51,6 +44,17 @@ OUTCOME = (
         "outcome",
         better="higher",
         optional=True,
+    ),
+)
+OUTCOME = (
+    Metric(
+        "reward/mean",
+        "Reward",
+        "Mean reward of the step's responses, where an attempt in several turns counts once; the band is the mean spread "
+        "within a group. Healthy: the mean rises while the band stays open: a closed band leaves nothing to learn from.",
+        "outcome",
+        better="higher",
+        band="reward/std",
     ),
     Metric("reward/std", "Spread of the reward", "Mean standard deviation within a group.", "outcome"),
     Metric(
@@ -189,15 +193,6 @@ ROLLOUT = (
         share=True,
     ),
     Metric(
-        "scaffold/ratio",
-        "Scaffold shown",
-        "Mean share of the rubric's criteria shown in the prompt while sampling. Falls to 0 by design: the policy must "
-        "learn to do without.",
-        "rollout",
-        share=True,
-        optional=True,
-    ),
-    Metric(
         "rollout/flat_groups",
         "Flat groups",
         "Groups in which all responses got the same reward: they teach nothing. Healthy: few. Many: the task is too easy "
@@ -217,6 +212,18 @@ ROLLOUT = (
     ),
     Metric("rollout/excluded", "training", _EXCLUDED, "rollout", chart="Excluded responses", unit="responses"),
     Metric("eval/excluded", "held-out", "", "rollout", chart="Excluded responses", unit="responses"),
+)
+
+CRITERIA = (
+    Metric(
+        "scaffold/ratio",
+        "Scaffold shown",
+        "Mean share of the rubric's criteria shown in the prompt while sampling. Falls to 0 by design: the policy must "
+        "learn to do without.",
+        "rollout",
+        share=True,
+        optional=True,
+    ),
     Metric(
         "criterion/*",
         "Criteria met",
@@ -351,7 +358,9 @@ JUDGE = (
     ),
 )
 
-METRICS = (*OUTCOME, *POLICY, *RATIOS, *ROLLOUT, *ROUNDS, *JUDGE, *WORKERS, *SPEED, *COMMON)
+ON_POLICY = (*OUTCOME, *POLICY, *RATIOS, *ROLLOUT, *ROUNDS, *JUDGE, *WORKERS, *SPEED, *COMMON)
+"""Of every recipe whose policy is sampled and valued."""
+METRICS = (*RUBRIC_SCORE, *HELD_OUT_REWARD, *ON_POLICY, *CRITERIA)
 HISTOGRAMS = (
     Metric(
         "policy/ratio_raw",

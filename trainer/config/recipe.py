@@ -150,7 +150,7 @@ class ResolvedSlot:
 
 
 PLACE = re.compile(r"\{([a-z_.]+)\}")
-_LAST = ("optim", "runner", "evaluation", "checkpoint")
+_LAST = ("objective", "people", "optim", "runner", "evaluation", "checkpoint")
 
 
 def _as_drawn(schema: dict[str, Any]) -> None:

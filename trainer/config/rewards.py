@@ -4,15 +4,17 @@ Torch-free; how a part is measured is in `trainer.rewards`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
 from .errors import FieldProblem
 from .expression import FUNCTIONS, Expression, ExpressionInvalid, parse
-from .fields import Section, knob
+from .fields import knob
+from .reward_base import Judged, PartBase, part_kind, part_name
+from .task_parts import TaskPart
 
-_NAME = r"^[a-z][a-z0-9_]*$"
 RESERVED = ("mean", "std")
 MOST_PARTS = 20
 _EXCLUDED = "_excluded"
@@ -29,96 +31,22 @@ PROTOCOL_KINDS: dict[str, tuple[str, ...]] = {
 """Which kinds of judges can carry out a protocol."""
 
 
-class PartBase(Section):
-    """What every part of a reward has. `name` is the part's in charts (`reward/<name>`) and in the expression."""
-
-    name: str
-    weight: float = knob(1.0, "Factor in the sum; an expression has factors of its own", ge=-100, le=100)
-    at_least: float | None = knob(None, "Lower values count as this one", advanced=True)
-    at_most: float | None = knob(None, "Higher values count as this one", advanced=True)
-    shadow: bool = knob(False, "Measured and shown, not trained on", advanced=True)
-
-    def clipped(self, value: float) -> float:
-        """The value between `at_least` and `at_most`."""
-        if self.at_least is not None and value < self.at_least:
-            return self.at_least
-        return self.at_most if self.at_most is not None and value > self.at_most else value
-
-    @property
-    def needs_rubric(self) -> bool:
-        """Whether a prompt without a rubric has no value."""
-        return False
-
-    @property
-    def asks_judge(self) -> str:
-        """The judge that this part asks, or ""."""
-        return ""
-
-    @property
-    def judges_criteria(self) -> bool:
-        """Whether a judge gives verdicts on criteria."""
-        return False
-
-    def problems(self) -> Iterator[FieldProblem]:
-        """What is wrong within the part, at paths from the part."""
-        if self.at_least is not None and self.at_most is not None and self.at_least >= self.at_most:
-            yield FieldProblem("at_least", f"not below at_most, which is {self.at_most:g}")
-
-
-ASKED = ("judge", ())
-
-
-class _Judged(PartBase):
-    """What a part has that asks a judge."""
-
-    on_missing: Literal["pause", "exclude"] = knob(
-        "pause",
-        "When the judge cannot be asked (its endpoint is down, its budget spent): `pause` waits and asks again, `exclude` "
-        "leaves out the responses. An answer that cannot be read leaves out its response in either case",
-        advanced=True,
-        when=ASKED,
-    )
-    budget_tokens: int | None = knob(
-        None,
-        "Most that its calls may use in this run, prompts and replies",
-        unit="tokens",
-        ge=1,
-        advanced=True,
-        when=ASKED,
-    )
-    budget_money: float | None = knob(
-        None,
-        "Most that its calls may cost in this run, in the unit of the endpoint's prices",
-        gt=0,
-        advanced=True,
-        when=ASKED,
-    )
-
-
-def _name(default: str) -> Any:
-    return knob(default, "Its name in charts and in the expression", pattern=_NAME, max_length=40)
-
-
-def _kind(name: str) -> Any:
-    return knob(name, "What is measured")
-
-
 class VerifierPart(PartBase):
     """Met points over positive points, of the criteria that a program decides."""
 
-    kind: Literal["verifier"] = _kind("verifier")
-    name: str = _name("verifier")
+    kind: Literal["verifier"] = part_kind("verifier")
+    name: str = part_name("verifier")
 
     @property
     def needs_rubric(self) -> bool:
         return True
 
 
-class RubricPart(_Judged):
+class RubricPart(Judged):
     """Met points over positive points, of all criteria: programs decide those that have one, the judge the others."""
 
-    kind: Literal["rubric"] = _kind("rubric")
-    name: str = _name("rubric")
+    kind: Literal["rubric"] = part_kind("rubric")
+    name: str = part_name("rubric")
     judge: str = knob(
         "",
         "Decides the criteria without a verifier, such as `Grader v2`; empty: there are none",
@@ -134,6 +62,10 @@ class RubricPart(_Judged):
         return self.judge
 
     @property
+    def judge_kinds(self) -> tuple[str, ...]:
+        return PROTOCOL_KINDS["criterion"] + PROTOCOL_KINDS["checklist"]
+
+    @property
     def judges_criteria(self) -> bool:
         return bool(self.judge)
 
@@ -144,11 +76,11 @@ class RubricPart(_Judged):
                 yield FieldProblem(field, "no judge is asked; name one or leave this empty")
 
 
-class JudgePart(_Judged):
+class JudgePart(Judged):
     """What a judge says of the response: of each criterion without a verifier, of the whole, or beside another answer."""
 
-    kind: Literal["judge"] = _kind("judge")
-    name: str = _name("judge")
+    kind: Literal["judge"] = part_kind("judge")
+    name: str = part_name("judge")
     judge: str = knob("", "Who is asked, such as `Grader v2`", source="judge_names")
     protocol: Protocol = knob(
         "criterion",
@@ -172,6 +104,10 @@ class JudgePart(_Judged):
         return self.judge
 
     @property
+    def judge_kinds(self) -> tuple[str, ...]:
+        return PROTOCOL_KINDS[self.protocol]
+
+    @property
     def judges_criteria(self) -> bool:
         return self.protocol in ("criterion", "checklist")
 
@@ -188,8 +124,8 @@ class JudgePart(_Judged):
 class RewardModelPart(PartBase):
     """The score that a trained reward model gives prompt and response."""
 
-    kind: Literal["reward_model"] = _kind("reward_model")
-    name: str = _name("reward_model")
+    kind: Literal["reward_model"] = part_kind("reward_model")
+    name: str = part_name("reward_model")
     model: str = knob("", "A reward model of the registry", source="models")
     max_tokens: int = knob(
         2048,
@@ -209,8 +145,8 @@ class RewardModelPart(PartBase):
 class FormatPart(PartBase):
     """1 where the response has the form that was asked for, else 0."""
 
-    kind: Literal["format"] = _kind("format")
-    name: str = _name("format")
+    kind: Literal["format"] = part_kind("format")
+    name: str = part_name("format")
     form: Literal["tags", "json", "pattern"] = knob(
         "tags",
         "`tags`: these, each once and in order. `json`: an object with these keys. `pattern`: an expression fits",
@@ -242,16 +178,16 @@ class FormatPart(PartBase):
 class OverlongPart(PartBase):
     """0 up to the soft limit, then falling to -1 where responses are cut (DAPO)."""
 
-    kind: Literal["overlong"] = _kind("overlong")
-    name: str = _name("overlong")
+    kind: Literal["overlong"] = part_kind("overlong")
+    name: str = part_name("overlong")
     soft_tokens: int = knob(48, "From here on it falls", unit="tokens", ge=1)
 
 
 class HttpPart(PartBase):
     """What a service of your own answers: responses are posted to it, signed, a group at a time."""
 
-    kind: Literal["http"] = _kind("http")
-    name: str = _name("http")
+    kind: Literal["http"] = part_kind("http")
+    name: str = part_name("http")
     endpoint: str = knob("", "An endpoint of kind `Reward service`", source="endpoints:reward")
     on_missing: Literal["pause", "exclude"] = knob(
         "pause", "When the service cannot be reached: wait and ask again, or leave out the responses"
@@ -266,8 +202,8 @@ class HttpPart(PartBase):
 class PythonPart(PartBase):
     """What a function of an installed package returns (entry points of the group `touchstone.rewards`)."""
 
-    kind: Literal["python"] = _kind("python")
-    name: str = _name("python")
+    kind: Literal["python"] = part_kind("python")
+    name: str = part_name("python")
     entry: str = knob(
         "", "Name of the entry point, one that TOUCHSTONE_REWARD_FUNCTIONS allows", source="functions:reward"
     )
@@ -279,7 +215,9 @@ class PythonPart(PartBase):
             yield FieldProblem("entry", "name the function")
 
 
-RewardPart = VerifierPart | RubricPart | JudgePart | RewardModelPart | FormatPart | OverlongPart | HttpPart | PythonPart
+ChosenPart = VerifierPart | RubricPart | JudgePart | RewardModelPart | FormatPart | OverlongPart | HttpPart | PythonPart
+"""What the reward of a policy is chosen from."""
+RewardPart = ChosenPart | TaskPart
 PART_KINDS: dict[str, type[PartBase]] = {
     "rubric": RubricPart,
     "verifier": VerifierPart,
@@ -301,7 +239,16 @@ def _with_kind(raw: Any) -> Any:
     return {key: value for key, value in raw.items() if key not in extra} | {"kind": kind}
 
 
-AnyPart = Annotated[RewardPart, Field(discriminator="kind"), BeforeValidator(_with_kind)]
+AnyPart = Annotated[ChosenPart, Field(discriminator="kind"), BeforeValidator(_with_kind)]
+
+
+@dataclass(frozen=True)
+class Composition:
+    """What a response is worth: everything that is measured, and how that makes the reward. An empty `expression` is the
+    weighted sum of the parts that are no shadows."""
+
+    parts: tuple[RewardPart, ...]
+    expression: str = ""
 
 
 def problems(

@@ -6,7 +6,8 @@ from typing import Any, Literal
 from .errors import FieldProblem
 from .fields import Section, knob
 from .holdings import Holdings, Sampling
-from .policy import PolicyConfig, Rollout
+from .on_policy import Rollout
+from .policy import PolicyConfig
 from .policy_metrics import JUDGE
 from .recipe import Amount, Metric, Need, Output, Recipe, RecipeConfig, Slot, whole_number
 from .rewards import RewardPart, RubricPart

@@ -152,11 +152,15 @@ class DevicesData(Record):
 
 
 class StateData(Record):
-    """A change of state as the trainer sees it; `reason` explains paused, stopped and failed."""
+    """A change of state as the trainer sees it; `reason` explains paused, stopped and failed.
+
+    `lost`: it failed because a process of its own was lost, so that it may go on from its last checkpoint as it was.
+    """
 
     kind: Literal["state"] = "state"
     state: Literal["running", "paused", "stopped", "finished", "failed"]
     reason: str = ""
+    lost: bool = False
     summary: dict[str, float] = Field(default_factory=dict)
 
 

@@ -15,9 +15,10 @@ Digest = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
 
 
 class AskedAbout(Record):
-    """The texts that are judged together, by id: one response, or two that are compared. `place` says where in the run."""
+    """The texts that are judged together, by id: one response, or two that are compared; none where a rubric itself is
+    judged. `place` says where in the run."""
 
-    responses: dict[str, str] = Field(min_length=1)
+    responses: dict[str, str]
     place: str = Field("", max_length=120)
 
 

@@ -8,6 +8,8 @@ from .base import Record
 
 Kind = Literal["hard", "principle"]
 Importance = Literal["essential", "important", "optional", "pitfall"]
+RubricForm = Literal["mams", "rubric_arm", "openrubrics", "touchstone"]
+"""How a written rubric is laid out; `trainer.judges.rubric_forms` reads each."""
 
 
 class VerifierSpec(Record):

@@ -5,11 +5,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
+from trainer.contracts.rubric import RubricForm
+from trainer.judges.rubric_forms import read_rubric
 from trainer.rewards import arm
 from trainer.rewards.judgement_forms import Form as JudgementForm
 from trainer.rewards.judgement_forms import read_judgement
-from trainer.rewards.rubric_forms import Form as RubricForm
-from trainer.rewards.rubric_forms import read_rubric
 
 from .base import Flag, Partly, Share, Undefined, same_length, same_width
 

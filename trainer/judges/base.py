@@ -8,6 +8,7 @@ from trainer.config.errors import FieldProblem
 from trainer.config.fields import Section, knob
 
 from .answers import Answer, Reading
+from .answers import schema as schema_of
 from .inputs import JudgeInput
 from .sampling import Sampling
 from .templates import variables
@@ -31,6 +32,10 @@ def _as_answered(spec: Any, subject: Mapping[str, Any], answer: Answer) -> Readi
     return Reading(answer.model_dump(mode="json"))
 
 
+def _no_text(spec: Any, raw: str, complete: bool) -> Reading:
+    return Reading(None, "this kind answers with a JSON object")
+
+
 def system_text(default: str) -> Any:
     return knob(default, "Who the judge is and how to answer; the same for every call", max_length=MAX_TEMPLATE)
 
@@ -51,6 +56,11 @@ class BaseSpec(Section):
     sampling: Sampling = Sampling()
     votes: int = knob(1, "Independent samples per call; the majority counts, and a draw is a tie", ge=1, le=64)
     retries: int = knob(2, "Times an unreadable answer is asked for again before it counts as missing", ge=0, le=5)
+
+    def identity(self) -> dict[str, Any]:
+        """What a version's digest is taken of: the spec as JSON. A knob that was added later is left out at the value that
+        stands for how it was before, or else no verdict of earlier versions would be found again."""
+        return self.model_dump(mode="json")
 
 
 class OrderedSpec(BaseSpec):
@@ -73,6 +83,8 @@ class Kind:
 
     `variables` are the template's, with help; those in `required` must appear in `system` or `prompt`. `decides` are the
     parts of a parsed answer that count: what else it holds only explains them. `pair`: it sees exactly two responses.
+    Where `answer` is None for a spec, the answer is no JSON object but text, and `read_text` reads it (spec, raw text,
+    whether it is complete); it never raises either.
     """
 
     name: str
@@ -82,16 +94,22 @@ class Kind:
     variables: Mapping[str, str]
     required: tuple[str, ...]
     decides: tuple[str, ...]
-    answer: Callable[[Any], type[Answer]]
+    answer: Callable[[Any], type[Answer] | None]
     answer_format: Callable[[Any], str]
     ask: Callable[[Any, JudgeInput], Iterator[Asked]]
     read: Callable[[Any, Mapping[str, Any], Any], Reading] = _as_answered
+    read_text: Callable[[Any, str, bool], Reading] = _no_text
     more_problems: Callable[[Any], Iterator[FieldProblem]] = _no_problems
     pair: bool = False
 
     def default(self) -> BaseSpec:
         """The spec as it is before anybody changes it."""
         return self.spec.model_validate({})
+
+    def schema(self, spec: BaseSpec) -> dict[str, Any] | None:
+        """The JSON schema of its answers; None where they are text."""
+        answer = self.answer(spec)
+        return None if answer is None else schema_of(answer)
 
     def problems(self, spec: BaseSpec) -> Iterator[FieldProblem]:
         """What is wrong with a spec beyond single fields, each at its field."""

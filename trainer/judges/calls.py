@@ -11,7 +11,7 @@ from .base import BaseSpec
 from .chat import ChatRequest
 from .inputs import JudgeInput
 from .spec import kind_of
-from .templates import canonical, render
+from .templates import canonical, render, scrub
 
 _QUOTED = 4_000  # characters of an unusable answer that are shown to the judge again
 
@@ -39,7 +39,8 @@ def expand(spec: BaseSpec, version: str, given: JudgeInput, draw: int = 0) -> li
 
 def _calls(spec: BaseSpec, version: str, given: JudgeInput, draw: int) -> Iterator[Call]:
     kind = kind_of(spec)
-    wanted = _schema(kind.answer(spec))
+    answer = kind.answer(spec)
+    wanted = None if answer is None else _schema(answer)
     shape = kind.answer_format(spec)
     sampling = canonical(spec.sampling.model_dump(mode="json"))
     for asked in kind.ask(spec, given):
@@ -73,13 +74,17 @@ def read(spec: BaseSpec, subject: Mapping[str, Any], raw: str, *, complete: bool
     `complete` False: the answer was cut, and only counts if its JSON happens to be whole.
     """
     kind = kind_of(spec)
-    answer, problem = extract(raw, kind.answer(spec), complete=complete)
+    form = kind.answer(spec)
+    if form is None:
+        return kind.read_text(spec, scrub(raw), complete)
+    answer, problem = extract(raw, form, complete=complete)
     return Reading(None, problem) if answer is None else kind.read(spec, subject, answer)
 
 
 def again(request: ChatRequest, raw: str, problem: str) -> ChatRequest:
     """The request once more, with the answer that could not be used and the reason why."""
-    told = f"That answer cannot be used: {problem}. Answer the question above again, with the JSON object only."
+    only = "with the JSON object only" if request.schema else "in the form that was asked for and with nothing else"
+    told = f"That answer cannot be used: {problem}. Answer the question above again, {only}."
     turns = ({"role": "assistant", "content": raw[:_QUOTED]}, {"role": "user", "content": told})
     return replace(request, messages=(*request.messages, *turns))
 

@@ -11,9 +11,10 @@ from trainer.config.errors import ConfigInvalid, FieldProblem
 from .base import BaseSpec, Kind, Order, OrderedSpec
 from .kinds import criteria, pairwise, rationales, rubrics
 from .kinds.criteria import ChecklistSpec, CriterionSpec, LikertSpec, PointwiseSpec
+from .kinds.generator import RubricGeneratorSpec
 from .kinds.pairwise import PairwiseRubricSpec, PairwiseSpec
 from .kinds.rationales import FlawsSpec, ReasonMatcherSpec, ReasonsSpec
-from .kinds.rubrics import NecessitySpec, RubricGeneratorSpec, RubricMatcherSpec, RubricQualitySpec
+from .kinds.rubrics import NecessitySpec, RubricMatcherSpec, RubricQualitySpec
 from .sampling import Sampling
 
 __all__ = ["KINDS", "BaseSpec", "JudgeSpec", "Kind", "Order", "OrderedSpec", "Sampling", "digest", "kind_of", "resolve"]
@@ -64,7 +65,7 @@ def digest(spec: BaseSpec, asked: str) -> str:
 
     `asked` names the endpoint and its model.
     """
-    text = json.dumps([asked, spec.model_dump(mode="json")], ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    text = json.dumps([asked, spec.identity()], ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 

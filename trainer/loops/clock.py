@@ -1,12 +1,12 @@
 """How much longer a run will take."""
 
-from trainer.config import PolicyConfig
+from trainer.config import OnPolicyConfig
 
 
 class Clock:
     """Remaining steps and evaluations, each at what the last ones took."""
 
-    def __init__(self, config: PolicyConfig, evaluates: bool) -> None:
+    def __init__(self, config: OnPolicyConfig, evaluates: bool) -> None:
         self._config, self._evaluates = config, evaluates
         self._step_s: float | None = None
         self._evaluation_s: float | None = None

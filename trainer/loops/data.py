@@ -1,8 +1,8 @@
 """The examples of a run: read once, checked, encoded."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,8 @@ class Prompt:
     example: Example
     rubric: Rubric | None
     tokens: tuple[int, ...]
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What a task's rewards read."""
 
     @property
     def text(self) -> str:

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from trainer.config import PolicyConfig
+from trainer.config import OnPolicyConfig
 from trainer.contracts.counted import counted
 from trainer.inference.prefix import pack
 from trainer.rollouts import Trajectory
@@ -109,7 +109,7 @@ def allowed_outside(tokens: int, dtype: str) -> int:
 class EngineCheck:
     """The check of one run, or of one attempt: a run that is resumed is looked at again."""
 
-    def __init__(self, config: PolicyConfig, stop_ids: frozenset[int]) -> None:
+    def __init__(self, config: OnPolicyConfig, stop_ids: frozenset[int]) -> None:
         self._config, self._stop_ids = config, stop_ids
         self._looks = 0
 
@@ -168,7 +168,7 @@ ROUNDED = (
 )
 
 
-def agreement(learner: Learner, trajectories: Sequence[Trajectory], config: PolicyConfig) -> Agreement:
+def agreement(learner: Learner, trajectories: Sequence[Trajectory], config: OnPolicyConfig) -> Agreement:
     """Of all these responses. Raises RunFailed for probabilities that are not numbers."""
     logp = _logprobs(learner, trajectories, config)
     return compared([torch.tensor(t.logprobs) for t in trajectories], logp, config.model.dtype)
@@ -248,7 +248,7 @@ def _mean(difference_T: Tensor) -> float:
 
 
 def _logprobs(
-    learner: Learner, chosen: Sequence[Trajectory], config: PolicyConfig, untrained: bool = False
+    learner: Learner, chosen: Sequence[Trajectory], config: OnPolicyConfig, untrained: bool = False
 ) -> list[Tensor]:
     """Of each response, [T]: in as few passes as the token budget of a pass allows."""
     rows = [Marked.of(trajectory, sampled=True) for trajectory in chosen]

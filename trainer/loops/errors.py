@@ -13,5 +13,9 @@ class RunFailed(RuntimeError):
     """The run cannot go on; the message says what happened and what to do."""
 
 
+class ProcessLost(RunFailed):
+    """A process that the run has started was lost, or hangs. Nothing is wrong with the run: from its last checkpoint it may go on."""
+
+
 class Unrewarded(RunFailed):
     """No response has a reward. The weights are those after the last completed step, which is saved before the run ends."""

@@ -3,12 +3,13 @@
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from trainer.rollouts import Groups, PromptPlan, Scoring, Trajectory, Watch, sample_and_score
 from trainer.seeding import derive_seed
 
+from .data import Prompt
 from .parts import Parts
 
 
@@ -47,14 +48,14 @@ def evaluate(
     rollout = config.rollout.model_copy(update={"temperature": config.evaluation.temperature, "top_p": 1.0})
     groups = Groups(plans, parts.tasks, scorer, where)
     trajectories = sample_and_score(parts.sampler, plans, rollout, groups, scorer, progress, watch).trajectories
-    return Evaluation(_values(trajectories), trajectories)
+    return Evaluation(_values(trajectories, parts.tasks), trajectories)
 
 
-def _values(trajectories: list[Trajectory]) -> dict[str, float]:
+def _values(trajectories: list[Trajectory], prompts: Mapping[str, Prompt]) -> dict[str, float]:
     scored = [t.reward for t in trajectories if t.reward.score is not None]
     values = {
         "eval/length": sum(t.length for t in trajectories) / len(trajectories),
-        "eval/excluded": float(len(trajectories) - len(scored)),
+        "eval/excluded": float(sum(_excluded(each, prompts[each.plan.example_key]) for each in trajectories)),
     }
     if scored:
         values["eval/rubric_score"] = sum(reward.score or 0.0 for reward in scored) / len(scored)
@@ -66,6 +67,12 @@ def _values(trajectories: list[Trajectory]) -> dict[str, float]:
     if error is not None:
         values["eval/rubric_score_se"] = error
     return values
+
+
+def _excluded(trajectory: Trajectory, prompt: Prompt) -> bool:
+    """Whether it lacks its rubric score; where there is no rubric, as with the questions of a task, its reward."""
+    reward = trajectory.reward
+    return (reward.total if prompt.rubric is None else reward.score) is None
 
 
 def _standard_error(trajectories: list[Trajectory]) -> float | None:

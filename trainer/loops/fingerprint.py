@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.config import stored
+from trainer.files import digest_of
 
 from .stage import Job
 
@@ -35,7 +36,7 @@ def fingerprint(job: Job) -> dict[str, Any]:
         "recipe": job.recipe.name,
         "config": job.config.model_dump(mode="json"),
         "models": {role: sampled_digest(path) for role, path in sorted(job.models.items())},
-        "data": _file_digest(job.examples),
+        "data": digest_of(job.examples),
         "code": code_digest(),
     }
 
@@ -103,8 +104,3 @@ def _config_differences(there: Any, here: Any, path: str = "") -> list[tuple[str
 def _short(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def _file_digest(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,19 +1,25 @@
 """Adapters added where the layer's own product lies, instead of in three more passes over what it gives.
 
 peft scales what an adapter gives and adds it to the layer's output: two tensors of the output's size, and one more on the way
-back. Scaled between its two matrices, where it has `rank` numbers a token, and added by the product itself, it makes none.
+back. Scaled between its two matrices, where it has `rank` numbers a token, and added by the product itself, it makes none;
+and what flows back to the layer's input is added up in the same way.
+
+Axes: N tokens, I in, O out, R rank.
 """
 
 from functools import partial
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.nn.functional import linear
+
+from trainer.inference.products import product
 
 
 def fuse(model: Any) -> None:
     """Let every linear layer of a peft model with one plain adapter, `default`, compute in this way. Numbers differ from peft's
-    by rounding; where adapters are off, or of another precision than the layer, peft computes."""
+    by rounding; where an adapter is of another precision than its layer, peft computes."""
     from peft.tuners.lora import Linear
 
     for layer in model.modules():
@@ -23,10 +29,44 @@ def fuse(model: Any) -> None:
 
 def _forward(layer: Any, stock: Any, x: Tensor) -> Tensor:
     a_RI, b_OR = layer.lora_A["default"].weight, layer.lora_B["default"].weight
-    if layer.disable_adapters or layer.merged or not x.dtype == a_RI.dtype == layer.base_layer.weight.dtype:
+    base = layer.base_layer
+    if layer.merged or not x.dtype == a_RI.dtype == base.weight.dtype:
         found: Tensor = stock(x)
         return found
     x_NI = x.reshape(-1, x.shape[-1])
-    inner_NR = linear(x_NI, a_RI) * layer.scaling["default"]
-    out_NO: Tensor = layer.base_layer(x_NI).addmm_(inner_NR, b_OR.T)
+    if not layer.disable_adapters:
+        out_NO: Tensor = _Adapted.apply(x_NI, base.weight, base.bias, a_RI, b_OR, layer.scaling["default"])
+    elif torch.is_grad_enabled():
+        out_NO = base(x_NI)
+    else:  # by the same product as with adapters, so that a model differs from the untrained one by its adapters alone
+        out_NO = product(x_NI, base.weight, base.bias)
     return out_NO.view(*x.shape[:-1], -1)
+
+
+class _Adapted(torch.autograd.Function):
+    """x W^T + b + s (x A^T) B^T, of which A and B are trained. Keeps x and what lies between A and B."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x_NI: Tensor,
+        weight_OI: Tensor,
+        bias_O: Tensor | None,
+        a_RI: Tensor,
+        b_OR: Tensor,
+        scale: float,
+    ) -> Tensor:
+        inner_NR = linear(x_NI, a_RI).mul_(scale)
+        ctx.save_for_backward(x_NI, inner_NR, weight_OI, a_RI, b_OR)
+        ctx.scale = scale
+        return product(x_NI, weight_OI, bias_O).addmm_(inner_NR, b_OR.T)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        slope_NO, (x_NI, inner_NR, weight_OI, a_RI, b_OR) = gradients[0], ctx.saved_tensors
+        inner_slope_NR = (slope_NO @ b_OR).mul_(ctx.scale)
+        a_slope_RI, b_slope_OR = inner_slope_NR.T @ x_NI, slope_NO.T @ inner_NR
+        x_slope_NI = None
+        if ctx.needs_input_grad[0]:
+            x_slope_NI = product(slope_NO, weight_OI.T).addmm_(inner_slope_NR, a_RI)
+        return x_slope_NI, None, None, a_slope_RI, b_slope_OR, None

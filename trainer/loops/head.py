@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from trainer.inference.draw import nucleus
+from trainer.inference.products import product
 
 _ROWS = 256
 _ROWS_ON_GPU = 2048
@@ -31,7 +32,7 @@ class _FrozenHead(torch.autograd.Function):
             logp.append(logp_R)
             entropy.append(entropy_R)
             # Divided behind the product, which is narrower: V is some hundred times D.
-            expected_RD = (exps_RV.to(weight_VD.dtype) @ weight_VD / sums_R1).to(weight_VD.dtype)
+            expected_RD = (product(exps_RV.to(weight_VD.dtype), weight_VD.T) / sums_R1).to(weight_VD.dtype)
             slope.append((weight_VD[tokens_M[rows]] - expected_RD) / temperature)
         entropy_M = torch.cat(entropy)
         ctx.save_for_backward(torch.cat(slope))
@@ -70,7 +71,7 @@ class _TrainedHead(torch.autograd.Function):
             slope_RV = logits_RV.sub_(normaliser_M[rows, None]).exp_().neg_()
             slope_RV.scatter_add_(-1, tokens_M[rows, None], torch.ones_like(scale_M[rows, None]))
             slope_RV = slope_RV.mul_(scale_M[rows, None]).to(weight_VD.dtype)
-            hidden_grad_MD[rows] = slope_RV @ weight_VD
+            hidden_grad_MD[rows] = product(slope_RV, weight_VD.T)
             weight_grad_VD += slope_RV.T @ hidden_MD[rows]
         return hidden_grad_MD, weight_grad_VD.to(weight_VD.dtype), None, None
 
@@ -124,7 +125,7 @@ def _blocks(tokens_M: Tensor) -> Iterator[slice]:
 def _logits(hidden_RD: Tensor, weight_VD: Tensor, temperature: float) -> Tensor:
     """[R, V], a fresh tensor that may be written to."""
     wide = torch.promote_types(hidden_RD.dtype, torch.float32)
-    logits_RV = (hidden_RD @ weight_VD.T).to(wide)
+    logits_RV = product(hidden_RD, weight_VD).to(wide)
     return logits_RV if temperature == 1.0 else logits_RV.div_(temperature)
 
 

@@ -1,12 +1,13 @@
-"""What the policy recipe works with."""
+"""What the stage of a sampled policy works with."""
 
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from trainer.config import PolicyConfig
+from trainer.config import OnPolicyConfig
 from trainer.inference.sampling import Sampler
+from trainer.tasks import TaskKind
 
 from .data import Prompt, PromptSets
 from .learner import Learner, Teacher
@@ -16,9 +17,9 @@ from .update import Updater
 
 @dataclass(frozen=True)
 class Parts:
-    """Everything around one run of recipe `policy`; a test may put its own parts in."""
+    """Everything around one run; a test may put its own parts in."""
 
-    config: PolicyConfig
+    config: OnPolicyConfig
     prompts: PromptSets
     tokenizer: Any
     sampler: Sampler
@@ -29,6 +30,8 @@ class Parts:
     teacher: Teacher | None = None
     updater: Updater | None = None
     """What updates the learner, where that does not happen in this process."""
+    task: TaskKind | None = None
+    """What makes the prompts, where they are not those of the examples."""
 
     @cached_property
     def token_texts(self) -> TokenTexts:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from trainer.config import PolicyConfig
+from trainer.config import OnPolicyConfig
 from trainer.inference.chat import encode_prompt, with_addition
 from trainer.rollouts import PromptPlan
 from trainer.sampling import DataOrder, group_factor, scaffold_for, step_factor
@@ -14,7 +14,7 @@ from .data import Prompt
 class Planner:
     """The order of the data, and everything random about a response before it is sampled: a function of seed and step."""
 
-    def __init__(self, config: PolicyConfig, prompts: list[Prompt], tokenizer: Any) -> None:
+    def __init__(self, config: OnPolicyConfig, prompts: list[Prompt], tokenizer: Any) -> None:
         self._config, self._prompts, self._tokenizer = config, prompts, tokenizer
         self.order = DataOrder(len(prompts), config.seed, config.data.shuffle)
 
@@ -48,10 +48,11 @@ class Planner:
     def _plan_one(self, step: int, group: int, index: int, prompt: Prompt) -> PromptPlan:
         config, text, shown = self._config, "", 0
         sampled = prompt.tokens
-        if config.scaffold and prompt.rubric:
+        scaffold = config.shown_scaffold
+        if scaffold and prompt.rubric:
             # Of an asynchronous run, groups beyond the last step's are trained on where others were dropped.
-            share = step_factor(config.scaffold, min(step, config.steps), config.steps)
-            share *= group_factor(config.scaffold, index + 1, config.rollout.group_size)
+            share = step_factor(scaffold, min(step, config.steps), config.steps)
+            share *= group_factor(scaffold, index + 1, config.rollout.group_size)
             scaffold = scaffold_for(prompt.rubric, share, config.seed, step, group, index)
             text, shown = scaffold.text, scaffold.shown
         if text:

@@ -1,4 +1,4 @@
-"""Recipe `policy`: collect, score, update, report, evaluate; the same named steps every time."""
+"""Recipe `policy`, and every recipe with a task: collect, score, update, report, evaluate; the same named steps every time."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +23,7 @@ from .missing_rewards import MissingRewards
 from .offending import save_offending
 from .parts import Parts
 from .planner import Planner
+from .posing import answered
 from .reports import (
     packing_metrics,
     reward_metrics,
@@ -50,7 +51,7 @@ class PolicyStage:
         self.collector = collector(parts, self.planner, self.scorer)
         self.updater = parts.updater or Updater(parts.learner, config, parts.teacher)
         self.evaluates = bool(parts.prompts.heldout)
-        self._missing = MissingRewards(config.rewards, config.runner.kind == "async")
+        self._missing = MissingRewards(config.composition.parts, config.runner.kind == "async")
         self._engine_check = EngineCheck(config, stop_token_ids(generation_config(parts.base), parts.tokenizer))
 
     def open(self, step: int) -> None:
@@ -82,7 +83,8 @@ class PolicyStage:
             watch, progress = ScoringWatch(tell, count), tell.watch("evaluating")
             result = evaluate(self.parts, self.scorer, f"eval/{number}", progress, watch)
         tell.rollouts(partial(rollout_records, result.trajectories, self.parts.token_texts, "eval"))
-        return result.values
+        task = self.parts.task
+        return result.values | (task.held_out(answered(result.trajectories, self.parts.tasks)) if task else {})
 
     def state(self) -> State:
         collector = self.collector.state()
@@ -104,7 +106,8 @@ class PolicyStage:
     def outputs(self) -> Iterator[ModelOutput]:
         parts = self.parts
         write = partial(write_model, config=parts.config, base=parts.base, trained=parts.learner)
-        yield ModelOutput("policy", "policy", write)
+        role = parts.task.role if parts.task else "policy"
+        yield ModelOutput(role, role, write)
 
     def close(self) -> None:
         self.collector.close()
@@ -144,12 +147,14 @@ class PolicyStage:
         """The metrics of this half leave at once, not after the update."""
         trajectories, tasks = collected.trajectories, self.parts.tasks
         values = rollout_metrics(trajectories) | reward_metrics(trajectories) | verifier_rates(trajectories, tasks)
-        if self.parts.config.scaffold and trajectories:
+        if self.parts.config.shown_scaffold and trajectories:
             rubrics = [tasks[t.plan.example_key].rubric for t in trajectories]
             criteria = sum(len(rubric.criteria) for rubric in rubrics if rubric)
             values["scaffold/ratio"] = sum(t.plan.scaffold_shown for t in trajectories) / criteria
         if collected.elapsed_s is not None:
             values["perf/rollout_tokens_per_s"] = sum(t.length for t in trajectories) / collected.elapsed_s
+        if self.parts.task:
+            values |= self.parts.task.measured(answered(trajectories, tasks))
         tell.metrics(values | collected.metrics)
 
     def _look_at_rewards(self, step: int, collected: Collected, tell: Tell) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from torch import Tensor
 
-from trainer.config import PolicyConfig
+from trainer.config import OnPolicyConfig
 from trainer.inference.checksum import Checksum
 from trainer.inference.sampling import Sampler
 
@@ -15,7 +15,7 @@ from .learner import Learner
 class Pusher:
     """What the sampler is given: merged weights, or adapters where it can hold them."""
 
-    def __init__(self, config: PolicyConfig, learner: Learner, sampler: Sampler) -> None:
+    def __init__(self, config: OnPolicyConfig, learner: Learner, sampler: Sampler) -> None:
         self._config, self._learner, self._sampler = config, learner, sampler
 
     def push(self, version: int) -> str:

@@ -11,6 +11,8 @@ STAGES: dict[str, str] = {
     "reward_model": "trainer.loops.reward_model:make",
     "dpo": "trainer.loops.dpo:make",
     "iterative_dpo": "trainer.loops.iterative_dpo:make",
+    "judge": "trainer.runners.tasks:make",
+    "rubric_writer": "trainer.runners.tasks:make",
 }
 
 

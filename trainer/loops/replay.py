@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from trainer.config import PolicyConfig
+from trainer.config import OnPolicyConfig
 from trainer.rollouts import Trajectory
 from trainer.rollouts.stored import read_with_plan, with_plan
 from trainer.seeding import derive_seed
@@ -14,7 +14,7 @@ from trainer.seeding import derive_seed
 class ReplayBuffer:
     """Groups of one sampler version. Which of them a step draws follows from the seed and the step."""
 
-    def __init__(self, config: PolicyConfig) -> None:
+    def __init__(self, config: OnPolicyConfig) -> None:
         self._seed, self._wanted = config.seed, config.runner.replay
         self._version = -1
         self._groups: list[list[Trajectory]] = []

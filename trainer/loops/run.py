@@ -2,17 +2,20 @@
 
 import traceback
 
+from trainer import checkpoints
 from trainer.arithmetic import settle_arithmetic
 from trainer.config import RecipeConfig
 from trainer.config.memory import is_shortage
 from trainer.inference.sampling import EngineLost
+from trainer.monitors import LeftUndone, RunMonitor
 from trainer.storing import StoreAway, StoreRefused
 
-from .errors import AttemptAbandoned, RunFailed, StopRequested
+from .errors import AttemptAbandoned, ProcessLost, RunFailed, StopRequested
 from .registry import make_stage
+from .saving import FOLDER
 from .session import Session
 from .stage import Job, Make, Stage
-from .where import devices, settle_device
+from .where import devices, settle_device, slow_precision
 
 _TRACEBACK_LINES = 12
 
@@ -30,6 +33,8 @@ def run_recipe(job: Job, resume: bool, make: Make = make_stage) -> bool:
         monitor.progress(0, "loading", 0, 1, None)
         settle_arithmetic()
         monitor.devices(*devices(job.config, settle_device()))
+        if slow := slow_precision(job.config):
+            monitor.log(slow, level="warning")
         stage = make(job)
         session = Session(job, stage)
         if resume and session.resume():
@@ -38,20 +43,30 @@ def run_recipe(job: Job, resume: bool, make: Make = make_stage) -> bool:
         monitor.state("finished", step=session.step, summary=summary)
         return True
     except StopRequested:
-        step = session.step if session else 0
-        summary = session.summary if session else {}
-        monitor.state("stopped", f"Stopped after step {step}", step=step, summary=summary)
+        step, reason = _stopped(job, resume, session)
+        monitor.state("stopped", reason, step=step, summary=session.summary if session else {})
         return True
     except AttemptAbandoned:
         return False
     except Exception as error:
         step = session.step if session else 0
         monitor.log(_last_lines(error), step, level="error")
-        monitor.state("failed", explain(error, job.config), step=step)
+        _say_what_is_missing(monitor, step)
+        monitor.state("failed", explain(error, job.config), step=step, lost=isinstance(error, ProcessLost))
         return False
     finally:
         if stage:
             stage.close()
+
+
+def _stopped(job: Job, resume: bool, session: Session | None) -> tuple[int, str]:
+    """The last completed step, and words for the end. Without a session the run has still waited for its places."""
+    if session:
+        return session.step, f"Stopped after step {session.step}"
+    saved = checkpoints.steps(job.run_dir / FOLDER) if resume else []
+    if not saved:
+        return 0, "Stopped before it began"
+    return saved[-1], f"Stopped before it went on after step {saved[-1]}"
 
 
 def explain(error: BaseException, config: RecipeConfig) -> str:
@@ -61,8 +76,16 @@ def explain(error: BaseException, config: RecipeConfig) -> str:
         return f"Out of memory. What helps: {config.memory_knobs()}."
     if isinstance(error, EngineLost):
         return f"{text}. Nothing is lost: resume the run from its last checkpoint."
-    known = isinstance(error, RunFailed | ValueError | OSError | StoreAway | StoreRefused)
+    known = isinstance(error, RunFailed | ValueError | OSError | StoreAway | StoreRefused | LeftUndone)
     return text if known else f"{type(error).__name__}: {text}"
+
+
+def _say_what_is_missing(monitor: RunMonitor, step: int) -> None:
+    """Besides the reason of a run that has failed: records that were told since its last checkpoint and not written."""
+    try:
+        monitor.flush()
+    except LeftUndone as error:
+        monitor.log(str(error), step, level="error")
 
 
 def _last_lines(error: BaseException) -> str:

@@ -99,12 +99,16 @@ class Session:
         return True
 
     def run(self) -> dict[str, float]:
-        """All remaining steps; the summary. Raises StopRequested and Unrewarded after saving, AttemptAbandoned without."""
+        """All remaining steps; the summary. Raises StopRequested and Unrewarded after saving, AttemptAbandoned without.
+
+        Raises LeftUndone where records of responses were not written: then the run has not ended as it should.
+        """
         self.stage.open(self.step)
         try:
             return self._all_steps()
         except (StopRequested, Unrewarded):
             self.save(wait=True)
+            self.job.monitor.flush()  # of a step that has not happened, or told after a checkpoint that was there already
             raise
         finally:
             self._saver.close()
@@ -116,6 +120,7 @@ class Session:
             self.advance()
         self._saver.settle()
         self._write_outputs()
+        self.job.monitor.flush()
         return self.summary
 
     def advance(self) -> None:

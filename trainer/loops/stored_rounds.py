@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainer.config import PolicyConfig
+from trainer.config import OnPolicyConfig
 from trainer.rollouts import PromptPlan, Trajectory
 from trainer.rollouts.stored import read, written
 from trainer.seeding import derive_seed
@@ -27,7 +27,7 @@ class Rounds:
     shuffle: bool
 
     @classmethod
-    def of(cls, config: PolicyConfig) -> "Rounds":
+    def of(cls, config: OnPolicyConfig) -> "Rounds":
         runner, prompts = config.runner, config.rollout.prompts_per_step
         epochs = (runner.round_epochs, runner.later_round_epochs or runner.round_epochs)
         return cls(config.seed, config.steps, runner.push_every, prompts, epochs, config.data.shuffle)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import torch
@@ -72,12 +72,12 @@ class Trained:
                 for name, parameter in self._model.named_parameters():
                     yield name, whole(parameter.detach()).to(dtype)
                 return
-            for name, module in self._model.named_modules():
+            for name, module in self._peft_modules:
                 if hasattr(module, "lora_A"):
-                    a, b = (whole(part["default"].weight) for part in (module.lora_A, module.lora_B))
-                    merged = whole(module.base_layer.weight) + module.scaling["default"] * (b @ a)
+                    a, b, scale = _adapter(module)
+                    merged = torch.addmm(whole(module.base_layer.weight).to(b.dtype), b, a, alpha=scale)
                     yield f"{name}.weight", merged.to(dtype)
-                elif hasattr(module, "modules_to_save"):
+                else:
                     for part, parameter in module.modules_to_save["default"].named_parameters():
                         yield f"{name}.{part}", whole(parameter.detach()).to(dtype)
 
@@ -85,11 +85,17 @@ class Trained:
         """The adapters alone, in a dtype of torch by name, as `<layer>.lora_A.weight` and `<layer>.lora_B.weight`; B with the scale multiplied in."""
         dtype = getattr(torch, precision)
         with torch.no_grad():
-            for name, module in self._model.named_modules():
+            for name, module in self._peft_modules:
                 if hasattr(module, "lora_A"):
-                    a, b = (whole(part["default"].weight) for part in (module.lora_A, module.lora_B))
+                    a, b, scale = _adapter(module)
                     yield f"{name}.lora_A.weight", a.to(dtype)
-                    yield f"{name}.lora_B.weight", (module.scaling["default"] * b).to(dtype)
+                    yield f"{name}.lora_B.weight", (scale * b).to(dtype)
+
+    @cached_property
+    def _peft_modules(self) -> list[tuple[str, Any]]:
+        """What peft has put into the plain model, by name: layers with adapters, and modules that are trained whole."""
+        found = self._model.named_modules()
+        return [(name, part) for name, part in found if hasattr(part, "lora_A") or hasattr(part, "modules_to_save")]
 
     @contextmanager
     def holding(self, policy: Mapping[str, Tensor]) -> Iterator[None]:
@@ -190,6 +196,11 @@ class Trained:
 
     def close(self) -> None:
         """Nothing to end: the model is in this process."""
+
+
+def _adapter(layer: Any) -> tuple[Tensor, Tensor, float]:
+    """A [R, I], B [O, R] and the scale of a layer with an adapter, whole."""
+    return whole(layer.lora_A["default"].weight), whole(layer.lora_B["default"].weight), layer.scaling["default"]
 
 
 def _recompute_activations(model: Any) -> None:

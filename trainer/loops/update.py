@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from trainer.config import PolicyConfig
+from trainer.config import OnPolicyConfig
 from trainer.config.objectives import DistillParameters, OaplParameters
 from trainer.config.policy_objective import mismatch_weighted, parameters, sampler_is_old
 from trainer.inference.prefix import Pack, pack
@@ -70,7 +70,7 @@ class Updater:
     gradient of the mini-batch, because the objective divides by the totals of the mini-batch.
     """
 
-    def __init__(self, learner: Learner, config: PolicyConfig, teacher: Teacher | None = None) -> None:
+    def __init__(self, learner: Learner, config: OnPolicyConfig, teacher: Teacher | None = None) -> None:
         self._learner, self._config, self._teacher = learner, config, teacher
         self._objective = REGISTRY[config.objective.name]
         self._params = self._objective.params(**parameters(config.objective, config.rollout.max_new_tokens))
@@ -168,14 +168,14 @@ class _Step:
     def __init__(
         self,
         learner: Learner,
-        config: PolicyConfig,
+        config: OnPolicyConfig,
         trajectories: Sequence[Trajectory],
         advantages_B: Tensor,
         teacher: Teacher | None,
     ) -> None:
         self._learner, self._config, self._trajectories, self._teacher = learner, config, trajectories, teacher
         self._advantages_B = advantages_B
-        scaffold = config.scaffold
+        scaffold = config.shown_scaffold
         mode = scaffold.ratio_mode if scaffold else "unscaffolded"
         self._rows = [Marked.of(trajectory, sampled=mode == "scaffolded") for trajectory in trajectories]
         self._width = max(len(row.places) for row in self._rows)

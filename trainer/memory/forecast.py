@@ -7,6 +7,7 @@ What is not counted: fragments that an allocator cannot use, and prompts that a 
 `data.max_prompt_tokens`. `CONTEXT`, `PROGRAM` and vLLM's `WORKSPACE` are given values, of which only `PROGRAM` was measured.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,6 +25,8 @@ WORKSPACE = 2 * GIB
 """Activations, kernels and graphs of an engine of vLLM. A guess that was never measured on a card."""
 _LOGITS = 4
 """Tensors as large as the logits of all responses that drawing a token needs at once: logits, probabilities, sorted, summed."""
+FEWEST_ROWS, FEWEST_PASSES = 8, 16
+"""Responses and tokens from which the local sampler lays its weights out for a processor (`trainer.inference.local`)."""
 
 Turn = Literal["", "sampling", "gradients", "update"]
 
@@ -99,14 +102,15 @@ def forecast(config: RecipeConfig, shape: ModelShape, device: Device | None) -> 
     base = Part("CUDA", CONTEXT, "its own") if on_gpu else Part("Program", PROGRAM, "Python and its libraries")
     held = config.holdings()
     sampling = tuple(_sampling(held.sampling, config, shape, on_gpu)) if held.sampling else ()
+    laid_out = tuple(_laid_out(held.sampling, config, shape, on_gpu)) if held.sampling else ()
     learner = tuple(_learner(config, held, shape, on_gpu))
     if held.processes > 1:
         processes = [
             Process("Each process that trains", (base, *learner), held.processes),
-            Process("The run itself", (base, *sampling)),
+            Process("The run itself", (base, *sampling, *laid_out)),
         ]
     else:
-        processes = [Process("The run itself", (base, *learner, *sampling))]
+        processes = [Process("The run itself", (base, *learner, *sampling, *laid_out))]
     if held.sampling and held.sampling.copies:
         processes.append(Process("Each worker", (base, *sampling), held.sampling.copies))
     return Forecast(device, tuple(processes))
@@ -183,3 +187,13 @@ def _sampling(sampling: Sampling, config: RecipeConfig, shape: ModelShape, on_gp
         Part("Sampler's cache", cache, words, "sampling"),
         Part("Drawing tokens", logits, f"logits of {sampling.sequences} responses", "sampling"),
     ]
+
+
+def _laid_out(sampling: Sampling, config: RecipeConfig, shape: ModelShape, on_gpu: bool) -> Iterator[Part]:
+    """Of the process that samples whole batches. Workers never do: responses join and leave what they have under way."""
+    local, wide = sampling.by in ("learner", "local"), BYTES[config.model.dtype] == WIDE
+    if not local or on_gpu or not wide:
+        return
+    if sampling.sequences >= FEWEST_ROWS and sampling.new_tokens >= FEWEST_PASSES:
+        matrices = shape.matrix_parameters + shape.vocabulary * shape.hidden
+        yield Part("Weights laid out", matrices * WIDE, "as the processor multiplies by them", "sampling")

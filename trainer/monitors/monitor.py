@@ -59,14 +59,14 @@ class RunMonitor:
 
     def rollouts(self, step: int, records: Records) -> None:
         """Cut into events well below what one post may carry. What is not made yet is made and written behind the caller's
-        back, in order; `flush` waits for it, as do states and `close`."""
+        back, in order; `flush` waits for it, as do states and `close`. Raises LeftUndone for earlier ones."""
         if callable(records):
-            self._behind.put(lambda: self._write_rollouts(step, records()))
+            self._behind.put(lambda: self._write_rollouts(step, records()), f"Records of responses of step {step}")
         else:
             self._write_rollouts(step, records)
 
     def flush(self) -> None:
-        """All records that were told are on the disk. Raises what went wrong with one."""
+        """All records that were told are on the disk. Raises LeftUndone, which names those that are not."""
         self._behind.flush()
 
     def _write_rollouts(self, step: int, records: Sequence[RolloutRecord]) -> None:
@@ -102,10 +102,11 @@ class RunMonitor:
         reason: str = "",
         step: int = 0,
         summary: dict[str, float] | None = None,
+        lost: bool = False,
     ) -> None:
         if state in TERMINAL_STATES:
             self._behind.wait()  # nothing comes after the end
-        self._emit(StateData(state=state, reason=reason, summary=summary or {}), step)
+        self._emit(StateData(state=state, reason=reason, summary=summary or {}, lost=lost), step)
 
     def artifact(self, artifact: ArtifactData, step: int) -> None:
         """Raises StoreAway where the run was told to end and its storage does not answer either."""
@@ -162,9 +163,9 @@ class RunMonitor:
         return "stop" if self._stop else "continue"
 
     def close(self) -> bool:
-        """Deliver the rest; True when the server has everything (or there is none)."""
+        """Deliver the rest; True when the server has everything, or without one the disk."""
         self._behind.close()
-        delivered = self._sink.close() if self._sink else True
+        delivered = self._sink.close() if self._sink else not self._spool.tail()
         self._spool.close()
         return delivered
 

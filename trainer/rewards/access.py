@@ -62,18 +62,30 @@ class Access:
     judges: Mapping[str, JudgeAccess] = field(default_factory=dict)
     endpoints: Mapping[str, Target | Relay] = field(default_factory=dict)
 
-    def problems(self, parts: Sequence[RewardPart]) -> Iterator[FieldProblem]:
-        """What the parts ask for and cannot have, at its field."""
+    def problems(
+        self, parts: Sequence[RewardPart], asking: Mapping[str, RewardPart] | None = None
+    ) -> Iterator[FieldProblem]:
+        """What the parts ask for and cannot have, at its field. `asking`: those that ask a judge, by the field that names it;
+        left out, they stand in `rewards` in this order."""
+        if asking is None:
+            asking = {f"rewards.{i}.judge": part for i, part in enumerate(parts) if part.asks_judge}
+        for path, part in asking.items():
+            if why := self._unasked(part):
+                yield FieldProblem(path, why)
         for i, part in enumerate(parts):
-            if name := part.asks_judge:
-                known = self.judges.get(name)
-                why = f"no judge {name!r} was given to the run" if known is None else spec_problem(part, known.spec)
-                if why:
-                    yield FieldProblem(f"rewards.{i}.judge", why if known is None else f"{name!r} {why}")
             if isinstance(part, HttpPart) and part.endpoint not in self.endpoints:
                 yield FieldProblem(f"rewards.{i}.endpoint", f"no service {part.endpoint!r} was given to the run")
             if isinstance(part, PythonPart) and (why := functions.problem(part.entry)):
                 yield FieldProblem(f"rewards.{i}.entry", why)
+
+    def _unasked(self, part: RewardPart) -> str:
+        """Why the part cannot ask its judge; empty if it can."""
+        name = part.asks_judge
+        known = self.judges.get(name)
+        if known is None:
+            return f"no judge {name!r} was given to the run"
+        why = spec_problem(part, known.spec)
+        return f"{name!r} {why}" if why else ""
 
     def open(self, parts: Sequence[RewardPart], models: Mapping[str, Scalar]) -> Services:
         """Everybody whom the parts ask; nothing is connected to yet. Raises AccessInvalid with every problem."""

@@ -5,11 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from trainer.config.rewards import PROTOCOL_KINDS, JudgePart, RewardPart
+from trainer.config.rewards import RewardPart
 from trainer.contracts import Example, Rubric, Verdict
 from trainer.judges.budget import Budget
 from trainer.judges.inputs import JudgeInput
 from trainer.judges.spec import BaseSpec, OrderedSpec
+
+from .reason_matching import Matcher
 
 JSON = Any
 
@@ -137,6 +139,7 @@ class Services:
     models: Mapping[str, Scalar] = field(default_factory=dict)
     endpoints: Mapping[str, Service] = field(default_factory=dict)
     functions: Mapping[str, Service] = field(default_factory=dict)
+    matchers: Mapping[str, Matcher] = field(default_factory=dict)
     budgets: Mapping[str, Budget] = field(default_factory=dict)
     """Of judges that this process asks itself."""
 
@@ -160,7 +163,7 @@ def valued(raw: Any, why: str = "", shown: JSON = None) -> Part:
 
 def spec_problem(part: RewardPart, spec: BaseSpec) -> str:
     """Why this judge cannot do what the part asks of it; empty if it can."""
-    wanted = PROTOCOL_KINDS[part.protocol] if isinstance(part, JudgePart) else ("criterion", "checklist")
+    wanted = part.judge_kinds
     if spec.kind not in wanted:
         return f"is of kind {spec.kind!r}; this needs {' or '.join(map(repr, wanted))}"
     if isinstance(spec, OrderedSpec) and spec.order != "both":

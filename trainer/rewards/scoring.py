@@ -12,7 +12,16 @@ from .guard import reason
 from .journal import Notes, who
 from .parts import Item, Part, Services, valued
 
-LASTING = ("rubric", "judge", "http", "python", "reward_model")
+LASTING = (
+    "rubric",
+    "judge",
+    "http",
+    "python",
+    "reward_model",
+    "rubric_preference",
+    "rubric_choice",
+    "rubric_quality",
+)
 """Kinds whose values are written down: to measure them again may cost, or may give another value."""
 Wait = Callable[[str], Awaitable[None]]
 

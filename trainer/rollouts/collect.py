@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
-from trainer.config.policy import Rollout
+from trainer.config.on_policy import Rollout
 from trainer.inference.sampling import SampleFinished, Sampler, SampleRequest, SampleResult, SamplingProgress
 from trainer.rewards import Item
 
@@ -160,7 +160,8 @@ def score_samples(
 def item_of(place: str, episode: Episode, longest: int, baseline: str | None = None) -> Item:
     """An attempt as rewards look at it."""
     task = episode.task
-    return Item(place, task.example, task.rubric, episode.text, episode.length, longest, baseline, episode.facts)
+    facts = {**task.facts, **episode.facts}
+    return Item(place, task.example, task.rubric, episode.text, episode.length, longest, baseline, facts)
 
 
 def greedy_samples(

@@ -19,6 +19,11 @@ class Task(Protocol):
     @property
     def rubric(self) -> Rubric | None: ...
 
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """JSON that a task's rewards read (`trainer.tasks`); empty for a plain prompt."""
+        ...
+
 
 @dataclass(frozen=True)
 class Episode:

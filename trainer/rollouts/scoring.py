@@ -10,7 +10,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
-from trainer.config import PolicyConfig
+from trainer.config import OnPolicyConfig
 from trainer.config.rewards import RewardPart, parsed
 from trainer.contracts import PartResult, Verdict
 from trainer.rewards import Composed, Item, Services, breakdown, guard, scoring
@@ -69,10 +69,11 @@ class RewardScorer:
     Used by one thread. `close` ends the loop and whatever the services hold open.
     """
 
-    def __init__(self, config: PolicyConfig, services: Services | None = None, journal: Notes | None = None) -> None:
-        self.parts: tuple[RewardPart, ...] = tuple(config.rewards)
+    def __init__(self, config: OnPolicyConfig, services: Services | None = None, journal: Notes | None = None) -> None:
+        composition = config.composition
+        self.parts: tuple[RewardPart, ...] = composition.parts
         self.longest = config.rollout.max_new_tokens
-        self._expression = parsed(self.parts, config.reward_expression)
+        self._expression = parsed(self.parts, composition.expression)
         self._services, self.journal = services or Services(), journal
         self._loop: asyncio.AbstractEventLoop | None = None
         self._news: SimpleQueue[str] = SimpleQueue()

@@ -1,14 +1,17 @@
 """What makes the rewards of a run, wherever they are computed: in its own process or in workers of their own."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from trainer.config import PolicyConfig
+from trainer.config import OnPolicyConfig
 from trainer.config.rewards import RewardModelPart, RewardPart
+from trainer.config.task_parts import RationalePart
+from trainer.config.writer_parts import RubricRecallPart
 from trainer.rewards.access import Access
 from trainer.rewards.journal import Journal, Notes
 from trainer.rewards.parts import Scalar
+from trainer.rewards.reason_matching import Matcher, WordsMatcher
 
 from .scoring import RewardScorer
 
@@ -28,7 +31,7 @@ def reward_folders(parts: Sequence[RewardPart], models: Mapping[str, Path]) -> d
 class RewardSetup:
     """Plain data, so that it can be sent to a worker. `folders` are those of reward models, by the names in the config."""
 
-    config: PolicyConfig
+    config: OnPolicyConfig
     access: Access = field(default_factory=Access)
     folders: Mapping[str, Path] = field(default_factory=dict)
 
@@ -37,12 +40,27 @@ class RewardSetup:
 
         Raises AccessInvalid or ModelInvalid where something that the config names cannot be had.
         """
-        parts = self.config.rewards
+        parts = self.config.composition.parts
         scalars: dict[str, Scalar] = {}
         for part in parts:
             if isinstance(part, RewardModelPart) and part.model in self.folders and part.model not in scalars:
                 from trainer.inference.reward_models import RewardModel  # torch, where it is needed
 
                 scalars[part.model] = RewardModel(self.folders[part.model])
-        services = self.access.open(parts, scalars)
+        services = replace(self.access.open(parts, scalars), matchers=_matchers(parts))
         return RewardScorer(self.config, services, Journal(journal) if isinstance(journal, Path) else journal)
+
+
+def _matchers(parts: Sequence[RewardPart]) -> dict[str, Matcher]:
+    """Those that the parts name, each loaded once."""
+    wanted = {part.matcher for part in parts if isinstance(part, RationalePart | RubricRecallPart)}
+    found: dict[str, Matcher] = {"words": WordsMatcher()} if "words" in wanted else {}
+    if "embeddings" in wanted:
+        from .matchers import EmbeddingMatcher  # torch, where it is needed
+
+        found["embeddings"] = EmbeddingMatcher()
+    if "items" in wanted:
+        from .matchers import EmbeddingMatcher
+
+        found["items"] = EmbeddingMatcher("items")
+    return found

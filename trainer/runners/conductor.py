@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from trainer.config import PolicyConfig
+from trainer.config import OnPolicyConfig
 from trainer.inference.checksum import Weights, digest_of
 from trainer.loops.errors import RunFailed
 from trainer.rewards.journal import Journal
@@ -81,7 +81,7 @@ class _Snapshot:
     oldest_needed: int
 
 
-def rules_of(config: PolicyConfig) -> Rules:
+def rules_of(config: OnPolicyConfig) -> Rules:
     """The schedule that a run's config asks for."""
     runner = config.runner
     return Rules(
@@ -107,7 +107,7 @@ class Conductor:
 
     def __init__(
         self,
-        config: PolicyConfig,
+        config: OnPolicyConfig,
         fleet: Fleet,
         responses: Responses,
         tasks: Mapping[str, Task],
@@ -191,8 +191,11 @@ class Conductor:
         self._remember()
 
     def close(self) -> None:
+        """The thread closes the fleet; where it never started, nobody else would."""
         self._closing.set()
-        if self._thread.is_alive():
+        if self._thread.ident is None:
+            self._fleet.close()
+        elif self._thread.is_alive():
             self._thread.join(timeout=60.0)
 
     def _raise_failure(self) -> None:

@@ -69,6 +69,8 @@ class Feed:
         self._waiting: list[_Waiting] = []
         self._open: dict[int, _Open] = {}
         self._spent = Spent()
+        self._ended_at: float | None = None
+        """When the last turn ended, if it left something to go on with."""
 
     @property
     def idle(self) -> bool:
@@ -93,15 +95,22 @@ class Feed:
                 opened.keys -= gone
 
     def turn(self) -> list[Ended]:
-        """Fill what is free, and go on with every response by a token or more; what has ended. Raises EngineLost."""
+        """Fill what is free, and go on with every response by a token or more; what has ended. Raises EngineLost.
+
+        A turn's seconds begin where the last one ended, unless nothing was left then: handing over results and taking in new
+        work hold up the responses as decoding does. The loading of weights is counted by itself.
+        """
+        began, loaded = self._ended_at or time.monotonic(), self._spent.loads[1]
         before = self._inside
         ended = self._fill()
         busy = [(version, opened) for version, opened in self._open.items() if opened.keys]
-        rows, started = self._inside, time.monotonic()
+        rows = self._inside
         for version, opened in busy:
             ended += self._step(version, opened)
+        now = time.monotonic()
         if busy:
-            self._spent.turn(len(busy), rows, rows - before, time.monotonic() - started)
+            self._spent.turn(len(busy), rows, rows - before, now - began - (self._spent.loads[1] - loaded))
+        self._ended_at = None if self.idle else now
         return ended
 
     def take_spent(self) -> Spent:

@@ -1,47 +1,112 @@
 """The stage of recipe `policy`, with the collector and the learner that its config asks for."""
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from trainer.config import PolicyConfig
+from trainer.config import OnPolicyConfig
+from trainer.contracts import Example
 from trainer.loops.collecting import Collector, MakeCollector, SyncCollector
-from trainer.loops.data import prepare_prompts, read_examples
-from trainer.loops.errors import RunFailed
+from trainer.loops.data import PromptSets, prepare_prompts, read_examples
+from trainer.loops.errors import AttemptAbandoned, RunFailed, StopRequested
 from trainer.loops.offline import OfflineCollector
 from trainer.loops.parts import Parts
 from trainer.loops.planner import Planner
 from trainer.loops.policy import PolicyStage
 from trainer.loops.stage import Job
+from trainer.monitors import RunMonitor
 from trainer.rollouts import RewardScorer, RewardSetup, reward_folders
+from trainer.tasks import TaskKind
+
+Prepare = Callable[[Sequence[Example], Any, Any], PromptSets]
+"""(examples, tokenizer, config) -> the prompts of a run."""
+
+if TYPE_CHECKING:
+    from .placement import Places
 
 
 def make(job: Job) -> PolicyStage:
     """Raises RunFailed, ValueError or OSError where examples or models cannot be used."""
-    config: PolicyConfig = job.config
+    return on_policy(job, prepare_prompts)
+
+
+def on_policy(job: Job, prepare: Prepare, task: TaskKind | None = None) -> PolicyStage:
+    """The same with other prompts, those of `task`."""
+    config: OnPolicyConfig = job.config
     rows = read_examples(job.examples)  # before anything heavy: a mistake in them needs no model to be found
-    from trainer.inference.build import build_sampler
     from trainer.inference.models import load_tokenizer
 
-    model_dir = job.models["base"]
-    tokenizer = load_tokenizer(model_dir)
-    prompts = prepare_prompts(rows, tokenizer, config)
+    tokenizer = load_tokenizer(job.models["base"])
+    prompts = prepare(rows, tokenizer, config)
     for line in prompts.left_out:
         job.monitor.log(line, level="warning")
     if not prompts.heldout and config.evaluation.max_examples:
         job.monitor.log("no example is held out, so there is no evaluation", level="warning")
-    learner, updater, teacher = _learner(config, model_dir, _teacher_dir(job, tokenizer))
+    teacher_dir = _teacher_dir(job, tokenizer)
+    places = _places(job)
+    try:
+        return _stage(job, prompts, tokenizer, teacher_dir, places, task)
+    except BaseException:
+        if places:
+            places.close()
+        raise
+
+
+def _stage(
+    job: Job,
+    prompts: PromptSets,
+    tokenizer: Any,
+    teacher_dir: Path | None,
+    places: "Places | None",
+    task: TaskKind | None,
+) -> PolicyStage:
+    from trainer.inference.build import build_sampler
+
+    config, model_dir = job.config, job.models["base"]
+    learner, updater, teacher = _learner(config, model_dir, teacher_dir, places)
     sampler: Any = build_sampler(config, model_dir, tokenizer)
     if one_memory(config, learner):
         sampler.follow(learner.plain)
-    rewards = RewardSetup(config, job.access, reward_folders(config.rewards, job.models))
-    parts = Parts(config, prompts, tokenizer, sampler, learner, job.run_dir, model_dir, teacher, updater)
+    rewards = RewardSetup(config, job.access, reward_folders(config.composition.parts, job.models))
+    parts = Parts(config, prompts, tokenizer, sampler, learner, job.run_dir, model_dir, teacher, updater, task)
     job.monitor.log(
         f"{len(prompts.train)} training and {len(prompts.heldout)} held-out prompts; {learner.size:,} trained parameters"
     )
-    return PolicyStage(parts, collector_for(job, rewards), rewards)
+    return PolicyStage(parts, collector_for(job, rewards, places), rewards)
 
 
-def collector_for(job: Job, rewards: RewardSetup) -> MakeCollector:
+def _places(job: Job) -> "Places | None":
+    """Of the processes that train together and of the workers, all at once, before anything is loaded. Workers alone reserve theirs
+    when they start."""
+    if job.config.optim.processes == 1:
+        return None
+    from .placement import reserve
+    from .ray_fleet import connect
+
+    connect()
+    return reserve(job.config, looking(job.monitor))
+
+
+def looking(monitor: RunMonitor) -> Callable[[str], None]:
+    """The page says what the run waits for; whoever stops the run ends the waiting."""
+    paused = False
+
+    def look(reason: str) -> None:
+        nonlocal paused
+        if reason and not paused:
+            monitor.state("paused", reason)
+        if paused and not reason:
+            monitor.state("running")
+        paused = bool(reason)
+        if monitor.command == "abandon":
+            raise AttemptAbandoned("the server has given this run to another attempt")
+        if monitor.command == "stop":
+            raise StopRequested
+
+    return look
+
+
+def collector_for(job: Job, rewards: RewardSetup, places: "Places | None" = None) -> MakeCollector:
     """`runner.kind`: sample while the learner waits, in rounds whose responses are stored, or in workers of their own."""
     if job.config.runner.kind == "sync":
         return SyncCollector
@@ -51,26 +116,27 @@ def collector_for(job: Job, rewards: RewardSetup) -> MakeCollector:
     from .ray_fleet import RayFleet
 
     def make(parts: Parts, planner: Planner, scorer: RewardScorer) -> Collector:
-        return AsyncCollector(
-            parts, planner, scorer, RayFleet(job.config, job.models["base"], rewards), job.monitor.log
-        )
+        fleet = RayFleet(job.config, job.models["base"], rewards, places=places, look=looking(job.monitor))
+        return AsyncCollector(parts, planner, scorer, fleet, job.monitor.log)
 
     return make
 
 
-def one_memory(config: PolicyConfig, learner: Any) -> bool:
+def one_memory(config: OnPolicyConfig, learner: Any) -> bool:
     """Whether the sampler follows the learner. Some models keep parameters in float32 whatever they are loaded in: these would
     be pushed in another precision, so nothing is shared."""
     dtype = f"torch.{config.model.dtype}"
     return config.one_memory and all(str(each.dtype) == dtype for each in learner.plain.parameters())
 
 
-def _learner(config: PolicyConfig, model_dir: Path, teacher_dir: Path | None) -> tuple[Any, Any, Any]:
+def _learner(
+    config: OnPolicyConfig, model_dir: Path, teacher_dir: Path | None, places: "Places | None"
+) -> tuple[Any, Any, Any]:
     """The learner, what updates it where that is not this process, and the teacher where it is."""
     if config.optim.processes > 1:
         from .ray_learner import ShardedLearner, ShardedUpdater
 
-        sharded = ShardedLearner(config, model_dir, teacher_dir)
+        sharded = ShardedLearner(config, model_dir, teacher_dir, places)
         return sharded, ShardedUpdater(sharded, config), None
     from trainer.inference.models import best_device, load_model
     from trainer.loops.learner import Learner, Teacher

@@ -7,14 +7,14 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import ray
 from ray.exceptions import OutOfMemoryError, RayActorError, RayTaskError
 
 from trainer import node
 from trainer.arithmetic import settle_arithmetic
-from trainer.config import PolicyConfig
+from trainer.config import OnPolicyConfig
 from trainer.config.memory import is_shortage
 from trainer.inference.checksum import Weights
 from trainer.inference.sampling import EngineLost
@@ -23,7 +23,7 @@ from trainer.rollouts import Reward, RewardSetup
 
 from .feed import Key, SampleJob, said
 from .fleet import Alive, Report, SampleDone, ScoreDone, ScoreWaits, WorkerDown, WorkerUp
-from .placement import Places, cluster_gpus
+from .placement import Look, Place, Places, reserve
 from .work import Results, RewardWorker, RolloutWorker, Scored, ScoreJob, Waits
 
 _START_S = (
@@ -43,7 +43,7 @@ _BUSY = ("timed out during startup", "GCS has become overloaded")
 class RolloutActor:
     """Samples in one thread, takes work and hands out results in two others, and answers heartbeats in a fourth."""
 
-    def __init__(self, model_dir: str, config: PolicyConfig, threads: int) -> None:
+    def __init__(self, model_dir: str, config: OnPolicyConfig, threads: int) -> None:
         from trainer.inference.build import build_sampler
         from trainer.inference.models import load_tokenizer
 
@@ -89,8 +89,10 @@ class _Member:
     """An actor. `since`: when its start, or what it does now, began."""
 
     name: str
+    kind: Literal["rollout", "reward"]
     actor: Any
     since: float
+    place: Place | None
     pid: int = 0
     up: bool = False
     sampling: set[Key] = field(default_factory=set)
@@ -120,16 +122,18 @@ class _Waiting:
 class RayFleet:
     """`Fleet` on Ray: the cluster that `RAY_ADDRESS` names, as in a Ray job, else one of this machine's own."""
 
-    config: PolicyConfig
+    config: OnPolicyConfig
     model_dir: Path
     rewards: RewardSetup
+    places: Places | None = None
+    """Those that the run has already, because other processes of it have theirs among them."""
+    look: Look = lambda reason: None
     _members: dict[str, _Member] = field(default_factory=dict)
     _calls: dict[Any, _Call] = field(default_factory=dict)
     _weights: dict[int, Any] = field(default_factory=dict)
     _queue: deque[_Waiting] = field(default_factory=deque)
     _waiting: dict[int, _Waiting] = field(default_factory=dict)
     _reports: list[Report] = field(default_factory=list)
-    _places: Places | None = None
     _scores: bool = True
     """Whether groups are still handed to reward workers."""
     _failed_starts: int = 0
@@ -137,7 +141,7 @@ class RayFleet:
 
     def start(self, workers: int) -> None:
         connect()
-        self._reserve(workers)
+        self.places = self.places or reserve(self.config, self.look)
         for _ in range(workers):
             self._spawn("rollout")
         for _ in range(self.config.runner.reward_workers):
@@ -191,8 +195,8 @@ class RayFleet:
     def close(self) -> None:
         for member in list(self._members.values()):
             self._end(member)
-        if self._places:
-            self._places.close()
+        if self.places:
+            self.places.leave("rollout", "reward")
 
     def pids(self) -> dict[str, int]:
         """The process of every worker that is up."""
@@ -200,33 +204,24 @@ class RayFleet:
 
     # Starting and ending
 
-    def _reserve(self, workers: int) -> None:
-        """A GPU for each worker, where there are any and they are wanted."""
-        runner = self.config.runner
-        if runner.gpus_per_worker and cluster_gpus():
-            each = {"GPU": float(runner.gpus_per_worker), "CPU": float(runner.cpus_per_worker)}
-            self._places = Places(workers, {name: n for name, n in each.items() if n}, "SPREAD", "runner.workers")
-            self._places.wait()
-
-    def _spawn(self, kind: str) -> None:
-        runner, name = self.config.runner, f"{kind}-{self._count}"
+    def _spawn(self, kind: Literal["rollout", "reward"]) -> None:
+        name, place = f"{kind}-{self._count}", self.places.take(kind) if self.places else None
         self._count += 1
-        options: dict[str, Any] = {"num_cpus": runner.cpus_per_worker, "scheduling_strategy": "SPREAD"}
+        options: dict[str, Any] = dict(place.options) if place else {"num_cpus": 0, "scheduling_strategy": "SPREAD"}
         if kind == "rollout":
-            threads = max(1, runner.cpus_per_worker)
-            if self._places:
-                options = self._places.options()
+            threads = max(1, self.config.runner.cpus_per_worker)
             arguments = (str(self.model_dir.absolute()), self.config, threads)
             if self.config.sampler.kind == "vllm":  # which the interpreter that started Ray may not have
                 options["runtime_env"] = {"py_executable": sys.executable}
             actor = RolloutActor.options(**options).remote(*arguments)
         else:
             actor = RewardActor.options(**options).remote(self.rewards)
-        member = self._members[name] = _Member(name, actor, time.monotonic())
+        member = self._members[name] = _Member(name, kind, actor, time.monotonic(), place)
         self._call("ready", member, actor.ready.remote())
 
     def _end(self, member: _Member) -> None:
-        self._members.pop(member.name, None)
+        if self._members.pop(member.name, None) and self.places and member.place:
+            self.places.give_back(member.place)
         self._calls = {ref: call for ref, call in self._calls.items() if call.member is not member}
         ray.kill(member.actor, no_restart=True)
 
@@ -239,7 +234,7 @@ class RayFleet:
         if member.scoring is not None:
             self._again(self._waiting[member.scoring.number], reason)
         self._reports.append(WorkerDown(member.name, reason))
-        self._spawn(member.name.partition("-")[0])
+        self._spawn(member.kind)
 
     def _again(self, waiting: _Waiting, reason: str) -> None:
         waiting.losses, waiting.reason = waiting.losses + 1, reason

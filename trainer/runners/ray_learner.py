@@ -14,14 +14,13 @@ from torch import Tensor
 
 from trainer import node
 from trainer.checkpoints import Elsewhere, File, OutOfReach, Place, Rows, Stored, write_share
-from trainer.config import PolicyConfig
-from trainer.loops.errors import RunFailed, StopRequested
+from trainer.config import OnPolicyConfig
+from trainer.loops.errors import ProcessLost, StopRequested
 from trainer.loops.learner import Marked
 from trainer.loops.update import NotFinite, Updater, UpdateReport
 from trainer.rollouts import Trajectory
 
-from .placement import Places, cluster_gpus
-from .ray_fleet import connect
+from .placement import Places
 
 _LAST_WORDS_S = 5.0
 _LOOK_S = 0.2
@@ -32,7 +31,7 @@ _Failure = tuple[str, list[int], int]
 class LearnerActor:
     """One process of those that hold the model together. The driver calls the same on all of them, in the same order."""
 
-    def __init__(self, config: PolicyConfig, rank: int, threads: int) -> None:
+    def __init__(self, config: OnPolicyConfig, rank: int, threads: int) -> None:
         self._config, self._rank, self._stop = config, rank, False
         self._held: dict[str, dict[str, Rows]] | None = None
         torch.set_num_threads(threads)
@@ -156,15 +155,10 @@ class LearnerActor:
 class ShardedLearner:
     """`Learner` for the loop: every call goes to all processes, and ends for all of them when one is lost."""
 
-    def __init__(self, config: PolicyConfig, model_dir: Path, teacher_dir: Path | None) -> None:
-        connect()
-        self._config, ranks = config, config.optim.processes
-        self._places = Places(ranks, {"GPU": 1}, "PACK", "optim.processes") if cluster_gpus() else None
-        if self._places:
-            self._places.wait()
-        options = self._places.options() if self._places else {"num_cpus": 0, "scheduling_strategy": "DEFAULT"}
+    def __init__(self, config: OnPolicyConfig, model_dir: Path, teacher_dir: Path | None, places: Places) -> None:
+        self._config, self._places, ranks = config, places, config.optim.processes
         threads = max(1, (os.cpu_count() or 1) // ranks)
-        self._actors = [LearnerActor.options(**options).remote(config, rank, threads) for rank in range(ranks)]
+        self._actors = [LearnerActor.options(**self._options()).remote(config, rank, threads) for rank in range(ranks)]
         hosts = self._together([actor.host.remote() for actor in self._actors])
         host = "127.0.0.1" if len(set(hosts)) == 1 else hosts[0]
         (port,) = self._together([self._actors[0].open.remote(host)])
@@ -243,8 +237,11 @@ class ShardedLearner:
     def close(self) -> None:
         for actor in self._actors:
             ray.kill(actor, no_restart=True)
-        if self._places:
-            self._places.close()
+        self._places.leave("learner")
+
+    def _options(self) -> dict[str, Any]:
+        place = self._places.take("learner")
+        return place.options if place else {"num_cpus": 0, "scheduling_strategy": "DEFAULT"}
 
     def _watched(self, refs: list[Any], check: Callable[[], None] | None) -> None:
         """Until one of them has ended; all processes are told when `check` raises StopRequested."""
@@ -265,7 +262,7 @@ class ShardedLearner:
         return self._together([actor.do.remote(name, *boxed) for actor in self._actors])[0]
 
     def _together(self, refs: list[Any], enough: Callable[[Any], bool] = lambda result: False) -> list[Any]:
-        """All results; or those so far, once one is `enough`. Raises RunFailed where a process is lost."""
+        """All results; or those so far, once one is `enough`. Raises ProcessLost where one is lost or hangs."""
         results: dict[Any, Any] = {}
         waiting = list(refs)
         while waiting:
@@ -286,14 +283,13 @@ class ShardedLearner:
         for rank, reason in enumerate(found):
             who = f"process {rank} of the {len(refs)} that train the model together"
             if isinstance(reason, RayActorError | OutOfMemoryError):
-                return RunFailed(
-                    f"{who} was lost, so the others were ended. Resume goes on from the last checkpoint. If memory ran "
-                    f"out, what helps is: {self._config.memory_knobs()}."
+                return ProcessLost(
+                    f"{who} was lost, so the others were ended. If memory ran out, what helps is: {self._config.memory_knobs()}"
                 )
             if isinstance(reason, GetTimeoutError) and "timed out" in str(error).lower():
-                return RunFailed(
+                return ProcessLost(
                     f"{who} hangs: the others have waited for it for {self._config.runner.heartbeat_s:g} s "
-                    "(runner.heartbeat_s), and all were ended. Resume goes on from the last checkpoint."
+                    "(runner.heartbeat_s), and all were ended"
                 )
         cause = error.cause if isinstance(error, RayTaskError) else error
         return cause if isinstance(cause, Exception) else error
@@ -319,7 +315,7 @@ class _Processes:
         self._kept = True
 
     def write(self, place: Place, step: int) -> list[File]:
-        """In a thread of each process. Raises OSError as one of them did, RunFailed where one is lost."""
+        """In a thread of each process. Raises OSError as one of them did, ProcessLost where one is lost."""
         if not self._kept:
             self._hold(copy=False)
         found = self._got([actor.write.remote(place, step) for actor in self._actors])
@@ -347,9 +343,8 @@ class _Processes:
         except RayTaskError as error:
             raise error.cause if isinstance(error.cause, Exception) else error from error
         except (RayActorError, OutOfMemoryError) as error:
-            raise RunFailed(
-                "a process of those that train the model together was lost while a checkpoint was written. Resume goes on "
-                "from the one before."
+            raise ProcessLost(
+                "a process of those that train the model together was lost while a checkpoint was written"
             ) from error
         return found
 
@@ -357,7 +352,7 @@ class _Processes:
 class ShardedUpdater(Updater):
     """Advantages here, updates there."""
 
-    def __init__(self, learner: ShardedLearner, config: PolicyConfig) -> None:
+    def __init__(self, learner: ShardedLearner, config: OnPolicyConfig) -> None:
         super().__init__(learner, config)  # type: ignore[arg-type]
         self._sharded = learner
 

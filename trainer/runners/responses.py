@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from trainer.config.policy import Rollout
+from trainer.config.on_policy import Rollout
 from trainer.inference.sampling import FinishReason, SampleRequest, SampleResult
 from trainer.rollouts import PromptPlan, Reward, Trajectory
 from trainer.rollouts.stored import read, written

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from trainer.config import PolicyConfig
+from trainer.config import OnPolicyConfig
 
 TIMINGS = "timings.jsonl"
 
@@ -20,7 +20,7 @@ class Timings:
     def __init__(self, path: Path, warn: Callable[[str], None]) -> None:
         self._path, self._warn, self._warned = path, warn, False
 
-    def begin(self, config: PolicyConfig) -> None:
+    def begin(self, config: OnPolicyConfig) -> None:
         rollout, runner, sampler = config.rollout, config.runner, config.sampler
         asked = {
             "prompts": rollout.prompts_per_step,

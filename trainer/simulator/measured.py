@@ -104,7 +104,11 @@ def _simulation(asked: dict[str, Any], rows: Sequence[dict[str, Any]]) -> dict[s
 
 
 def decoding_costs(spent: Spent) -> dict[str, float]:
-    """Seconds of a turn by its versions, its responses and those of them that joined: weighted least squares, none below 0."""
+    """Seconds of a turn by its versions, its responses and those of them that joined: weighted least squares, none below 0.
+
+    All turns together take as long by these costs as they took: least squares alone would leave out part of what no cost
+    explains.
+    """
     names, turns = ["step_s", "response_s", "start_s"], list(spent.turns.items())
     if not turns:
         raise NotMeasured("no worker has told how long it sampled")
@@ -115,6 +119,9 @@ def decoding_costs(spent: Spent) -> dict[str, float]:
     while True:
         found = np.linalg.lstsq(kinds[:, kept], seconds, rcond=None)[0]
         if found.min() >= 0:
-            costs = dict.fromkeys(names, 0.0) | {names[i]: float(cost) for i, cost in zip(kept, found, strict=True)}
+            whole = (seconds @ weights) / (weights @ kinds[:, kept] @ found)
+            costs = dict.fromkeys(names, 0.0) | {
+                names[i]: float(cost * whole) for i, cost in zip(kept, found, strict=True)
+            }
             return costs | {"step_s": max(costs["step_s"], 1e-9)}
         del kept[int(found.argmin())]

@@ -3,7 +3,7 @@
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from django.http import Http404, HttpRequest
+from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from ninja import Header, Path, Query, Router, Status
 from pydantic import Field
@@ -295,9 +295,10 @@ def curves(
     run_id: RunId,
     named: Annotated[str | None, Query(alias="keys")] = None,  # ninja cannot have a parameter called `keys`
     max_points: Annotated[int, Query(ge=2, le=5000)] = 600,
-) -> dict[str, Any]:
+) -> HttpResponse:
     """`keys`: metric keys separated by commas; all of them if left out."""
-    return queries.curves(_read(request, run_id), None if named is None else _split(named), max_points)
+    found = queries.curves(_read(request, run_id), None if named is None else _split(named), max_points)
+    return HttpResponse(found, content_type="application/json; charset=utf-8")
 
 
 @router.get(

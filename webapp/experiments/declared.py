@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from trainer.config import RECIPES, Recipe
+from trainer.config import RECIPES, ConfigInvalid, OnPolicyConfig, Recipe, resolve, stored
 from trainer.config.metrics import GROUPS
 from trainer.config.recipe import HELD_OUT, Metric
 
@@ -49,6 +49,23 @@ def brief(run: Run) -> str:
 def samples(recipe: str) -> str:
     found = recipe_of(recipe)
     return found.samples if found else "rollout"
+
+
+def reward(run: Run) -> tuple[list[dict[str, Any]], str]:
+    """The parts of the run's reward as JSON, and the expression that puts them together; of a task those that its config
+    makes. Without parts where nothing is rewarded, or where this version cannot read the config any more."""
+    listed = run.config.get("rewards")
+    if listed is not None:
+        parts = [each for each in listed if isinstance(each, dict) and "name" in each]
+        return parts, str(run.config.get("reward_expression") or "")
+    try:
+        config = resolve(run.recipe, stored(run.recipe, run.config))
+    except ConfigInvalid:
+        return [], ""
+    if not isinstance(config, OnPolicyConfig):
+        return [], ""
+    made = config.composition
+    return [part.model_dump(mode="json") for part in made.parts], made.expression
 
 
 @dataclass(frozen=True)

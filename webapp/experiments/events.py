@@ -26,7 +26,7 @@ from trainer.contracts import (
 )
 from webapp.core.tasks import enqueue
 
-from . import broadcasts, bulk, declared, outputs, people, starting_points, tokens
+from . import broadcasts, bulk, declared, outputs, people, services, starting_points, tokens
 from .models import LogLine, Run
 from .states import OVER, State, move
 
@@ -171,9 +171,29 @@ def _follow(run: Run, event: RunEvent, data: StateData, begins: int) -> bool:
     """The state the trainer reports, if the run may go there: a run that was asked to stop does not run again."""
     if data.state in OVER and run.attempt > 1 and _of_an_earlier_attempt(run, event, begins):
         return False  # how that one ended, spooled while nobody heard it; this attempt only delivers it
+    if data.lost:
+        return _lose(run, event, data.reason)
     if data.state == State.RUNNING.value and run.started_at is None:
         return move(run, State.RUNNING, started_at=timezone.now())
     return move(run, data.state, reason=data.reason)
+
+
+def _lose(run: Run, event: RunEvent, reason: str) -> bool:
+    """A run that has lost a process of its own goes on by itself, as one does whose own process was lost (`jobs`).
+
+    Where it has neither made a step nor kept a checkpoint, it does not: a model that does not fit would take the machine's memory again.
+    """
+    has_made = event.step > run.start_step or bool(starting_points.checkpoints(run))
+    if not has_made:
+        return move(run, State.FAILED, reason=f"{reason}. It had not made a step, so it does not go on by itself")
+    if services.may_go_on(run) and services.go_on(run, f"{reason}. {services.GOES_ON}"):
+        message = f"{reason}. {services.GOES_ON}, as attempt {run.attempt}."
+        line = LogLine(run=run, time=event.time, step=run.step, level="warning", message=message)
+        broadcasts.log(run.id, LogLine.objects.bulk_create([line]))
+        return True
+    if run.state == State.STOPPING:
+        return move(run, State.STOPPED, reason=f"{reason}. Its last checkpoint remains")
+    return move(run, State.FAILED, reason=f"{reason}. Resume goes on from the last checkpoint")
 
 
 def _of_an_earlier_attempt(run: Run, event: RunEvent, begins: int) -> bool:

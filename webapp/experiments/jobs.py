@@ -37,7 +37,6 @@ LONGEST_WAIT_S = 30
 QUIET = timedelta(seconds=8)  # four missed signs of life: worth asking Ray
 SILENT = timedelta(seconds=60)  # no sign of life for this long while we could hear one, and no word from Ray: given up
 STALLED = timedelta(minutes=5)  # the same where it may well live: it loads torch, its machine swaps, its network is cut
-MOST_LOSSES = 2  # processes in a row, after which the next one's end is the run's
 STOP_GRACE = timedelta(minutes=2)  # time to finish the step and write a checkpoint
 HEARING_KEY = "experiments:hearing"
 
@@ -226,11 +225,10 @@ def _say(run: Run, reason: str, now: datetime) -> None:
 
 
 def _lost(run: Run, reason: str, client: RayClient | None, may_go_on: bool = True) -> None:
-    """A run whose process is gone goes on by itself from its last checkpoint, unless it has lost several in a row without making
-    another one: then it would lose the next one as well."""
-    if not may_go_on or run.state == State.STOPPING or run.losses >= MOST_LOSSES:
+    """A run whose process is gone goes on by itself from its last checkpoint, if it may."""
+    if not (may_go_on and services.may_go_on(run)):
         return _end(run, reason, client)
-    lines, on = _last_lines(client, run), "It goes on by itself from its last checkpoint"
+    lines, on = _last_lines(client, run), services.GOES_ON
     with transaction.atomic():
         Run.objects.select_for_update(no_key=True).get(id=run.id)
         if services.go_on(run, f"{reason}. {on}"):

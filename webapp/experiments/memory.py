@@ -115,4 +115,6 @@ def _label(process: Process) -> str:
 
 
 def _size(number: int) -> str:
-    return f"{number / GIB:.1f} GiB" if number >= GIB else f"{number / 2**20:.0f} MiB"
+    if number >= GIB:
+        return f"{number / GIB:.1f} GiB"
+    return f"{number / 2**20:.0f} MiB" if number >= 2**20 else f"{number / 2**10:.0f} KiB"

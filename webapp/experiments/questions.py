@@ -18,7 +18,7 @@ from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue, silent
 from webapp.judging.models import JudgeVersion, Verdict
 
-from . import grants
+from . import declared, grants
 from .models import Run, RunJudge, RunQuestion
 from .states import State
 
@@ -89,7 +89,7 @@ def _judges(run: Run, names: Collection[str]) -> dict[str, RunJudge]:
 
 def _budget(run: Run, name: str) -> tuple[int | None, Decimal | None]:
     """Of the parts that ask the judge, which all say the same."""
-    for part in run.config.get("rewards", []):
+    for part in declared.reward(run)[0]:
         if part.get("judge") == name:
             tokens, money = part.get("budget_tokens"), part.get("budget_money")
             return tokens, None if money is None else Decimal(str(money))

@@ -13,6 +13,7 @@ from django.db.models.functions import Cast, Coalesce
 
 from webapp.core.problems import Invalid
 
+from . import declared
 from .models import Rollout, Run
 
 Verdict = Literal["met", "unmet", "missing"]
@@ -233,19 +234,19 @@ def facets(run: Run, step: int | None = None) -> dict[str, Any]:
     steps = list(places.order_by("-step", "-phase")[:MAX_STEPS])[::-1]
     chosen = step if step is not None else (steps[-1]["step"] if steps else None)
     rows = Rollout.objects.none() if chosen is None else Rollout.objects.filter(run=run, step=chosen)
+    parts, expression = declared.reward(run)
     return {
         "steps": steps,
         "criteria": _criteria(rows),
-        "parts": _parts(run, rows),
-        "expression": str(run.config.get("reward_expression") or ""),
+        "parts": _parts(parts, rows),
+        "expression": expression,
         "excluded": _exclusions(rows),
     }
 
 
-def _parts(run: Run, rows: QuerySet[Rollout]) -> list[dict[str, Any]]:
+def _parts(parts: list[dict[str, Any]], rows: QuerySet[Rollout]) -> list[dict[str, Any]]:
     """The parts that the rollouts have, those of the config first and in its order."""
-    declared = [each for each in run.config.get("rewards") or () if isinstance(each, dict) and "name" in each]
-    known = {each["name"]: each for each in declared}
+    known = {each["name"]: each for each in parts}
     values: dict[str, list[float | None]] = {name: [] for name in known}
     for found in rows.values_list("part_values", flat=True):
         for name, value in found.items():
@@ -253,14 +254,14 @@ def _parts(run: Run, rows: QuerySet[Rollout]) -> list[dict[str, Any]]:
     return [_part_facet(name, known.get(name, {}), found) for name, found in values.items() if found]
 
 
-def _part_facet(name: str, declared: dict[str, Any], values: list[float | None]) -> dict[str, Any]:
+def _part_facet(name: str, part: dict[str, Any], values: list[float | None]) -> dict[str, Any]:
     there = [value for value in values if value is not None]
     return {
         "name": name,
-        "kind": declared.get("kind", ""),
-        "weight": declared.get("weight"),
-        "shadow": bool(declared.get("shadow", False)),
-        "judge": declared.get("judge", ""),
+        "kind": part.get("kind", ""),
+        "weight": part.get("weight"),
+        "shadow": bool(part.get("shadow", False)),
+        "judge": part.get("judge", ""),
         "low": min(there, default=None),
         "high": max(there, default=None),
         "valued": len(there),

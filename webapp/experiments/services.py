@@ -18,6 +18,9 @@ from . import broadcasts, checks, outputs, people, starting_points, tokens
 from .models import Experiment, Run, RunSlot
 from .states import OVER, State, move
 
+MOST_LOSSES = 2  # processes in a row, after which the next one's end is the run's
+GOES_ON = "It goes on by itself from its last checkpoint"
+
 
 def create_experiment(membership: Membership, name: str, description: str = "") -> Experiment:
     """Raises Invalid at `name` if it is empty, too long or taken."""
@@ -215,6 +218,12 @@ def resume(membership: Membership, run: Run) -> Run:
         raise Conflict(f"Only stopped and failed runs can be resumed; this one is {run.state}.", code="not_resumable")
     _again(run, (State.STOPPED, State.FAILED), actor=membership.user, losses=0)
     return run
+
+
+def may_go_on(run: Run) -> bool:
+    """Whether a run that has lost a process goes on by itself: not where somebody stops it, nor where it has lost several in a row
+    without making another checkpoint, for then it would lose the next one as well."""
+    return run.state != State.STOPPING and run.losses < MOST_LOSSES
 
 
 def go_on(run: Run, reason: str) -> bool:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,11 +16,18 @@ from .conftest import small_config
 SCORES = {(0, 0): 1.0, (0, 1): 0.0, (1, 0): 0.75, (1, 1): None}  # (prompt, response): prompt means 0.5 and 0.75
 
 
-def evaluated(make_loop: Callable[..., Any], samples: int, scores: dict[tuple[int, int], float | None]) -> Evaluation:
+def evaluated(
+    make_loop: Callable[..., Any], samples: int, scores: dict[tuple[int, int], float | None], rubric: bool = True
+) -> Evaluation:
     config = small_config(evaluation={"samples": samples, "temperature": 1.0, "every": 2})
     parts = make_loop(config).stage.parts
     parts.prompts.heldout[2:] = []
+    if not rubric:
+        parts.prompts.heldout[:] = [replace(prompt, rubric=None) for prompt in parts.prompts.heldout]
     order = iter([scores[group, sample] for group in range(2) for sample in range(samples)])
+
+    def rated(score: float | None) -> float | None:
+        return score if rubric else None
 
     class Scripted:
         longest = 8
@@ -30,7 +38,9 @@ def evaluated(make_loop: Callable[..., Any], samples: int, scores: dict[tuple[in
 
         def finish(self, begun: Sequence[Any], watch: Watch | None = None) -> list[Reward]:
             return [
-                Reward(total=score, score=score, clipped=score, excluded="" if score is not None else "no verdict")
+                Reward(
+                    score, score=rated(score), clipped=rated(score), excluded="" if score is not None else "no verdict"
+                )
                 for score, _ in zip(order, range(sum(begun)), strict=True)
             ]
 
@@ -49,6 +59,12 @@ def test_the_error_counts_prompts_not_responses_and_leaves_out_what_has_no_score
     assert values["eval/rubric_score"] == pytest.approx(1.75 / 3)
     # Prompt means 0.5 and 0.75: variance 0.03125, over 2 prompts.
     assert values["eval/rubric_score_se"] == pytest.approx(math.sqrt(0.03125 / 2))
+
+
+def test_without_a_rubric_what_has_a_reward_is_not_excluded(make_loop: Callable[..., Any]) -> None:
+    values = evaluated(make_loop, 2, SCORES, rubric=False).values
+    assert values["eval/excluded"] == 1 and values["eval/reward"] == pytest.approx(1.75 / 3)
+    assert "eval/rubric_score" not in values
 
 
 def test_one_scored_prompt_has_no_error(make_loop: Callable[..., Any]) -> None:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from trainer.inference.models import load_model
+from trainer.inference.products import suits
 from trainer.loops.fused_adapters import fuse
 
 
@@ -60,3 +61,41 @@ def test_adapters_of_another_precision_are_computed_as_peft_does(tiny_dir: Path)
     assert next(p for n, p in ours.named_parameters() if "lora_A" in n).dtype == torch.float32
     with torch.no_grad():
         assert torch.equal(ours(tokens).logits, stock(tokens).logits)
+
+
+def test_wide_layers_in_float32_have_the_values_and_gradients_of_float64() -> None:
+    """Wide enough for oneDNN, with a bias, and with an input that its gradient flows through."""
+    from peft import LoraConfig, get_peft_model
+
+    torch.manual_seed(0)
+    plain = torch.nn.Sequential(torch.nn.Linear(256, 320), torch.nn.SiLU(), torch.nn.Linear(320, 256))
+    settings = LoraConfig(r=4, lora_alpha=12.0, target_modules=["0", "2"], init_lora_weights=False)
+    wide = get_peft_model(plain, settings)
+    exact = deepcopy(wide).double()
+    fuse(wide)
+    x = torch.randn(5, 3, 256)
+
+    def found(model: Any, given: Tensor) -> list[Tensor]:
+        given = given.clone().requires_grad_()
+        out = model(given)
+        trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        return [out.detach(), *torch.autograd.grad(out.square().mean(), [given, *trained])]
+
+    assert suits(wide.base_model.model[0].base_layer.weight)
+    for mine, expected in zip(found(wide, x), found(exact, x.double()), strict=True):
+        assert float(expected.abs().max()) > 0
+        torch.testing.assert_close(mine.double(), expected, atol=2e-6 * float(expected.abs().max()), rtol=1e-4)
+
+
+def test_beside_the_untrained_model_there_is_nothing_but_the_adapters() -> None:
+    from peft import LoraConfig, get_peft_model
+
+    torch.manual_seed(0)
+    settings = LoraConfig(r=4, target_modules=["0"])  # the second matrix is 0 at first
+    wide = get_peft_model(torch.nn.Sequential(torch.nn.Linear(256, 320)), settings)
+    fuse(wide)
+    x = torch.randn(5, 256)
+    with torch.no_grad():
+        trained = wide(x)
+        with wide.disable_adapter():
+            assert torch.equal(wide(x), trained)

@@ -6,8 +6,18 @@ import pytest
 
 from tests.trainer.memory.shapes import QWEN_7B, shape
 from trainer.config import RECIPES, resolve
+from trainer.inference import local
 from trainer.memory.advice import advice, cache_problem, problem
-from trainer.memory.forecast import CONTEXT, WORKSPACE, Device, Forecast, Process, forecast
+from trainer.memory.forecast import (
+    CONTEXT,
+    FEWEST_PASSES,
+    FEWEST_ROWS,
+    WORKSPACE,
+    Device,
+    Forecast,
+    Process,
+    forecast,
+)
 from trainer.memory.shape import GIB, ModelShape
 
 H100 = Device("gpu", 80 * GIB, "NVIDIA H100")
@@ -65,6 +75,37 @@ def test_the_local_sampler_has_a_copy_of_the_model_and_the_keys_of_all_responses
     assert sizes(process)["Sampler's weights"] == 2 * shape().parameters
     # six responses of 128 tokens, two layers, keys and values of 32 numbers of two bytes
     assert sizes(process)["Sampler's cache"] == 6 * 128 * 2 * 2 * 32 * 2
+
+
+def test_while_it_samples_in_float32_on_a_processor_its_matrices_are_there_once_more() -> None:
+    def laid_out(device: Device | None = HOST, **changes: Any) -> int:
+        (process,) = of(device, shape(), **changes).processes
+        return sizes(process).get("Weights laid out", 0)
+
+    assert (local.FEWEST_ROWS, local.FEWEST_PASSES) == (FEWEST_ROWS, FEWEST_PASSES)
+    assert laid_out() == 4 * (shape().matrix_parameters + shape().vocabulary * shape().hidden)
+    assert laid_out(model__lora=None) == laid_out()
+    assert laid_out(H100) == laid_out(model__dtype="bfloat16") == laid_out(sampler__max_batch=7) == 0
+    assert laid_out(rollout__max_new_tokens=15) == 0
+
+
+def test_workers_lay_nothing_out_since_responses_join_and_leave_what_they_have_under_way() -> None:
+    itself, worker = of(HOST, shape(), runner__kind="async").processes
+    assert "Weights laid out" in sizes(itself) and "Sampler's cache" in sizes(worker)
+    assert "Weights laid out" not in sizes(worker)
+
+
+@pytest.mark.parametrize("recipe", ["judge", "rubric_writer"])
+def test_questions_about_pairs_may_be_as_many_at_once_as_the_sampler_takes(recipe: str) -> None:
+    def at_once(held_out: int) -> int:
+        changes = {"rollout": {"prompts_per_step": 2, "group_size": 2}, "evaluation": {"max_examples": held_out}}
+        sampling = (
+            resolve(recipe, {**RECIPES[recipe].example, **changes, "sampler": {"max_batch": 24}}).holdings().sampling
+        )
+        return sampling.sequences if sampling else 0
+
+    assert at_once(1) == 24, "an example may have any number of pairs"
+    assert at_once(0) == 4
 
 
 def test_a_sampler_in_one_memory_with_the_learner_has_no_copy_of_the_weights() -> None:

@@ -10,7 +10,7 @@ from trainer.checkpoints import Checkpoint, Folder
 from trainer.contracts import RolloutRecord
 from trainer.loops.reports import token_by_token
 from trainer.loops.saving import Saver
-from trainer.monitors import RunMonitor, Spool
+from trainer.monitors import LeftUndone, RunMonitor, Spool
 from trainer.monitors.behind import AHEAD, Behind
 
 from ..loops.conftest import events_of
@@ -22,10 +22,10 @@ def record(index: int) -> RolloutRecord:
 
 def test_pieces_are_done_in_order_and_who_is_far_ahead_waits() -> None:
     behind, gate, done = Behind(), threading.Event(), []
-    behind.put(lambda: done.append(gate.wait(SECONDS)))
+    behind.put(lambda: done.append(gate.wait(SECONDS)), "first")
     for number in range(AHEAD):
-        behind.put(lambda number=number: done.append(number))  # type: ignore[misc]
-    ahead = threading.Thread(target=behind.put, args=(lambda: done.append("last"),))
+        behind.put(lambda number=number: done.append(number), str(number))  # type: ignore[misc]
+    ahead = threading.Thread(target=behind.put, args=(lambda: done.append("last"), "last"))
     ahead.start()
     ahead.join(0.2)
     assert ahead.is_alive() and done == []
@@ -36,16 +36,19 @@ def test_pieces_are_done_in_order_and_who_is_far_ahead_waits() -> None:
     behind.close()
 
 
-def test_what_goes_wrong_is_raised_once_by_who_comes_next() -> None:
-    behind = Behind()
+def test_what_goes_wrong_is_raised_once_by_who_comes_next_with_all_that_is_missing() -> None:
+    behind, done = Behind(), []
 
     def fails() -> None:
         raise OSError("the disk is gone")
 
-    behind.put(fails)
-    with pytest.raises(OSError, match="the disk is gone"):
+    behind.put(fails, "The first")
+    behind._pieces.put((fails, "the second"))
+    behind._pieces.put((lambda: done.append(1), "the third"))
+    with pytest.raises(LeftUndone, match="^The first, the second could not be written: the disk is gone$"):
         behind.flush()
     behind.flush()
+    assert done == [1]
     behind.close()
 
 

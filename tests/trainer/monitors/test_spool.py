@@ -10,7 +10,7 @@ import pytest
 
 from tests.patience import SECONDS
 from trainer.contracts import LogData, RunEvent
-from trainer.monitors import Spool
+from trainer.monitors import RunMonitor, Spool
 
 
 def events(path: Path) -> list[RunEvent]:
@@ -114,6 +114,7 @@ def test_waiting_for_a_full_disk_ends_when_the_run_is_given_up(path: Path) -> No
     disk.full = True
     spool.append(note("lost cause"))
     assert [json.loads(line)["seq"] for line in spool.tail()] == [1, 2, 3]
+    assert not RunMonitor(spool).close(), "no server has it either"
 
 
 def test_any_other_error_of_the_disk_is_not_waited_for(path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from trainer import cli
 from trainer.config.rewards import HttpPart, JudgePart, RubricPart
 from trainer.contracts import JudgeGrant
 from trainer.judges.chat import Target
@@ -120,3 +121,37 @@ def test_parts_that_ask_for_what_the_file_has_not_are_named(tmp_path: Path) -> N
     assert found.keys() == {"rewards.1.judge", "rewards.2.judge", "rewards.3.endpoint"}
     assert "no judge 'Grader v2' was given" in found["rewards.1.judge"]
     assert "this needs 'pointwise'" in found["rewards.2.judge"]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "config", "fields"),
+    [
+        (
+            "rubric_writer",
+            {"reward": {"by": "likert", "judge": "Grader v1", "quality_judge": "Reader v1", "matcher": "words"}},
+            {"reward.judge": "Grader v1", "reward.quality_judge": "Reader v1"},
+        ),
+        (
+            "policy",
+            {
+                "rewards": [
+                    {"kind": "overlong", "soft_tokens": 4, "shadow": True},
+                    {"kind": "rubric", "judge": "Grader v1"},
+                ]
+            },
+            {"rewards.1.judge": "Grader v1"},
+        ),
+        ("sft", {"evaluation": {"generate": True, "judge": "Grader v1"}}, {"evaluation.judge": "Grader v1"}),
+    ],
+)
+def test_a_run_without_a_judge_that_its_config_names_is_refused_at_the_field(
+    recipe: str, config: dict[str, Any], fields: dict[str, str], tmp_path: Path
+) -> None:
+    for name, text in (("config.json", json.dumps(config)), ("data.jsonl", "")):
+        (tmp_path / name).write_text(text)
+    paths = {"--config": "config.json", "--data": "data.jsonl", "--model": "model", "--out": "run"}
+    named = [word for option, name in paths.items() for word in (option, str(tmp_path / name))]
+    with pytest.raises(SystemExit) as refused:
+        cli.run(["--recipe", recipe, *named])
+    lacks = [f"{path}: no judge {name!r} was given to the run (--judges FILE)" for path, name in fields.items()]
+    assert str(refused.value).splitlines() == lacks

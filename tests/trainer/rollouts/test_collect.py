@@ -1,11 +1,11 @@
 """Groups are scored as soon as they have ended, while others are still sampled."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
-from trainer.config.policy import Rollout
+from trainer.config.on_policy import Rollout
 from trainer.contracts import Example, Message
 from trainer.inference.sampling import SampleRequest, SampleResult
 from trainer.rewards import Item
@@ -15,6 +15,7 @@ from trainer.rollouts import Groups, PromptPlan, Reward, sample_and_score
 class Task:
     example = Example(key="row", prompt=(Message(role="user", content="Hi"),))
     rubric = None
+    facts: ClassVar[dict[str, Any]] = {}
 
 
 PLANS = [PromptPlan("row", group, index, "Hi", (1,), (1,), 10 * group + index) for group in (0, 1) for index in (0, 1)]

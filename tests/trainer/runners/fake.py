@@ -20,7 +20,7 @@ from trainer.runners.work import RewardWorker, ScoreJob, Waits
 
 class FakeFleet:
     """`crashes`: the chance that a job takes its worker along, a few tokens later. `hangs`: the places of jobs, 1 for the first,
-    that their workers never come back from."""
+    that their workers never come back from. Workers that are inside need no `places`."""
 
     def __init__(
         self,
@@ -30,6 +30,8 @@ class FakeFleet:
         seed: int = 0,
         crashes: float = 0.0,
         hangs: tuple[int, ...] = (),
+        places: None = None,
+        look: Any = None,
     ) -> None:
         tokenizer = load_tokenizer(model_dir)
         self._sampler = LocalSampler(load_model(model_dir), tokenizer)

@@ -185,3 +185,16 @@ def test_vllm_is_asked_for_the_same_whatever_joins_when(slots: int) -> None:
     by_seed = {asked["seed"]: asked for asked in engine.asked.values()}
     assert by_seed == {r.seed: drawing(r, [7]) | {"prompt": r.prompt_tokens} for r in requests}
     assert {one.digest for one in ended} == {"held"}
+
+
+def test_a_turn_lasts_from_the_last_one_on_unless_nothing_was_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("trainer.runners.feed.time.monotonic", lambda: now[0])
+    feed = Feed(Counting(float("inf")), slots=4)
+    for begins, lengths in ((100.0, [2]), (200.0, [1])):
+        now[0] = begins
+        feed.submit(job(0, lengths), lambda: {"w": 0})
+        while not feed.idle:
+            feed.turn()
+            now[0] += 3.0  # the worker hands over what has ended
+    assert {kind.joined: took for kind, took in feed.take_spent().turns.items()} == {1: (2, 0.0), 0: (1, 3.0)}

@@ -19,7 +19,8 @@ from trainer.rollouts import Reward
 from trainer.runners.work import Scored
 from trainer.scheduling import LearnerReady
 
-from .conftest import STEPS, async_config, small_config
+from .conftest import STEPS, async_config, from_fleet, small_config
+from .fake import FakeFleet
 
 Make = Callable[..., Session]
 AHEAD = {"ahead": 3, "max_staleness": 2}
@@ -201,6 +202,25 @@ def test_weights_that_did_not_arrive_stop_the_run(make_async: Make) -> None:
     loop.stage.collector._conductor._fleet.spoil = lambda ended: ended._replace(digest="0" * 32)
     with pytest.raises(RunFailed, match="does not hold the weights of version 0"):
         loop.run()
+
+
+def test_workers_of_a_run_whose_start_fails_half_way_are_ended(make_loop: Callable[..., Any], tiny_dir: Path) -> None:
+    class HalfStarted(FakeFleet):
+        closed = 0
+
+        def start(self, workers: int) -> None:
+            raise RunFailed("only some of them have started")
+
+        def close(self) -> None:
+            self.closed += 1
+
+    config = async_config()
+    fleet = HalfStarted(config, tiny_dir)
+    loop = make_loop(config, collector=lambda job: from_fleet(fleet, job))
+    with pytest.raises(RunFailed, match="only some"):
+        loop.run()
+    loop.stage.close()
+    assert fleet.closed == 1
 
 
 def test_a_response_that_kills_every_worker_is_excluded_and_its_group_filled_up(

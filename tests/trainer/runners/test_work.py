@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from trainer.config import PolicyConfig
-from trainer.config.policy import Rollout
+from trainer.config.on_policy import Rollout
 from trainer.contracts import Example
 from trainer.inference.checksum import digest_of
 from trainer.inference.local import LocalSampler

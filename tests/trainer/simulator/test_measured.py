@@ -50,6 +50,17 @@ def test_the_costs_of_decoding_come_back_and_none_is_below_zero() -> None:
     assert faster["response_s"] == 0.0 and faster["step_s"] > 0
 
 
+def test_all_turns_together_take_as_long_by_the_costs_as_they_took() -> None:
+    took = spent(response_s=-0.0001)
+    took.turn(3, 2, 1, 0.9, count=2)  # longer than any cost explains
+    costs = decoding_costs(took)
+    by_costs = sum(
+        count * (kind.versions * costs["step_s"] + kind.rows * costs["response_s"] + kind.joined * costs["start_s"])
+        for kind, (count, _) in took.turns.items()
+    )
+    assert by_costs == pytest.approx(sum(seconds for _, seconds in took.turns.values()))
+
+
 def test_a_run_becomes_a_config_with_its_own_lengths_and_speed(tmp_path: Path) -> None:
     found = measured(run_of(tmp_path, workers=3, max_staleness=1))
     assert found.steps == 14 - 1 - 3 - 1, "without the first that is whole, the warm-up and the last"

@@ -1,42 +1,16 @@
-"""Rubrics written, rated and compared (METHODS 3 and 5)."""
+"""Rubrics rated and compared (METHODS 3 and 5); `generator` writes them."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from pydantic import Field
 
-from trainer.config.errors import FieldProblem
-from trainer.config.fields import knob
-from trainer.contracts.counted import counted
-
 from ..answers import Answer, Reading
 from ..base import ANSWER_NOTICE, DATA_NOTICE, Asked, BaseSpec, Kind, prompt_text, system_text
 from ..inputs import InputProblem, JudgeInput
 from ..templates import fenced, numbered
+from .generator import GENERATOR
 from .shared import by_number, pick, prompt_of, texts
-
-
-class RubricGeneratorSpec(BaseSpec):
-    """Writes a rubric from the conversation alone, or improves a draft of it."""
-
-    kind: Literal["rubric_generator"] = "rubric_generator"
-    min_items: int = knob(2, "Fewest items that are asked for", unit="items", ge=1, le=50)
-    max_items: int = knob(10, "Most items that are asked for", unit="items", ge=1, le=50)
-    system: str = system_text(
-        "You write the rubric by which responses to a conversation will be judged, before anybody has seen a response.\n"
-        f"{DATA_NOTICE}\n"
-        "Write between {{min_items}} and {{max_items}} items. Each item is one statement about a response that can be "
-        "checked with yes or no, without opinion where that is possible, and says one thing only. Begin with what the "
-        "conversation demands outright (kind hard); then what an expert would look for (kind principle). Ask for nothing "
-        "that the person does not need, and do not tie a point to one wording where several are as good. Points from 1 to "
-        "10 say how much an item matters; a fault that responses are likely to have is a pitfall with negative points. "
-        "If a <reference> is shown, it is a good answer: take from it what must be right, not its wording. If a <draft> "
-        "is shown, it is the rubric so far: drop what is vague, doubled or too strict, add what is missing, and give the "
-        f"whole rubric again.\n{ANSWER_NOTICE}"
-    )
-    prompt: str = prompt_text(
-        "The conversation so far:\n{{conversation}}\n{{reference}}\n{{draft}}\nWrite the rubric for the next response."
-    )
 
 
 class RubricQualitySpec(BaseSpec):
@@ -84,17 +58,6 @@ class NecessitySpec(BaseSpec):
     prompt: str = prompt_text("The conversation:\n{{conversation}}\n\nRate these items:\n{{criteria}}")
 
 
-class RubricItem(Answer):
-    text: str = Field(min_length=1)
-    kind: Literal["hard", "principle"]
-    importance: Literal["essential", "important", "optional", "pitfall"]
-    points: float = Field(ge=-10, le=10)
-
-
-class RubricAnswer(Answer):
-    items: list[RubricItem]
-
-
 class QualityAnswer(Answer):
     problems: list[str]
     explanation: str
@@ -125,17 +88,6 @@ def _subject(given: JudgeInput, **more: Any) -> dict[str, Any]:
     return {**given.subject, "example": given.example, **more}
 
 
-def _ask_generator(spec: RubricGeneratorSpec, given: JudgeInput) -> Iterator[Asked]:
-    values = {
-        "conversation": prompt_of(given),
-        "reference": fenced("reference", given.reference) if given.reference else "",
-        "draft": fenced("draft", numbered(given.generated)) if given.generated else "",
-        "min_items": str(spec.min_items),
-        "max_items": str(spec.max_items),
-    }
-    yield Asked(values, _subject(given))
-
-
 def _criteria_of(given: JudgeInput) -> str:
     if not given.criteria:
         raise InputProblem("the rubric has no criteria")
@@ -158,18 +110,6 @@ def _ask_matcher(spec: RubricMatcherSpec, given: JudgeInput) -> Iterator[Asked]:
     yield Asked(values, _subject(given, generated=len(generated), reference=len(reference)))
 
 
-def _read_generator(spec: RubricGeneratorSpec, subject: Mapping[str, Any], answer: RubricAnswer) -> Reading:
-    """Items of 0 points decide nothing and are left out, which the problem says; so are items without words."""
-    items = [each.model_dump() for each in answer.items if each.points and each.text.strip()]
-    dropped = len(answer.items) - len(items)
-    if not any(item["points"] > 0 for item in items):
-        return Reading(None, "the rubric has no item with positive points")
-    problems = [f"{counted(dropped, 'items')} without points or words left out"] if dropped else []
-    if not spec.min_items <= len(items) <= spec.max_items:
-        problems.append(f"{counted(len(items), 'items')}; asked for {spec.min_items} to {spec.max_items}")
-    return Reading({"items": items, "dropped": dropped}, "; ".join(problems))
-
-
 def _read_matches(spec: RubricMatcherSpec, subject: Mapping[str, Any], answer: MatchesAnswer) -> Reading:
     """`matches`: [generated, reference] from 0, each once. A match with an item that does not exist spoils the answer:
     which item was meant cannot be known."""
@@ -184,35 +124,8 @@ def _read_necessity(spec: NecessitySpec, subject: Mapping[str, Any], answer: Nec
     return by_number([each.model_dump() for each in answer.items], subject["criteria"], "item")
 
 
-def _generator_problems(spec: RubricGeneratorSpec) -> Iterator[FieldProblem]:
-    if spec.min_items > spec.max_items:
-        yield FieldProblem("max_items", f"below min_items, which is {spec.min_items}")
-
-
-_ITEM = (
-    '{"text": "the statement", "kind": "hard" or "principle", "importance": "essential", "important", "optional" or '
-    '"pitfall", "points": 1 to 10, below 0 for a pitfall}'
-)
 KINDS = (
-    Kind(
-        name="rubric_generator",
-        title="Rubric generator",
-        help="Writes a rubric for a conversation before any response is seen.",
-        spec=RubricGeneratorSpec,
-        variables={
-            **pick("conversation", "reference"),
-            "draft": "the rubric so far, numbered, when it is to be improved; or empty",
-            "min_items": "fewest items asked for",
-            "max_items": "most items asked for",
-        },
-        required=("conversation",),
-        decides=("items",),
-        answer=lambda spec: RubricAnswer,
-        answer_format=lambda spec: f'{{"items": [{_ITEM}, ...]}}',
-        ask=_ask_generator,
-        read=_read_generator,
-        more_problems=_generator_problems,
-    ),
+    GENERATOR,
     Kind(
         name="rubric_quality",
         title="Rubric quality",

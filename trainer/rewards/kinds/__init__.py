@@ -6,7 +6,7 @@ To add one: its section in `trainer.config.rewards`, a function in a module here
 from collections.abc import Awaitable, Callable, Sequence
 
 from ..parts import Item, Part, Services
-from . import asked, models, rubrics, texts
+from . import asked, judgements, models, rubrics, texts, writing
 
 Measure = Callable[..., Awaitable[list[Part]]]
 """(part, items, services) -> a `Part` for each item, in order. May raise: then every item is without this part."""
@@ -20,6 +20,14 @@ KINDS: dict[str, Measure] = {
     "reward_model": models.reward_model,
     "http": asked.http,
     "python": asked.python,
+    "outcome": judgements.verdict,
+    "rationale": judgements.rationale,
+    "well_formed": judgements.well_formed,
+    "rubric_preference": writing.preference,
+    "rubric_choice": writing.choice,
+    "rubric_quality": writing.quality,
+    "rubric_form": writing.form,
+    "rubric_recall": writing.recall,
 }
 
 __all__ = ["KINDS", "Item", "Measure", "Part", "Sequence", "Services"]

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from trainer.config.rewards import JudgePart, RubricPart, VerifierPart
 from trainer.contracts import Criterion, Rubric, Verdict
@@ -13,6 +12,7 @@ from ..guard import each
 from ..pairwise import remax_pairwise
 from ..parts import Answer, Item, Judge, Part, Services, Unscored, Usage
 from ..rubric import likert_score, training_score, verdicts
+from .said import explained, finished, problem_of, told, usage_of
 
 _ID = "sample"
 _OTHER = "baseline"
@@ -100,18 +100,6 @@ def _input(item: Item) -> JudgeInput:
     )
 
 
-def _usage(said: Sequence[Answer]) -> Usage:
-    found = Usage()
-    for answer in said:
-        found = found.plus(answer.usage)
-    return found
-
-
-def _away(said: Sequence[Answer]) -> str:
-    """Why the judge could not be asked; empty if it could."""
-    return next((answer.problem for answer in said if answer.away), "")
-
-
 def _verdicts_of(criteria: Sequence[Criterion], said: Sequence[Answer]) -> dict[str, Verdict]:
     """A verdict for each of the criteria, by id; with the cost of the calls that were about it alone."""
     unusable = next((answer.problem for answer in said if "response" not in answer.subject), "")
@@ -144,7 +132,7 @@ def _merged(item: Item, programs: Part, said: Sequence[Answer]) -> Part:
     asked = [criterion for criterion in item.rubric.criteria if criterion.verifier is None]
     by_judge = _verdicts_of(asked, said)
     given = [by_judge.get(verdict.criterion_id, verdict) for verdict in programs.verdicts]
-    return _finished(_scored(item.rubric, given, _usage(said)), said)
+    return finished(_scored(item.rubric, given, usage_of(said)), said)
 
 
 def _criteria(item: Item, said: Sequence[Answer]) -> Part:
@@ -152,12 +140,12 @@ def _criteria(item: Item, said: Sequence[Answer]) -> Part:
         rubric = judged_rubric(item.rubric)
     except Unscored as unscored:
         return Part(None, str(unscored))
-    return _finished(_scored(rubric, list(_verdicts_of(rubric.criteria, said).values()), _usage(said)), said)
+    return finished(_scored(rubric, list(_verdicts_of(rubric.criteria, said).values()), usage_of(said)), said)
 
 
 def _likert(item: Item, said: Sequence[Answer]) -> Part:
     """`S = sum_k w_k v_k / sum_k w_k`, `v = (rating - 1) / 9`, weights are points (MaMs)."""
-    usage = _usage(said)
+    usage = usage_of(said)
     try:
         criteria = [c for c in _whole(item.rubric).criteria if c.verifier is None]
         if sum(criterion.points for criterion in criteria) <= 0:
@@ -167,23 +155,23 @@ def _likert(item: Item, said: Sequence[Answer]) -> Part:
     answered = [answer for answer in said if "response" in answer.subject]
     ratings: Mapping[str, float | None] = next(iter(combine.criterion_ratings(answered).values()), {})
     missing = [criterion.id for criterion in criteria if ratings.get(criterion.id) is None]
-    shown = {"ratings": {c.id: ratings.get(c.id) for c in criteria}, "answers": _told(said)}
+    shown = {"ratings": {c.id: ratings.get(c.id) for c in criteria}, "answers": told(said)}
     if missing:
         why = next((answer.problem for answer in said if answer.problem), "")
         part = Part(None, f"no rating for {', '.join(missing)}" + (f": {why}" if why else ""), shown, usage=usage)
     else:
         weights = [criterion.points for criterion in criteria]
         part = Part(likert_score(weights, [ratings[c.id] or 0.0 for c in criteria]), "", shown, usage=usage)
-    return _finished(part, said)
+    return finished(part, said)
 
 
 def _pointwise(said: Sequence[Answer]) -> Part:
     """`(rating - 1) / 9`, the mean over the votes that can be read."""
     ratings = [float(answer.parsed["rating"]) for answer in said if answer.parsed is not None]
-    shown, usage = {"answers": _told(said)}, _usage(said)
+    shown, usage = {"answers": told(said)}, usage_of(said)
     if not ratings:
-        return _finished(Part(None, _problem(said), shown, usage=usage), said)
-    return _finished(Part((sum(ratings) / len(ratings) - 1) / 9, _explained(said), shown, usage=usage), said)
+        return finished(Part(None, problem_of(said), shown, usage=usage), said)
+    return finished(Part((sum(ratings) / len(ratings) - 1) / 9, explained(said), shown, usage=usage), said)
 
 
 _LACKING = {
@@ -216,39 +204,10 @@ def _against(said: Sequence[Answer]) -> Part:
     first = None if pair is None or pair.given is None else {-1: "first", 0: "tie", 1: "second"}[pair.given]
     second = None if pair is None or pair.swapped is None else {-1: "second", 0: "tie", 1: "first"}[pair.swapped]
     strength = None if pair is None or pair.strength is None else -pair.strength
-    shown, usage = {"answers": _told(said), "places": [first, second], "strength": strength}, _usage(said)
+    shown, usage = {"answers": told(said), "places": [first, second], "strength": strength}, usage_of(said)
     value = remax_pairwise(first, second)  # type: ignore[arg-type]  # of the three places
     if value is None:
-        return _finished(Part(None, _problem(said), shown, usage=usage), said)
+        return finished(Part(None, problem_of(said), shown, usage=usage), said)
     words = {"first": "won shown first", "second": "lost shown first", "tie": "drew shown first"}[str(first)]
     words += {"first": ", lost shown second", "second": ", won shown second", "tie": ", drew shown second"}[str(second)]
-    return _finished(Part(value, words, shown, usage=usage), said)
-
-
-def _finished(part: Part, said: Sequence[Answer]) -> Part:
-    """Without a value while one of the questions could not be asked: else an outage would decide which votes count."""
-    away = _away(said)
-    return part._replace(value=None, away=True, why=away) if away else part
-
-
-def _problem(said: Sequence[Answer]) -> str:
-    return next((answer.problem for answer in said if answer.problem), "no verdict")
-
-
-def _explained(said: Sequence[Answer]) -> str:
-    found = (str(answer.parsed.get("explanation", "")) for answer in said if answer.parsed is not None)
-    return next(filter(None, found), "")
-
-
-def _told(said: Sequence[Answer]) -> list[dict[str, Any]]:
-    """The answers as the rollout viewer shows them."""
-    return [
-        {
-            "order": answer.subject.get("order", ""),
-            "parsed": answer.parsed,
-            "problem": answer.problem,
-            "raw": "" if answer.parsed is not None else answer.raw,
-            "cost": answer.cost,
-        }
-        for answer in said
-    ]
+    return finished(Part(value, words, shown, usage=usage), said)

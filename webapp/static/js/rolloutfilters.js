@@ -6,7 +6,9 @@ const WRONG = { part: "right", high: "0" }; // of pairs: the model prefers the o
 const viewer = by("rollouts").dataset.viewer;
 const DEFAULTS = { phase: "train", sort: "place", wrong: "", criterion: "", verdict: "", tint: "", excluded: "", part: "", low: "", high: "", lacking: "", first: "", second: "", apart: "0.5", measure: "rank" };
 const CONTROLS = ["criterion", "verdict", "excluded", "part", "low", "high", "first", "second", "apart", "measure"];
-if (viewer !== "rollout") DEFAULTS.phase = "eval"; // that is where pairs and texts are shown
+/** Whether the samples are responses to prompts, several in a group. */
+export const sampled = ["rollout", "judgement"].includes(viewer);
+if (!sampled) DEFAULTS.phase = "eval"; // that is where pairs and texts are shown
 if (viewer === "text") DEFAULTS.tint = "loss";
 export const state = { ...DEFAULTS, step: null, all: false, group: null };
 
@@ -77,7 +79,7 @@ export function offer({ criteria, parts }) {
   const range = ({ low, high, missing }) => [low === null ? "" : `${Number(low.toPrecision(3))} to ${Number(high.toPrecision(3))}`, missing ? `${missing} without` : ""].filter(Boolean).join(", ");
   fill(by("part"), "Any part", parts.map((part) => new Option(`${part.name}  (${range(part)})`, part.name)), state.part);
   for (const id of ["first", "second"]) fill(by(id), "a part", parts.map((part) => new Option(part.name, part.name)), state[id]);
-  by("part-filters").hidden = viewer !== "rollout" || (!parts.length && !state.part && !pair());
+  by("part-filters").hidden = !sampled || (!parts.length && !state.part && !pair());
   by("disagreement").hidden = parts.length < 2 && !pair();
 }
 

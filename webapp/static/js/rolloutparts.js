@@ -1,7 +1,9 @@
 // What made the reward of a response: every part with its value, its weight and why, what judges said, and what it cost.
 import { block, line } from "./annotate/text.js";
 import { icon } from "./icons.js";
+import { isMatching, isVerdict, matching, verdict } from "./judgements.js";
 import { exact, make, score } from "./format.js";
+import { holdsRubrics, rubrics } from "./rubrics.js";
 
 const there = (value) => value !== null && value !== undefined;
 const SOURCES = { verifier: ["calculator", "a program"], judge: ["gavel", "the judge"], human: ["user-round", "people"] };
@@ -57,9 +59,20 @@ function partRow(part, declared, expression, texts) {
   if (!there(part.value)) item.dataset.tone = "warn";
   item.append(value);
   if (part.why) item.append(words(part.why));
-  if (there(part.shown)) item.append(folded("What was answered", ...said(part.shown, texts)));
+  if (there(part.shown)) item.append(...seen(part.kind, part.shown, texts));
   if (part.calls) item.append(make("span", "part-cost tiny muted num", calls([part])));
   return item;
+}
+
+// Whoever measures by programs or a service of their own may show anything, under any name
+const OWN = new Set(["http", "python"]);
+const DRAWN = new Map([["outcome", [isVerdict, verdict]], ["rationale", [isMatching, matching]], ["rubric_recall", [holdsRubrics, rubrics]]]);
+
+/** What judgements of pairs say, and two rubrics, are there to be read; anything else is folded, as is what has not their form. */
+function seen(kind, shown, texts) {
+  const [fits, draw] = DRAWN.get(kind) ?? [];
+  if (fits?.(shown)) return [draw(shown)];
+  return [folded("What was answered", ...(draw || OWN.has(kind) ? asItIs(shown) : said(shown, texts)))];
 }
 
 const chip = (text) => make("span", "chip tiny", text);
@@ -70,7 +83,7 @@ function folded(title, ...children) {
   return fold;
 }
 
-/** `shown` of a part: verdicts, ratings and answers of judges in words, anything else as it is. */
+/** `shown` of a part that judges measure: verdicts, ratings and answers of judges in words, anything else as it is. */
 function* said(shown, texts) {
   if (typeof shown !== "object" || Array.isArray(shown)) return yield* asItIs(shown);
   const { verdicts, ratings, answers, ...rest } = shown;

@@ -4,7 +4,7 @@ import { icon } from "./icons.js";
 import { json } from "./http.js";
 import { make, score } from "./format.js";
 import { register } from "./keys.js";
-import { filtered, listen, offer, parameters, readAddress, show, sortedByServer, state, writeAddress } from "./rolloutfilters.js";
+import { filtered, listen, offer, parameters, readAddress, sampled, show, sortedByServer, state, writeAddress } from "./rolloutfilters.js";
 import { calls, criterion, formula, parts } from "./rolloutparts.js";
 import { api, onBack, onMessage } from "./run.js";
 import { VIEWERS } from "./samples.js";
@@ -130,7 +130,7 @@ const blank = (template) => {
 };
 
 const many = (n, word) => `${n}${cursor ? "+" : ""} ${word}${n === 1 && !cursor ? "" : "s"}`;
-const counted = (groups) => (viewer === "rollout" ? `${many(rows.length, "response")} to ${many(groups, "prompt")}` : many(groups, viewer));
+const counted = (groups) => (sampled ? `${many(rows.length, "response")} to ${many(groups, "prompt")}` : many(groups, viewer));
 
 function draw() {
   const place = by("groups");
@@ -142,7 +142,7 @@ function draw() {
   by("more-rollouts").hidden = !cursor;
   by("no-filters").hidden = !filtered();
   if (!groups.length) {
-    const first = viewer === "rollout" ? "rollouts yet: the first appear with the first step" : `${viewer}s yet: the first appear with the first evaluation`;
+    const first = sampled ? `${viewer}s yet: the first appear with the first step` : `${viewer}s yet: the first appear with the first evaluation`;
     const words = filtered() ? `No response of ${state.all ? "this run" : "this step"} fits the filter.` : `No ${first}.`;
     return place.replaceChildren(make("p", "empty", words));
   }

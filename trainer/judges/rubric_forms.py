@@ -7,16 +7,25 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
-from trainer.contracts.rubric import Importance, Kind
-from trainer.judges.answers import without_thinking
-from trainer.judges.kinds.rubrics import RubricItem
+from trainer.contracts.rubric import Criterion, Importance, Kind, RubricForm
 
-Form = Literal["mams", "rubric_arm", "openrubrics", "touchstone"]
+from .answers import Answer, without_thinking
+from .templates import scrub
+
 FEWEST, MOST = 7, 20  # items that MaMs asks for
+POINTS: Mapping[Importance, float] = {"essential": 5.0, "important": 3.0, "optional": 1.0, "pitfall": -2.0}
+"""What a criterion is worth whose form states no number: a weight of the same class in MaMs (our choice)."""
+
+
+class RubricItem(Answer):  # of our own form; a docstring would stand in the schema that endpoints are sent
+    text: str = Field(min_length=1)
+    kind: Kind
+    importance: Importance
+    points: float = Field(ge=-10, le=10)
 
 
 @dataclass(frozen=True)
@@ -28,6 +37,11 @@ class WrittenItem:
     points: float | None = None
     kind: Kind = "principle"
     importance: Importance = "important"
+
+    @property
+    def worth(self) -> float:
+        """Its points, or those of its importance where the form has none."""
+        return POINTS[self.importance] if self.points is None else self.points
 
 
 @dataclass(frozen=True)
@@ -42,11 +56,20 @@ class WrittenRubric:
     def ok(self) -> bool:
         return not self.problems
 
+    @property
+    def criteria(self) -> tuple[Criterion, ...]:
+        """The items as criteria, `g1` and on; those of 0 points or without words decide nothing and are left out."""
+        kept = [item for item in self.items if item.worth and item.text]
+        return tuple(
+            Criterion(id=f"g{n}", text=scrub(item.text), points=item.worth, kind=item.kind, importance=item.importance)
+            for n, item in enumerate(kept, 1)
+        )
+
 
 Reader = Callable[[str, list[WrittenItem], list[str], list[str]], None]
 
 
-def read_rubric(text: str, form: Form) -> WrittenRubric:
+def read_rubric(text: str, form: RubricForm) -> WrittenRubric:
     """The rubric in `text`, behind any thinking aloud, and what is wrong with its form.
 
     `mams`: a JSON array of {title, description, weight} and no other key, weights 1 to 5, -1 or -2 for errors, a sum above
@@ -91,8 +114,14 @@ def _read_mams(text: str, items: list[WrittenItem], problems: list[str], notes: 
         if not wrong:
             notes.extend(f"item {number}: {each}" for each in _mams_notes(item))
             weight = int(item["weight"])
-            text = item["description"].strip()
-            items.append(WrittenItem(text, item["title"].strip(), float(weight), importance=_IMPORTANCE[weight]))
+            items.append(
+                WrittenItem(
+                    _without_class(item["description"]),
+                    item["title"].strip(),
+                    float(weight),
+                    importance=_IMPORTANCE[weight],
+                )
+            )
     if not FEWEST <= len(found) <= MOST:
         notes.append(f"{len(found)} items; asked for {FEWEST} to {MOST}")
     total = sum(item.points or 0 for item in items)
@@ -108,6 +137,8 @@ def _mams_problems(item: Any) -> Iterator[str]:
     for name in ("title", "description"):
         if not isinstance(item[name], str) or not item[name].strip():
             yield f"its {name} is no text"
+    if isinstance(item["description"], str) and item["description"].strip() and not _without_class(item["description"]):
+        yield "its description names a class and says nothing"
     weight = item["weight"]
     if isinstance(weight, bool) or not isinstance(weight, int | float) or weight not in _IMPORTANCE:
         yield f"its weight is none of 1 to 5, -1 and -2: {str(weight)[:40]}"
@@ -127,6 +158,11 @@ def _mams_notes(item: Any) -> Iterator[str]:
 def _class(description: Any) -> str | None:
     found = _CLASS.match(description) if isinstance(description, str) else None
     return (found[1] or _CHINESE[found[2]]).lower() if found else None
+
+
+def _without_class(description: str) -> str:
+    found = _CLASS.match(description)
+    return description[found.end() if found else 0 :].strip()
 
 
 # Rubric-ARM
@@ -248,7 +284,7 @@ def _json(text: str, problems: list[str]) -> Any:
         return None
 
 
-_READERS: Mapping[Form, Reader] = {
+_READERS: Mapping[RubricForm, Reader] = {
     "mams": _read_mams,
     "rubric_arm": _read_rubric_arm,
     "openrubrics": _read_openrubrics,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.rewards.rubric_forms import WrittenItem, read_rubric
+from trainer.judges.rubric_forms import WrittenItem, read_rubric
 
 FORMS = ("mams", "rubric_arm", "openrubrics", "touchstone")
 
@@ -23,8 +23,8 @@ def test_mams_items_carry_weight_and_importance() -> None:
     found = read_rubric(mams(item(), item(-2, "Error Criterion: omits the source")), "mams")
     assert found.ok
     assert found.items == (
-        WrittenItem("Key Criterion: names the cause", "The cause", 5, importance="essential"),
-        WrittenItem("Error Criterion: omits the source", "The cause", -2, importance="pitfall"),
+        WrittenItem("names the cause", "The cause", 5, importance="essential"),
+        WrittenItem("omits the source", "The cause", -2, importance="pitfall"),
     )
     assert found.notes == ("2 items; asked for 7 to 20",)
 
@@ -57,6 +57,7 @@ def test_mams_items_carry_weight_and_importance() -> None:
         ),
         (mams(item(description=" ")), "item 1: its description is no text"),
         (mams(item(title=1)), "item 1: its title is no text"),
+        (mams(item(description="Key criterion: ")), "item 1: its description names a class and says nothing"),
         (mams(item(3, "Error Criterion: omits it")), "item 1: class error with weight 3"),
         (mams(item(-1)), "item 1: class key with weight -1"),
         (mams(item(-1, "omits it")), "the weights sum to -1"),
@@ -175,6 +176,20 @@ def test_our_own_form() -> None:
 )
 def test_what_is_not_our_own_form(text, said) -> None:
     assert read_rubric(text, "touchstone").problems[0].startswith(said)
+
+
+def test_what_was_written_becomes_criteria_with_points() -> None:
+    listed = "1. The response is short. [Hard Rule]\n2. The response is k\0ind. [Principle]"
+    assert [(c.id, c.text, c.points, c.kind, c.importance) for c in read_rubric(listed, "rubric_arm").criteria] == [
+        ("g1", "The response is short.", 5, "hard", "essential"),
+        ("g2", "The response is k\N{REPLACEMENT CHARACTER}ind.", 3, "principle", "important"),
+    ]
+    weighted = read_rubric(mams(item(4, "Important: is kind"), item(-1, "Error: is rude")), "mams").criteria
+    assert [(c.text, c.points, c.importance) for c in weighted] == [
+        ("is kind", 4, "important"),
+        ("is rude", -1, "pitfall"),
+    ]
+    assert read_rubric(ours(points=0), "touchstone").criteria == ()
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -1,0 +1,77 @@
+"""Judgements of pairs on a run's page: verdict and reasons beside people's, and which reason was taken for which."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.e2e.test_run_page import run  # noqa: F401 - a fixture
+from trainer.config import resolve
+from webapp.experiments.models import Run
+
+pytestmark = pytest.mark.browser
+
+HUMAN = ["Names the minutes.", "Says when to start counting."]
+GIVEN = ["A names nine minutes.", "B is more polite."]
+
+
+def judgement(index: int, verdict: int | None, ap: float) -> dict:
+    shown = {"human": HUMAN, "reasons": GIVEN, "matcher": "embeddings", "scores": [[0.81, 0.12], [0.3, 0.05]]}
+    shown |= {"human_of": [0, 1], "hits": [True, False], "rc": 0.43}
+    parts = [
+        {
+            "name": "outcome",
+            "kind": "outcome",
+            "value": float(verdict == -1),
+            "shown": {"verdict": verdict, "label": -1},
+        },
+        {"name": "rationale", "kind": "rationale", "value": ap, "shown": shown},
+        {"name": "form", "kind": "well_formed", "value": 1.0, "shadow": True},
+    ]
+    plain = {"example_key": "e0 · a/b · given", "group": 0, "index": index, "prompt": "Which is better?"}
+    return plain | {"response": "- A names nine minutes.", "finish_reason": "stop", "reward": ap, "parts": parts}
+
+
+@pytest.fixture
+def told(run, process):  # noqa: F811
+    config = resolve("judge", {"data": {"form": "lines"}}).model_dump(mode="json")
+    Run.objects.filter(pk=run.pk).update(recipe="judge", config=config)
+    run.refresh_from_db()
+    trainer = process(run)
+    trainer.post(trainer.event("rollouts", 1, rollouts=[judgement(0, -1, 0.5), judgement(1, None, 0.0)]))
+    return run
+
+
+def test_reasons_stand_beside_peoples_with_the_matching_as_a_grid(open_page, as_researcher, told, tmp_path):
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{told.id}/rollouts?step=1")
+    first, second = page.locator(".response").nth(0), page.locator(".response").nth(1)
+    expect(page.locator("#formula")).to_have_text("reward = outcome * rationale; measured only: form")
+    expect(page.locator("#rollout-count")).to_have_text("2 responses to 1 prompt")
+    expect(first.locator(".judged-mark")).to_have_text("A better")
+    expect(first.locator(".judged")).to_contain_text("people prefer A")
+    expect(second.locator(".judged")).to_contain_text("no verdict that can be read")
+    expect(first.locator(".matching-sides li").first).to_contain_text("Names the minutes.")
+    expect(first.locator(".matching-grid .is-hit")).to_have_text(["0.81"])
+    expect(first.locator(".matching")).to_contain_text("consistency 0.430")
+    expect(page.get_by_role("link", name="Judgements")).to_be_visible()
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        page.screenshot(path=tmp_path / f"{scheme}.png", full_page=True)
+
+
+def test_what_only_looks_like_a_judgement_is_shown_as_it_is(open_page, as_researcher, run, process):  # noqa: F811
+    """Rewards of one's own show what they like, under the names of ours or not; and a kind of ours may not have its form."""
+    pair, ragged = {"verdict": 1, "label": -1}, {"human": HUMAN, "reasons": GIVEN, "scores": [[None, "x"], [0.1]]}
+    rubrics = {"written": [None], "human": [], "matches": [1]}
+    odd = [("python", found) for found in (pair, ragged, rubrics, {"verdicts": 3, "answers": {}, "ratings": [None]})]
+    odd += [("outcome", {"verdict": "A", "label": "A"}), ("outcome", "A"), ("rationale", ragged)]
+    odd += [("rubric_recall", rubrics), ("rubric_choice", {"answers": [], **pair}), ("constructor", pair)]
+    parts = [{"name": f"p{n}", "kind": kind, "value": 1.0, "shown": shown} for n, (kind, shown) in enumerate(odd)]
+    trainer = process(run)
+    trainer.post(trainer.event("rollouts", 1, rollouts=[{**judgement(0, -1, 0.5), "parts": parts}]))
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{run.id}/rollouts?step=1")
+    said = page.locator(".response .part details")
+    expect(said).to_have_count(len(odd))
+    expect(page.locator(".response").locator(".judged, .matching, .rubrics")).to_have_count(0)
+    said.nth(2).locator("summary").click()
+    expect(said.nth(2)).to_contain_text('"matches"')

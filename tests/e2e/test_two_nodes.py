@@ -1,0 +1,246 @@
+"""A cluster that shares no disk with the server, and whose nodes share none with one another: two raylets on this machine,
+each in a mount namespace where the server's folder and the other node's are empty.
+
+The run's own process is on the first node, its workers are on the second. It trains, is stopped, leaves its checkpoint in a bucket,
+is resumed, finishes, and its model is downloaded from the web server.
+"""
+
+import hashlib
+import io
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from ipaddress import IPv4Network
+from pathlib import Path
+
+import pytest
+
+from tests.cast import ApiClient
+from tests.e2e.tiny import RUN
+from tests.patience import SECONDS
+from tests.webapp.backups.bucket_server import BucketServer
+from tests.webapp.experiments.conftest import make_version
+from trainer.contracts import Criterion, Example, Message, Rubric, VerifierSpec
+from webapp.core.children import environment
+from webapp.experiments import checks, jobs, outputs, services
+from webapp.experiments.models import LogLine, Run
+from webapp.inference.models import RegisteredModel
+from webapp.localstack.ports import free_ports
+from webapp.localstack.ray import RayHead
+
+pytestmark = [pytest.mark.stack, pytest.mark.slow]
+
+STEPS = 12  # enough that the run is still under way when the test has seen its second step
+RUNNER = {"kind": "async", "workers": 1, "reward_workers": 1, "cpus_per_worker": 1}
+FIRST, OTHER = "127.0.0.2", "127.0.0.3"  # what Ray takes for addresses of two machines
+HEAD = {"--num-cpus": "--num-cpus=0", "--node-ip-address": f"--node-ip-address={FIRST}"}  # no worker fits on the first
+ALONE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"  # by which a head of ours says that it has no other nodes
+WAYS = (["unshare", "--mount"], ["unshare", "--map-root-user", "--mount"])
+HIDE = 'mount --make-rprivate / && for each in $HIDDEN; do mount -t tmpfs none "$each" || exit 9; done; exec "$@"'
+
+
+def own_mounts(folder: Path) -> list[str]:
+    """How a process gets mounts of its own here. Skips, with what is missing, where it cannot."""
+    why = "there is no `unshare` (util-linux)"
+    for way in WAYS if shutil.which("unshare") else ():
+        line, more = hidden(way, [folder], ["true"])
+        done = subprocess.run(line, env={**os.environ, **more}, capture_output=True, text=True)
+        if done.returncode == 0:
+            return way
+        why = done.stderr.strip()
+    pytest.skip(f"no folder can be hidden from a raylet here: {why}")
+
+
+def hidden(way: Sequence[str], folders: Sequence[Path], command: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """`command` where these folders are empty, and the variable that it needs for that."""
+    return [*way, "sh", "-c", HIDE, "sh", *command], {"HIDDEN": " ".join(map(str, folders))}
+
+
+class Node:
+    """A raylet with a folder of its own, for its sockets and logs and for what runs fetch and write."""
+
+    def __init__(self, name: str) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix=f"ts-{name}-"))
+        self.scratch = self.folder / "scratch"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self, command: Sequence[str], env: Mapping[str, str], way: Sequence[str], hides: Sequence[Path]) -> None:
+        line, more = hidden(way, hides, command)
+        told = {**environment(), **env, **more, "TOUCHSTONE_SCRATCH": str(self.scratch), "OMP_NUM_THREADS": "1"}
+        with (self.folder / "out").open("wb") as out:
+            self.process = subprocess.Popen(line, env=told, stdout=out, stderr=out, start_new_session=True)
+
+    def wait_until(self, ready: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 2 * SECONDS
+        while not ready():
+            assert self.process is not None and self.process.poll() is None and time.monotonic() < deadline, self.said()
+            time.sleep(0.2)
+
+    def said(self) -> str:
+        return (self.folder / "out").read_text(errors="replace")[-3000:]
+
+    def sees(self, path: Path) -> list[str]:
+        assert self.process is not None and self.process.poll() is None, self.said()
+        return os.listdir(f"/proc/{self.process.pid}/root{path}")
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.terminate()
+            try:
+                self.process.wait(30)
+            except subprocess.TimeoutExpired:
+                os.killpg(self.process.pid, signal.SIGKILL)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def second(command: Sequence[str], node: Node) -> list[str]:
+    """The command of a further node, out of that of the head: another address, other ports, room for two workers."""
+    gcs = next(each.partition("=")[2] for each in command if each.startswith("--port="))
+    agent, agent_grpc, metrics, env_agent = free_ports(4)
+    options = {
+        "address": f"{FIRST}:{gcs}",
+        "node-ip-address": OTHER,
+        "dashboard-agent-listen-port": agent,
+        "dashboard-agent-grpc-port": agent_grpc,
+        "metrics-export-port": metrics,
+        "runtime-env-agent-port": env_agent,
+        "num-cpus": 2,
+        "object-store-memory": 100_000_000,
+        "temp-dir": node.folder / "ray",
+    }
+    start = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats"]
+    return [*start, *(f"--{name}={value}" for name, value in options.items())]
+
+
+@pytest.fixture
+def bucket(settings) -> Iterator[BucketServer]:
+    with BucketServer().running() as found:
+        found.empty()
+        env = settings.ENV.model_copy()
+        env.artifact_store, env.artifact_store_endpoint = "s3://backups/runs", found.url
+        env.artifact_store_networks = (IPv4Network("127.0.0.0/8"),)
+        env.artifact_store_access_key, env.artifact_store_secret = "AKID", "a secret that no node is told"
+        settings.ENV = env
+        yield found
+
+
+@pytest.fixture
+def nodes(settings, tmp_path: Path, bucket, server) -> Iterator[tuple[Node, Node]]:
+    """The server is this process, and the cluster's job API is that of the first node."""
+    way = own_mounts(tmp_path)
+    first, other = Node("first"), Node("other")
+    assert Path(settings.VAR).is_relative_to(tmp_path)
+    head = RayHead(first.folder)
+    head.temp = first.folder / "ray"
+    head.prepare()
+    (other.folder / "ray_token").write_text(head.token_file.read_text())
+    told = head.command()
+    env = {name: value for name, value in told.env.items() if name != ALONE}
+    line = [HEAD.get(each.partition("=")[0], each) for each in told.args]
+    try:
+        first.start(line, env, way, [tmp_path, other.folder])
+        first.wait_until(head.ready)
+        env["RAY_AUTH_TOKEN_PATH"] = str(other.folder / "ray_token")
+        other.start(second(line, other), env, way, [tmp_path, first.folder])
+        ours = settings.ENV.model_copy()
+        ours.ray_address, ours.ray_token_file, ours.internal_url = head.address, head.token_file, server.url
+        settings.ENV = ours
+        yield first, other
+    finally:
+        for node in (other, first):
+            node.stop()
+
+
+def digest_of(train: int, heldout: int, verifier: VerifierSpec) -> str:
+    """Of the version that `make_version` makes: a run compares what it fetches with it."""
+    rubric = Rubric(criteria=(Criterion(id="c1", text="Names a colour", points=3, verifier=verifier),))
+    records = [
+        Example(
+            key=f"e{i}",
+            prompt=(Message(role="user", content=f"Prompt {i} ü"),),
+            split="train" if i < train else "heldout",
+            rubric=rubric,
+        )
+        for i in range(train + heldout)
+    ]
+    return hashlib.sha256("".join(sorted(f"{each.digest()}\n" for each in records)).encode()).hexdigest()
+
+
+@pytest.fixture
+def run(cast, tmp_path: Path, nodes, monkeypatch) -> Run:
+    """Its model's folder is the server's, and no node sees it."""
+    monkeypatch.setattr("webapp.core.tasks._send", lambda *told: None)  # this test does what workers would
+    monkeypatch.setattr(jobs, "_web_answers", lambda: True)
+    folder = tmp_path / "tiny"
+    subprocess.run([sys.executable, "-m", "trainer", "models", "tiny", "--dir", str(folder)], check=True)
+    model = RegisteredModel.objects.create(workspace=cast.workspace, name="tiny", source="local", path=str(folder))
+    verifier = VerifierSpec(name="regex", args={"pattern": "[aeiou]"})
+    version = make_version(cast.owner, train=6, heldout=2, verifier=verifier, digest=digest_of(6, 2, verifier))
+    config = {
+        "steps": STEPS,
+        **RUN,
+        "evaluation": {"every": 0, "max_examples": 2},
+        "runner": RUNNER,
+        "model": {"name": model.name},
+    }
+    return services.launch(
+        cast.researcher, recipe="policy", config=config, dataset=checks.DatasetChoice(id=version.dataset_id)
+    )
+
+
+def until(run: Run, reached: Callable[[Run], bool], nodes: Sequence[Node]) -> Run:
+    """The run once `reached`; until then this is the worker that hands it over and the beat that watches it."""
+    deadline = time.monotonic() + 600
+    while True:
+        jobs.watch()
+        found = Run.objects.with_names().get(id=run.id)
+        if found.state in ("queued", "starting") and not found.ray_job_id:
+            jobs.launch(run.id)
+        if reached(found):
+            return found
+        if found.is_over or time.monotonic() > deadline:
+            pytest.fail("\n".join([found.state, found.state_reason, *said(found, nodes)]))
+        time.sleep(0.2)
+
+
+def said(run: Run, nodes: Sequence[Node]) -> list[str]:
+    lines = LogLine.objects.filter(run=run).order_by("-id").values_list("message", flat=True)[:20]
+    logs = [log.read_text(errors="replace")[-3000:] for log in nodes[0].folder.glob("ray/session_2*/logs/job-driver-*")]
+    return [*lines, *logs, *(node.said() for node in nodes)]
+
+
+def test_a_run_on_nodes_that_see_no_file_of_the_server(run, nodes, bucket, cast, tmp_path) -> None:
+    first, other = nodes
+    for node, hides in ((first, other.folder), (other, first.folder)):
+        assert node.sees(tmp_path) == node.sees(hides) == []
+
+    services.stop(cast.researcher, until(run, lambda found: found.step >= 2, nodes))
+    stopped = until(run, lambda found: found.state == "stopped", nodes)
+    assert stopped.step < STEPS, "it was stopped before its end"
+    assert f"runs/runs/{run.id}/checkpoints/" in "\n".join(bucket.names())
+    services.resume(cast.researcher, stopped)
+    ended = until(run, lambda found: found.state == "finished", nodes)
+    assert (ended.attempt, ended.step) == (2, STEPS)
+    resumed = LogLine.objects.filter(run=run, message__startswith="resumed after step").values_list(
+        "message", flat=True
+    )
+    # From the checkpoint in the bucket: the step that Stop gave up may have told its first half.
+    assert list(resumed) in [[f"resumed after step {step}"] for step in (stopped.step - 1, stopped.step)]
+
+    api = ApiClient(cast.researcher)
+    (made,) = api.get(f"/runs/{run.id}").json()["outputs"]
+    with tarfile.open(fileobj=io.BytesIO(b"".join(api.get(f"/models/{made['id']}/download")))) as tar:
+        held = {Path(each.name).name: each.size for each in tar}
+    assert held["README.md"] > 0 and any(name.endswith(".safetensors") and size > 0 for name, size in held.items())
+    kept = [each for each in api.get(f"/runs/{run.id}/artifacts").json()["items"] if each["present"]]
+    assert {each["role"] for each in kept} == {"checkpoint", "model"}
+    assert not outputs.folder(run.id).exists(), "nothing of the run was ever on the server's disk"
+    for node in nodes:
+        assert list(node.scratch.glob("*/models/*/config.json")), "each fetched the model for itself"
+    assert not list(first.scratch.glob("*/runs/*-2")), "what the run wrote on its node is gone"

@@ -1,0 +1,131 @@
+"""Recipe `judge`: a generative reward model learns to judge pairs, for the right reasons (METHODS 4 and 5)."""
+
+from collections.abc import Iterator
+from typing import ClassVar, Literal
+
+from . import judge_metrics, policy_metrics
+from .errors import FieldProblem
+from .fields import Section, knob
+from .on_policy import OnPolicyConfig, PromptData, Rollout
+from .preferences import NEEDS
+from .recipe import Output, Recipe, Slot
+from .rewards import Composition
+from .task_parts import JudgementForm, Matcher, OutcomePart, RationalePart, WellFormedPart
+
+Arm = Literal["outcome", "rationale", "hybrid"]
+
+
+class PairData(PromptData):
+    """Which pairs are judged, and how the question reads."""
+
+    max_prompt_tokens: int = knob(
+        2048, "Pairs whose question is longer are left out and counted", unit="tokens", ge=8, le=131072
+    )
+    scale: str = knob(
+        "",
+        "Ratings on the scale of this name count too: of two answers by one rater, the one rated higher is preferred",
+        max_length=200,
+    )
+    reasons_at_least: int = knob(
+        0,
+        "Pairs with fewer human reasons are left out and counted; with an arm that rewards reasons, those without any are "
+        "left out in any case",
+        unit="reasons",
+        ge=0,
+        le=100,
+    )
+    reasons_at_most: int | None = knob(
+        None, "Pairs with more human reasons are left out and counted; empty: none is", unit="reasons", ge=1, le=1000
+    )
+    form: JudgementForm = knob(
+        "json",
+        "`json`: the very question that judges of kind `pairwise` with five verdicts ask, so that the trained model is such a "
+        "judge as it stands. `lines`: a short question, answered in lines, for models too small for that",
+    )
+
+
+class JudgementReward(Section):
+    """What a judgement earns."""
+
+    arm: Arm = knob(
+        "hybrid",
+        "`outcome`: 1 where the verdict points the way of people's. `rationale`: the average precision of its reasons, "
+        "measured on people's. `hybrid`: their product, so that a verdict pays only with the right reasons",
+    )
+    form: float = knob(0.0, "What a judgement of the asked form earns besides; 0: it is only measured", ge=0, le=10)
+    matcher: Matcher = knob(
+        "embeddings",
+        "What finds the human reason that a reason repeats: `embeddings` of the installed MiniLM, or the `words` that both have",
+    )
+    threshold: float = knob(
+        0.5,
+        "Above this score, 0 to 1, a reason is taken to be a human one; at 0.5 the matcher's own border",
+        ge=0,
+        lt=1,
+    )
+
+
+class JudgeConfig(OnPolicyConfig):
+    """Sample judgements of pairs, reward verdict and reasons, update the judge; evaluate in both orders."""
+
+    asks_of_pairs: ClassVar[bool] = True
+    data: PairData = PairData()
+    rollout: Rollout = Rollout(max_new_tokens=256)
+    reward: JudgementReward = JudgementReward()
+
+    @property
+    def composition(self) -> Composition:
+        """Every part is measured; what the arm does not pay for is a shadow."""
+        reward, form = self.reward, self.data.form
+        paid = {"outcome": ["outcome"], "rationale": ["rationale"], "hybrid": ["outcome", "rationale"]}[reward.arm]
+        parts = (
+            OutcomePart(form=form, shadow="outcome" not in paid),
+            RationalePart(
+                form=form, shadow="rationale" not in paid, matcher=reward.matcher, threshold=reward.threshold
+            ),
+            WellFormedPart(form=form, shadow=not reward.form),
+        )
+        more = [f"{reward.form!r} * form"] if reward.form else []
+        return Composition(parts, " + ".join([" * ".join(paid), *more]))
+
+    @property
+    def needs_reasons(self) -> bool:
+        """Whether a pair without human reasons has no reward."""
+        return self.reward.arm != "outcome"
+
+    def problems(self) -> Iterator[FieldProblem]:
+        yield from super().problems()
+        most = self.data.reasons_at_most
+        if most is not None and most < max(self.data.reasons_at_least, 1):
+            yield FieldProblem(
+                "data.reasons_at_most", f"below data.reasons_at_least, which is {self.data.reasons_at_least}"
+            )
+
+
+RECIPE = Recipe(
+    name="judge",
+    title="Judge of pairs",
+    summary="A model learns to say which of two answers is better, with its reasons: rewarded for people's verdicts, for "
+    "people's reasons, or for both together.",
+    schema=JudgeConfig,
+    needs=NEEDS,
+    slots=(Slot("base", "model.name"), Slot("teacher", "objective.teacher", when=("name", ("distill",)))),
+    brief=("{reward.arm}", "{objective.name}"),
+    measured_by=("evaluation.*", "rollout.max_new_tokens", "data.form", "reward.matcher", "reward.threshold"),
+    headline="eval/accuracy",
+    stats=("eval/rc", "eval/consistent", "reward/mean", "judging/accuracy"),
+    metrics=(*judge_metrics.METRICS, *policy_metrics.ON_POLICY),
+    histograms=policy_metrics.HISTOGRAMS,
+    samples="judgement",
+    opened=("model", "data", "reward", "rollout"),
+    outputs=(Output("judge", "Judge"),),
+    icon="scale",
+    paper="Rationale Consistency / MetaJudge, 2025: generative reward models rewarded by AP x outcome",
+    example={
+        "steps": 3,
+        "data": {"form": "lines"},
+        "reward": {"arm": "outcome", "form": 0.5, "matcher": "words"},
+        "rollout": {"prompts_per_step": 2, "group_size": 2, "max_new_tokens": 8},
+        "evaluation": {"every": 0, "max_examples": 2},
+    },
+)

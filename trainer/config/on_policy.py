@@ -1,0 +1,233 @@
+"""What recipes share whose policy is sampled, valued and updated: a policy from rubrics, and the tasks of `trainer.tasks`."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, Literal
+
+from . import policy_objective
+from .errors import FieldProblem
+from .fields import Section, knob
+from .holdings import Holdings, Sampling
+from .policy_objective import Grpo, Objective
+from .recipe import Amount, RecipeConfig, whole_number
+from .rewards import Composition
+from .runner import Runner
+from .sampler import Sampler
+from .scaffold import Scaffold
+from .sections import Evaluation, Optim
+
+
+class PromptData(Section):
+    max_prompt_tokens: int = knob(512, "Longer prompts are left out and counted", unit="tokens", ge=8, le=131072)
+    shuffle: bool = knob(True, "Visit the training prompts in a new order each epoch")
+
+
+class Rollout(Section):
+    prompts_per_step: int = knob(4, "Prompts drawn per step (P)", unit="prompts", ge=1, le=4096)
+    group_size: int = knob(8, "Responses sampled per prompt (G)", unit="responses", ge=1, le=256)
+    max_new_tokens: int = knob(64, "Where a response is cut", unit="tokens", ge=1, le=65536)
+    temperature: float = knob(1.0, "Sampling temperature", gt=0, le=5)
+    top_p: float = knob(1.0, "Nucleus: smallest set of tokens with this probability", gt=0, le=1)
+    stop: list[str] = knob([], "Texts that end a response", advanced=True)
+    truncated: Literal["train", "mask", "drop"] = knob(
+        "train",
+        "Responses that were cut: `train` on them as on finished ones; `mask` them, so that their reward counts in the "
+        "group but they change no weights; or `drop` them, so that their reward does not count either",
+        advanced=True,
+    )
+    replace_flat: int = knob(
+        0,
+        "Rounds in which groups whose rewards are all equal are replaced by groups of the prompts that come next (dynamic "
+        "sampling); 0: they stay",
+        unit="rounds",
+        ge=0,
+        le=100,
+        advanced=True,
+    )
+    token_records: float = knob(
+        1.0,
+        "Prompts whose responses are shown token by token (log-probability, ratio, mask); of the others text, reward and "
+        "verdicts are kept",
+        unit="of the prompts",
+        ge=0,
+        le=1,
+        advanced=True,
+    )
+
+
+class PolicyOptim(Optim):
+    minibatch_size: int | None = knob(
+        None, "Responses per optimiser update; empty: the whole step in one update", unit="responses", ge=1
+    )
+    epochs_per_step: int = knob(1, "Passes over each step's responses", ge=1, le=16, advanced=True)
+    processes: int = knob(
+        1,
+        "Processes that train one model together, each with a share of its weights; as many as there are GPUs",
+        unit="processes",
+        ge=1,
+        le=1024,
+        advanced=True,
+    )
+
+
+class PolicyEvaluation(Evaluation):
+    samples: int = knob(1, "Responses per held-out prompt; more than one needs a temperature above 0", ge=1, le=1000)
+    temperature: float = knob(0.0, "0 decodes greedily", ge=0, le=5)
+
+
+class OnPolicyConfig(RecipeConfig):
+    """Sample, value, update, evaluate. A recipe says what is sampled for and, by `composition`, what a response is worth."""
+
+    asks_of_pairs: ClassVar[bool] = False
+    """Whether the prompts are questions about pairs: a held-out example becomes as many as its pairs make, which only the data
+    says."""
+    data: PromptData = PromptData()
+    rollout: Rollout = Rollout()
+    sampler: Sampler = Sampler()
+    objective: Objective = Grpo()
+    optim: PolicyOptim = PolicyOptim()
+    runner: Runner = Runner()
+    evaluation: PolicyEvaluation = PolicyEvaluation()
+
+    @property
+    def composition(self) -> Composition:
+        """The reward of a response."""
+        raise NotImplementedError
+
+    @property
+    def shown_scaffold(self) -> Scaffold | None:
+        """What of a rubric stands in the prompt while sampling."""
+        return None
+
+    @property
+    def batch_size(self) -> int:
+        """Responses per step: P x G."""
+        return self.rollout.prompts_per_step * self.rollout.group_size
+
+    def problems(self) -> Iterator[FieldProblem]:
+        yield from super().problems()
+        yield from self._batch_problems()
+        yield from self._group_problems()
+        longest, prompts = self.rollout.max_new_tokens, self.rollout.prompts_per_step
+        if self.evaluation.samples > 1 and self.evaluation.temperature == 0:
+            yield FieldProblem("evaluation.samples", "greedy decoding gives the same response each time; set it to 1")
+        yield from self.sampler.problems(self.model.lora is not None, self.runner.kind)
+        yield from self.runner.problems(prompts, longest, self.rollout.stop, self.objective)
+        yield from self.runner.reuse_problems(self.steps, prompts, self.objective)
+
+    def _needs_flat_groups(self) -> str:
+        """Why groups with equal rewards may not be replaced; empty where they may."""
+        if self.runner.kind == "async":
+            return "the schedule of an asynchronous run fixes the prompts of each step before they are sampled"
+        if self.runner.kind == "offline":
+            return (
+                "the prompts of an offline round are all sampled at its start, and runner.solved_above says which stay"
+            )
+        if self.objective.name == "distill":
+            return "distillation learns from every response, whatever its reward"
+        if getattr(self.objective, "advantage", "") == "remax":
+            return "the estimator 'remax' compares with the greedy response, so that equal rewards still teach"
+        return ""
+
+    def holdings(self) -> Holdings:
+        prompt, new = self.data.max_prompt_tokens, self.rollout.max_new_tokens
+        return Holdings(
+            longest=prompt + new,
+            frozen=self.model.lora is None and getattr(self.objective, "kl_beta", 0.0) > 0,
+            teacher=self.objective.name == "distill",
+            processes=self.optim.processes,
+            sampling=replace(self._sampling(prompt, new, self._held_out()), sleeps=self.runner.kind != "async"),
+        )
+
+    def _held_out(self) -> int:
+        """The most responses to held-out prompts at once; of pairs, all that the sampler takes."""
+        evaluation = self.evaluation
+        if self.asks_of_pairs and evaluation.max_examples:
+            return self.sampler.max_batch
+        return evaluation.max_examples * evaluation.samples
+
+    @property
+    def one_memory(self) -> bool:
+        """Whether sampler and learner may be one model in memory: all weights are trained here, and sampled with by nobody but
+        this process, between updates, with the newest ones."""
+        runner = self.runner
+        newest = runner.kind == "sync" and runner.push_every == 1 and not runner.one_step_off
+        return newest and self.sampler.kind == "local" and self.model.lora is None and self.optim.processes == 1
+
+    def _sampling(self, prompt: int, new: int, held_out: int) -> Sampling:
+        runner = self.runner
+        workers = runner.workers if runner.kind == "async" else 0
+        found = self.sampler.sampling(prompt, new, max(self.batch_size, held_out), workers, runner.gpus_per_worker)
+        return replace(found, by="learner") if self.one_memory else found
+
+    def memory_knobs(self) -> str:
+        return f"for the update, {', '.join(self._update_knobs())}; for sampling, {self._sampling_knobs()}"
+
+    def _sampling_knobs(self) -> str:
+        rollout, sampler = self.rollout, self.sampler
+        knobs = [
+            f"sampler.max_batch (now {sampler.max_batch})",
+            f"rollout.max_new_tokens (now {rollout.max_new_tokens})",
+        ]
+        if sampler.kind != "local":
+            knobs.append(f"sampler.kv_cache_gb (now {sampler.kv_cache_gb:g})")
+        if self.runner.kind == "async":
+            knobs.append(f"runner.workers (now {self.runner.workers}), each of which holds a copy of the model")
+        return f"lower {' or '.join(knobs)}"
+
+    @classmethod
+    def amounts(cls, raw: Mapping[str, Any]) -> list[Amount]:
+        p, g = whole_number(raw, "rollout", "prompts_per_step"), whole_number(raw, "rollout", "group_size")
+        steps, longest = whole_number(raw, "steps"), whole_number(raw, "rollout", "max_new_tokens")
+        mini, epochs = whole_number(raw, "optim", "minibatch_size"), whole_number(raw, "optim", "epochs_per_step")
+        batch = p * g if p and g else None
+        updates = -(-batch // mini) * epochs if batch and mini and epochs else epochs
+        total = batch * steps if batch and steps else None
+        tokens = total * longest if total and longest else None
+        return [
+            *_round_amounts(raw, p),
+            Amount("Responses per step", batch, f"{p or '–'} prompts × {g or '–'} responses"),
+            Amount("Updates per step", updates, "mini-batches × epochs"),
+            Amount("Responses in all", total, f"over {steps or '–'} steps"),
+            Amount("Tokens at most", tokens, f"{longest or '–'} per response"),
+        ]
+
+    def _batch_problems(self) -> Iterator[FieldProblem]:
+        size = self.optim.minibatch_size
+        if size is not None and self.batch_size % size:
+            p, g = self.rollout.prompts_per_step, self.rollout.group_size
+            yield FieldProblem(
+                "optim.minibatch_size",
+                f"{p} prompts x {g} responses = {self.batch_size} do not divide into mini-batches of {size}",
+            )
+
+    def _group_problems(self) -> Iterator[FieldProblem]:
+        rollout = self.rollout
+        yield from policy_objective.problems(self.objective, rollout.max_new_tokens, rollout.group_size, rollout.top_p)
+        if rollout.replace_flat and (why := self._needs_flat_groups()):
+            yield FieldProblem("rollout.replace_flat", f"{why}; set it to 0")
+        if rollout.replace_flat and self.runner.replay:
+            yield FieldProblem(
+                "runner.replay", "a step of dynamic sampling fills itself with fresh prompts; set one to 0"
+            )
+
+
+def _round_amounts(raw: Mapping[str, Any], prompts: int | None) -> list[Amount]:
+    """Of a run in offline rounds."""
+    runner = raw.get("runner")
+    if not isinstance(runner, Mapping) or runner.get("kind") != "offline":
+        return []
+    steps, length = whole_number(raw, "steps"), whole_number(raw, "runner", "push_every")
+    rounds = steps // length if steps and length else None
+    passes = whole_number(raw, "runner", "round_epochs")
+    found = [
+        Amount("Rounds", rounds, f"of {length or '–'} steps"),
+        _round_prompts("Prompts per round", length, prompts, passes),
+    ]
+    later = whole_number(raw, "runner", "later_round_epochs")
+    return [*found, _round_prompts("Prompts per later round", length, prompts, later)] if later else found
+
+
+def _round_prompts(label: str, length: int | None, prompts: int | None, passes: int | None) -> Amount:
+    asked = length * prompts // passes if length and prompts and passes else None
+    return Amount(label, asked, f"{passes or '–'} passes over their stored responses")

@@ -1,0 +1,255 @@
+"""Parts of the reward of a rubric writer: does its rubric rank two answers as people do, is it good, has it its form?
+
+MaMs (2026) and Rubric-ARM (2026), METHODS 5. A rubric that cannot be read is the writer's own failure and has a value; an
+answer of a judge that cannot be read is not, and leaves the rubric out.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from trainer.config.writer_parts import (
+    RubricChoicePart,
+    RubricFormPart,
+    RubricPreferencePart,
+    RubricQualityPart,
+    RubricRecallPart,
+)
+from trainer.contracts import Criterion
+from trainer.judges import combine
+from trainer.judges.inputs import JudgeInput
+
+from ..arm import writer_reward
+from ..guard import each
+from ..mams import preference_reward
+from ..parts import Answer, Item, Part, Services
+from ..reason_matching import Floats
+from ..rubric import likert_score
+from ..written import Writing, words_score, writing_of
+from .said import explained, finished, problem_of, told, usage_of
+
+_UNREAD = -1.0
+SAME = 0.5  # scores above say that two items are the same check, whatever the matcher
+_TOLD = 3  # problems that the reason names
+_WORDS = {-1: "A", 0: "tie", 1: "B"}
+Grades = Mapping[str, float | None]
+"""What each criterion is worth on an answer, in [0, 1]; None is missing."""
+
+
+async def preference(part: RubricPreferencePart, items: Sequence[Item], services: Services) -> list[Part]:
+    """`R_pref`: 1 where S(preferred) > S(other), else -1; a rubric that cannot be read has -1 (MaMs).
+
+    `shown`: the two scores, and by criterion what it was worth on each answer.
+    """
+    if part.by == "words":
+        return await each(items, lambda item: _by_words(writing_of(item, part.form)))
+    writings = [writing_of(item, part.form) for item in items]
+    faults = [writing.fault or (writing.weightless if part.by == "likert" else "") for writing in writings]
+    said = await _asked(part.judge, items, writings, services, _on_both, faults)
+    return [
+        Part(_UNREAD, fault) if answers is None else _graded(part.by, writing, answers)
+        for writing, fault, answers in zip(writings, faults, said, strict=True)
+    ]
+
+
+async def choice(part: RubricChoicePart, items: Sequence[Item], services: Services) -> list[Part]:
+    """`1[o = o*]`, eq. (8) of Rubric-ARM: a tie, also of two orders that disagree, is not right; nor is a rubric that
+    cannot be read."""
+    writings = [writing_of(item, part.form) for item in items]
+    said = await _asked(part.judge, items, writings, services, _as_pair)
+    return [
+        Part(0.0, writing.fault) if answers is None else _chosen(writing, answers)
+        for writing, answers in zip(writings, said, strict=True)
+    ]
+
+
+async def quality(part: RubricQualityPart, items: Sequence[Item], services: Services) -> list[Part]:
+    """`R_llm`, 0 to 4: the mean over the votes that can be read; 0 for a rubric that cannot (MaMs)."""
+    writings = [writing_of(item, part.form) for item in items]
+    said = await _asked(part.judge, items, writings, services, _alone)
+    return [
+        Part(0.0, writing.fault) if answers is None else _rated(answers)
+        for writing, answers in zip(writings, said, strict=True)
+    ]
+
+
+async def form(part: RubricFormPart, items: Sequence[Item], services: Services) -> list[Part]:
+    """`R_fmt`: 0 where the rubric has its form, else -1. `shown`: what is wrong with it, and how much could be read."""
+    return await each(items, lambda item: _form(writing_of(item, part.form)))
+
+
+async def recall(part: RubricRecallPart, items: Sequence[Item], services: Services) -> list[Part]:
+    """Matched human criteria over all of them (RubricBench). `shown`: both rubrics, and which items of the one are which of
+    the other, many to many."""
+    writings = [writing_of(item, part.form) for item in items]
+    matcher = services.matchers[part.matcher]
+    both = [place for place, writing in enumerate(writings) if writing.criteria and writing.pair.human]
+    scores = await asyncio.to_thread(matcher.scores, [_lists(writings[place]) for place in both])
+    found = {place: matched(score_HM) for place, score_HM in zip(both, scores, strict=True)}
+    return [_recalled(writing, found.get(place, [])) for place, writing in enumerate(writings)]
+
+
+async def _asked(
+    judge: str,
+    items: Sequence[Item],
+    writings: Sequence[Writing],
+    services: Services,
+    question: Callable[[Item, Writing], JudgeInput],
+    faults: Sequence[str] = (),
+) -> list[list[Answer] | None]:
+    """What the judge said of each rubric; None where it has a fault, so that there is nothing to ask about."""
+    known = faults or [writing.fault for writing in writings]
+    places = [place for place, fault in enumerate(known) if not fault]
+    if not places:
+        return [None] * len(items)
+    asking: Awaitable[list[list[Answer]]] = services.judges[judge].ask(
+        [question(items[place], writings[place]) for place in places]
+    )
+    said = dict(zip(places, await asking, strict=True))
+    return [said.get(place) for place in range(len(items))]
+
+
+def matched(scores_HM: Floats) -> list[tuple[int, int]]:
+    """(written, human) of what the matcher takes for the same check: an item may match several."""
+    return [(int(k), int(j)) for j, k in np.argwhere(scores_HM > SAME)]
+
+
+def _lists(writing: Writing) -> tuple[list[str], list[str]]:
+    """People's criteria and the written ones."""
+    return [criterion.text for criterion in writing.pair.human], [criterion.text for criterion in writing.criteria]
+
+
+def _on_both(item: Item, writing: Writing) -> JudgeInput:
+    """Both answers, each by itself: whoever scores one does not see the other."""
+    pair = writing.pair
+    return _question(item, writing, {side.id: side.text for side in (pair.chosen, pair.rejected)})
+
+
+def _as_pair(item: Item, writing: Writing) -> JudgeInput:
+    return _question(item, writing, writing.pair.ordered)
+
+
+def _alone(item: Item, writing: Writing) -> JudgeInput:
+    return _question(item, writing, {})
+
+
+def _question(item: Item, writing: Writing, responses: Mapping[str, str]) -> JudgeInput:
+    pair = writing.pair
+    return JudgeInput(
+        example=pair.example,
+        conversation=pair.conversation,
+        responses=responses,
+        criteria=writing.criteria,
+        reference=pair.reference,
+        subject={"place": item.place},
+    )
+
+
+def _by_words(writing: Writing) -> Part:
+    if fault := writing.fault or writing.weightless:
+        return Part(_UNREAD, fault)
+    ids = [criterion.id for criterion in writing.criteria]
+    chosen, its_shares = words_score(writing.criteria, writing.pair.chosen.text)
+    rejected, other_shares = words_score(writing.criteria, writing.pair.rejected.text)
+    grades = [dict(zip(ids, shares, strict=True)) for shares in (its_shares, other_shares)]
+    return _ranked(chosen, rejected, grades)
+
+
+def _graded(by: str, writing: Writing, said: Sequence[Answer]) -> Part:
+    """R_pref from a judge's ratings or verdicts; missing where one of them is, on either answer."""
+    grade = _ratings if by == "likert" else _verdicts
+    found = grade(writing, [answer for answer in said if "response" in answer.subject])
+    grades = [found.get(side.id, {}) for side in (writing.pair.chosen, writing.pair.rejected)]
+    chosen, rejected = (_score(by, writing, each_grade) for each_grade in grades)
+    if chosen is not None and rejected is not None:
+        return finished(_ranked(chosen, rejected, grades)._replace(usage=usage_of(said)), said)
+    lacking = "the preferred answer" if chosen is None else "the other answer"
+    why = f"no score of {lacking}: {problem_of(said)}"
+    return finished(Part(None, why, _shown(chosen, rejected, grades), usage=usage_of(said)), said)
+
+
+def _ratings(writing: Writing, said: Sequence[Answer]) -> dict[str, Grades]:
+    found = combine.criterion_ratings(said)
+    return {
+        response: {name: None if rating is None else (rating - 1) / 9 for name, rating in ratings.items()}
+        for (_, response), ratings in found.items()
+    }
+
+
+def _verdicts(writing: Writing, said: Sequence[Answer]) -> dict[str, Grades]:
+    found = combine.criterion_verdicts(said)
+    return {
+        response: {verdict.criterion_id: None if verdict.met is None else float(verdict.met) for verdict in verdicts}
+        for (_, response), verdicts in found.items()
+    }
+
+
+def _score(by: str, writing: Writing, grades: Grades) -> float | None:
+    """S of one answer: of ratings by MaMs, of verdicts by points met over positive points (METHODS 1)."""
+    values = [grades.get(criterion.id) for criterion in writing.criteria]
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
+        return None
+    points = [criterion.points for criterion in writing.criteria]
+    if by == "likert":
+        return likert_score(points, [1 + 9 * value for value in known])
+    positive = sum(point for point in points if point > 0)
+    return sum(point * value for point, value in zip(points, known, strict=True)) / positive
+
+
+def _ranked(chosen: float, rejected: float, grades: Sequence[Grades]) -> Part:
+    words = "above" if chosen > rejected else "below" if chosen < rejected else "level with"
+    why = f"the preferred answer scores {chosen:.3g}, {words} the other's {rejected:.3g}"
+    return Part(preference_reward(chosen, rejected), why, _shown(chosen, rejected, grades))
+
+
+def _shown(chosen: float | None, rejected: float | None, grades: Sequence[Grades]) -> dict[str, Any]:
+    return {"scores": [chosen, rejected], "grades": [dict(each_grade) for each_grade in grades]}
+
+
+def _chosen(writing: Writing, said: Sequence[Answer]) -> Part:
+    answered = [answer for answer in said if "order" in answer.subject]
+    pair = next(iter(combine.pair_verdicts(answered).values()), None)
+    verdict = None if pair is None or pair.verdict is None else _WORDS[pair.verdict]
+    label = "A" if writing.pair.first == "chosen" else "B"
+    shown, usage = {"answers": told(said), "verdict": verdict, "label": label}, usage_of(said)
+    value = writer_reward(verdict, label)
+    if value is None:
+        return finished(Part(None, problem_of(said), shown, usage=usage), said)
+    why = "it chose the preferred answer" if value else "it called a tie" if verdict == "tie" else "it chose the other"
+    if pair is not None and pair.consistent is False:
+        why = "its two orders disagree"
+    return finished(Part(value, why, shown, usage=usage), said)
+
+
+def _rated(said: Sequence[Answer]) -> Part:
+    scores = [float(answer.parsed["score"]) for answer in said if answer.parsed is not None]
+    shown, usage = {"answers": told(said)}, usage_of(said)
+    if not scores:
+        return finished(Part(None, problem_of(said), shown, usage=usage), said)
+    return finished(Part(sum(scores) / len(scores), explained(said), shown, usage=usage), said)
+
+
+def _form(writing: Writing) -> Part:
+    read = writing.read
+    shown = {"problems": list(read.problems), "notes": list(read.notes), "criteria": len(writing.criteria)}
+    shown["readable"] = not writing.fault
+    return Part(0.0 if read.ok else -1.0, "; ".join(read.problems[:_TOLD]), shown)
+
+
+def _recalled(writing: Writing, matches: Sequence[tuple[int, int]]) -> Part:
+    human = writing.pair.human
+    shown = {
+        "written": [_criterion(criterion) for criterion in writing.criteria],
+        "human": [_criterion(criterion) for criterion in human],
+        "matches": [list(match) for match in matches],
+    }
+    if not human:
+        return Part(None, "people have written no rubric for it", shown)
+    return Part(len({j for _, j in matches}) / len(human), "", shown)
+
+
+def _criterion(criterion: Criterion) -> dict[str, Any]:
+    return criterion.model_dump(mode="json", include={"text", "points", "kind", "importance"})

@@ -1,0 +1,16 @@
+"""The stage of every recipe that trains on a task of `trainer.tasks`: that of a policy, on the task's questions."""
+
+from functools import partial
+
+from trainer.loops.policy import PolicyStage
+from trainer.loops.posing import posed_prompts
+from trainer.loops.stage import Job
+from trainer.tasks import TASKS
+
+from .policy import on_policy
+
+
+def make(job: Job) -> PolicyStage:
+    """Raises RunFailed, ValueError or OSError where examples or models cannot be used."""
+    task = TASKS[job.recipe.name](job.config)
+    return on_policy(job, partial(posed_prompts, task=task), task)

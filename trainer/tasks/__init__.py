@@ -1,0 +1,13 @@
+"""Tasks by the recipe that trains on them. Torch-free."""
+
+from collections.abc import Callable
+from typing import Any
+
+from .base import Answered, Posed, TaskKind
+from .judging_pairs import JudgingPairs
+from .rubric_writing import RubricWriting
+
+__all__ = ["TASKS", "Answered", "Posed", "TaskKind"]
+
+TASKS: dict[str, Callable[[Any], TaskKind]] = {"judge": JudgingPairs, "rubric_writer": RubricWriting}
+"""Name of the recipe -> what makes the task of its config."""

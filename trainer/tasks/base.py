@@ -1,0 +1,78 @@
+"""What a policy is trained on besides prompts: tasks, which make questions of examples and know what answers are worth.
+
+A task is three things, and none of them is a loop: `pose` says what the policy is asked, the parts of its config's
+`composition` say what a response earns (`trainer.rewards.kinds` measures them), and `measured` and `held_out` say what people
+want to know of it. The stage of recipe `policy` does the rest, with any objective, sampler and collector. Torch-free.
+
+What a part has read of a response it leaves in `PartResult.shown`: metrics and pages read it there, so nothing is read twice,
+and rewards may be made in another process.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from trainer.contracts import Example, PartResult
+from trainer.contracts.model_folder import OutputRole
+
+JSON = Any
+KEY_LENGTH = 200
+
+
+@dataclass(frozen=True)
+class Posed:
+    """One question. `example.prompt` is what the policy is shown, `example.key` is unique among the questions of a run;
+    split, domain and tags are those of the example that it was made of. `facts` is what an answer is measured by: rewards
+    read it as `Item.facts`, and the policy never sees it."""
+
+    example: Example
+    facts: Mapping[str, JSON] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A response to a question, with its reward. `reward` is None where it was left out of training."""
+
+    key: str
+    facts: Mapping[str, JSON]
+    text: str
+    cut: bool
+    reward: float | None
+    parts: Mapping[str, PartResult]
+
+    def shown(self, part: str) -> Mapping[str, JSON]:
+        """What the part of this name left to be seen; nothing where it could not be measured."""
+        found = self.parts.get(part)
+        return found.shown if found is not None and isinstance(found.shown, dict) else {}
+
+
+def question_key(text: str) -> str:
+    """The text, or as much of it as fits before a digest of the whole."""
+    if len(text) <= KEY_LENGTH:
+        return text
+    return f"{text[: KEY_LENGTH - 20]}… {hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+class TaskKind(Protocol):
+    """`role` is that of the model which a run leaves in the registry."""
+
+    role: OutputRole
+
+    def pose(self, example: Example, held_out: bool) -> Iterator[Posed | str]:
+        """The questions of one example. A text says why something of it is left out: it is counted, and told in the log.
+
+        Whatever is drawn at random comes from `derive_seed` and the example's key."""
+        ...
+
+    def remarks(self, train: Sequence[Posed]) -> Iterator[str]:
+        """What is odd about the training questions as a whole, for the log."""
+        ...
+
+    def measured(self, answers: Sequence[Answered]) -> dict[str, float]:
+        """Of the responses of a training step; values that are not defined are left out."""
+        ...
+
+    def held_out(self, answers: Sequence[Answered]) -> dict[str, float]:
+        """Of the responses of an evaluation; keys begin with `eval/`."""
+        ...

@@ -1,0 +1,167 @@
+"""What is measured of judgements, from what their parts left to be seen. Torch-free.
+
+An estimate over held-out pairs counts each pair once, with the mean of its two orders: the two are not independent.
+"""
+
+import re
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from trainer.benchmarks.estimate import Estimate, bootstrap_mean
+
+from .base import Answered
+
+_WORD = re.compile(r"[^\W\d_]{4,}")
+# what reasons and questions say of any pair
+_EMPTY = frozenset(
+    [
+        "answer",
+        "answers",
+        "response",
+        "responses",
+        "better",
+        "best",
+        "worse",
+        "than",
+        "more",
+        "less",
+        "first",
+        "second",
+        "other",
+        "both",
+        "much",
+        "clear",
+        "clearly",
+        "with",
+        "that",
+        "this",
+        "they",
+        "what",
+        "which",
+        "while",
+        "does",
+        "from",
+        "have",
+        "very",
+        "good",
+        "question",
+        "prompt",
+        "user",
+        "assistant",
+        "verdict",
+        "reason",
+        "reasons",
+    ]
+)
+
+
+def of_step(answers: Sequence[Answered]) -> dict[str, float]:
+    """Means over the step's judgements; what is not defined is left out."""
+    found = {"judging/accuracy": _mean(each.parts["outcome"].value for each in answers if _known(each, "outcome"))}
+    reasoned = [each for each in answers if _known(each, "rationale")]
+    found["judging/rc"] = _mean(each.shown("rationale").get("rc") for each in reasoned)
+    found["judging/ap"] = _mean(each.parts["rationale"].value for each in reasoned)
+    found |= {f"judging/{key}": value for key, value in _habits(answers).items()}
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def of_evaluation(answers: Sequence[Answered]) -> dict[str, float]:
+    """Over held-out pairs; see `trainer.config.judge_metrics`."""
+    pairs: dict[str, list[Answered]] = defaultdict(list)
+    for each in answers:
+        pairs[each.facts["pair"]].append(each)
+    found: dict[str, float] = {}
+    for key, count, value in (
+        ("accuracy", "pairs", lambda each: each.parts["outcome"].value if _known(each, "outcome") else None),
+        ("rc", "reasoned_pairs", lambda each: each.shown("rationale").get("rc")),
+        ("ap", "reasoned_pairs", lambda each: each.parts["rationale"].value if _known(each, "rationale") else None),
+    ):
+        found |= _told(key, count, _over_pairs(pairs.values(), value))
+    agreed = [agree for both in pairs.values() if (agree := _agree(both)) is not None]
+    found["eval/ordered_pairs"] = float(len(agreed))
+    if agreed:
+        found["eval/consistent"] = statistics.fmean(agreed)
+    return found | {f"eval/{key}": value for key, value in _habits(answers).items() if value is not None}
+
+
+def is_generic(reason: str, asked: str) -> bool:
+    """Whether a reason names nothing of the case: none of its words of four letters or more stands in the question, besides
+    those that speak of answers as such. A reason without any such word is generic."""
+    words = set(_WORD.findall(reason.lower())) - _EMPTY
+    return not words & set(_WORD.findall(asked.lower()))
+
+
+def _habits(answers: Sequence[Answered]) -> dict[str, float | None]:
+    """How judgements are given, right or wrong."""
+    measured = [each for each in answers if _known(each, "outcome")]
+    readable = [each for each in measured if _verdict(each) is not None]
+    lists = [_reasons(each) for each in readable]
+    sides = [_verdict(each) for each in readable if _verdict(each)]
+    reasons = [(reason, each) for each in readable for reason in _reasons(each)]
+    hits = [hit for each in answers for hit in each.shown("rationale").get("hits", ())]
+    return {
+        "unreadable": _mean(_verdict(each) is None for each in measured),
+        "no_reasons": _mean(not each for each in lists),
+        "tie": _mean(_verdict(each) == 0 for each in readable),
+        "first": _mean(side < 0 for side in sides if side is not None),
+        "reasons": _mean(len(each) for each in lists),
+        "generic": _mean(is_generic(reason, each.facts["material"]) for reason, each in reasons),
+        "unmatched": _mean(not hit for hit in hits),
+    }
+
+
+def _over_pairs(pairs: Iterable[Sequence[Answered]], value: Callable[[Answered], float | None]) -> Estimate:
+    """The mean over pairs of the mean of their orders; pairs without any value are missing."""
+    values, missing = [], 0
+    for both in pairs:
+        known = [found for each in both if (found := value(each)) is not None]
+        if known:
+            values.append(statistics.fmean(known))
+        missing += not known
+    return bootstrap_mean(values, missing, share=True)
+
+
+def _told(key: str, count: str, found: Estimate) -> dict[str, float]:
+    told: dict[str, float] = {f"eval/{count}": float(found.n)}
+    if found.value is not None:
+        told[f"eval/{key}"] = found.value
+    if found.low is not None and found.high is not None:
+        told |= {f"eval/{key}_low": found.low, f"eval/{key}_high": found.high}
+    return told
+
+
+def _agree(both: Sequence[Answered]) -> float | None:
+    """The share of verdicts in the one order and verdicts in the other, each with each, that name the same answer or both a
+    tie; None where no verdict of an order can be read."""
+    signs = {
+        order: [
+            _sign(verdict) for each in both if each.facts["order"] == order and (verdict := _verdict(each)) is not None
+        ]
+        for order in ("given", "swapped")
+    }
+    return _mean(given == -swapped for given in signs["given"] for swapped in signs["swapped"])
+
+
+def _sign(strength: int) -> int:
+    return (strength > 0) - (strength < 0)
+
+
+def _known(answer: Answered, part: str) -> bool:
+    return part in answer.parts and answer.parts[part].value is not None
+
+
+def _verdict(answer: Answered) -> Any:
+    return answer.shown("outcome").get("verdict")
+
+
+def _reasons(answer: Answered) -> Sequence[str]:
+    found: Sequence[str] = answer.shown("outcome").get("reasons", ())
+    return found
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    """None without values."""
+    known = [float(value) for value in values if value is not None]
+    return statistics.fmean(known) if known else None

@@ -1,0 +1,118 @@
+"""What is measured of written rubrics, from what their parts left to be seen. Torch-free.
+
+A held-out rubric is one case: what was sampled for one pair is averaged first, for its samples are not independent.
+"""
+
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from trainer.benchmarks.effect import cohens_d
+from trainer.benchmarks.estimate import Estimate, bootstrap_mean, proportion
+from trainer.benchmarks.rubricbench import Alignment, alignment, alignments
+
+from .base import Answered
+
+Scores = tuple[float | None, float | None]
+"""Of the preferred answer and of the other."""
+
+
+def of_step(answers: Sequence[Answered]) -> dict[str, float]:
+    """Means over the step's rubrics; what is not defined is left out."""
+    found = {f"writing/{key}": value for key, value in _habits(answers).items()}
+    found["writing/preference_accuracy"] = _mean(_ranked(each) for each in answers)
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def of_evaluation(answers: Sequence[Answered]) -> dict[str, float]:
+    """Over held-out pairs; see `trainer.config.writer_metrics`."""
+    pairs: dict[str, list[Answered]] = defaultdict(list)
+    for each in answers:
+        pairs[each.key].append(each)
+    found = _told("preference_accuracy", "pairs", _accuracy(list(pairs.values())))
+    scores = [_scores(each) for each in pairs.values()]
+    d = cohens_d([chosen for chosen, _ in scores], [rejected for _, rejected in scores])
+    found |= _told("cohens_d", "", d) | {"eval/scored_pairs": float(d.n)}
+    aligned = _aligned(pairs.values())
+    found["eval/human_rubrics"] = float(len(aligned))
+    for name, share in alignments(aligned).items():
+        if name != "precision" and aligned:
+            found |= _told(f"rubric_{name}", "", share)
+    return found | {f"eval/{key}": value for key, value in _habits(answers).items() if value is not None}
+
+
+def _accuracy(pairs: Sequence[Sequence[Answered]]) -> Estimate:
+    """A share with Wilson's interval where each pair has one rubric, else the mean over pairs of their shares."""
+    known = [[right for each in group if (right := _ranked(each)) is not None] for group in pairs]
+    shares = [statistics.fmean(group) for group in known if group]
+    missing = len(pairs) - len(shares)
+    if all(share in (0.0, 1.0) for share in shares):
+        return proportion(round(sum(shares)), len(shares), missing)
+    return bootstrap_mean(shares, missing, share=True)
+
+
+def _ranked(answer: Answered) -> bool | None:
+    """Whether the rubric is for the preferred answer; None where nobody could say."""
+    for name in ("preference", "choice"):
+        part = answer.parts.get(name)
+        if part is not None:
+            return None if part.value is None else part.value > 0
+    return None
+
+
+def _scores(group: Sequence[Answered]) -> Scores:
+    """The mean scores of a pair's two answers over its rubrics that scored both."""
+    both = [found for each in group if (found := _both_scores(each))]
+    if not both:
+        return None, None
+    return statistics.fmean(chosen for chosen, _ in both), statistics.fmean(rejected for _, rejected in both)
+
+
+def _both_scores(answer: Answered) -> tuple[float, float] | None:
+    chosen, rejected = answer.shown("preference").get("scores", (None, None))
+    return None if chosen is None or rejected is None else (float(chosen), float(rejected))
+
+
+def _aligned(pairs: Iterable[Sequence[Answered]]) -> list[Alignment | None]:
+    """Of each pair whose example has a human rubric: the first rubric that was written for it."""
+    found: list[Alignment | None] = []
+    for group in pairs:
+        shown = group[0].shown("recall")
+        if shown.get("human"):
+            matches = [(int(k), int(j)) for k, j in shown["matches"]]
+            found.append(alignment(matches, len(shown["written"]), len(shown["human"])))
+    return found
+
+
+def _habits(answers: Sequence[Answered]) -> dict[str, float | None]:
+    """How rubrics are written, right or wrong."""
+    written = [shown for each in answers if (shown := each.shown("format"))]
+    readable = [shown for shown in written if shown["readable"]]
+    leads = [both[0] - both[1] for each in answers if (both := _both_scores(each))]
+    return {
+        "format_rate": _mean(not shown["problems"] for shown in written),
+        "unreadable": 1 - len(readable) / len(written) if written else None,
+        "criteria": _mean(shown["criteria"] for shown in readable),
+        "quality": _mean(_value(each, "quality") for each in answers),
+        "margin": _mean(leads),
+    }
+
+
+def _value(answer: Answered, name: str) -> float | None:
+    part = answer.parts.get(name)
+    return None if part is None else part.value
+
+
+def _told(key: str, count: str, found: Estimate) -> dict[str, float]:
+    told: dict[str, float] = {f"eval/{count}": float(found.n)} if count else {}
+    if found.value is not None:
+        told[f"eval/{key}"] = found.value
+    if found.low is not None and found.high is not None:
+        told |= {f"eval/{key}_low": found.low, f"eval/{key}_high": found.high}
+    return told
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    """None without values."""
+    known = [float(value) for value in values if value is not None]
+    return statistics.fmean(known) if known else None
