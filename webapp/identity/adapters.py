@@ -35,6 +35,8 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
     def login(self, request: HttpRequest, user: User) -> None:
         user.backend = BACKEND
         super().login(request, user)
+        if getattr(request, "company_asked_for_two", False):
+            second_factor.vouched(request, user)
         methods = [str(each.get("type") or each.get("method")) for each in get_authentication_records(request, user)]
         services.record_session(user, "session.started", by=methods)
 
@@ -58,6 +60,7 @@ class CompanyAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
             company.logger.warning("refused an ID token that was made for another sign-in")
             raise ImmediateHttpResponse(company.refusal(request, NOT_LET_IN))
         company.meet(request, sociallogin)
+        request.company_asked_for_two = company.asked_for_two(sociallogin)  # type: ignore[attr-defined]  # `login` reads it
 
     def on_authentication_error(
         self, request: HttpRequest, provider: object, exception: Exception | None = None, **told: object

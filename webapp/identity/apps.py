@@ -9,11 +9,12 @@ class IdentityConfig(AppConfig):
     def ready(self) -> None:
         from allauth.mfa import signals
 
-        from . import second_factor
+        from . import recovery_codes, second_factor
 
         signals.authenticator_added.connect(second_factor.added)
         signals.authenticator_removed.connect(second_factor.removed)
         signals.authenticator_reset.connect(second_factor.reset)
         signals.authentication_failed.connect(second_factor.failed)
-        # an authenticator app's secret, and the seed of recovery codes; keys of passkeys are public
+        recovery_codes.install()
+        # an authenticator app's secret, and the seed of recovery codes from before; keys of passkeys are public
         sealed_inside("mfa.Authenticator", "data", "secret", "seed")

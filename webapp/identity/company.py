@@ -17,6 +17,36 @@ from webapp.accounts.models import Proof, User
 from . import groups
 
 logger = logging.getLogger(__name__)
+SAML_CLASS = "urn:oasis:names:tc:SAML:2.0:ac:classes:"
+METHODS = frozenset(
+    {
+        "mfa",
+        "otp",
+        "hwk",
+        "swk",
+        "sc",
+        "fpt",
+        "face",
+        "iris",
+        "retina",
+        "http://schemas.microsoft.com/claims/multipleauthn",
+    }
+)
+"""Methods that are a second factor: several factors, codes, keys and cards that somebody has, and what they are. Messages to
+a telephone (`sms`, `tel`) count where the provider calls the sign-in `mfa`."""
+CLASSES = frozenset(
+    {
+        "https://refeds.org/profile/mfa",
+        "phr",
+        "phrh",
+        "http://schemas.openid.net/pape/policies/2007/06/multi-factor",
+        "http://schemas.openid.net/pape/policies/2007/06/multi-factor-physical",
+        "http://schemas.microsoft.com/claims/multipleauthn",
+        *(f"{SAML_CLASS}{name}" for name in ("MobileTwoFactorContract", "MobileTwoFactorUnregistered")),
+        *(f"{SAML_CLASS}{name}" for name in ("Smartcard", "SmartcardPKI", "TimeSyncToken")),
+    }
+)
+"""Classes of sign-ins with a second factor that have a meaning everywhere: REFEDS, OpenID, Microsoft, SAML."""
 UNVERIFIED = "The company's sign-in does not vouch for your address. Ask whoever runs it to verify addresses."
 CLOSED = "Your account is closed. Ask an administrator of this installation."
 
@@ -43,6 +73,23 @@ def meet(request: HttpRequest, login: SocialLogin) -> None:
     named = told.get(listed)
     # providers leave the claim out for people of no group: what groups had given ends then, too
     groups.follow_sign_in(login.user, [str(each) for each in named] if isinstance(named, list) else [])
+
+
+def asked_for_two(login: SocialLogin) -> bool:
+    """Whether the provider says that this sign-in took a second factor: by its methods (`amr`, RFC 8176) or by its class (`acr`,
+    and AuthnContextClassRef of SAML). Of an ID token alone, which is signed. What it leaves unsaid was not asked."""
+    data = login.account.extra_data
+    told = data.get("id_token") or data.get("sign_in") or {}
+    return bool(_listed(told.get("amr")) & METHODS or _listed(told.get("acr")) & _classes())
+
+
+def _listed(value: object) -> set[str]:
+    """A text, or the texts of a list; nothing of whatever else a provider may have sent."""
+    return {each for each in (value if isinstance(value, list) else [value]) if isinstance(each, str)}
+
+
+def _classes() -> frozenset[str]:
+    return CLASSES.union(settings.ENV.company_second_factor_classes)
 
 
 def claims(login: SocialLogin) -> dict[str, Any]:

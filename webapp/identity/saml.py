@@ -34,6 +34,9 @@ LONGEST_S = (
 )  # how long an assertion is remembered where it says that it holds longer: no question waits that long
 TRANSIENT = "urn:oasis:names:tc:SAML:2.0:nameid-format:transient"
 REFUSED = "The company's sign-in did not let you in. Try again."
+METHODS = (
+    "http://schemas.microsoft.com/claims/authnmethodsreferences"  # as Entra ID tells them; SAML has no word for it
+)
 NAMES = {
     "email": (
         "urn:oid:0.9.2342.19200300.100.1.3",
@@ -80,7 +83,10 @@ class CompanySaml(SAMLProvider):  # type: ignore[misc]  # allauth has no types
         email = first("email") or self.extract_common_fields(data).get("email") or ""
         groups = [str(each) for each in found.get(settings.ENV.saml_groups_attribute) or []]
         vouched = first("email_verified").lower() == "true"
-        return {"userinfo": {"email": email, "email_verified": vouched, "name": first("name"), "groups": groups}}
+        return {
+            "userinfo": {"email": email, "email_verified": vouched, "name": first("name"), "groups": groups},
+            "sign_in": {"amr": list(found.get(METHODS) or []), "acr": list(data.get_last_authn_contexts())},
+        }
 
 
 def faults(response: Any, ours: dict[str, Any]) -> list[str]:

@@ -6,8 +6,9 @@ from functools import wraps
 from types import SimpleNamespace
 from typing import Any, cast
 
-from allauth.account.internal.flows.login import get_authentication_records
+from allauth.account.internal.flows.login import AUTHENTICATION_METHODS_SESSION_KEY, get_authentication_records
 from allauth.mfa.models import Authenticator
+from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
@@ -20,6 +21,8 @@ from webapp.core.problems import Conflict
 logger = logging.getLogger(__name__)
 PROOFS = (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN)  # recovery codes alone are none
 SESSION_KEY = "second_factor"
+BY_COMPANY = "socialaccount"  # what allauth calls that way in
+VOUCHED = "second_factor"  # what we add to its record
 
 
 def proofs(user_id: int) -> "QuerySet[Authenticator]":
@@ -31,17 +34,33 @@ def proofs(user_id: int) -> "QuerySet[Authenticator]":
 def is_missing(session: Any, membership: Membership) -> bool:
     """Whether the workspace asks for a second factor that this session has not.
 
-    Who has one was asked for it on the way in. Who came by the company's directory was asked there. A session that is
-    good once stays so: `may_give_up` keeps people from taking the factor away that a workspace of theirs asks for.
+    Who has one was asked for it on the way in. Who came by the company's sign-in was asked there, where `_by_company` says so. A
+    session that is good once stays so: `may_give_up` keeps people from taking the factor away that a workspace of theirs asks for.
     """
     if not membership.workspace.asks_second_factor or session.get(SESSION_KEY) == membership.user_id:
         return False
     # of this person: what somebody else began in the same browser does not count
     methods = get_authentication_records(SimpleNamespace(session=session), membership.user)
-    if not any(each.get("method") == "socialaccount" for each in methods) and not proofs(membership.user_id).exists():
+    if not any(map(_by_company, methods)) and not proofs(membership.user_id).exists():
         return True
     session[SESSION_KEY] = membership.user_id
     return False
+
+
+def vouched(request: HttpRequest, user: User) -> None:
+    """The company's sign-in, which opened this session just now, took a second factor: so the provider says."""
+    records = get_authentication_records(request, user)
+    for each in records:
+        if each.get("method") == BY_COMPANY:
+            each[VOUCHED] = True
+    request.session[AUTHENTICATION_METHODS_SESSION_KEY] = records
+
+
+def _by_company(record: dict[str, Any]) -> bool:
+    """Whether this way in was the company's sign-in, with a second factor."""
+    return record.get("method") == BY_COMPANY and (
+        record.get(VOUCHED) is True or settings.ENV.company_second_factor == "always"
+    )
 
 
 def strictest(membership: Membership) -> Membership:

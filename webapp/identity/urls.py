@@ -49,15 +49,10 @@ urlpatterns = [
     path("settings/second-factor/keys/add", never_cache(keys.add_webauthn), name="mfa_add_webauthn"),
     path("settings/second-factor/keys/<int:pk>", never_cache(keys.edit_webauthn), name="mfa_edit_webauthn"),
     path("settings/second-factor/keys/<int:pk>/remove", never_cache(keys.remove_webauthn), name="mfa_remove_webauthn"),
-    path("settings/second-factor/codes", never_cache(codes.view_recovery_codes), name="mfa_view_recovery_codes"),
+    path("settings/second-factor/codes", views.recovery_codes, name="mfa_view_recovery_codes"),
     path(
         "settings/second-factor/codes/new",
         never_cache(codes.generate_recovery_codes),
         name="mfa_generate_recovery_codes",
-    ),
-    path(
-        "settings/second-factor/codes.txt",
-        never_cache(codes.download_recovery_codes),
-        name="mfa_download_recovery_codes",
     ),
 ]

@@ -1,5 +1,7 @@
 """The page on which owners say how people sign in to their workspace."""
 
+from allauth.account.decorators import reauthentication_required
+from allauth.mfa.models import Authenticator
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -12,9 +14,20 @@ from webapp.accounts.models import Role
 from webapp.core.problems import Problem
 
 from . import directories, groups, second_factor
+from . import recovery_codes as codes
 from .forms import TimeOutsForm
 from .models import GroupRole
 from .templatetags.identity import company_sign_ins
+
+
+@never_cache
+@require_GET
+@reauthentication_required(app="allauth.mfa")  # type: ignore[untyped-decorator]
+def recovery_codes(request: HttpRequest) -> HttpResponse:
+    """The codes that were just made, once; afterwards only how many are left."""
+    row = get_object_or_404(Authenticator, user_id=request.user.pk, type=codes.KIND)
+    context = {"codes": "\n".join(codes.take(row)), "left": row.wrap().left, "count": codes.COUNT}
+    return render(request, "mfa/recovery_codes/index.html", context)
 
 
 @member(Role.OWNER)

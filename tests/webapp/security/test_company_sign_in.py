@@ -24,6 +24,7 @@ from webapp.accounts.models import Membership, Proof, Role, User
 from webapp.core.models import AuditEntry
 from webapp.identity import groups
 from webapp.identity.adapters import CompanyAdapter
+from webapp.identity.company import asked_for_two
 from webapp.identity.models import GroupRole
 from webapp.identity.provider import Company
 
@@ -200,6 +201,67 @@ def test_the_last_owner_stays_when_the_group_is_gone(company, cast):
     company.says("n1", email="nia@example.org", email_verified=True, groups=[])
     company.sign_in(Client(), "n1")
     assert Membership.objects.get(user__email="nia@example.org").role == Role.OWNER
+
+
+@pytest.fixture
+def asking(cast):
+    """The workspace asks its people for a second factor. Nia comes in by her group."""
+    groups.map_group(cast.owner, "science", Role.RESEARCHER)
+    cast.workspace.asks_second_factor = True
+    cast.workspace.save()
+    return {"email": "nia@example.org", "email_verified": True, "groups": ["science"]}
+
+
+def is_closed(client: Client) -> bool:
+    answer = client.get("/")
+    return answer.status_code == 302 and answer["Location"] == "/settings/second-factor"
+
+
+@pytest.mark.parametrize(
+    ("said", "closed"),
+    [
+        ({}, True),
+        ({"amr": ["pwd"], "acr": "1"}, True),
+        ({"amr": ["pwd", "sms"]}, True),
+        ({"amr": {"mfa": True}, "acr": [["phr"]]}, True),  # not as the standards have it: nothing is known
+        ({"amr": ["pwd", "mfa"]}, False),
+        ({"amr": ["hwk"]}, False),
+        ({"acr": "https://refeds.org/profile/mfa"}, False),
+        ({"acr": "urn:lab:gold"}, False),
+    ],
+)
+def test_the_company_counts_as_a_second_factor_where_it_says_so(company, client, asking, monkeypatch, said, closed):
+    monkeypatch.setattr(configured.ENV, "company_second_factor_classes", ("urn:lab:gold",))
+    company.says("n1", **asking, **said)
+    company.sign_in(client, "n1")
+    assert is_closed(client) is closed
+    if closed:  # and no dead end: she sets up one of her own
+        assert client.get("/settings/second-factor/app").status_code == 200
+
+
+def test_what_the_provider_says_counts_for_the_sign_in_that_it_says_it_of(company, client, asking):
+    company.says("n1", **asking, amr=["mfa"])
+    company.sign_in(client, "n1")
+    company.says("n1", **asking)
+    other = Client()
+    company.sign_in(other, "n1")
+    assert not is_closed(client) and is_closed(other)
+    company.sign_in(client, "n1")  # again, in the browser in which it was said before
+    assert is_closed(client)
+
+
+def test_an_installation_may_take_every_sign_in_by_the_company_as_one(company, client, asking, monkeypatch):
+    monkeypatch.setattr(configured.ENV, "company_second_factor", "always")
+    company.says("n1", **asking)
+    company.sign_in(client, "n1")
+    assert not is_closed(client)
+
+
+def test_only_what_is_signed_says_how_somebody_signed_in():
+    told = SimpleNamespace(account=SimpleNamespace(extra_data={"id_token": {}, "userinfo": {"amr": ["mfa"]}}))
+    assert not asked_for_two(told)
+    told.account.extra_data["id_token"] = {"amr": ["mfa"]}
+    assert asked_for_two(told)
 
 
 def test_only_owners_map_groups(cast):

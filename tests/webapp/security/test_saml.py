@@ -83,7 +83,7 @@ class Provider:
         audience = said.get("audience", f"{US}/metadata")
         restricted = f"<saml:AudienceRestriction><saml:Audience>{audience}</saml:Audience></saml:AudienceRestriction>"
         answers = f' InResponseTo="{to}"' if to else ""
-        text = f"""<saml:Assertion xmlns:saml="urn:oasis:names:tc:SAML:2.0:assertion" ID="{said.get("id", "_a1")}" Version="2.0" IssueInstant="{now:%Y-%m-%dT%H:%M:%SZ}"><saml:Issuer>{said.get("issuer", IDP)}</saml:Issuer><saml:Subject><saml:NameID Format="{said.get("format", PERSISTENT)}">{name}</saml:NameID><saml:SubjectConfirmation Method="urn:oasis:names:tc:SAML:2.0:cm:bearer"><saml:SubjectConfirmationData NotOnOrAfter="{until:%Y-%m-%dT%H:%M:%SZ}" Recipient="{said.get("recipient", f"{US}/answer")}"{answers}/></saml:SubjectConfirmation></saml:Subject><saml:Conditions NotBefore="{now - timedelta(minutes=1):%Y-%m-%dT%H:%M:%SZ}" NotOnOrAfter="{until:%Y-%m-%dT%H:%M:%SZ}">{restricted if audience else ""}</saml:Conditions><saml:AuthnStatement AuthnInstant="{now:%Y-%m-%dT%H:%M:%SZ}"><saml:AuthnContext><saml:AuthnContextClassRef>urn:oasis:names:tc:SAML:2.0:ac:classes:Password</saml:AuthnContextClassRef></saml:AuthnContext></saml:AuthnStatement><saml:AttributeStatement>{told}</saml:AttributeStatement></saml:Assertion>"""
+        text = f"""<saml:Assertion xmlns:saml="urn:oasis:names:tc:SAML:2.0:assertion" ID="{said.get("id", "_a1")}" Version="2.0" IssueInstant="{now:%Y-%m-%dT%H:%M:%SZ}"><saml:Issuer>{said.get("issuer", IDP)}</saml:Issuer><saml:Subject><saml:NameID Format="{said.get("format", PERSISTENT)}">{name}</saml:NameID><saml:SubjectConfirmation Method="urn:oasis:names:tc:SAML:2.0:cm:bearer"><saml:SubjectConfirmationData NotOnOrAfter="{until:%Y-%m-%dT%H:%M:%SZ}" Recipient="{said.get("recipient", f"{US}/answer")}"{answers}/></saml:SubjectConfirmation></saml:Subject><saml:Conditions NotBefore="{now - timedelta(minutes=1):%Y-%m-%dT%H:%M:%SZ}" NotOnOrAfter="{until:%Y-%m-%dT%H:%M:%SZ}">{restricted if audience else ""}</saml:Conditions><saml:AuthnStatement AuthnInstant="{now:%Y-%m-%dT%H:%M:%SZ}"><saml:AuthnContext><saml:AuthnContextClassRef>{said.get("context", "urn:oasis:names:tc:SAML:2.0:ac:classes:Password")}</saml:AuthnContextClassRef></saml:AuthnContext></saml:AuthnStatement><saml:AttributeStatement>{told}</saml:AttributeStatement></saml:Assertion>"""
         return self._signed(text) if said.get("signed", True) else text
 
     def response(self, to: str, assertion: str, signed: bool = False) -> str:
@@ -326,3 +326,26 @@ def test_half_a_provider_stops_the_start(given, told, monkeypatch):
         monkeypatch.setenv(name, value)
     with pytest.raises(ValidationError, match=told):
         Environment()
+
+
+@pytest.mark.parametrize(
+    ("context", "methods", "closed"),
+    [
+        ("urn:oasis:names:tc:SAML:2.0:ac:classes:Password", [], True),
+        ("urn:oasis:names:tc:SAML:2.0:ac:classes:PasswordProtectedTransport", ["urn:x:password"], True),
+        ("https://refeds.org/profile/mfa", [], False),
+        (
+            "urn:oasis:names:tc:SAML:2.0:ac:classes:Password",
+            ["urn:x:password", "http://schemas.microsoft.com/claims/multipleauthn"],
+            False,
+        ),
+    ],
+)
+def test_the_company_counts_as_a_second_factor_where_it_says_so(company, client, cast, context, methods, closed):
+    groups.map_group(cast.owner, "science", Role.RESEARCHER)
+    cast.workspace.asks_second_factor = True
+    cast.workspace.save()
+    attributes = {"email": ["nia@example.org"], "email_verified": ["true"], "groups": ["science"]}
+    company.sign_in(client, context=context, attributes=attributes | ({saml.METHODS: methods} if methods else {}))
+    assert signed_in(client) is not None
+    assert (client.get("/").status_code == 302) is closed

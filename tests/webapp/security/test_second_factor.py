@@ -17,7 +17,7 @@ from tests.cast import ApiClient, browser
 from webapp.accounts import services
 from webapp.accounts.models import User
 from webapp.core.models import AuditEntry
-from webapp.identity import second_factor
+from webapp.identity import recovery_codes, second_factor
 
 pytestmark = pytest.mark.django_db
 PASSWORD = "a long enough passphrase"
@@ -103,16 +103,73 @@ def test_guessing_is_stopped(cast, client):
     assert not signed_in(client)
 
 
-def test_a_recovery_code_opens_once(cast, client):
-    set_up(cast.annotator)
-    code = Authenticator.objects.get(type="recovery_codes").wrap().get_unused_codes()[0]
-    by_password(client, cast.annotator.user.email)
+def opens(membership, code: str) -> bool:
+    client = Client()
+    by_password(client, membership.user.email)
     client.post("/sign-in/second-factor", {"code": code})
-    assert signed_in(client)
-    other = Client()
-    by_password(other, cast.annotator.user.email)
-    other.post("/sign-in/second-factor", {"code": code})
-    assert not signed_in(other)
+    return signed_in(client)
+
+
+def test_a_recovery_code_opens_once(cast):
+    home, _ = set_up(cast.annotator)
+    first, second, *_ = home.get("/settings/second-factor/codes").context["codes"].split("\n")
+    assert opens(cast.annotator, first) and not opens(cast.annotator, first)
+    assert opens(cast.annotator, second.replace("-", " ").upper())  # as somebody may type it
+    assert "8 of 10 are left" in home.get("/settings/second-factor/codes").content.decode()
+
+
+def test_recovery_codes_are_told_once_and_kept_as_hashes(cast):
+    home, _ = set_up(cast.annotator)
+    row = Authenticator.objects.get(type="recovery_codes")
+    told = home.get("/settings/second-factor/codes")
+    codes = told.context["codes"].split("\n")
+    assert len(set(codes)) == 10 and all(code in told.content.decode() for code in codes)
+    assert all(len(code.replace("-", "")) * 5 >= 112 for code in codes)  # so that a plain hash is enough
+    assert set(row.data) == {"hashes"} and not any(code in str(row.data) for code in codes)
+    again = home.get("/settings/second-factor/codes").content.decode()
+    assert "10 of 10 are left" in again and not any(code in again for code in codes)
+    home.post("/settings/second-factor/codes/new")
+    others = home.get("/settings/second-factor/codes").context["codes"].split("\n")
+    assert not set(codes) & set(others) and not opens(cast.annotator, codes[0]) and opens(cast.annotator, others[0])
+
+
+def from_before(user: User) -> list[str]:
+    """Codes as they were made before 24 November 2026; the first is used."""
+    Authenticator.objects.filter(user=user, type="recovery_codes").delete()
+    row = recovery_codes.Former.activate(user)
+    codes = row.generate_codes()
+    assert row.validate_code(codes[0])
+    return codes
+
+
+def test_codes_from_before_go_on_working_and_are_hashed(cast):
+    set_up(cast.annotator)
+    used, now, later, *_ = from_before(cast.annotator.user)
+    Authenticator.objects.create(user=cast.owner.user, type="recovery_codes", data={"seed": "lost", "used_mask": 0})
+    assert not opens(cast.annotator, used) and opens(cast.annotator, now)
+    assert [recovery_codes.hash_former(), recovery_codes.hash_former()] == [
+        1,
+        0,
+    ]  # what no key opens is in nobody's way
+    row = Authenticator.objects.get(user=cast.annotator.user, type="recovery_codes")
+    assert set(row.data) == {"hashes"} and len(row.data["hashes"]) == 8 and later not in str(row.data)
+    assert not opens(cast.annotator, used) and not opens(cast.annotator, now)
+    assert opens(cast.annotator, later) and not opens(cast.annotator, later)
+
+
+def test_hashing_takes_nothing_from_whoever_uses_a_code_meanwhile(cast, monkeypatch):
+    set_up(cast.annotator)
+    _, code, *_ = from_before(cast.annotator.user)
+    hashed = recovery_codes.make_password
+
+    def meanwhile(text: str) -> str:
+        monkeypatch.setattr(recovery_codes, "make_password", hashed)
+        assert opens(cast.annotator, code)
+        return hashed(text)
+
+    monkeypatch.setattr(recovery_codes, "make_password", meanwhile)
+    assert [recovery_codes.hash_former(), recovery_codes.hash_former()] == [0, 1]
+    assert not opens(cast.annotator, code)
 
 
 def test_secrets_are_encrypted_where_they_lie(cast):
@@ -169,7 +226,7 @@ def test_the_company_vouches_for_whom_it_let_in_alone(cast, whose, closed):
     asked(cast)
     home = browser(cast.annotator)
     session = home.session
-    session["account_authentication_methods"] = [{"method": "socialaccount", "at": time.time()}]
+    session["account_authentication_methods"] = [{"method": "socialaccount", "at": time.time(), "second_factor": True}]
     session["account_authentication_methods_user"] = user_id_to_str(getattr(cast, whose).user)
     session.save()
     assert (home.get("/").status_code == 302) is closed
@@ -215,7 +272,7 @@ def test_a_new_secret_key_keeps_second_factors(cast, client, settings):
     former, settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = settings.SECRET_KEY, "k" * 40, [settings.SECRET_KEY]
     out = io.StringIO()
     call_command("reencrypt", stdout=out)
-    assert "mfa.authenticator.data: 2 sealed anew" in out.getvalue()  # the app's secret and the seed of the codes
+    assert "mfa.authenticator.data: 1 sealed anew" in out.getvalue()  # the app's secret
     settings.SECRET_KEY_FALLBACKS = []
     by_password(client, cast.annotator.user.email)
     client.post("/sign-in/second-factor", {"code": app.code(1)})
