@@ -13,7 +13,7 @@ RUN printf '#!/bin/sh\nexit 0\n' > /usr/local/bin/npm && cp /usr/local/bin/npm /
     && chmod +x /usr/local/bin/npm /usr/local/bin/node && python scripts/vendor.py
 
 FROM python:3.11-slim
-ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 TOUCHSTONE_VAR=/data HOST=0.0.0.0
+ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 TOUCHSTONE_VAR=/data HOST=0.0.0.0 MALLOC_ARENA_MAX=2
 RUN useradd --system --uid 10001 --create-home touchstone && install -d -o touchstone /data /scratch
 WORKDIR /app
 COPY requirements.sha256 docker/trainer-only.txt docker/tools-only.txt ./

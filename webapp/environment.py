@@ -5,6 +5,7 @@ import sys
 from collections.abc import MutableMapping
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import Field, FilePath, IPvAnyNetwork, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
@@ -87,6 +88,14 @@ class Environment(BaseSettings):
     endpoint_networks: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
         (), description="Private networks that model endpoints may be in, such as 127.0.0.1/32; none if absent"
     )
+    clamd: str | None = Field(
+        None,
+        pattern=r"^(tcp://[^/]+|unix:///.+)$",
+        description="Virus scanner that looks at files people send: clamd, at tcp://host:3310 or unix:///path; none if absent",
+    )
+    clamd_away: Literal["refuse", "take"] = Field(
+        "refuse", description="What becomes of files that CLAMD did not look at: away, or above its StreamMaxLength"
+    )
     model_roots: Annotated[tuple[Path, ...], NoDecode] = Field(
         (),
         description="Folders in which everybody may register models, such as /srv/models; var/models if absent. Administrators may name any",
@@ -163,6 +172,14 @@ class Environment(BaseSettings):
         False,
         description="Believe addresses that the provider does not mark as verified; only if nobody can choose theirs",
     )
+    company_second_factor: Literal["said", "always"] = Field(
+        "said",
+        description="When the company's sign-in, by OpenID or SAML, counts as a second factor: where the provider says so, or always",
+    )
+    company_second_factor_classes: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        description="Further values of acr or AuthnContextClassRef by which the provider says so, with commas; see docs/accounts.md",
+    )
     otel_exporter_otlp_endpoint: str | None = Field(
         None,
         pattern=r"^https?://",
@@ -195,6 +212,7 @@ class Environment(BaseSettings):
         "artifact_store_networks",
         "model_roots",
         "secret_key_fallbacks",
+        "company_second_factor_classes",
         mode="before",
     )
     @classmethod
@@ -212,6 +230,16 @@ class Environment(BaseSettings):
         if value is None or "://" not in value:
             return value and str(Path(value).resolve())
         return _bucket(value)
+
+    @field_validator("clamd")
+    @classmethod
+    def _is_an_address(cls, value: str | None) -> str | None:
+        if value and value.startswith("tcp:"):
+            parts = urlsplit(value)
+            if not parts.hostname or parts.port == 0 or parts.username is not None or parts.query or parts.fragment:
+                raise ValueError("a scanner is named tcp://HOST:PORT or unix:///PATH")
+            parts.hostname.encode("idna")  # as a name is looked up; raises a ValueError
+        return value
 
     @field_validator("database_password", "redis_password")
     @classmethod

@@ -117,6 +117,7 @@ MIDDLEWARE = [
     "allauth.account.middleware.AccountMiddleware",
     "webapp.accounts.middleware.WorkspaceMiddleware",
     "webapp.identity.middleware.SecondFactorMiddleware",
+    "webapp.core.scanning.ScanMiddleware",
     "axes.middleware.AxesMiddleware",
 ]
 
@@ -175,9 +176,8 @@ def _database() -> dict[str, object]:
         "PORT": str(parts.get("port", "")),
         # a connection that died with the server is found out before a request gets it, not by the request
         "CONN_HEALTH_CHECKS": True,
-        # the ORM's statements are never prepared; this is for those of `webapp.core.prepared`
-        "OPTIONS": {"connect_timeout": 5, "prepare_threshold": 1}
-        | {name: value for name, value in parts.items() if name not in named},
+        # the ORM's statements are never prepared; those of `webapp.core.prepared` are
+        "OPTIONS": {"connect_timeout": 5} | {name: value for name, value in parts.items() if name not in named},
     }
 
 
@@ -261,6 +261,7 @@ CELERY_BEAT_SCHEDULE = {
     },
     "forget fetched": {"task": "workers.upkeep.forget_fetched", "schedule": 3600.0, "options": {"expires": 3600.0}},
     "clear sessions": {"task": "workers.upkeep.clear_sessions", "schedule": 3600.0, "options": {"expires": 3600.0}},
+    "hash former codes": {"task": "workers.upkeep.hash_former_codes", "schedule": 60.0, "options": {"expires": 60.0}},
     "take up webhooks": {"task": "workers.webhooks.take_up", "schedule": 10.0, "options": {"expires": 10.0}},
     "seal the audit log": {"task": "workers.audit.seal", "schedule": 60.0, "options": {"expires": 60.0}},
     "look after backups": {"task": "workers.backups.round", "schedule": 60.0, "options": {"expires": 60.0}},
@@ -273,6 +274,7 @@ CELERY_BEAT_SCHEDULE = {
 }
 WEBHOOK_NETWORKS = ENV.webhook_networks
 ENDPOINT_NETWORKS = ENV.endpoint_networks
+CLAMD, CLAMD_AWAY = ENV.clamd, ENV.clamd_away
 MODEL_ROOTS = ENV.model_roots or (VAR / "models",)
 BACKUP_FOLDER = ENV.backup_folder
 BACKUP_KEY_FILE = ENV.backup_key_file

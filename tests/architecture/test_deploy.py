@@ -83,6 +83,12 @@ def test_proxies_speak_no_old_tls():
     assert all(re.fullmatch(r"ECDHE-(ECDSA|RSA)-(AES\d+-GCM-SHA\d+|CHACHA20-POLY1305)", each) for each in ciphers)
 
 
+def test_caddy_is_left_to_fetch_a_trusted_certificate():
+    """It does so for a site with a name, unless something switches that off or names another authority."""
+    assert re.search(r"^\{\$SITE:[a-z.]+\} \{", CADDY, re.M)
+    assert not re.search(r"\b(auto_https|tls|local_certs|acme_ca|cert_issuer)\b", CADDY)
+
+
 def test_blocks_of_the_samples_are_closed():
     for text in (NGINX, CADDY):
         bare = re.sub(r"#.*|\{\$[^}]*\}", "", text)

@@ -95,6 +95,7 @@ def test_beat_starts_every_round_of_upkeep_and_only_tasks_that_exist(eager, sett
         "review.take_up_lost",
         "upkeep.clear_sessions",
         "upkeep.forget_fetched",
+        "upkeep.hash_former_codes",
         "upkeep.watch_runs",
         "webhooks.take_up",
         "webhooks.trim",

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from trainer.durable import flush
+from trainer.files import flush
 from webapp.core.destinations import Refused
 
 from .problems import BackupProblem, Damaged, room

@@ -33,14 +33,22 @@ def asked_by(row: models.Model, column: str = "created_by") -> "User | None":
     again. Until the transaction is over nobody erases the account.
     """
     known = getattr(row, f"{column}_id")
-    if known is None:
-        return None
+    if known is not None and not _is_there(known):
+        setattr(row, column, None)
+    return cast("User | None", getattr(row, column))
+
+
+def still_there(user: "User | None") -> "User | None":
+    """The person, or None once their account was erased, as `asked_by` tells of a row's. First of all in the transaction that writes
+    their name."""
+    return user if user is not None and _is_there(user.pk) else None
+
+
+def _is_there(known: int) -> bool:
     with connection.cursor() as cursor:
         table = connection.ops.quote_name(get_user_model()._meta.db_table)
         cursor.execute(f"SELECT 1 FROM {table} WHERE id = %s FOR KEY SHARE", [known])  # noqa: S608  a name of ours
-        if cursor.fetchone() is None:
-            setattr(row, column, None)
-    return cast("User | None", getattr(row, column))
+        return cursor.fetchone() is not None
 
 
 def record(

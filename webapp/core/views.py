@@ -49,7 +49,7 @@ def version(request: HttpRequest) -> HttpResponse:
     return render(request, "version.html", context)
 
 
-def _problem(request: HttpRequest, status: int, title: str, message: str) -> HttpResponse:
+def problem(request: HttpRequest, status: int, title: str, message: str) -> HttpResponse:
     """A page that needs no database and no session, since either may be what is broken."""
     context = {"status": status, "title": title, "message": message, "id": getattr(request, "id", "")}
     return HttpResponse(render_to_string("errors/problem.html", context), status=status)
@@ -60,29 +60,29 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
         message = (
             "The server does not answer to this address. Whoever runs it can set PUBLIC_URL to the address you used."
         )
-        return _problem(request, 400, "Wrong address", message)
-    return _problem(request, 400, "That request makes no sense", "Go back and try again.")
+        return problem(request, 400, "Wrong address", message)
+    return problem(request, 400, "That request makes no sense", "Go back and try again.")
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
     message = str(exception) or "Your role in this workspace does not allow it."
-    return _problem(request, 403, "You may not do this", message)
+    return problem(request, 403, "You may not do this", message)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    return _problem(request, 403, "This form was open too long", "Go back, load the page again and send it once more.")
+    return problem(request, 403, "This form was open too long", "Go back, load the page again and send it once more.")
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return _problem(request, 404, "Nothing here", "The page does not exist, or it is not yours to see.")
+    return problem(request, 404, "Nothing here", "The page does not exist, or it is not yours to see.")
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """A lost database is a pause, not a crash: the page says so and tries again by itself."""
     if isinstance(sys.exc_info()[1], DATABASE_AWAY):
-        response = _problem(
+        response = problem(
             request, 503, "The database is away", "Nothing is lost. This page tries again every few seconds."
         )
         response["Retry-After"] = response["Refresh"] = str(RETRY_AFTER_S)
         return response
-    return _problem(request, 500, "Something broke on our side", "Quote the id below when you report it.")
+    return problem(request, 500, "Something broke on our side", "Quote the id below when you report it.")

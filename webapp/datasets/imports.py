@@ -4,7 +4,6 @@ What is stored is committed batch by batch into a version that nobody sees yet. 
 behind the last batch, and a refused one takes away what it stored.
 """
 
-import hashlib
 import logging
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
@@ -17,6 +16,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from trainer.contracts.counted import counted
+from trainer.files import digest_of
 from webapp.core import audit, broadcast, locks
 from webapp.core.health import DATABASE_AWAY
 from webapp.core.problems import Invalid, Problem
@@ -379,6 +379,5 @@ def _lineage(job: ImportJob, given: Given) -> dict[str, object]:
         return {**job.origin, "import": job.pk}
     lineage: dict[str, object] = {"from": "import", "import": job.pk, "file": job.file_name, "format": job.format}
     if given.path.is_file():
-        with given.path.open("rb") as file:
-            lineage["sha256"] = hashlib.file_digest(file, "sha256").hexdigest()
+        lineage["sha256"] = digest_of(given.path)
     return lineage if given.single else lineage | {"files": list(given.names)}

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from trainer import files
 from trainer.contracts import ModelFile
 from trainer.contracts.counted import counted
 
@@ -23,12 +24,7 @@ MAX_JSON_BYTES = 20_000_000
 
 def digest(folder: Path) -> str:
     """SHA-256, hexadecimal, over the tokenizer's files; empty where there are none. Raises OSError."""
-    found = []
-    for name in FILES:
-        if (folder / name).is_file():
-            with (folder / name).open("rb") as file:
-                found.append((name, hashlib.file_digest(file, "sha256").hexdigest()))
-    return _over(found)
+    return _over((name, files.digest_of(folder / name)) for name in FILES if (folder / name).is_file())
 
 
 def digest_of(files: Iterable[ModelFile]) -> str:

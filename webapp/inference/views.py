@@ -19,7 +19,7 @@ from webapp.core.limits import measured
 from webapp.core.paging import page
 from webapp.core.problems import Conflict, Invalid, Problem
 
-from . import access, files, queries, services, training, uses
+from . import access, facts, files, queries, services, training, uses
 from .forms import ModelAboutForm, ModelForm
 
 MAX_TRIED = 100_000  # characters
@@ -66,6 +66,7 @@ def model(request: HttpRequest, model_id: int) -> HttpResponseBase:
         "present": files.is_there(row),
         "files": files.listed(row),
         "card": files.card(row),
+        "facts": facts.shown(row),
         "uses": uses.of(row),
         "lineage": queries.lineage(row),
         "training": training.words(row),

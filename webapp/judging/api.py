@@ -6,7 +6,6 @@ from django.db import transaction
 from django.http import HttpRequest
 from ninja import Path, Router, Status
 
-from trainer.judges.answers import schema
 from trainer.judges.spec import KINDS, Kind
 from webapp.accounts.access import require
 from webapp.annotation import access as projects
@@ -44,7 +43,7 @@ def _kind(kind: Kind) -> dict[str, Any]:
         "required": kind.required,
         "spec": spec.model_dump(mode="json"),
         "spec_schema": kind.spec.model_json_schema(),
-        "answer_schema": schema(kind.answer(spec)),
+        "answer_schema": kind.schema(spec),
     }
 
 

@@ -9,7 +9,6 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from trainer.config.errors import ConfigInvalid
 from trainer.contracts.counted import counted
-from trainer.judges.answers import schema
 from trainer.judges.spec import KINDS, Kind
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
@@ -92,7 +91,7 @@ def _editor(request: HttpRequest, form: JudgeForm, judge: Judge | None, **more: 
         "kind": kind,
         "judge": judge,
         "variables": [(name, text, name in kind.required) for name, text in _variables(kind).items()],
-        "schema": schema(kind.answer(kind.default())),
+        "schema": kind.schema(kind.default()),
         "datasets": [row for row in rows if row.latest],  # type: ignore[attr-defined]
         "examples": _chosen(judge),
         "chosen": set(judge.fixed_examples) if judge else set(),

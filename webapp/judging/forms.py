@@ -16,7 +16,13 @@ from .services.trials import Extra
 SAMPLING = ("temperature", "top_p", "max_tokens", "seed")
 ORDERS = [("both", "Both orders"), ("given", "As given"), ("swapped", "Swapped")]
 SCALES = [("tie", "A, B or tie"), ("forced", "A or B"), ("five", "Five steps, A much better to B much better")]
-CHOICES = {"order": ORDERS, "scale": SCALES}
+RUBRIC_FORMS = [
+    ("touchstone", "JSON with points, kind and importance"),
+    ("mams", "MaMs: title, description, weight"),
+    ("rubric_arm", "Rubric-ARM: hard rules and principles"),
+    ("openrubrics", "OpenRubrics: a checklist of four levels"),
+]
+CHOICES = {"order": ORDERS, "scale": SCALES, "form": RUBRIC_FORMS}
 EXTRA = {
     "rubric_matcher": ("generated",),
     "rubric_generator": ("generated",),

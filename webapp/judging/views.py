@@ -5,7 +5,6 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from trainer.judges.answers import schema
 from trainer.judges.spec import KINDS
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
@@ -135,7 +134,7 @@ def version(request: HttpRequest, judge_id: int, number: int) -> HttpResponseBas
         "judge": row.judge,
         "kind": kind,
         "facts": _facts(row),
-        "schema": schema(kind.answer(spec)),
+        "schema": kind.schema(spec),
         "states": queries.states(row),
         "state": wanted,
         "rows": found.items,

@@ -95,6 +95,7 @@ def filled(workspace: Workspace, kind: str, subject: str) -> WeightsJob | None:
     return None if job is None or _never_begun(job) else job
 
 
+@transaction.atomic
 def stored(
     workspace: Workspace,
     user: User | None,
@@ -105,7 +106,7 @@ def stored(
     version: DatasetVersion | None,
 ) -> WeightsJob:
     """A job whose items are its own rows, known by `subject`; `fill` gives it those and starts it."""
-    key = _stored_key(kind, subject)
+    user, key = audit.still_there(user), _stored_key(kind, subject)
     fields = {"kind": kind, "title": title[:300], "model": model, "version": version, "created_by": user}
     job, made = WeightsJob.objects.get_or_create(workspace=workspace, key=key, defaults=fields)
     if made:
@@ -193,6 +194,7 @@ def _create(workspace: Workspace, user: User | None, **fields: Any) -> WeightsJo
         return known
     try:
         with transaction.atomic():
+            user = audit.still_there(user)
             if version := fields.get("version"):
                 datasets.hold(version)
             job = WeightsJob.objects.create(workspace=workspace, created_by=user, next_try_at=timezone.now(), **fields)
@@ -206,10 +208,12 @@ def _create(workspace: Workspace, user: User | None, **fields: Any) -> WeightsJo
     return job
 
 
+@transaction.atomic
 def stop(job: WeightsJob, user: User | None) -> WeightsJob:
     """Asks the job to end; what it has found is kept. Stopping one that is over is harmless."""
     if job.state in OVER or job.state == State.STOPPING:
         return job
+    user = audit.still_there(user)
     if job.state == State.QUEUED and move(job, State.STOPPED, actor=user, problem="Stopped before it started"):
         return job
     if move(job, State.STOPPING, actor=user, problem=f"{user or 'The system'} asked it to stop"):
@@ -236,7 +240,7 @@ def _next_attempt(job: WeightsJob, user: User | None, **fields: Any) -> WeightsJ
     moved = move(
         job,
         State.QUEUED,
-        actor=user,
+        actor=audit.still_there(user),
         attempt=following.attempt,
         token_digest=tokens.digest(following),
         ray_job_id="",

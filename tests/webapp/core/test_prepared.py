@@ -1,3 +1,5 @@
+import tracemalloc
+
 import pytest
 from django.db import ProgrammingError, connection
 
@@ -20,3 +22,20 @@ def test_a_statement_is_planned_once_and_gives_what_it_gives(django_assert_num_q
 def test_errors_are_the_ones_of_django():
     with pytest.raises(ProgrammingError):
         prepared.rows("SELECT nothing", [])
+
+
+def test_a_connection_keeps_no_statement_that_never_runs_again():
+    """It would keep the last hundred, values and all: the batches of runs, up to 4 MB each, on every connection of a web process."""
+    prepared.rows("SELECT 'prepared'", [])
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        for number in range(60):
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT length(%s)", [f"{number:05}" * 20_000])
+                assert cursor.fetchone() == (100_000,)
+            prepared.rows("SELECT 'prepared'", [])
+        kept = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert kept < 1_000_000 < 60 * 100_000

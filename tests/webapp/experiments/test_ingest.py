@@ -288,3 +288,56 @@ def test_the_same_events_from_many_posts_at_once_are_stored_once(trainer):
 def test_a_batch_costs_the_same_queries_whatever_its_size(trainer, django_assert_max_num_queries):
     with django_assert_max_num_queries(12):
         trainer.post(*(trainer.metrics(step, **{"reward/mean": 1.0, "b": 2.0}) for step in range(100)))
+
+
+LOST = "process 1 of the 2 that train the model together was lost"
+
+
+@pytest.fixture
+def checkpoint(trainer):
+    def _tell(step):
+        where = {"path": f"checkpoints/step-{step:06d}", "bytes": 1, "digest": "d"}
+        trainer.post(trainer.event("artifact", step, role="checkpoint", **where))
+
+    return _tell
+
+
+def lose(trainer, step=0):
+    return trainer.post(trainer.event("state", step, state="failed", reason=LOST, lost=True), begins=1)
+
+
+def test_a_run_that_lost_a_process_of_its_own_goes_on_by_itself(trainer, run):
+    reply(lose(trainer, step=2))
+    run.refresh_from_db()
+    assert (run.state, run.attempt, run.losses, run.ray_job_id) == ("queued", 2, 1, "")
+    assert run.state_reason == f"{LOST}. It goes on by itself from its last checkpoint"
+    assert LogLine.objects.get(run=run).message == f"{run.state_reason}, as attempt 2."
+    assert trainer.post(trainer.event("log", message="late")).status_code == 401
+
+
+def test_it_ends_after_three_losses_in_a_row_without_a_checkpoint_between(trainer, run, checkpoint):
+    Run.objects.filter(id=run.id).update(losses=services.MOST_LOSSES)
+    checkpoint(1)
+    for attempt in range(1, services.MOST_LOSSES + 2):
+        Run.objects.filter(id=run.id).update(state="running")
+        again = Trainer(Run.objects.get(id=run.id))
+        assert again.attempt == attempt
+        reply(lose(again, step=2))
+    run.refresh_from_db()
+    assert (run.state, run.attempt) == ("failed", services.MOST_LOSSES + 1)
+    assert run.state_reason == f"{LOST}. Resume goes on from the last checkpoint"
+
+
+def test_a_loss_before_the_first_step_is_the_end(trainer, run):
+    trainer.post(trainer.metrics(1, **{"reward/mean": 0.5}))  # told by the first half of a step
+    reply(lose(trainer))
+    run.refresh_from_db()
+    assert (run.state, run.attempt) == ("failed", 1)
+    assert run.state_reason == f"{LOST}. It had not made a step, so it does not go on by itself"
+
+
+def test_a_loss_while_a_run_is_stopped_stops_it(trainer, run, cast):
+    services.stop(cast.researcher, Run.objects.get(id=run.id))
+    reply(lose(trainer, step=2))
+    run.refresh_from_db()
+    assert (run.state, run.attempt) == ("stopped", 1)

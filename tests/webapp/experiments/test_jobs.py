@@ -178,7 +178,7 @@ def live(run, ray):
     jobs.launch(run.id)
     process = Trainer(run)
     assert process.post(process.event("state", state="running")).status_code == 200
-    set_row(run, heartbeat_at=ago(20), losses=jobs.MOST_LOSSES)
+    set_row(run, heartbeat_at=ago(20), losses=services.MOST_LOSSES)
     return process
 
 
@@ -205,15 +205,15 @@ def test_a_run_that_loses_its_process_goes_on_by_itself(live, run, ray, lost):
 def test_whoever_loses_processes_in_a_row_goes_on_no_more_until_there_is_a_checkpoint_or_somebody_wants_it(
     live, run, ray, cast
 ):
-    set_row(run, losses=jobs.MOST_LOSSES - 1)
+    set_row(run, losses=services.MOST_LOSSES - 1)
     saved = {"role": "checkpoint", "path": "checkpoints/step-000002", "bytes": 1, "digest": "d"}
     live.post(live.event("artifact", 2, **saved))
     assert fresh(run).losses == 0
-    for attempt in range(1, jobs.MOST_LOSSES + 2):
+    for attempt in range(1, services.MOST_LOSSES + 2):
         ray.jobs.clear()
         set_row(run, state="running", ray_job_id=f"run-{run.id}-{attempt}", heartbeat_at=ago(20))
         jobs.watch()
-    assert (fresh(run).state, fresh(run).attempt) == ("failed", jobs.MOST_LOSSES + 1)
+    assert (fresh(run).state, fresh(run).attempt) == ("failed", services.MOST_LOSSES + 1)
     assert services.resume(cast.researcher, fresh(run)).losses == 0
 
 
@@ -347,7 +347,7 @@ def test_a_process_may_take_long_to_load(run, ray):
     set_row(run, state_at=ago(200))
     watch_for(600)
     assert fresh(run).state == "starting"
-    set_row(run, state_at=ago(301), losses=jobs.MOST_LOSSES)
+    set_row(run, state_at=ago(301), losses=services.MOST_LOSSES)
     watch_for(600)
     assert fresh(run).state == "failed"
 

@@ -87,3 +87,10 @@ def test_a_run_that_does_not_fit_opens_the_numbers_and_says_so(cast, version, se
 def test_without_a_gpu_a_run_goes_to_the_machine_with_most_memory(has):
     has(cluster.Node(cpus=2, memory=8 * GIB), cluster.Node(cpus=2, memory=23 * GIB))
     assert memory.device().memory == 23 * GIB
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"), [(1536, "2 KiB"), (3 << 20, "3 MiB"), (5 * GIB // 2, "2.5 GiB"), (1 << 10, "1 KiB")]
+)
+def test_small_parts_are_not_rounded_to_nothing(number, shown):
+    assert memory._size(number) == shown

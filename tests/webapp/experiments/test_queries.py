@@ -1,8 +1,12 @@
 """Reads stay bounded and truthful: spikes survive, pages neither skip nor repeat, filters find what they name."""
 
+import json
+import math
+import tracemalloc
 from itertools import pairwise
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from webapp.core.problems import Invalid
@@ -16,9 +20,13 @@ def points(run, key, values):
     )
 
 
+def curves_of(run, **wanted):
+    return json.loads(queries.curves(run, **wanted))
+
+
 def test_a_short_curve_is_given_whole(run):
     points(run, "a", [(1, 0.5), (3, 0.25), (2, 0.75)])
-    curves = queries.curves(run)["curves"]
+    curves = curves_of(run)["curves"]
     assert list(curves) == ["a"]
     assert (curves["a"]["steps"], curves["a"]["values"]) == ([1, 2, 3], [0.5, 0.75, 0.25])
 
@@ -28,7 +36,7 @@ def test_a_long_curve_is_thinned_but_keeps_spikes_and_ends(run):
     values[1234], values[4321] = (1234, 9.0), (4321, -9.0)
     points(run, "a", values)
     points(run, "b", [(0, 1.0)])
-    found = queries.curves(run, max_points=100)["curves"]
+    found = curves_of(run, max_points=100)["curves"]
     steps, drawn = found["a"]["steps"], dict(zip(found["a"]["steps"], found["a"]["values"], strict=True))
     assert len(steps) <= 102
     assert (drawn[1234], drawn[4321]) == (9.0, -9.0)
@@ -41,13 +49,13 @@ def test_a_missing_value_is_not_drawn(run):
     histogram = {"edges": [0, 1], "counts": [1]}
     MetricPoint.objects.create(run=run, key="h", step=1, value=None, histogram=histogram, time=timezone.now())
     points(run, "a", [(1, 1.0)])
-    found = queries.curves(run)
+    found = curves_of(run)
     assert (found["keys"], found["histograms"], list(found["curves"])) == (["a", "h"], ["h"], ["a"])
 
 
 def test_other_runs_stay_out(run, launch):
     points(launch(), "a", [(1, 1.0)])
-    assert queries.curves(run) == {"curves": {}, "keys": [], "histograms": [], "last_seq": 0}
+    assert curves_of(run) == {"curves": {}, "keys": [], "histograms": [], "last_seq": 0}
     assert queries.points(run, "a")["points"] == []
 
 
@@ -55,7 +63,32 @@ def test_curves_cost_the_same_queries_for_any_number_of_keys(run, django_assert_
     for i in range(30):
         points(run, f"k{i:02}", [(1, 1.0)])
     with django_assert_num_queries(3):
-        assert len(queries.curves(run)["curves"]) == 30
+        assert len(curves_of(run)["curves"]) == 30
+
+
+MANY = """
+INSERT INTO experiments_metricpoint (run_id, key, step, time, value)
+SELECT %s, 'group/metric' || key, step, now() + step * interval '1.37 s', sin(key * step)
+FROM generate_series(1, 60) AS key, generate_series(1, 600) AS step
+"""
+
+
+def test_curves_of_a_long_run_take_little_more_memory_than_their_text(run):
+    """36,000 points, which as objects take 15 MB: in each thread that answers, of each web process."""
+    with connection.cursor() as cursor:
+        cursor.execute(MANY, [run.id])
+    queries.curves(run, ["group/metric1"])
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        text = queries.curves(run)
+        peak = tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+    assert 1_000_000 < len(text) < peak < 4 * len(text)
+    one = json.loads(text)["curves"]["group/metric7"]
+    assert one["values"][:2] == pytest.approx([math.sin(7), math.sin(14)])
+    assert [round(b - a, 2) for a, b in pairwise(one["times"][:4])] == [1.37] * 3
 
 
 def test_points_come_in_pages(run):

@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 
@@ -26,6 +27,20 @@ def test_a_whole_directory_is_registered_with_its_facts(as_researcher, folder):
     assert model.facts == {"architecture": "LlamaForCausalLM", "hidden_size": 64, "weight_bytes": 10}
     assert tokenizer == tokenizers.digest(folder)
     assert b"LlamaForCausalLM" in as_researcher.get("/models").content
+    page = as_researcher.get(f"/models/{model.pk}").content.decode()
+    shown = re.findall(r"<dt>([^<]+)</dt><dd>([^<]*)</dd>", page)
+    assert ("Architecture", "LlamaForCausalLM") in shown and ("Width", "64") in shown
+    assert "hidden_size" not in page and "weight_bytes" not in page
+    assert any(name == "Weights" and value.startswith("10") for name, value in shown)
+
+
+def test_a_fact_without_words_is_shown_by_its_name(cast, as_researcher):
+    facts = {"licence": "MIT", "vocab_size": 49152, "bytes": 2048, "own_note": 3}
+    model = RegisteredModel.objects.create(workspace=cast.workspace, name="m", source="hub", path="a/b", facts=facts)
+    page = as_researcher.get(f"/models/{model.pk}").content.decode()
+    shown = re.findall(r"<dt>([^<]+)</dt><dd>([^<]*)</dd>", page)
+    assert ("Vocabulary", "49,152 tokens") in shown and ("All files", "2.0\xa0KB") in shown
+    assert ("Licence", "MIT") in shown and ("Own note", "3") in shown
 
 
 @pytest.mark.parametrize("path", ["~nobody-here/model", "/" + "x" * 400, "relative", "/no/such/place"])

@@ -1,8 +1,12 @@
 """Pages of judges."""
 
+import hashlib
+import json
+
 import pytest
 
 from tests.cast import browser
+from tests.trainer.judges.inputs import STORED_GENERATOR
 from webapp.inference import services as inference
 from webapp.judging import services
 from webapp.judging.models import Judge, JudgeVersion, Trial, Verdict
@@ -81,6 +85,20 @@ def test_the_form_makes_a_judge_with_the_templates_as_written(as_researcher, tap
     assert version.spec["system"] == "Be fair.\n{{answer_format}}" and version.spec["sampling"]["max_tokens"] == 256
 
 
+def test_a_generator_is_given_the_form_in_which_it_writes(as_researcher, tape):
+    page = as_researcher.get("/judges/new?kind=rubric_generator").content.decode()
+    assert "OpenRubrics: a checklist of four levels" in page and "JSON schema" in page
+    spec = {**FORM, "prompt": "{{conversation}}", "name": "Writer", "endpoint": tape.pk}
+    posted = {**spec, "form": "rubric_arm", "min_items": "2", "max_items": "10"}
+    assert as_researcher.post("/judges/new?kind=rubric_generator", posted).status_code == 302
+    version = JudgeVersion.objects.get()
+    assert version.spec["form"] == "rubric_arm"
+    shown = as_researcher.get(f"/judges/{version.judge_id}/versions/{version.number}").content.decode()
+    assert "rubric_arm" in shown and "JSON schema" not in shown  # it answers in text
+    refused = as_researcher.post("/judges/new?kind=rubric_generator", {**posted, "name": "Other", "form": "prose"})
+    assert refused.status_code == 422
+
+
 def test_saving_an_unchanged_form_makes_no_version(as_researcher, judge, tape):
     from webapp.judging.forms import JudgeForm
 
@@ -88,6 +106,23 @@ def test_saving_an_unchanged_form_makes_no_version(as_researcher, judge, tape):
     posted = {name: str(value).replace("\n", "\r\n") for name, value in initial.items() if value is not None}
     assert as_researcher.post(f"/judges/{judge.pk}/edit", {**posted, "endpoint": tape.pk}).status_code == 302
     assert judge.versions.count() == 1
+
+
+def test_saving_a_generator_from_before_there_were_forms_makes_no_version(as_researcher, cast, tape):
+    from webapp.judging.forms import JudgeForm
+
+    whole = json.dumps([str(tape.pk), STORED_GENERATOR], ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    row = Judge.objects.create(workspace=cast.workspace, name="Writer", kind="rubric_generator")
+    row.versions.create(
+        number=1, spec=STORED_GENERATOR, endpoint=tape, digest=hashlib.sha256(whole.encode()).hexdigest()
+    )
+    assert as_researcher.get(f"/judges/{row.pk}/versions/1").status_code == 200
+    page = as_researcher.get(f"/judges/{row.pk}/edit").content.decode()
+    assert '<option value="touchstone"' in page.partition('name="form"')[2].partition("</option>")[0]
+    initial = {**JudgeForm.initial_of(STORED_GENERATOR), "form": "touchstone"}
+    posted = {name: str(value).replace("\n", "\r\n") for name, value in initial.items() if value is not None}
+    assert as_researcher.post(f"/judges/{row.pk}/edit", {**posted, "endpoint": tape.pk}).status_code == 302
+    assert row.versions.count() == 1
 
 
 def test_what_is_wrong_stands_at_its_field(as_researcher, tape):

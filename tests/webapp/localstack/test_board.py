@@ -1,5 +1,6 @@
 """What a person sees of the services, with and without a terminal."""
 
+import errno
 import io
 
 from webapp.localstack.board import Board
@@ -34,3 +35,14 @@ def test_on_a_terminal_the_block_is_drawn_again_in_place():
     board.changed(services[0])
     board.changed(services[1])
     assert "\x1b[2F" in out.getvalue()
+
+
+class Full(io.StringIO):
+    def flush(self) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_services_go_on_where_nothing_can_be_shown():
+    board = Board([web := Service("web", None)], Full())
+    board.changed(web)
+    board.note("Touchstone is at http://127.0.0.1:8000")

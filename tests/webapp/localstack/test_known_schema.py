@@ -1,5 +1,6 @@
 """Whether `upgrade` has anything to do, told without starting it."""
 
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -127,4 +128,11 @@ def test_a_database_that_cannot_say_is_migrated(code, url):
     change(url, "drop table django_migrations")
     assert not known_schema.is_current(url)
     known_schema.remember(url)  # a migrate that left no table is nothing to go by
+    assert not known_schema.is_current(url)
+
+
+def test_what_cannot_be_written_down_on_a_full_disk_is_found_out_again(code, url, settings):
+    (settings.VAR / "run").mkdir(parents=True)
+    (settings.VAR / "run" / f"{known_schema.FACTS}.{os.getpid()}").symlink_to("/dev/full")
+    known_schema.remember(url)
     assert not known_schema.is_current(url)

@@ -1,6 +1,7 @@
 """The supervisor with small fake services: order, crashes, grandchildren, and nothing left behind."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -268,3 +269,22 @@ def test_a_long_log_is_cut_while_it_is_written(tmp_path):
     child = Child(script("print('new')"), log)
     child.process.wait()
     assert child.output() == "new\n"
+
+
+def test_a_long_log_on_a_full_disk_ends_nobody_and_is_cut_all_the_same(supervise, tmp_path):
+    service = Service("web", sleeper)
+    supervisor = supervise(service)
+    until(supervisor, lambda: service.state is State.RUNNING)
+    log, older = tmp_path / "web.log", tmp_path / "web.old.log"
+    log.write_bytes(b"x" * (LOG_LIMIT + 10))
+    older.write_bytes(b"older words\n")
+    supervisor._next_log_check = 0.0
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (LOG_LIMIT // 2, hard))  # what is written beyond fails, as on a full disk
+    try:
+        supervisor.tick()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert service.state is State.RUNNING
+    assert log.stat().st_size == 0 and older.read_bytes() == b"older words\n"
+    assert {path.name for path in tmp_path.glob("web*")} == {log.name, older.name}

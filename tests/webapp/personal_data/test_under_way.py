@@ -6,7 +6,9 @@ from django.db import connection
 from tests.webapp.datasets.under_way import lines, queued
 from tests.webapp.evaluation.conftest import as_file, make_examples
 from tests.webapp.evaluation.conftest import lines as recorded
+from tests.webapp.evaluation.test_local_judges import answered, started
 from trainer.contracts import Example
+from webapp.accounts.models import User
 from webapp.core.models import AuditEntry
 from webapp.datasets import housekeeping, imports
 from webapp.datasets import services as datasets
@@ -15,7 +17,12 @@ from webapp.datasets.filters import parse
 from webapp.datasets.models import CurationJob, Dataset, ImportJob
 from webapp.evaluation import running
 from webapp.evaluation import services as evaluations
+from webapp.inference import services as inference
+from webapp.inference.models import RegisteredModel
+from webapp.judging import services as judging
 from webapp.personal_data.erasing import erase
+from webapp.weights import services as weights
+from webapp.weights.models import WeightsJob
 
 pytestmark = pytest.mark.django_db
 
@@ -98,3 +105,44 @@ def test_the_deletion_of_a_dataset(cast, monkeypatch):
     calls = gone_before(monkeypatch, housekeeping, "_delete", cast.researcher.user)
     housekeeping.carry_out(dataset.pk)
     assert calls == [1] and not Dataset.every.filter(pk=dataset.pk).exists() and entry("dataset.deleted").actor is None
+
+
+@pytest.fixture
+def by_a_job(cast):
+    """An evaluation by a judge with local weights, which a job of the cluster asks."""
+    model = RegisteredModel.objects.create(workspace=cast.workspace, name="m", source="hub", path="a/b")
+    local = inference.create_endpoint(cast.researcher, "local", name="l", registered_model=model.pk)
+    spec = {"kind": "pairwise", "order": "both", "retries": 0}
+    judge = judging.create_judge(cast.researcher, name="Here", spec=spec, endpoint=local)
+    dataset = datasets.create_dataset(cast.owner, "pairs")
+    version = datasets.new_version(cast.owner, dataset, make_examples(), None, {"from": "test"})
+    config = {"judges": [{"version": judge.pk}]}
+    return evaluations.create(cast.researcher, recipe="judge_audit", config=config, dataset=version)
+
+
+def test_a_judge_with_local_weights(cast, monkeypatch, by_a_job):
+    calls = gone_before(monkeypatch, weights, "stored", cast.researcher.user)
+    assert running.run(by_a_job.pk)  # it waits for its job
+    [job] = WeightsJob.objects.all()
+    assert (calls, job.state, job.created_by) == ([1], "queued", None)
+    assert entry("weights_job.started").actor is None
+    answered(job)
+    assert running.run(by_a_job.pk) is None
+    by_a_job.refresh_from_db()
+    assert (by_a_job.state, by_a_job.created_by) == ("finished", None) and WeightsJob.objects.count() == 1
+
+
+def test_a_judge_with_local_weights_that_is_stopped_or_goes_on(cast, by_a_job):
+    assert running.run(by_a_job.pk)
+    [job] = WeightsJob.objects.all()
+    person = cast.researcher.user
+    gone = User.objects.get(pk=person.pk)  # as a worker has read it
+    erase(person, person)
+    weights.stop(job, gone)
+    assert (job.state, entry("weights_job.stopped").actor) == ("stopped", None)
+    weights.retry(job, gone)
+    assert (job.state, entry("weights_job.queued").actor) == ("queued", None)
+    started(job)
+    job.refresh_from_db()
+    weights.stop(job, gone)
+    assert job.problem == "The system asked it to stop" and entry("weights_job.stopping").actor is None
