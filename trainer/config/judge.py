@@ -7,10 +7,11 @@ from . import judge_metrics, policy_metrics
 from .errors import FieldProblem
 from .fields import Section, knob
 from .on_policy import OnPolicyConfig, PromptData, Rollout
-from .preferences import NEEDS
+from .preferences import NEEDS, scale_knob
 from .recipe import Output, Recipe, Slot
+from .reward_base import Matcher
 from .rewards import Composition
-from .task_parts import JudgementForm, Matcher, OutcomePart, RationalePart, WellFormedPart
+from .task_parts import JudgementForm, OutcomePart, RationalePart, WellFormedPart
 
 Arm = Literal["outcome", "rationale", "hybrid"]
 
@@ -21,11 +22,7 @@ class PairData(PromptData):
     max_prompt_tokens: int = knob(
         2048, "Pairs whose question is longer are left out and counted", unit="tokens", ge=8, le=131072
     )
-    scale: str = knob(
-        "",
-        "Ratings on the scale of this name count too: of two answers by one rater, the one rated higher is preferred",
-        max_length=200,
-    )
+    scale: str = scale_knob()
     reasons_at_least: int = knob(
         0,
         "Pairs with fewer human reasons are left out and counted; with an arm that rewards reasons, those without any are "

@@ -1,49 +1,49 @@
 """What a run of recipe `judge` measures beside what every on-policy run does; `trainer.tasks.judging_metrics` computes it."""
 
-from .recipe import Metric
+from .recipe import Metric, with_ends
 
 _PAIRS = "Each held-out pair is judged in both orders; the pair counts once, with the mean of the two."
 OUTCOME = (
-    Metric(
-        "eval/accuracy",
-        "Held-out accuracy",
-        "Share of verdicts that point the way of the human label; the band is its 95% interval over pairs. "
-        f"{_PAIRS} A verdict that cannot be read is not right. 0.5 is a coin that always decides.",
-        "outcome",
-        better="higher",
-        ends=("eval/accuracy_low", "eval/accuracy_high"),
-        count="eval/pairs",
-        share=True,
-        optional=True,
+    *with_ends(
+        Metric(
+            "eval/accuracy",
+            "Held-out accuracy",
+            "Share of verdicts that point the way of the human label; the band is its 95% interval over pairs. "
+            f"{_PAIRS} A verdict that cannot be read is not right. 0.5 is a coin that always decides.",
+            "outcome",
+            better="higher",
+            count="eval/pairs",
+            share=True,
+            optional=True,
+        ),
+        "95%.",
     ),
-    Metric("eval/accuracy_low", "Lower end of the accuracy", "95%.", "outcome", share=True, optional=True),
-    Metric("eval/accuracy_high", "Upper end of the accuracy", "95%.", "outcome", share=True, optional=True),
-    Metric(
-        "eval/rc",
-        "Held-out rationale consistency",
-        "How far the first five reasons are people's: the weight of the best one-to-one matching over the number of human "
-        f"reasons, mean over pairs that have any. {_PAIRS} Accuracy that rises while this falls is being right for the wrong "
-        "reasons.",
-        "outcome",
-        better="higher",
-        ends=("eval/rc_low", "eval/rc_high"),
-        count="eval/reasoned_pairs",
-        optional=True,
+    *with_ends(
+        Metric(
+            "eval/rc",
+            "Held-out rationale consistency",
+            "How far the first five reasons are people's: the weight of the best one-to-one matching over the number of human "
+            f"reasons, mean over pairs that have any. {_PAIRS} Accuracy that rises while this falls is being right for the wrong "
+            "reasons.",
+            "outcome",
+            better="higher",
+            count="eval/reasoned_pairs",
+            optional=True,
+        ),
+        "95%.",
     ),
-    Metric("eval/rc_low", "Lower end of the consistency", "95%.", "outcome", optional=True),
-    Metric("eval/rc_high", "Upper end of the consistency", "95%.", "outcome", optional=True),
-    Metric(
-        "eval/ap",
-        "Held-out average precision of reasons",
-        "What the rationale arm rewards: matched reasons, the earlier the better, over the number of human reasons.",
-        "outcome",
-        better="higher",
-        ends=("eval/ap_low", "eval/ap_high"),
-        count="eval/reasoned_pairs",
-        optional=True,
+    *with_ends(
+        Metric(
+            "eval/ap",
+            "Held-out average precision of reasons",
+            "What the rationale arm rewards: matched reasons, the earlier the better, over the number of human reasons.",
+            "outcome",
+            better="higher",
+            count="eval/reasoned_pairs",
+            optional=True,
+        ),
+        "95%.",
     ),
-    Metric("eval/ap_low", "Lower end of the precision", "95%.", "outcome", optional=True),
-    Metric("eval/ap_high", "Upper end of the precision", "95%.", "outcome", optional=True),
     Metric(
         "eval/consistent",
         "Orders that agree",

@@ -1,25 +1,21 @@
 """Metrics of recipes that learn from preferences."""
 
-from .recipe import Metric
+from .recipe import Metric, with_ends
 
 OUTCOME = (
-    Metric(
-        "eval/accuracy",
-        "Held-out accuracy",
-        "Share of held-out pairs in which the answer that more people preferred gets the higher score; the band is its 95% "
-        "Wilson interval. Half of them is chance.",
-        "outcome",
-        better="higher",
-        ends=("eval/accuracy_low", "eval/accuracy_high"),
-        count="eval/pairs",
-        share=True,
-        optional=True,
-    ),
-    Metric(
-        "eval/accuracy_low", "Accuracy, lower end", "Of the 95% Wilson interval.", "outcome", share=True, optional=True
-    ),
-    Metric(
-        "eval/accuracy_high", "Accuracy, upper end", "Of the 95% Wilson interval.", "outcome", share=True, optional=True
+    *with_ends(
+        Metric(
+            "eval/accuracy",
+            "Held-out accuracy",
+            "Share of held-out pairs in which the answer that more people preferred gets the higher score; the band is its 95% "
+            "Wilson interval. Half of them is chance.",
+            "outcome",
+            better="higher",
+            count="eval/pairs",
+            share=True,
+            optional=True,
+        ),
+        "Of the 95% Wilson interval.",
     ),
     Metric(
         "eval/loss",
@@ -75,19 +71,19 @@ PAIRS = (
     Metric(
         "eval/pairs", "Held-out pairs", "How many pairs the evaluation rests on.", "data", unit="pairs", optional=True
     ),
-    Metric(
-        "eval/domain/*",
-        "Accuracy by domain",
-        "Held-out accuracy within each domain, the largest ones first; bands are 95% Wilson intervals.",
-        "data",
-        chart="Accuracy by domain",
-        ends=("eval/domain_low/*", "eval/domain_high/*"),
-        count="eval/domain_pairs/*",
-        share=True,
-        optional=True,
+    *with_ends(
+        Metric(
+            "eval/domain/*",
+            "Accuracy by domain",
+            "Held-out accuracy within each domain, the largest ones first; bands are 95% Wilson intervals.",
+            "data",
+            chart="Accuracy by domain",
+            count="eval/domain_pairs/*",
+            share=True,
+            optional=True,
+        ),
+        _ENDS,
     ),
-    Metric("eval/domain_low/*", "Lower end", _ENDS, "data", share=True, optional=True),
-    Metric("eval/domain_high/*", "Upper end", _ENDS, "data", share=True, optional=True),
     Metric(
         "eval/domain_pairs/*",
         "Pairs by domain",
@@ -98,35 +94,35 @@ PAIRS = (
         count="eval/domain_pairs/*",
         optional=True,
     ),
-    Metric(
-        "eval/strength/*",
-        "Accuracy by strength",
-        "Held-out accuracy by how strongly people preferred the one answer, from 1 (slightly) to 3 (much).",
-        "data",
-        chart="Accuracy by strength",
-        ends=("eval/strength_low/*", "eval/strength_high/*"),
-        count="eval/strength_pairs/*",
-        share=True,
-        optional=True,
+    *with_ends(
+        Metric(
+            "eval/strength/*",
+            "Accuracy by strength",
+            "Held-out accuracy by how strongly people preferred the one answer, from 1 (slightly) to 3 (much).",
+            "data",
+            chart="Accuracy by strength",
+            count="eval/strength_pairs/*",
+            share=True,
+            optional=True,
+        ),
+        _ENDS,
     ),
-    Metric("eval/strength_low/*", "Lower end", _ENDS, "data", share=True, optional=True),
-    Metric("eval/strength_high/*", "Upper end", _ENDS, "data", share=True, optional=True),
     Metric(
         "eval/strength_pairs/*", "Pairs by strength", _N, "data", chart="Pairs by strength", unit="pairs", optional=True
     ),
-    Metric(
-        "eval/agreement/*",
-        "Accuracy by agreement",
-        "Held-out accuracy where several people compared: `all` agreed, at least three quarters did (`most`), or fewer (`some`).",
-        "data",
-        chart="Accuracy by agreement",
-        ends=("eval/agreement_low/*", "eval/agreement_high/*"),
-        count="eval/agreement_pairs/*",
-        share=True,
-        optional=True,
+    *with_ends(
+        Metric(
+            "eval/agreement/*",
+            "Accuracy by agreement",
+            "Held-out accuracy where several people compared: `all` agreed, at least three quarters did (`most`), or fewer (`some`).",
+            "data",
+            chart="Accuracy by agreement",
+            count="eval/agreement_pairs/*",
+            share=True,
+            optional=True,
+        ),
+        _ENDS,
     ),
-    Metric("eval/agreement_low/*", "Lower end", _ENDS, "data", share=True, optional=True),
-    Metric("eval/agreement_high/*", "Upper end", _ENDS, "data", share=True, optional=True),
     Metric(
         "eval/agreement_pairs/*",
         "Pairs by agreement",

@@ -1,20 +1,25 @@
 """What recipes that learn from preferences share: which comparisons they use, and what they leave out."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from .fields import Section, knob
 from .recipe import Need
+
+
+def scale_knob() -> Any:
+    """Which ratings are comparisons as well."""
+    return knob(
+        "",
+        "Ratings on the scale of this name count too: of two answers by one rater, the one rated higher is preferred",
+        max_length=200,
+    )
 
 
 class PreferenceData(Section):
     max_tokens: int = knob(
         1024, "Pairs with a longer conversation are left out and counted", unit="tokens", ge=8, le=131072
     )
-    scale: str = knob(
-        "",
-        "Ratings on the scale of this name count too: of two answers by one rater, the one rated higher is preferred",
-        max_length=200,
-    )
+    scale: str = scale_knob()
     labels: Literal["share", "majority"] = knob(
         "share",
         "`share`: a pair's target is the share of its votes for each answer, ties being half a vote; `majority`: the side "

@@ -6,7 +6,7 @@ in `trainer.config.RECIPES` and one in `trainer.loops.registry` make it known; n
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any, Literal
 
@@ -119,6 +119,18 @@ class Metric:
     def label(self) -> str:
         """Its name where no chart stands around it."""
         return f"{self.chart}, {self.title}" if self.chart else self.title
+
+
+def with_ends(metric: Metric, help: str) -> tuple[Metric, Metric, Metric]:
+    """The metric with its 95% interval, and the two ends of that, of which `help` says what they are."""
+    name, star = metric.key.removesuffix("/*"), "/*" if metric.key.endswith("/*") else ""
+    low, high = (f"{name}_{end}{star}" for end in ("low", "high"))
+
+    def end(key: str, words: str) -> Metric:
+        title = f"{metric.title}, {words} end"
+        return Metric(key, title, help, metric.group, share=metric.share, optional=True)
+
+    return replace(metric, ends=(low, high)), end(low, "lower"), end(high, "upper")
 
 
 @dataclass(frozen=True)

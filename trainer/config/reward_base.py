@@ -7,6 +7,8 @@ from .errors import FieldProblem
 from .fields import Section, knob
 
 _NAME = r"^[a-z][a-z0-9_]*$"
+Matcher = Literal["embeddings", "words"]
+"""What finds what two lists both say, items of rubrics or reasons: sentence embeddings, or common words."""
 
 
 class PartBase(Section):

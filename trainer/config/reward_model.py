@@ -7,7 +7,7 @@ from .fields import knob
 from .holdings import Holdings
 from .preference_metrics import OUTCOME, PAIRS, TRAINING
 from .preferences import NEEDS, PreferenceData
-from .recipe import Amount, Metric, Output, Recipe, RecipeConfig, Slot, whole_number
+from .recipe import Amount, Metric, Output, Recipe, RecipeConfig, Slot, whole_number, with_ends
 from .sections import Evaluation
 from .supervised import FITTING
 
@@ -59,32 +59,32 @@ class RewardModelConfig(RecipeConfig):
 
 _ENDS = "Of the 95% bootstrap interval over pairs."
 CALIBRATION = (
-    Metric(
-        "eval/ece",
-        "Calibration error",
-        "Expected calibration error: how far the share of pairs it orders rightly lies from how sure its scores say it is, "
-        "averaged over bins of that certainty. 0 is calibrated. The band is its 95% bootstrap interval over pairs.",
-        "outcome",
-        better="lower",
-        ends=("eval/ece_low", "eval/ece_high"),
-        count="eval/pairs",
-        optional=True,
+    *with_ends(
+        Metric(
+            "eval/ece",
+            "Calibration error",
+            "Expected calibration error: how far the share of pairs it orders rightly lies from how sure its scores say it is, "
+            "averaged over bins of that certainty. 0 is calibrated. The band is its 95% bootstrap interval over pairs.",
+            "outcome",
+            better="lower",
+            count="eval/pairs",
+            optional=True,
+        ),
+        _ENDS,
     ),
-    Metric(
-        "eval/brier",
-        "Brier score",
-        "Mean squared error of the probability that its scores give to what people chose. The band is its 95% bootstrap "
-        "interval over pairs.",
-        "outcome",
-        better="lower",
-        ends=("eval/brier_low", "eval/brier_high"),
-        count="eval/pairs",
-        optional=True,
+    *with_ends(
+        Metric(
+            "eval/brier",
+            "Brier score",
+            "Mean squared error of the probability that its scores give to what people chose. The band is its 95% bootstrap "
+            "interval over pairs.",
+            "outcome",
+            better="lower",
+            count="eval/pairs",
+            optional=True,
+        ),
+        _ENDS,
     ),
-    Metric("eval/ece_low", "Calibration error, lower end", _ENDS, "outcome", optional=True),
-    Metric("eval/ece_high", "Calibration error, upper end", _ENDS, "outcome", optional=True),
-    Metric("eval/brier_low", "Brier score, lower end", _ENDS, "outcome", optional=True),
-    Metric("eval/brier_high", "Brier score, upper end", _ENDS, "outcome", optional=True),
     Metric(
         "eval/reward_mean",
         "Mean score",

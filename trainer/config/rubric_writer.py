@@ -9,10 +9,10 @@ from . import policy_metrics, writer_metrics
 from .errors import FieldProblem
 from .fields import Section, knob
 from .on_policy import OnPolicyConfig, PromptData, Rollout
-from .preferences import NEEDS
+from .preferences import NEEDS, scale_knob
 from .recipe import Output, Recipe, Slot
+from .reward_base import Matcher
 from .rewards import Composition, RewardPart
-from .task_parts import Matcher
 from .writer_parts import (
     RubricChoicePart,
     RubricFormPart,
@@ -43,11 +43,7 @@ class WriterData(PromptData):
     reference: bool = knob(
         False, "Show the example's reference answer, where there is one. Whoever uses the writer must have one, too"
     )
-    scale: str = knob(
-        "",
-        "Ratings on the scale of this name count too: of two answers by one rater, the one rated higher is preferred",
-        max_length=200,
-    )
+    scale: str = scale_knob()
 
 
 class WriterReward(Section):
@@ -123,9 +119,7 @@ class RubricWriterConfig(OnPolicyConfig):
         if reward.quality_judge:
             quality = {**_paid(reward.quality_weight), **self._asking(), "judge": reward.quality_judge}
             parts.append(RubricQualityPart(form=form, **quality))
-        parts.append(
-            RubricRecallPart(form=form, matcher="words" if reward.matcher == "words" else "items", shadow=True)
-        )
+        parts.append(RubricRecallPart(form=form, matcher=reward.matcher, shadow=True))
         return Composition(tuple(parts))
 
     def asking(self, path: str) -> RewardPart | None:

@@ -5,10 +5,9 @@ How each is measured is in `trainer.rewards.kinds`; what it reads besides the re
 
 from typing import Literal
 
-from .reward_base import PartBase, part_kind, part_name
+from .reward_base import Matcher, PartBase, part_kind, part_name
 from .writer_parts import WriterPart
 
-Matcher = Literal["embeddings", "words"]
 JudgementForm = Literal["json", "lines"]
 
 

@@ -3,7 +3,7 @@ computes it."""
 
 from typing import Literal
 
-from .recipe import Metric
+from .recipe import Metric, with_ends
 
 _RANKS = (
     "Share of written rubrics under which the answer that people preferred scores above the other; with `reward.by` "
@@ -12,79 +12,76 @@ _RANKS = (
 )
 
 
-def _ends(key: str, name: str, group: str = "outcome", share: bool = False) -> tuple[Metric, ...]:
-    """The ends of an interval, which have no chart of their own."""
-    return tuple(
-        Metric(f"eval/{key}_{end}", f"{word} end of {name}", "95%.", group, share=share, optional=True)
-        for end, word in (("low", "Lower"), ("high", "Upper"))
-    )
-
-
 OUTCOME = (
-    Metric(
-        "eval/preference_accuracy",
-        "Held-out preference accuracy",
-        f"{_RANKS} The band is its 95% interval over pairs. 0.5 is what a coin would reach.",
-        "outcome",
-        better="higher",
-        ends=("eval/preference_accuracy_low", "eval/preference_accuracy_high"),
-        count="eval/pairs",
-        share=True,
-        optional=True,
+    *with_ends(
+        Metric(
+            "eval/preference_accuracy",
+            "Held-out preference accuracy",
+            f"{_RANKS} The band is its 95% interval over pairs. 0.5 is what a coin would reach.",
+            "outcome",
+            better="higher",
+            count="eval/pairs",
+            share=True,
+            optional=True,
+        ),
+        "95%.",
     ),
-    *_ends("preference_accuracy", "the preference accuracy", share=True),
-    Metric(
-        "eval/cohens_d",
-        "Held-out Cohen's d",
-        "How far a written rubric holds the two answers apart: the mean of S(preferred) - S(other) over its standard "
-        "deviation, over pairs whose two scores are there. Undefined below two pairs, or where all differences are the same.",
-        "outcome",
-        better="higher",
-        ends=("eval/cohens_d_low", "eval/cohens_d_high"),
-        count="eval/scored_pairs",
-        optional=True,
+    *with_ends(
+        Metric(
+            "eval/cohens_d",
+            "Held-out Cohen's d",
+            "How far a written rubric holds the two answers apart: the mean of S(preferred) - S(other) over its standard "
+            "deviation, over pairs whose two scores are there. Undefined below two pairs, or where all differences are the same.",
+            "outcome",
+            better="higher",
+            count="eval/scored_pairs",
+            optional=True,
+        ),
+        "95%.",
     ),
-    *_ends("cohens_d", "d"),
-    Metric(
-        "eval/rubric_f1",
-        "structural F1",
-        "Held-out rubrics against those that people wrote. Recall: people's criteria that the written rubric has too. "
-        "Hallucination: written criteria that are none of people's. F1: the harmonic mean of recall and 1 - hallucination, 0 for "
-        "a rubric that cannot be read. Items match by `reward.matcher`, many to many.",
-        "outcome",
-        chart="Held-out agreement with people's rubrics",
-        better="higher",
-        ends=("eval/rubric_f1_low", "eval/rubric_f1_high"),
-        count="eval/human_rubrics",
-        share=True,
-        optional=True,
+    *with_ends(
+        Metric(
+            "eval/rubric_f1",
+            "structural F1",
+            "Held-out rubrics against those that people wrote. Recall: people's criteria that the written rubric has too. "
+            "Hallucination: written criteria that are none of people's. F1: the harmonic mean of recall and 1 - hallucination, 0 for "
+            "a rubric that cannot be read. Items match by `reward.matcher`, many to many.",
+            "outcome",
+            chart="Held-out agreement with people's rubrics",
+            better="higher",
+            count="eval/human_rubrics",
+            share=True,
+            optional=True,
+        ),
+        "95%.",
     ),
-    *_ends("rubric_f1", "F1", share=True),
-    Metric(
-        "eval/rubric_recall",
-        "recall",
-        "",
-        "outcome",
-        chart="Held-out agreement with people's rubrics",
-        better="higher",
-        ends=("eval/rubric_recall_low", "eval/rubric_recall_high"),
-        count="eval/human_rubrics",
-        share=True,
-        optional=True,
+    *with_ends(
+        Metric(
+            "eval/rubric_recall",
+            "recall",
+            "",
+            "outcome",
+            chart="Held-out agreement with people's rubrics",
+            better="higher",
+            count="eval/human_rubrics",
+            share=True,
+            optional=True,
+        ),
+        "95%.",
     ),
-    *_ends("rubric_recall", "recall", share=True),
-    Metric(
-        "eval/rubric_hallucination",
-        "hallucination",
-        "",
-        "outcome",
-        chart="Held-out agreement with people's rubrics",
-        better="lower",
-        ends=("eval/rubric_hallucination_low", "eval/rubric_hallucination_high"),
-        share=True,
-        optional=True,
+    *with_ends(
+        Metric(
+            "eval/rubric_hallucination",
+            "hallucination",
+            "",
+            "outcome",
+            chart="Held-out agreement with people's rubrics",
+            better="lower",
+            share=True,
+            optional=True,
+        ),
+        "95%.",
     ),
-    *_ends("rubric_hallucination", "hallucination", share=True),
     Metric("eval/reward", "Held-out reward", "What training pushes, on held-out pairs.", "outcome", optional=True),
     Metric("eval/pairs", "pairs", "What the held-out numbers rest on.", "data", chart="Held-out cases", optional=True),
     Metric("eval/scored_pairs", "pairs with both scores", "", "data", chart="Held-out cases", optional=True),

@@ -7,10 +7,8 @@ from typing import Literal
 
 from trainer.contracts.rubric import RubricForm
 
-from .reward_base import Judged, PartBase, part_kind, part_name
+from .reward_base import Judged, Matcher, PartBase, part_kind, part_name
 
-Matcher = Literal["items", "words"]
-"""What finds the same criterion in two rubrics: sentence embeddings with the border of rubric items, or common words."""
 By = Literal["likert", "criterion", "checklist", "words"]
 """Who scores an answer under a written rubric: a judge of that kind, or how many words of the criteria stand in it."""
 
@@ -81,7 +79,7 @@ class RubricRecallPart(PartBase):
     kind: Literal["rubric_recall"] = part_kind("rubric_recall")
     name: str = part_name("recall")
     form: RubricForm = "mams"
-    matcher: Matcher = "items"
+    matcher: Matcher = "embeddings"
 
 
 WriterPart = RubricPreferencePart | RubricChoicePart | RubricQualityPart | RubricFormPart | RubricRecallPart

@@ -1,11 +1,11 @@
-"""How far each reason of a judgement is each human one, as numbers in [0, 1] (METHODS 4). Torch-free.
+"""How far each reason of a judgement, or item of a rubric, is each of people's: numbers in [0, 1] (METHODS 3 and 4). Torch-free.
 
 A matcher knows how alike texts are and from where on two say the same, its border. Scores put that border at 0.5, so that one
-threshold serves every matcher. Axes: H human reasons, M a judge's, N texts.
+threshold serves every matcher. Axes: H human ones, M a model's, N texts.
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,9 @@ from .alignment import WORDS, WORDS_THRESHOLD, words_similarity
 
 Floats = NDArray[np.float64]
 Lists = tuple[Sequence[str], Sequence[str]]
-"""Human reasons, and a judge's."""
+"""People's, and a model's."""
+Kind = Literal["reasons", "items"]
+"""What the lists are of: reasons for a verdict, or items of rubrics."""
 
 
 class Matcher(Protocol):
@@ -22,8 +24,8 @@ class Matcher(Protocol):
 
     key: str
 
-    def scores(self, lists: Sequence[Lists]) -> list[Floats]:
-        """[H, M] in [0, 1] for each pair of lists; above 0.5 it takes the two for the same reason."""
+    def scores(self, lists: Sequence[Lists], of: Kind) -> list[Floats]:
+        """[H, M] in [0, 1] for each pair of lists; above 0.5 it takes the two for the same."""
         ...
 
 
@@ -32,7 +34,7 @@ class WordsMatcher:
 
     key = WORDS
 
-    def scores(self, lists: Sequence[Lists]) -> list[Floats]:
+    def scores(self, lists: Sequence[Lists], of: Kind) -> list[Floats]:
         found = []
         for human, model in lists:
             similarity_NN = words_similarity([*human, *model])

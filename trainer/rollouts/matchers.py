@@ -1,10 +1,9 @@
-"""Matchers of reasons that need a model, in the process that computes rewards."""
+"""Matchers that need a model, in the process that computes rewards."""
 
 from collections.abc import Sequence
-from typing import Literal
 
 from trainer.rewards.alignment import background
-from trainer.rewards.reason_matching import Floats, Lists, bordered
+from trainer.rewards.reason_matching import Floats, Kind, Lists, bordered
 
 _LEAST, _MOST = 0.05, 0.95
 
@@ -12,19 +11,21 @@ _LEAST, _MOST = 0.05, 0.95
 class EmbeddingMatcher:
     """By the cosine of sentence embeddings; loaded once. Raises ModelInvalid where the model is not installed.
 
-    Two human reasons for one verdict say different things, so their mean cosine is what the subject alone makes alike; two
-    texts say the same from a measured lift above it (docs/judges.md). The judge's own reasons have no part in that: else it
+    The texts of one human list say different things, so their mean cosine is what the subject alone makes alike; two
+    texts say the same from a measured lift above it (docs/judges.md). The model's own list has no part in that: else it
     could move the border by what it writes.
     """
 
     key = "embeddings"
 
-    def __init__(self, of: Literal["reasons", "items"] = "reasons") -> None:
-        from trainer.inference.embeddings import BACKGROUND, LIFT, Embedder
+    def __init__(self) -> None:
+        from trainer.inference.embeddings import Embedder
 
-        self._embed, self._background, self._lift = Embedder(), BACKGROUND[of], LIFT[of]
+        self._embed = Embedder()
 
-    def scores(self, lists: Sequence[Lists]) -> list[Floats]:
+    def scores(self, lists: Sequence[Lists], of: Kind) -> list[Floats]:
+        from trainer.inference.embeddings import BACKGROUND, LIFT
+
         texts = list(dict.fromkeys(text for both in lists for texts in both for text in texts))
         place = {text: at for at, text in enumerate(texts)}
         vectors_ND = self._embed(texts).double().numpy()
@@ -32,7 +33,7 @@ class EmbeddingMatcher:
         for human, model in lists:
             human_HD = vectors_ND[[place[text] for text in human]]
             common = background(human_HD @ human_HD.T, [0] * len(human))
-            border = (self._background if common is None else common) + self._lift
+            border = (BACKGROUND[of] if common is None else common) + LIFT[of]
             cosines_HM = human_HD @ vectors_ND[[place[text] for text in model]].T
             found.append(bordered(cosines_HM, min(max(border, _LEAST), _MOST)))
         return found

@@ -59,8 +59,4 @@ def _matchers(parts: Sequence[RewardPart]) -> dict[str, Matcher]:
         from .matchers import EmbeddingMatcher  # torch, where it is needed
 
         found["embeddings"] = EmbeddingMatcher()
-    if "items" in wanted:
-        from .matchers import EmbeddingMatcher
-
-        found["items"] = EmbeddingMatcher("items")
     return found

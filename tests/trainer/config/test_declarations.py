@@ -6,7 +6,7 @@ import pytest
 
 from trainer.config import RECIPES, resolve
 from trainer.config.metrics import GROUPS
-from trainer.config.recipe import HELD_OUT, Metric, Recipe
+from trainer.config.recipe import HELD_OUT, Metric, Recipe, with_ends
 from trainer.contracts import COUNTS
 
 
@@ -71,3 +71,19 @@ def test_every_recipe_says_in_a_line_what_tells_its_runs_apart(recipe):
     config = resolve(recipe.name, {}).model_dump(mode="json")
     assert len(recipe.says(config)) == len(recipe.brief) >= 1 and "{" not in "".join(recipe.says(config))
     assert recipe.says({}) == [], "a config of before these fields says nothing rather than something wrong"
+
+
+def test_the_ends_of_an_interval_have_the_names_of_what_they_are_ends_of():
+    one = with_ends(Metric("eval/rc", "Consistency", "", "outcome", share=True), "95%.")
+    assert [(each.key, each.title, each.ends) for each in one] == [
+        ("eval/rc", "Consistency", ("eval/rc_low", "eval/rc_high")),
+        ("eval/rc_low", "Consistency, lower end", ()),
+        ("eval/rc_high", "Consistency, upper end", ()),
+    ]
+    assert all(end.share and end.optional and end.help == "95%." and end.group == "outcome" for end in one[1:])
+
+
+def test_ends_of_a_pattern_are_patterns():
+    many = with_ends(Metric("eval/domain/*", "By domain", "", "data", chart="By domain"), "95%.")
+    assert [each.key for each in many] == ["eval/domain/*", "eval/domain_low/*", "eval/domain_high/*"]
+    assert many[0].ends == ("eval/domain_low/*", "eval/domain_high/*")

@@ -34,7 +34,7 @@ async def rationale(part: RationalePart, items: Sequence[Item], services: Servic
     lists = [(_human(item), reasons) for item, reasons in zip(items, given, strict=True)]
     known = [place for place, (human, model) in enumerate(lists) if human and model]
     matcher = services.matchers[part.matcher]
-    scores = await asyncio.to_thread(matcher.scores, [lists[place] for place in known])
+    scores = await asyncio.to_thread(matcher.scores, [lists[place] for place in known], "reasons")
     by_place = dict(zip(known, scores, strict=True))
     return [_rationale(part, *lists[place], by_place.get(place)) for place in range(len(items))]
 

