@@ -1,11 +1,13 @@
 """A judge's mean score corrected by a small sample that people scored (prediction-powered inference).
 
-Axes: L units that people and the judge scored, U units that the judge alone scored. A unit is what was drawn: a prompt with its
-responses. The interval holds where the L units are a random part of all; no judge, however wrong, makes it too short.
+Axes: L units that people and the judge scored, U units that the judge alone scored, S units that are settled: programs decide
+them, so people have nothing to say. A unit is what was drawn: a prompt with its responses. The interval holds where the L units are
+a random part of L and U; no judge, however wrong, makes it too short. Settled units are known, so they are no part of that draw:
+they count in every mean, and make each interval narrower by their share.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -18,12 +20,13 @@ FEWEST = 20
 FEWEST_APART = 5
 """Units on which people and judge must differ: of differences that have hardly been seen nobody knows how large they get."""
 SAME = "people gave all of them the same score"
+SETTLED = "programs decide all of them; people have nothing to grade"
 _EQUAL = 1e-9
 
 
 @dataclass(frozen=True)
 class Corrected:
-    """`people`: the mean by the L units alone. `judge`: by the judge alone, no interval: that could not hold what it gets wrong.
+    """`people`: the mean without the judge's scores of U. `judge`: by the judge alone, no interval: that could not hold what it gets wrong.
 
     `weight`: how much the judge counts, from 0 (its scores say nothing of people's) to about 1. `correlation`: of people's and
     the judge's scores. `spared`: the part of people's labels that the judge makes unnecessary at the same width.
@@ -37,9 +40,11 @@ class Corrected:
     spared: float | None
 
 
-def corrected_mean(people_C: Sequence[float | None], judge_C: Sequence[float | None]) -> Corrected:
+def corrected_mean(
+    people_C: Sequence[float | None], judge_C: Sequence[float | None], settled_S: Sequence[float] = ()
+) -> Corrected:
     """mean_L(Y) + w (mean_U(f) - mean_L(f)), w = Cov_L(Y, f) / ((1 + L / U) Var(f)) (PPI++; Angelopoulos, Duchi and Zrnic,
-    2023; first as Angelopoulos et al., 2023).
+    2023; first as Angelopoulos et al., 2023), with the settled units beside it.
 
     `people_C` is None for a unit that only the judge scored; one without a judge's score is counted as missing, whatever people
     said of it. The half width is t(L - 2) sqrt(Var_L(Y - w f) / L + w^2 Var_U(f) / U), with Student's quantile, for L is small.
@@ -52,22 +57,30 @@ def corrected_mean(people_C: Sequence[float | None], judge_C: Sequence[float | N
     y_C, f_C = y_C[known_C], f_C[known_C]
     labelled_C = ~np.isnan(y_C)
     y_L, f_L, f_U = y_C[labelled_C], f_C[labelled_C], f_C[~labelled_C]
-    judge = float(f_C.mean()) if len(f_C) else None
-    people = _alone(y_L, missing)
+    every = [*f_C.tolist(), *settled_S]
+    judge = float(np.mean(every)) if every else None
     if not len(y_L):
-        return Corrected(undefined("people have scored none of them", missing=missing), people, judge, None, None, None)
+        why = "people have scored none of them" if len(f_C) or not len(settled_S) else SETTLED
+        none = undefined(why, missing=missing)
+        return Corrected(none, none, judge, None, None, None)
     weight = _weight(y_L, f_L, f_U)
     rho = _correlation(y_L, f_L)
-    corrected = _corrected(y_L, f_L, f_U, weight, missing)
+    people, corrected = (
+        _beside(found, len(f_C), settled_S)
+        for found in (_alone(y_L, missing), _corrected(y_L, f_L, f_U, weight, missing))
+    )
     spared = None if rho is None or not len(f_U) else rho**2 * len(f_U) / len(f_C)
     return Corrected(corrected, people, judge, weight, rho, spared)
 
 
-def more_labels(people_C: Sequence[float | None], judge_C: Sequence[float | None], half_width: float) -> int | None:
+def more_labels(
+    people_C: Sequence[float | None], judge_C: Sequence[float | None], half_width: float, settled: int = 0
+) -> int | None:
     """How many more units people should score for an interval of +- `half_width`; 0 where it is as narrow already.
 
     With M units in all, n of them scored by people, the variance is Var(Y) / n (1 - rho^2 (M - n) / M): what correction with
-    the best weight leaves. None where all M would not do, or where too little is known to say.
+    the best weight leaves. `settled` units beside them make the interval narrower by their share. None where all M would not
+    do, or where too little is known to say.
     """
     y_C, f_C = numbers(people_C), numbers(judge_C)
     both_C = ~np.isnan(y_C) & ~np.isnan(f_C)
@@ -77,8 +90,20 @@ def more_labels(people_C: Sequence[float | None], judge_C: Sequence[float | None
     rho = _correlation(y_C[both_C], f_C[both_C]) or 0.0
     n = np.arange(labels, units + 1)
     variance = float(y_C[both_C].var(ddof=1)) / n * (1 - rho**2 * (units - n) / units)
-    enough = np.flatnonzero(scipy.stats.t.ppf(0.975, n - 2) * np.sqrt(variance) <= half_width)
+    wanted = half_width * (units + settled) / units
+    enough = np.flatnonzero(scipy.stats.t.ppf(0.975, n - 2) * np.sqrt(variance) <= wanted)
     return int(enough[0]) if len(enough) else None
+
+
+def _beside(found: Estimate, units: int, settled_S: Sequence[float]) -> Estimate:
+    """The mean of `units` units, as the mean of these and the settled ones."""
+    if found.value is None or not len(settled_S):
+        return found
+    share, known = units / (units + len(settled_S)), float(np.mean(settled_S))
+    low, value, high = (
+        None if each is None else share * each + (1 - share) * known for each in (found.low, found.value, found.high)
+    )
+    return replace(found, low=low, value=value, high=high)
 
 
 def _weight(y_L: Floats, f_L: Floats, f_U: Floats) -> float:
@@ -115,8 +140,6 @@ def _corrected(y_L: Floats, f_L: Floats, f_U: Floats, weight: float, missing: in
 
 def _alone(y_L: Floats, missing: int) -> Estimate:
     n = len(y_L)
-    if not n:
-        return undefined("people have scored none of them", missing=missing)
     value = float(y_L.mean())
     if n < FEWEST or not _varies(y_L):
         why = f"people have scored {n}; from {FEWEST} on there is one" if n < FEWEST else SAME

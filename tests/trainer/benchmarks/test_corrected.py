@@ -66,6 +66,27 @@ def test_what_nobody_can_know_has_no_interval_and_says_why() -> None:
         corrected_mean([1, 2, 3], [1, 2])
 
 
+def test_settled_units_are_known_and_no_part_of_the_draw() -> None:
+    # 4 units as by hand above, and 4 that programs decide, of mean .5: each mean is half of the one and half of the other
+    people: list[float | None] = [1, 1, 1, 0, None, None, None, None]
+    judge = [1.0, 0, 1, 1, 1, 1, 0, 1]
+    plain, beside = corrected_mean(people, judge), corrected_mean(people, judge, [1.0, 0.0] * 4)
+    assert plain.corrected.value is not None and plain.people.value == 0.75 and plain.judge == 0.75
+    assert beside.corrected.value == pytest.approx((plain.corrected.value + 0.5) / 2)
+    assert (beside.people.value, beside.judge, beside.corrected.n) == (0.625, 0.625, 4)
+    assert (beside.weight, beside.correlation, beside.spared) == (plain.weight, plain.correlation, plain.spared)
+
+
+def test_settled_units_narrow_the_interval_by_their_share() -> None:
+    y, f, _ = share(np.random.default_rng(1))
+    labels = columns(y, f, 100)
+    plain, beside = corrected_mean(*labels).corrected, corrected_mean(*labels, [1.0] * UNITS).corrected
+    assert plain.low is not None and plain.high is not None and beside.low is not None and beside.high is not None
+    assert beside.high - beside.low == pytest.approx((plain.high - plain.low) / 2)
+    assert more_labels(*labels, 0.02, UNITS) == more_labels(*labels, 0.04)
+    assert "nothing to grade" in corrected_mean([], [], [1.0]).corrected.undefined
+
+
 def share(rng: np.random.Generator) -> tuple[Floats, Floats, float]:
     """A success or none; the judge sees 92 of 100 successes, and 12 where there are none."""
     y = rng.random(UNITS) < 0.7

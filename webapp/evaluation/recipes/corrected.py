@@ -1,7 +1,7 @@
 """Scores of a judge corrected by what people said of some of the responses, drawn at random (prediction-powered inference)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, ClassVar
 
@@ -59,19 +59,24 @@ def table(context: Context, by_model: Mapping[str, Sequence["Answered"]]) -> Ite
         return
     places = list(context.graded([each.dataset for each in context.config.graded]))
     grades = said(example for _, examples in places for example in examples)
-    rows = []
+    rows, settled = [], set[str]()
     for name, answered in by_model.items():
         columns = _columns(answered, grades)
-        found = corrected_mean(*columns)
+        found = corrected_mean(columns.people, columns.judge, list(columns.settled.values()))
         wanted = _wanted(found, columns, context.config.half_width)
+        settled.update(columns.settled)
         _mark(answered, grades, wanted or 0)
         rows.append(_row(name, found, wanted))
-    yield r.table(TITLE, COLUMNS, rows, _note(context.config.half_width, [place for place, _ in places]))
+    yield r.table(TITLE, COLUMNS, rows, _note(context.config.half_width, len(settled), [place for place, _ in places]))
 
 
 COLUMNS = [
     ("Model", ""),
-    ("By people", "mean of the prompts whose responses people have graded, without the judge"),
+    (
+        "By people",
+        "mean of the prompts whose responses people have graded and of those that programs decide, each kind by its share of all "
+        "prompts; without the judge",
+    ),
     ("By the judge", "mean of all prompts by the judge alone; an interval would not hold what the judge gets wrong"),
     (
         "Corrected",
@@ -92,16 +97,36 @@ def said(examples: Iterable[Example]) -> Grades:
     return found
 
 
-def _columns(answered: Sequence["Answered"], grades: Grades) -> tuple[list[float | None], list[float | None]]:
-    """For each prompt the mean clipped score of its responses: by people, where they have graded all of them, and by the judge."""
+@dataclass(frozen=True)
+class Columns:
+    """Mean clipped scores of prompts. `people` (where they have graded all responses) and `judge`: of prompts with something
+    to grade. `settled`: by key, of those whose every criterion a program decided."""
+
+    people: list[float | None]
+    judge: list[float | None]
+    settled: dict[str, float]
+
+
+def _columns(answered: Sequence["Answered"], grades: Grades) -> Columns:
+    """A settled prompt is not one that people have graded: people and judge never differ there, so it says nothing of how far they
+    are apart elsewhere."""
     by_prompt: dict[str, list[Answered]] = {}
     for each in answered:
         by_prompt.setdefault(each.key, []).append(each)
-    people, judge = [], []
-    for rows in by_prompt.values():
-        people.append(_mean([_by_people(each, grades) for each in rows]))
-        judge.append(_mean([each.clipped for each in rows]))
-    return people, judge
+    found = Columns([], [], {})
+    for key, rows in by_prompt.items():
+        judged = _mean([each.clipped for each in rows])
+        if judged is not None and not any(map(_to_grade, rows)):
+            found.settled[key] = judged
+            continue
+        found.people.append(_mean([_by_people(each, grades) for each in rows]))
+        found.judge.append(judged)
+    return found
+
+
+def _to_grade(each: "Answered") -> list[str]:
+    """Ids of the criteria that no program has decided."""
+    return [v.criterion_id for v in each.verdicts if v.source != "verifier" or v.met is None]
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
@@ -117,7 +142,7 @@ def _by_people(each: "Answered", grades: Grades) -> float | None:
     if each.rubric is None:
         return None
     theirs = grades.get((each.key, each.text), {})
-    asked = [v.criterion_id for v in each.verdicts if v.source != "verifier" or v.met is None]
+    asked = _to_grade(each)
     if not all(criterion in theirs for criterion in asked):
         return None
     ends = []
@@ -133,12 +158,14 @@ def _by_people(each: "Answered", grades: Grades) -> float | None:
     return _mean(ends)
 
 
-def _wanted(found: Corrected, columns: tuple[list[float | None], list[float | None]], half_width: float) -> int | None:
+def _wanted(found: Corrected, columns: Columns, half_width: float) -> int | None:
     """More prompts for the wanted interval; while there is none, a first or another batch. None where all would not do."""
     if found.corrected.low is not None:
-        return more_labels(*columns, half_width)
+        return more_labels(columns.people, columns.judge, half_width, len(columns.settled))
     n = found.corrected.n
-    open_ = sum(people is None and judge is not None for people, judge in zip(*columns, strict=True))
+    open_ = sum(
+        people is None and judge is not None for people, judge in zip(columns.people, columns.judge, strict=True)
+    )
     return min(FEWEST - n if n < FEWEST else FEWEST, open_)
 
 
@@ -173,11 +200,12 @@ def _within(found: Estimate) -> Estimate:
     return replace(found, value=value, low=max(0.0, found.low), high=min(1.0, found.high))
 
 
-def _note(half_width: float, places: Sequence[str]) -> str:
+def _note(half_width: float, settled: int, places: Sequence[str]) -> str:
+    known = f"{counted(settled, 'prompts')} need no grades, for programs decide all their criteria. " if settled else ""
     return (
         "Each prompt counts once. The interval holds however wrong the judge is, if the graded prompts were drawn at random: "
         "those “to grade next” are. To have them graded, open them, make annotation tasks, publish the answers, and run this "
         f"again with their dataset under “graded”. The wanted interval is plus or minus {half_width:.1%}; from "
-        f"{counted(FEWEST, 'graded prompts')} on there is one. A criterion on which people part evenly counts half. "
+        f"{counted(FEWEST, 'graded prompts')} on there is one. A criterion on which people part evenly counts half. {known}"
         f"Grades were read from {', '.join(places) or 'no dataset'}."
     )

@@ -275,6 +275,26 @@ def test_no_score_is_shown_above_one() -> None:
     assert found["value"] == 0.98 and found["low"] < 0.98 and found["high"] == 1.0
 
 
+def test_prompts_that_programs_decide_say_nothing_of_how_far_people_and_judge_are_apart() -> None:
+    """60 prompts have verifiers alone and score 1. Of 40 others, 20 are graded, and people find half of these not kind: by people
+    they score .75, so all score .6 + .4 x .75. The judge calls every response kind."""
+    listed = [example(i).model_copy(update={"responses": (Response(id="r", text=f"yes {i}"),)}) for i in range(100)]
+    program = Rubric(criteria=RUBRIC.criteria[:1])
+    listed = [each.model_copy(update={"rubric": program}) if i >= 40 else each for i, each in enumerate(listed)]
+    published = [graded_by_people(each, "met" if i % 2 == 0 else "not_met") for i, each in enumerate(listed[:20])]
+    made = FakeContext(
+        "policy", {"judge": 1, "graded": [{"dataset": 7}]}, listed, {1: ALL_KIND}, published={7: published}
+    )
+    report, cases = made.run()
+    found = row(report, "Corrected by people", "dataset")
+    assert found["By the judge"]["value"] == 1.0
+    assert (found["Corrected"]["value"], found["Corrected"]["n"]) == (pytest.approx(0.9), 20)
+    assert found["By people"]["value"] == pytest.approx(0.9)
+    assert "60 prompts need no grades" in block(report, "Corrected by people")["note"]
+    drawn = {case.subject["example"] for case in carrying(cases, found["To grade next"]["tags"])}
+    assert drawn <= {each.key for each in listed[20:40]}
+
+
 def test_a_criterion_on_which_people_part_counts_half() -> None:
     one = example(0).model_copy(update={"responses": (Response(id="r", text="yes 0"),)})
     both = [graded_by_people(one, "met", "not_met")]
