@@ -63,4 +63,4 @@ class Behind:
         if failures:
             (_, first) = failures[0]
             names = ", ".join(dict.fromkeys(name for name, _ in failures))
-            raise LeftUndone(f"{names} could not be written: {first or type(first).__name__}") from first
+            raise LeftUndone(f"{names} could not be written: {str(first) or type(first).__name__}") from first

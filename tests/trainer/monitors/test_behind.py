@@ -52,6 +52,18 @@ def test_what_goes_wrong_is_raised_once_by_who_comes_next_with_all_that_is_missi
     behind.close()
 
 
+def test_what_has_no_words_is_told_by_its_kind() -> None:
+    behind = Behind()
+
+    def fails() -> None:
+        raise MemoryError
+
+    behind.put(fails, "Records of responses of step 3")
+    with pytest.raises(LeftUndone, match="^Records of responses of step 3 could not be written: MemoryError$"):
+        behind.flush()
+    behind.close()
+
+
 def test_nothing_is_written_by_the_thread_that_tells(tmp_path: Path) -> None:
     monitor, threads = RunMonitor(Spool(tmp_path / "events.jsonl")), set()
 
