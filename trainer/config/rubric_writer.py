@@ -133,7 +133,7 @@ class RubricWriterConfig(OnPolicyConfig):
             yield FieldProblem(JUDGE_AT, "name the judge that uses the rubrics, or choose 'words', which asks nobody")
         if data.min_items > data.max_items:
             yield FieldProblem("data.max_items", f"below data.min_items, which is {data.min_items}")
-        if reward.quality_judge and reward.quality_judge == reward.judge:
+        if reward.by in ASKS and reward.quality_judge and reward.quality_judge == reward.judge:
             yield FieldProblem(QUALITY_AT, "no judge is of both kinds; name another one")
         if not any(not part.shadow for part in self.composition.parts):
             yield FieldProblem(

@@ -56,6 +56,7 @@ def test_a_trial_by_words_fills_no_slot_for_a_judge() -> None:
     config = resolve("rubric_writer", {"reward": {"by": "words", "judge": "Grader v1"}})
     assert [slot.role for slot in RECIPES["rubric_writer"].filled(config)] == ["base"]
     assert all(not part.asks_judge for part in config.composition.parts)  # type: ignore[attr-defined]
+    assert parts(by="words", judge="Reader v1", quality_judge="Reader v1")["quality"].asks_judge == "Reader v1"
 
 
 @pytest.mark.parametrize(
