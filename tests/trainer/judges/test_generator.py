@@ -32,7 +32,8 @@ def test_a_form_of_text_is_asked_for_without_a_schema_and_read(form):
     call = expand(spec, "v", INPUT)[0]
     assert FORMS[form] in call.request.messages[0]["content"] and "{{" not in call.request.messages[0]["content"]
     assert call.request.schema is None and KINDS["rubric_generator"].schema(spec) is None
-    for raw in (ANSWERED[form], f"<think>hm</think>{ANSWERED[form]}", f"```json\n{ANSWERED[form]}\n```"):
+    block = f"```json\n{ANSWERED[form]}\n```"
+    for raw in (ANSWERED[form], f"<think>hm</think>{ANSWERED[form]}", block, f"<think>hm</think>\n\n{block}\n"):
         reading = read(spec, call.subject, raw)
         assert reading.problem == ""
         assert [item["kind"] for item in reading.parsed["items"]][0] == ("principle" if form == "mams" else "hard")

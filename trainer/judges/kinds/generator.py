@@ -9,7 +9,7 @@ from trainer.config.fields import knob
 from trainer.contracts.counted import counted
 from trainer.contracts.rubric import RubricForm
 
-from ..answers import Answer, Reading
+from ..answers import Answer, Reading, without_thinking
 from ..base import DATA_NOTICE, Asked, BaseSpec, Kind, prompt_text, system_text
 from ..inputs import JudgeInput
 from ..rubric_forms import RubricItem, WrittenRubric, read_rubric
@@ -139,9 +139,11 @@ def _lost(found: WrittenRubric) -> int:
 
 
 def _unfenced(raw: str) -> str:
-    """Without the marks of a code block around the whole: a judge is no writer in training, who would lose by them."""
-    block = _FENCE.fullmatch(raw.strip())
-    return block[1] if block else raw
+    """Without thinking aloud and the marks of a code block around the rest: a judge is no writer in training, who would lose by
+    them."""
+    said = without_thinking(raw)
+    block = _FENCE.fullmatch(said)
+    return block[1] if block else said
 
 
 def _problems(spec: RubricGeneratorSpec) -> Iterator[FieldProblem]:
