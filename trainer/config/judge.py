@@ -1,7 +1,7 @@
 """Recipe `judge`: a generative reward model learns to judge pairs, for the right reasons (METHODS 4 and 5)."""
 
 from collections.abc import Iterator
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from . import judge_metrics, policy_metrics
 from .errors import FieldProblem
@@ -89,6 +89,10 @@ class JudgeConfig(OnPolicyConfig):
     def needs_reasons(self) -> bool:
         """Whether a pair without human reasons has no reward."""
         return self.reward.arm != "outcome"
+
+    def asked_as(self, role: str) -> dict[str, Any] | None:
+        sampling = {"max_tokens": self.rollout.max_new_tokens}
+        return {"kind": "pairwise", "scale": "five", "form": self.data.form, "sampling": sampling}
 
     def problems(self) -> Iterator[FieldProblem]:
         yield from super().problems()

@@ -196,6 +196,11 @@ class RecipeConfig(Section):
         place = rest.partition(".")[0]
         return getattr(self, "rewards", [])[int(place)] if section == "rewards" and place.isdigit() else None
 
+    def asked_as(self, role: str) -> dict[str, Any] | None:
+        """The spec of the judge (`trainer.judges.spec`) that its output of this role was trained to be: question, form of the
+        answer and its longest; None where it is no judge. The keys that are left out are the spec's defaults."""
+        return None
+
     def needs(self, declared: tuple[Need, ...]) -> tuple[Need, ...]:
         """What this very config needs of the data, given what its recipe declares."""
         return declared

@@ -122,6 +122,11 @@ class RubricWriterConfig(OnPolicyConfig):
         parts.append(RubricRecallPart(form=form, matcher=reward.matcher, shadow=True))
         return Composition(tuple(parts))
 
+    def asked_as(self, role: str) -> dict[str, Any] | None:
+        items = {"min_items": self.data.min_items, "max_items": self.data.max_items}
+        sampling = {"max_tokens": self.rollout.max_new_tokens}
+        return {"kind": "rubric_generator", "form": self.data.form, **items, "sampling": sampling}
+
     def asking(self, path: str) -> RewardPart | None:
         asked = {JUDGE_AT: ("preference", "choice"), QUALITY_AT: ("quality",)}.get(path, ())
         return next((part for part in self.composition.parts if part.name in asked), None)

@@ -20,6 +20,9 @@ from webapp.core.openapi import sends
 from webapp.core.paging import Limit, page
 from webapp.core.problems import Invalid
 from webapp.core.strict_query import OneOf
+from webapp.inference.access import model_write
+from webapp.judging.models import JudgeVersion
+from webapp.judging.schemas import JudgeVersionOut
 from webapp.weights.api import WeightsJobOut
 from webapp.weights.models import WeightsJob
 
@@ -39,6 +42,7 @@ from . import (
     rollouts,
     services,
     shapes,
+    trained_judges,
     trained_on,
 )
 from . import judge_schemas as j
@@ -388,6 +392,19 @@ def export_artifact(request: HttpRequest, run_id: RunId, artifact_id: RunId) -> 
     """A job of the cluster does it: follow it under `/weights-jobs`. 409 where the checkpoint is gone."""
     membership = access.may_write(require(request))
     return Status(201, exporting.export(membership, access.artifact_read(membership, run_id, artifact_id)))
+
+
+@router.post(
+    "/models/{model_id}/judge",
+    response={201: JudgeVersionOut},
+    summary="Use a trained judge or rubric writer as a judge",
+    tags=["judges"],
+)
+def model_as_judge(request: HttpRequest, model_id: RunId, payload: j.TrainedJudgeIn) -> Status[JudgeVersion]:
+    """A judge with the prompt and the reader that the run trained the model with, and an endpoint with its weights. What was
+    made before is answered again. 409 where the model is no output of a run that trains judges, or its files are gone."""
+    membership = require(request)
+    return Status(201, trained_judges.use(membership, model_write(membership, model_id), payload.name))
 
 
 def _read(request: HttpRequest, run_id: int) -> Run:

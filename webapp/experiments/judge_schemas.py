@@ -12,6 +12,10 @@ from .models import GradedResponse
 from .schemas import Named
 
 
+class TrainedJudgeIn(Schema):
+    name: str = Field("", max_length=120, description="Of the judge; empty: that of the model")
+
+
 class RunJudgeOut(Schema):
     """Money is in the unit of the endpoint's prices; null budgets are none."""
 

@@ -83,7 +83,7 @@ def lineage(run: Run) -> dict[str, Any]:
 
 def _artifacts(run: Run) -> dict[str, Any]:
     """What is still in the run's folder, and how many of its checkpoints gave way to newer ones."""
-    rows = list(Artifact.objects.filter(run=run).order_by("-step", "role")[:200])
+    rows = list(Artifact.objects.filter(run=run).select_related("registered").order_by("-step", "role")[:200])
     there = [row for row in rows if outputs.is_there(row)]
     return {"artifacts": there, "gone": len(rows) - len(there)}
 

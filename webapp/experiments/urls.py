@@ -15,6 +15,7 @@ urlpatterns = [
     path("runs/trained", views.trained, name="trained"),
     path("projects/<int:project_id>/train", views.train_on_answers, name="train_on_answers"),
     path("runs/compare", views.compare, name="runs_compare"),
+    path("models/<int:model_id>/judge", views.model_as_judge, name="model_as_judge"),
     path("runs/<int:run_id>", views.run_page, name="run"),
     path("runs/<int:run_id>/fork", views.run_fork, name="run_fork"),
     path("runs/<int:run_id>/stop", views.run_stop, name="run_stop"),

@@ -13,6 +13,7 @@ from webapp.annotation import access as annotation
 from webapp.core.numbers import whole
 from webapp.core.problems import Problem
 from webapp.datasets import leaks
+from webapp.inference.access import model_write
 
 from . import (
     access,
@@ -29,6 +30,7 @@ from . import (
     services,
     shapes,
     starting_points,
+    trained_judges,
 )
 from .forms import RunForm
 from .models import Run
@@ -350,3 +352,18 @@ def train_on_answers(request: HttpRequest, project_id: int) -> HttpResponseBase:
         messages.error(request, problem.message)
         return redirect("project_answers", project.pk)
     return redirect("run", run.pk)
+
+
+@member(access.WRITER)
+@require_POST
+def model_as_judge(request: HttpRequest, model_id: int) -> HttpResponseBase:
+    """One click from a trained judge or rubric writer to a version of a judge; a second one leads to the same."""
+    membership = require(request)
+    model = model_write(membership, model_id)
+    try:
+        version = trained_judges.use(membership, model)
+    except Problem as problem:
+        messages.error(request, problem.message)
+        return redirect("model", model_id)
+    messages.success(request, f"{version} answers as {model} was trained to. Audit it before it rewards anything.")
+    return redirect("judge", version.judge_id)

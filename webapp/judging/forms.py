@@ -22,7 +22,8 @@ RUBRIC_FORMS = [
     ("rubric_arm", "Rubric-ARM: hard rules and principles"),
     ("openrubrics", "OpenRubrics: a checklist of four levels"),
 ]
-CHOICES = {"order": ORDERS, "scale": SCALES, "form": RUBRIC_FORMS}
+JUDGEMENT_FORMS = [("json", "JSON"), ("lines", "Lines, for small models that were trained in them")]
+CHOICES = {"order": ORDERS, "scale": SCALES, "rubric_generator.form": RUBRIC_FORMS, "pairwise.form": JUDGEMENT_FORMS}
 EXTRA = {
     "rubric_matcher": ("generated",),
     "rubric_generator": ("generated",),
@@ -136,8 +137,8 @@ class JudgeForm(ExtraForm):
 def _knob(kind: Kind, name: str) -> forms.Field:
     field = kind.spec.model_fields[name]
     label, text = name.replace("_", " ").capitalize(), field.description or ""
-    if name in CHOICES:
-        return forms.ChoiceField(choices=CHOICES[name], label=label, help_text=text)
+    if choices := CHOICES.get(f"{kind.name}.{name}") or CHOICES.get(name):
+        return forms.ChoiceField(choices=choices, label=label, help_text=text)
     return forms.IntegerField(min_value=0, max_value=1000, label=label, help_text=text)
 
 

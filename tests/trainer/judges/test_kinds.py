@@ -226,3 +226,24 @@ def test_what_an_answer_decides_does_not_depend_on_how_it_is_explained(kind):
     subject = expand(spec, "v", INPUT)[0].subject
     parsed = [read(spec, subject, answer(kind).replace("It says so.", words)).parsed for words in ("One.", "Two.")]
     assert KINDS[kind].decision(parsed[0]) == KINDS[kind].decision(parsed[1]) is not None
+
+
+def test_a_pairwise_judge_that_answers_in_lines_reads_them_and_needs_five_verdicts():
+    spec = resolve({"kind": "pairwise", "form": "lines"})
+    call = expand(spec, "v", INPUT)[0]
+    assert call.request.schema is None and [each["role"] for each in call.request.messages] == ["user"]
+    assert read(spec, call.subject, "- Names Paris.\nVerdict: A much better").parsed == {
+        "verdict": "A much better",
+        "strength": -2,
+        "reasons": ["Names Paris."],
+    }
+    assert read(spec, call.subject, "- Names Paris.\nVerdict: A").problem == "the verdict is none of the five: A"
+    with pytest.raises(ConfigInvalid, match="five verdicts"):
+        resolve({"kind": "pairwise", "form": "lines", "scale": "forced"})
+    with pytest.raises(ConfigInvalid, match="JSON object"):
+        resolve({"kind": "pairwise", "form": "lines", "system": resolve({"kind": "pairwise"}).system})
+
+
+def test_versions_from_before_there_were_lines_keep_their_digest():
+    assert "form" not in resolve({"kind": "pairwise"}).identity()
+    assert resolve({"kind": "pairwise", "form": "lines"}).identity()["form"] == "lines"

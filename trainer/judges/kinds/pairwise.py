@@ -6,13 +6,16 @@ Parsed answers stay as they were said: "A" is the response shown first. `trainer
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from trainer.config.errors import FieldProblem
 from trainer.config.fields import knob
+from trainer.config.task_parts import JudgementForm
 
 from ..answers import Answer, Reading
 from ..base import ANSWER_NOTICE, DATA_NOTICE, Asked, Kind, OrderedSpec, prompt_text, system_text
 from ..inputs import InputProblem, JudgeInput
+from ..reason_lines import FORM, read_lines
 from ..templates import fenced, numbered
 from .shared import by_number, pick, prompt_of
 
@@ -35,18 +38,40 @@ _FAIR = (
     "confident is no merit by itself."
 )
 
+_IN_LINES = {
+    "scale": "five",
+    "system": "",
+    "prompt": "{{conversation}}\n{{response_a}}\n{{response_b}}\nWhich is better?\n{{answer_format}}",
+}
+
 
 class PairwiseSpec(OrderedSpec):
     """Which of two responses is better, with reasons ordered by importance; no rubric is shown."""
 
     kind: Literal["pairwise"] = "pairwise"
     scale: Scale = knob("tie", _SCALE_HELP)
+    form: JudgementForm = knob(
+        "json",
+        "How the judge answers: one JSON object, or lines, which small models that were trained to judge in them write: it "
+        "then has five verdicts, and *Use as a judge* on the page of such a model fills in the templates it was trained with",
+    )
     system: str = system_text(
         f"You compare two responses to the same conversation and say which serves the person better.\n{DATA_NOTICE}\n"
         f"{_FAIR}\nFirst collect your reasons, the weightiest first; each names one concrete thing that one response does "
         f"and what it is worth. Then give the verdict that follows from them.\n{ANSWER_NOTICE}"
     )
     prompt: str = prompt_text(_SHOWN + "Which response is better?")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_form(cls, raw: Any) -> Any:
+        """What is not given of a judge that answers in lines is what such judges are trained with."""
+        return {**_IN_LINES, **raw} if isinstance(raw, dict) and raw.get("form") == "lines" else raw
+
+    def identity(self) -> dict[str, Any]:
+        """Without `form` where it is JSON: versions from before there were lines keep their digest."""
+        whole = super().identity()
+        return {name: value for name, value in whole.items() if (name, value) != ("form", "json")}
 
 
 class PairwiseRubricSpec(OrderedSpec):
@@ -124,6 +149,7 @@ class FiveRubricAnswer(_FiveWay, _Checked):
     pass
 
 
+_TAGS = ("response", "response")
 _PLAIN: dict[str, type[Answer]] = {"forced": ForcedAnswer, "tie": TieAnswer, "five": FiveAnswer}
 _RUBRIC: dict[str, type[Answer]] = {"forced": ForcedRubricAnswer, "tie": TieRubricAnswer, "five": FiveRubricAnswer}
 _WORDS = {
@@ -133,20 +159,23 @@ _WORDS = {
 }
 
 
-def _both_orders(spec: OrderedSpec, given: JudgeInput, values: dict[str, str], more: dict[str, Any]) -> Iterator[Asked]:
+def _both_orders(
+    spec: OrderedSpec, given: JudgeInput, values: dict[str, str], more: dict[str, Any], tags: tuple[str, str] = _TAGS
+) -> Iterator[Asked]:
     if len(given.responses) != 2:
         raise InputProblem(f"a pair needs 2 responses; the input has {len(given.responses)}")
     (a, text_a), (b, text_b) = given.responses.items()
     subject = {**given.subject, "example": given.example, "a": a, "b": b, **more}
     for order in ("given", "swapped") if spec.order == "both" else (spec.order,):
         first, second = (text_a, text_b) if order == "given" else (text_b, text_a)
-        shown = {"response_a": fenced("response", first), "response_b": fenced("response", second)}
+        shown = {"response_a": fenced(tags[0], first), "response_b": fenced(tags[1], second)}
         yield Asked({**values, **shown}, {**subject, "order": order})
 
 
 def _ask_plain(spec: PairwiseSpec, given: JudgeInput) -> Iterator[Asked]:
     reference = fenced("reference", given.reference) if given.reference else ""
-    yield from _both_orders(spec, given, {"conversation": prompt_of(given), "reference": reference}, {})
+    tags = ("A", "B") if spec.form == "lines" else _TAGS
+    yield from _both_orders(spec, given, {"conversation": prompt_of(given), "reference": reference}, {}, tags)
 
 
 def _ask_rubric(spec: PairwiseRubricSpec, given: JudgeInput) -> Iterator[Asked]:
@@ -161,6 +190,21 @@ def _ask_rubric(spec: PairwiseRubricSpec, given: JudgeInput) -> Iterator[Asked]:
 def _read_plain(spec: PairwiseSpec, subject: Mapping[str, Any], answer: Any) -> Reading:
     reasons = [reason for reason in answer.reasons if reason.strip()]
     return Reading({"verdict": answer.verdict, "strength": STRENGTHS[answer.verdict], "reasons": reasons})
+
+
+def _read_plain_text(spec: PairwiseSpec, raw: str, complete: bool) -> Reading:
+    """In lines. The verdict comes last, so that a judgement which was cut has one only if nothing of it is missing."""
+    found = read_lines(raw)
+    if found.verdict is None:
+        return Reading(None, found.problem if complete else f"the answer was cut before its end; {found.problem}")
+    return Reading({"verdict": found.verdict, "strength": STRENGTHS[found.verdict], "reasons": list(found.reasons)})
+
+
+def _plain_problems(spec: PairwiseSpec) -> Iterator[FieldProblem]:
+    if spec.form == "lines" and spec.scale != "five":
+        yield FieldProblem("scale", "judges that answer in lines have five verdicts")
+    if spec.form == "lines" and ANSWER_NOTICE.partition("\n")[0] in spec.system:
+        yield FieldProblem("system", "asks for a JSON object, and the form is lines; take that sentence out")
 
 
 def _read_rubric(spec: PairwiseRubricSpec, subject: Mapping[str, Any], answer: Any) -> Reading:
@@ -180,6 +224,8 @@ def _read_rubric(spec: PairwiseRubricSpec, subject: Mapping[str, Any], answer: A
 
 
 def _plain_format(spec: PairwiseSpec) -> str:
+    if spec.form == "lines":
+        return FORM
     return f'{{"reasons": ["the weightiest reason", ...], "verdict": {_WORDS[spec.scale]}}}'
 
 
@@ -201,10 +247,12 @@ KINDS = (
         variables=pick("conversation", "reference", "response_a", "response_b"),
         required=("response_a", "response_b"),
         decides=("verdict",),
-        answer=lambda spec: _PLAIN[spec.scale],
+        answer=lambda spec: _PLAIN[spec.scale] if spec.form == "json" else None,
         answer_format=_plain_format,
         ask=_ask_plain,
         read=_read_plain,
+        read_text=_read_plain_text,
+        more_problems=_plain_problems,
     ),
     Kind(
         name="pairwise_rubric",
