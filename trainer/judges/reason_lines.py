@@ -1,8 +1,8 @@
 """Judgements of two answers written in lines: reasons, then one of five verdicts. Never raises on any text.
 
-    - a reason
-    - the next one
-    Verdict: A better
+- a reason
+- the next one
+Verdict: A better
 """
 
 import re
@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from .answers import without_thinking
 
 VERDICTS = ("A much better", "A better", "tie", "B better", "B much better")
-FORM = "Reasons, the weightiest first, one a line behind “- ”. Then “Verdict: ” and one of: " + ", ".join(VERDICTS) + "."
+FORM = (
+    "Reasons, the weightiest first, one a line behind “- ”. Then “Verdict: ” and one of: " + ", ".join(VERDICTS) + "."
+)
 """How the form is asked for. Stored versions of judges show it word for word."""
 _REASON = re.compile(r"\s*(?:[-*•]|\d{1,3}[.)])\s+(.*\S)\s*")
 _VERDICT = re.compile(r"\s*[*_#]*verdict[*_]*\s*:[*_]*\s*(.*?)[*_.\s]*", re.I)

@@ -12,6 +12,8 @@ from trainer.judges.calls import expand
 from trainer.judges.chat import EndpointProblem
 from trainer.judges.inputs import InputProblem, JudgeInput
 from webapp.core import audit
+from webapp.core.formtree import Tree
+from webapp.inference.models import Endpoint
 from webapp.judging import queries, services
 from webapp.judging.models import JudgeVersion, Verdict
 from webapp.weights.models import WeightsJob
@@ -52,7 +54,24 @@ SOURCES["judges"] = Source(_options, _problem)
 
 
 def facts(version: JudgeVersion) -> JudgeFacts:
-    return JudgeFacts(version.pk, version.judge_id, str(version), version.judge.kind, version.spec)
+    asks = _asks(version.endpoint)
+    return JudgeFacts(version.pk, version.judge_id, str(version), version.judge.kind, version.spec, asks)
+
+
+def _asks(endpoint: Endpoint) -> str:
+    """Two endpoints with the same weights, or the same address and model, ask one; recorded outputs are those of anybody."""
+    if endpoint.kind == Endpoint.Kind.LOCAL:
+        return f"weights {endpoint.registered_model_id}"
+    return f"{endpoint.url} {endpoint.model}" if endpoint.kind == Endpoint.Kind.CHAT else f"recorded {endpoint.pk}"
+
+
+def named(workspace_id: int, schema: dict[str, Any], config: dict[str, Any]) -> dict[str, JudgeFacts]:
+    """The judge versions that a config names, by the path of their field."""
+    fields = [
+        each for each in Tree(schema).draw(config, {}).every_input() if each.source.startswith("judges:") and each.value
+    ]
+    rows = versions(workspace_id).in_bulk([int(each.value) for each in fields])
+    return {each.path: facts(rows[int(each.value)]) for each in fields if int(each.value) in rows}
 
 
 def ask(

@@ -18,7 +18,7 @@ from webapp.core.tasks import enqueue, lost
 from webapp.datasets import services as datasets
 from webapp.datasets.models import DatasetVersion
 
-from . import answering, delivering, queries, recordings, sources
+from . import answering, delivering, judges, queries, recordings, sources
 from .models import MAX_NAME, Evaluation, Recording
 from .recipes import RECIPES, resolve
 from .recipes.base import RecipeConfig
@@ -93,9 +93,8 @@ def plan(
     """The complete config. Raises ConfigInvalid with every field that is wrong; nothing is written."""
     config = resolve(recipe, raw)
     chosen = RECIPES[recipe]
-    found = list(
-        sources.problems(membership.workspace_id, chosen.schema.model_json_schema(), config.model_dump(mode="json"))
-    )
+    whole = (membership.workspace_id, chosen.schema.model_json_schema(), config.model_dump(mode="json"))
+    found = list(sources.problems(*whole)) or list(config.judge_problems(judges.named(*whole)))
     if chosen.dataset == "must" and dataset is None:
         found.append(FieldProblem("dataset", "choose a dataset"))
     if chosen.recording == "must" and recording is None:

@@ -57,7 +57,9 @@ def trained_as(model: RegisteredModel) -> BaseSpec:
     """The spec of the judge that the model was trained to be. Raises Conflict where it is none, or nobody knows."""
     artifact = getattr(model, "artifact", None)
     if artifact is None:
-        raise Conflict(f"No run of this installation has trained {model}, so how it is asked is not known.", "not_trained")
+        raise Conflict(
+            f"No run of this installation has trained {model}, so how it is asked is not known.", "not_trained"
+        )
     spec = _asked_as(artifact.run, model.role)
     if spec is None:
         raise Conflict(f"{artifact.run} trains no judges.", "no_judge")

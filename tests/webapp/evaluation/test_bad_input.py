@@ -233,7 +233,7 @@ def test_a_rubric_without_criteria_cannot_be_asked_about_and_is_counted(cast, ch
     chat_server.answer = answer
     specs = {
         "generator": {"kind": "rubric_generator", "retries": 0},
-        "rubric_judge": {"kind": "pairwise_rubric", "order": "given", "retries": 0},
+        "rubric_judge": {"kind": "pairwise_rubric", "order": "given", "scale": "forced", "retries": 0},
     }
     config = {
         name: judging.create_judge(cast.researcher, name=name, spec=spec, endpoint=endpoint).pk

@@ -95,6 +95,7 @@ def ran(cast, chat_server, endpoint, settings):  # noqa: F811
             "generator": made["rubric_generator"],
             "matcher": made["rubric_matcher"],
             "rounds": 1,
+            "strict": False,
         },
         "metajudge": {"judges": [{"version": made["pairwise"]}], "matcher": made["reason_matcher"]},
         "policy": {"responses": [{"origin": "a"}, {"origin": "b"}], "judge": made["checklist"]},

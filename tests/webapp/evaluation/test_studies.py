@@ -45,7 +45,7 @@ def evaluated(cast) -> Evaluation:
     endpoint = inference.create_endpoint(cast.researcher, "recorded", name="tape")
     specs = {
         "generator": {"kind": "rubric_generator", "retries": 0},
-        "judge": {"kind": "pairwise_rubric", "order": "given"},
+        "judge": {"kind": "pairwise_rubric", "order": "given", "scale": "forced"},
     }
     made = {
         name: judging.create_judge(cast.researcher, name=name, spec=spec, endpoint=endpoint)

@@ -10,7 +10,7 @@ from trainer.config import resolve
 from trainer.config.task_parts import JudgementForm
 from trainer.judges.calls import expand
 from trainer.rewards.pair_judgements import question
-from webapp.experiments import pickers
+from webapp.evaluation import services as evaluations
 from webapp.experiments.models import Run
 from webapp.inference.models import Endpoint, RegisteredModel
 from webapp.judging import services as judging
@@ -85,7 +85,12 @@ def test_a_writer_becomes_a_generator_in_its_form(trained, cast, api):
     assert "Use as a rubric generator" in browser(cast.researcher).get(f"/models/{model.pk}").content.decode()
     made = api.post(f"/models/{model.pk}/judge", {"name": "Writer"}).json()
     spec = made["spec"]
-    assert (spec["kind"], spec["form"], spec["min_items"], spec["max_items"]) == ("rubric_generator", "rubric_arm", 3, 9)
+    assert (spec["kind"], spec["form"], spec["min_items"], spec["max_items"]) == (
+        "rubric_generator",
+        "rubric_arm",
+        3,
+        9,
+    )
     assert Judge.objects.get().name == "Writer" and spec["sampling"]["max_tokens"] == 512
 
 
@@ -98,11 +103,14 @@ def test_its_weights_are_asked_and_its_lines_are_read(trained, api, settings):
     assert Verdict.objects.first().parsed["reasons"] == ["Names the capital."]
 
 
-def test_it_is_offered_as_a_reward_and_an_auditor_finds_it(trained, api, cast):
+def test_it_is_audited_and_rewards_a_policy_by_remax(trained, api, cast, version, launch):
     api.post(f"/models/{trained(**LINES).pk}/judge")
-    version = JudgeVersion.objects.get()
-    assert [name for name, _ in pickers._judges(cast.workspace.pk, ("pairwise", "pairwise_rubric"))] == [str(version)]
-    assert str(version) in browser(cast.researcher).get("/evaluations/new?recipe=judge_audit").content.decode()
+    judge = JudgeVersion.objects.get()
+    planned = evaluations.plan(cast.researcher, "judge_audit", {"judges": [{"version": judge.pk}]}, version, None)
+    assert planned.model_dump()["judges"][0]["version"] == judge.pk
+    reward = {"kind": "judge", "judge": str(judge), "protocol": "pairwise", "against": "greedy"}
+    rewarded = launch(config={"steps": 2, "rewards": [reward]})
+    assert rewarded.slots.get(role="judge").judge == judge
 
 
 def test_asked_twice_it_is_the_same_version_and_an_archived_one_is_made_anew(trained, api, cast):
@@ -140,5 +148,9 @@ def test_a_name_that_is_taken_is_refused_at_its_field(trained, api, cast):
 
 def test_reviewers_annotators_and_outsiders_may_not(trained, cast):
     path = f"/models/{trained().pk}/judge"
-    assert [ApiClient(who).post(path).status_code for who in (cast.reviewer, cast.annotator, cast.outsider)] == [403, 403, 404]
+    assert [ApiClient(who).post(path).status_code for who in (cast.reviewer, cast.annotator, cast.outsider)] == [
+        403,
+        403,
+        404,
+    ]
     assert not Judge.objects.exists()

@@ -60,6 +60,10 @@ class RecipeConfig(Section):
         """Combinations of single valid values that cannot work together."""
         yield from ()
 
+    def judge_problems(self, judges: Mapping[str, "JudgeFacts"]) -> Iterator[FieldProblem]:
+        """What the protocol forbids of the judge versions that are chosen, which stand under the path of their field."""
+        yield from ()
+
 
 def listed_twice(field: str, versions: Sequence[int]) -> Iterator[FieldProblem]:
     """A problem at each choice of a judge version that another before it made."""
@@ -166,13 +170,14 @@ class Judgement:
 
 @dataclass(frozen=True)
 class JudgeFacts:
-    """A judge version; `key` is how cases and reports name it."""
+    """A judge version; `key` is how cases and reports name it. `asks` is the same for versions that ask the same model."""
 
     version: int
     judge: int
     key: str
     kind: str
     spec: Mapping[str, Any]
+    asks: str = ""
 
 
 class Context(Protocol):

@@ -1,6 +1,6 @@
 """RubricBench (2025; METHODS 3): does a rubric help a judge, and does the judge know which rubric is the right one?"""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -12,11 +12,11 @@ from trainer.judges.inputs import of_example
 
 from .. import report as r
 from . import rubricbench_curves as scaling
-from .base import Context, Found, NothingToScore, Outcome, Recipe, RecipeConfig, tag
+from . import rubricbench_faults, rubricbench_protocol
+from .base import Context, Found, JudgeFacts, NothingToScore, Outcome, Recipe, RecipeConfig, tag
 from .pairs import coverage_of, labelled, left_out
-from .rubricbench_pairs import Seen, criteria_of, ids_by_example, inputs_of, judged
+from .rubricbench_pairs import HUMAN, SELF, VANILLA, Seen, criteria_of, ids_by_example, inputs_of, judged
 
-VANILLA, SELF, HUMAN = "vanilla", "self", "human"
 ITEMS = {HUMAN: "human items", SELF: "own items"}
 RATED = {"unnecessary": "not needed", "rigid": "rigid", "burdensome": "rigid, not needed"}
 TITLES = {VANILLA: "No rubric", SELF: "Own rubric", HUMAN: "Human rubric"}
@@ -26,7 +26,8 @@ class RubricBenchConfig(RecipeConfig):
     """The three conditions ask the same pairs: without a rubric, with one the judge wrote, with the human one."""
 
     tried: ClassVar[tuple[str, ...]] = ("judge", "rubric_judge", "generator")
-    draws: ClassVar[int] = scaling.MOST_DRAWS
+    draws: ClassVar[int] = scaling.MOST_RUBRICS
+    spared: ClassVar[tuple[str, ...]] = (*RecipeConfig.spared, "strict")
 
     judge: int | None = knob(None, "Judges without a rubric", source="judges:pairwise")
     rubric_judge: int = knob(..., "Judges with a rubric, human and own", source="judges:pairwise_rubric", ge=1)
@@ -40,14 +41,32 @@ class RubricBenchConfig(RecipeConfig):
     sampled_items: int = knob(
         0, "Also judge with 4, 8, 16 and 32 items that the generator samples, up to so many", unit="items", ge=0, le=32
     )
+    sampled_rubrics: int = knob(
+        0,
+        "Also judge with 4, 8, 16 and 32 rubrics that the generator samples, up to so many: the majority of their verdicts counts",
+        unit="rubrics",
+        ge=0,
+        le=scaling.MOST_RUBRICS,
+    )
     rounds: int = knob(0, "Also judge after so many rounds of improving the own rubric", unit="rounds", ge=0, le=5)
+    strict: bool = knob(
+        True,
+        "Refuse judges that may answer a tie, and conditions that differ in more than the rubric: model, decoding, order. Switch "
+        "it off to try a rubric writer of another model, or a judge with five verdicts",
+    )
     seed: int = knob(0, "Draws the items", ge=0, lt=2**31, advanced=True)
 
     def problems(self) -> Iterator[FieldProblem]:
         if self.generator is None:
-            for name in ("matcher", "sampled_items", "rounds"):
+            for name in ("matcher", "sampled_items", "sampled_rubrics", "rounds"):
                 if getattr(self, name):
                     yield FieldProblem("generator", f"{name} needs a generator")
+        if 0 < self.sampled_rubrics < scaling.RUBRIC_SIZES[1]:
+            yield FieldProblem("sampled_rubrics", f"the curve begins at {scaling.RUBRIC_SIZES[1]}; 0 draws none")
+
+    def judge_problems(self, judges: Mapping[str, JudgeFacts]) -> Iterator[FieldProblem]:
+        if self.strict:
+            yield from rubricbench_protocol.problems(judges)
 
 
 def run(context: Context) -> Outcome:
@@ -68,7 +87,7 @@ def run(context: Context) -> Outcome:
     if config.generator:
         _generate(context, seen)
         _condition(context, config.rubric_judge, SELF, seen, lambda each: each.own)
-    blocks += [_conditions(seen), _domains(seen)]
+    blocks += [_conditions(seen), _domains(seen), rubricbench_faults.table(seen)]
     if config.matcher:
         _match(context, seen)
         blocks.append(_alignment(seen))
@@ -84,6 +103,10 @@ def _condition(context: Context, version: int, name: str, seen: Sequence[Seen], 
     answers = context.judge(version, inputs_of(seen, criteria), f"{TITLES[name].lower()}: judging")
     found = {key[0]: verdict for key, verdict in pair_verdicts(answers).items()}
     ids = ids_by_example(answers)
+    if name == HUMAN:
+        leaning = rubricbench_faults.leanings(answers, {each.pair.key: each.human for each in seen})
+        for each in seen:
+            each.leaning = leaning.get(each.pair.key)
     for each in seen:
         verdict = found.get(each.pair.key)
         each.verdicts[name] = verdict.verdict if verdict else None
@@ -248,6 +271,7 @@ def _case(each: Seen) -> Found:
         tags += ["helped"] if right[HUMAN] and not right[SELF] else []
         tags += ["hurt"] if right[SELF] and not right[HUMAN] else []
         tags += ["no own rubric"] if each.own is None else []
+    tags += rubricbench_faults.faults(each)
     tags += [tag(name, "right" if verdict == each.label else "wrong") for name, verdict in each.sized.items()]
     tags += [tag(words, item["whose"]) for item in each.rated for words in _rated(item)]
     if each.aligned:

@@ -16,6 +16,8 @@ from .rubricbench_pairs import Seen, criteria_of, ids_by_example, inputs_of
 
 HUMAN_SIZES = (2, 4, 6, 8)
 OWN_SIZES = (4, 8, 16, 32)
+RUBRIC_SIZES = (1, 4, 8, 16, 32)
+MOST_RUBRICS = RUBRIC_SIZES[-1]
 MOST_DRAWS = 16  # rubrics per pair; a generator that repeats itself never fills the larger sizes
 Criteria = Callable[[Seen], tuple[Criterion, ...] | None]
 
@@ -39,6 +41,8 @@ def curves(context: Context, seen: Sequence[Seen]) -> Iterator[r.Curve]:
             "Every point of a line rests on the same pairs: those that have so many items at its largest size."
         )
         yield r.Curve("Accuracy by number of items", "items", "accuracy", series, " ".join(notes))
+    if context.config.sampled_rubrics:
+        yield _by_rubrics(context, seen)
     if context.config.rounds:
         yield _by_rounds(context, seen)
 
@@ -112,8 +116,7 @@ def _pools(context: Context, seen: Sequence[Seen], most: int) -> tuple[dict[str,
     pools: dict[str, list[Criterion]] = {each.pair.key: [] for each in seen}
     for each in seen:
         _pour(pools[each.pair.key], each.own)
-    sampling = context.judge_facts(context.config.generator).spec.get("sampling") or {}
-    if not sampling.get("temperature"):
+    if not _samples(context):
         return pools, 1, " The generator samples at temperature 0, so another rubric of it would be the same."
     draw = 1
     while draw < MOST_DRAWS and (short := [each for each in seen if len(pools[each.pair.key]) < most]):
@@ -122,6 +125,48 @@ def _pools(context: Context, seen: Sequence[Seen], most: int) -> tuple[dict[str,
             _pour(pools[answer.subject["example"]], criteria_of(answer))
         draw += 1
     return pools, draw, ""
+
+
+def _samples(context: Context) -> bool:
+    """Whether another draw of the generator may be another rubric."""
+    sampling = context.judge_facts(context.config.generator).spec.get("sampling") or {}
+    return bool(sampling.get("temperature"))
+
+
+def _by_rubrics(context: Context, seen: Sequence[Seen]) -> r.Curve:
+    """Each rubric is judged with by itself, and the majority of the verdicts counts; a draw among them is a tie, which is wrong."""
+    title, x = "Accuracy by number of rubrics", "rubrics"
+    if not _samples(context):
+        note = "The generator samples at temperature 0, so another rubric of it would be the same."
+        return r.Curve(title, x, "accuracy", [{"name": "own rubrics", "points": []}], note)
+    most = context.config.sampled_rubrics
+    asked = [bench.Judged(each.pair.key, each.pair.example.domain, each.label, None) for each in seen]
+    votes: dict[str, list[int]] = {}
+    cases: dict[int, list[bench.Judged]] = {}
+    for draw in range(most):
+        rubrics = _drawn(context, seen, draw)
+        for case in _asked(
+            context, seen, lambda each, of=rubrics: of.get(each.pair.key), f"rubric {draw + 1}: judging"
+        ):
+            votes.setdefault(case.key, []).extend([] if case.verdict is None else [case.verdict])
+        if draw + 1 in RUBRIC_SIZES:
+            cases[draw + 1] = [replace(case, verdict=_majority(votes[case.key])) for case in asked if case.key in votes]
+    note = "Each rubric is judged with by itself; the majority of the verdicts counts, and a draw is a tie, which is wrong."
+    return r.Curve(title, x, "accuracy", [_series("own rubrics", cases, seen)], note)
+
+
+def _drawn(context: Context, seen: Sequence[Seen], draw: int) -> dict[str, tuple[Criterion, ...] | None]:
+    """The rubrics of one draw by pair; draw 0 is the one of the condition."""
+    if not draw:
+        return {each.pair.key: each.own for each in seen}
+    inputs = [replace(of_example(each.pair.example, pair=True), criteria=()) for each in seen]
+    answers = context.judge(context.config.generator, inputs, f"sampling rubric {draw + 1}", draw)
+    return {answer.subject["example"]: criteria_of(answer) for answer in reversed(answers)}
+
+
+def _majority(votes: Sequence[int]) -> int | None:
+    """-1 A, 0 a draw, 1 B; None without a verdict."""
+    return (sum(votes) > 0) - (sum(votes) < 0) if votes else None
 
 
 def _pour(pool: list[Criterion], items: tuple[Criterion, ...] | None) -> None:

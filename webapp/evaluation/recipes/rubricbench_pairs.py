@@ -11,6 +11,9 @@ from trainer.judges.inputs import JudgeInput, of_example
 from .base import Judged
 from .pairs import Pair
 
+VANILLA, SELF, HUMAN = "vanilla", "self", "human"
+"""The three conditions."""
+
 
 @dataclass
 class Seen:
@@ -24,6 +27,7 @@ class Seen:
     matches: list[list[int]] | None = None
     aligned: bench.Alignment | None = None
     rated: list[dict[str, Any]] = field(default_factory=list)  # {"whose", "text", "necessity", "rigidity"} by item
+    leaning: int | None = None  # which response the judge's checks of the human items favour; None: not known
     sized: dict[str, int | None] = field(default_factory=dict)  # verdicts of the curves, by the name of their point
 
     @property

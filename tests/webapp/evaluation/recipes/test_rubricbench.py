@@ -4,6 +4,8 @@ import pytest
 
 from trainer.config.errors import ConfigInvalid
 from trainer.contracts import Criterion, Example, Message, Preference, Response, Rubric
+from trainer.judges.spec import resolve as resolve_spec
+from webapp.evaluation.recipes.base import JudgeFacts
 
 from .fake import FakeContext, Judge, block, carrying, row
 
@@ -228,3 +230,105 @@ def test_where_no_human_rubric_has_two_items_the_chart_says_so():
     found.listed = [each.model_copy(update={"rubric": Rubric(criteria=CRITERIA[:1])}) for each in PAIRS]
     report, _ = found.run()
     assert "No human rubric has 2 items" in block(report, "Accuracy by number of items")["note"]
+
+
+def test_more_rubrics_are_sampled_and_the_majority_of_their_verdicts_counts():
+    """On p0 every rubric but the first is right, on p1 the first alone, on p2 every second; p3 has none."""
+    asked = sampling_context(1.0, sampled_rubrics=4)
+
+    def by_rubric(given, subject):
+        n = 0 if given.criteria[1].text == "item 0.0" else int(given.criteria[1].text[5:].split(".")[0])
+        right = {"p0": n > 0, "p1": n == 0, "p2": n % 2 == 0}
+        return judging({key for key, yes in right.items() if yes})(given, subject)
+
+    asked.judges[2] = Judge({"kind": "pairwise_rubric", "order": "given"}, by_human_or(by_rubric))
+    report, cases = asked.run()
+    (own,) = block(report, "Accuracy by number of rubrics")["series"]
+    # 1 rubric: p1 and p2 are right; 4 rubrics: p0 by 3 of 4, p1 is wrong by 3 of 4, p2 is a draw, which is wrong
+    assert [(each["x"], each["value"], each["n"]) for each in own["points"]] == [
+        (1, pytest.approx(2 / 3), 3),
+        (4, pytest.approx(1 / 3), 3),
+    ]
+    wrong = carrying(cases, own["points"][1]["tags"])
+    assert [case.subject["example"] for case in wrong] == ["p1", "p2"]
+
+
+def by_human_or(own):
+    def answer(given, subject):
+        return judging({"p0"})(given, subject) if given.criteria[0].id.startswith("h") else own(given, subject)
+
+    return answer
+
+
+def test_at_temperature_0_the_curve_over_rubrics_is_empty_and_says_why():
+    report, _ = sampling_context(0.0, sampled_rubrics=4).run()
+    curve = block(report, "Accuracy by number of rubrics")
+    assert curve["series"][0]["points"] == [] and "temperature 0" in curve["note"]
+
+
+def checking(verdict: str, a: list[bool], b: list[bool]):
+    checks = [
+        {"number": n, "explanation": "", "a_meets": x, "b_meets": y}
+        for n, (x, y) in enumerate(zip(a, b, strict=True), 1)
+    ]
+    keeper = {"number": 0, "explanation": "", "a_meets": True, "b_meets": True}
+    return {"gatekeeper": keeper, "criteria": checks, "verdict": verdict}
+
+
+def test_value_inversions_and_execution_failures_are_tagged():
+    """A is right everywhere. p0: by its own rubric the judge prefers B, which it puts below A by the human one. p1: its checks
+    favour A, and it says B. p2: its checks favour B, and it says B. p3: one check is missing, and it says B."""
+    yes, no = [True] * 4, [False] * 4
+    human = {
+        "p0": checking("A", yes, no),
+        "p1": checking("B", yes, no),
+        "p2": checking("B", no, yes),
+        "p3": checking("B", yes[:3], no[:3]),
+    }
+
+    def answer(given, subject):
+        if given.criteria[0].id.startswith("h"):
+            return human[given.example]
+        return checking("B" if given.example == "p0" else "A", yes[:2], no[:2])
+
+    found = context(matcher=None)
+    found.judges[2] = Judge({"kind": "pairwise_rubric", "order": "given"}, answer)
+    report, cases = found.run()
+    tagged = {case.subject["example"]: set(case.tags) for case in cases}
+    kinds = {"value inversion", "execution failure", "against its own checks"}
+    assert tagged["p0"] & kinds == {"value inversion"}
+    assert tagged["p1"] & kinds == {"execution failure", "against its own checks"}
+    # by its own rubric it says A of p2, which its checks of the human one put below B
+    assert tagged["p2"] & kinds == {"execution failure", "value inversion"}
+    assert tagged["p3"] & kinds == {"execution failure"}
+    against = row(report, "Where it goes wrong", "Against its own checks")["Share"]
+    assert (against["value"], against["n"], against["missing"]) == (0.5, 2, 1)
+    assert row(report, "Where it goes wrong", "Execution failure")["Share"]["value"] == 0.75
+
+
+def test_checks_in_the_swapped_order_belong_to_the_other_response():
+    found = context(judge=None, generator=None, matcher=None)
+    spec = {"kind": "pairwise_rubric", "order": "swapped"}
+    found.judges[2] = Judge(spec, lambda given, subject: checking("A", [True] * 4, [False] * 4))
+    _, cases = found.run()  # shown first is B: wrong, and so say its checks
+    assert all("execution failure" in case.tags and "against its own checks" not in case.tags for case in cases)
+
+
+def facts(kind: str, asks: str = "m", **spec):
+    return JudgeFacts(1, 1, kind, kind, resolve_spec({"kind": kind, **spec}).model_dump(mode="json"), asks)
+
+
+def test_a_strict_run_forces_the_choice_and_holds_all_but_the_rubric_alike():
+    config = context().config
+    plain, ruled = facts("pairwise", scale="forced"), facts("pairwise_rubric", scale="forced")
+    writer = facts("rubric_generator", sampling={"temperature": 1.0})
+    assert list(config.judge_problems({"judge": plain, "rubric_judge": ruled, "generator": writer})) == []
+    wrong = {
+        "judge": facts("pairwise", asks="other", sampling={"temperature": 0.5}),
+        "rubric_judge": ruled,
+        "generator": facts("rubric_generator", asks="other"),
+    }
+    told = [(each.path, each.message) for each in config.judge_problems(wrong)]
+    assert [path for path, _ in told] == ["judge", "judge", "judge", "generator"]
+    assert "may answer a tie" in told[0][1] and "another model" in told[1][1] and "in temperature;" in told[2][1]
+    assert list(context(strict=False).config.judge_problems(wrong)) == []
