@@ -1,6 +1,6 @@
 """How accuracy grows with the number of rubric items and with rounds of refinement (RubricBench, 2025; METHODS 3)."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -145,14 +145,16 @@ def _by_rubrics(context: Context, seen: Sequence[Seen]) -> r.Curve:
     cases: dict[int, list[bench.Judged]] = {}
     for draw in range(most):
         rubrics = _drawn(context, seen, draw)
-        for case in _asked(
-            context, seen, lambda each, of=rubrics: of.get(each.pair.key), f"rubric {draw + 1}: judging"
-        ):
+        for case in _asked(context, seen, _of(rubrics), f"rubric {draw + 1}: judging"):
             votes.setdefault(case.key, []).extend([] if case.verdict is None else [case.verdict])
         if draw + 1 in RUBRIC_SIZES:
             cases[draw + 1] = [replace(case, verdict=_majority(votes[case.key])) for case in asked if case.key in votes]
     note = "Each rubric is judged with by itself; the majority of the verdicts counts, and a draw is a tie, which is wrong."
     return r.Curve(title, x, "accuracy", [_series("own rubrics", cases, seen)], note)
+
+
+def _of(rubrics: Mapping[str, tuple[Criterion, ...] | None]) -> Criteria:
+    return lambda each: rubrics.get(each.pair.key)
 
 
 def _drawn(context: Context, seen: Sequence[Seen], draw: int) -> dict[str, tuple[Criterion, ...] | None]:

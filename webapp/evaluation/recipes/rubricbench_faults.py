@@ -40,7 +40,7 @@ def _lead(answer: Judged, criteria: Sequence[Criterion]) -> float | None:
     checked = [(criterion.points, items.get(criterion.id)) for criterion in criteria]
     if not checked or any(item is None for _, item in checked):
         return None
-    lead = sum(points * (item["b_meets"] - item["a_meets"]) for points, item in checked if item)
+    lead = float(sum(points * (item["b_meets"] - item["a_meets"]) for points, item in checked if item))
     return -lead if answer.subject["order"] == "swapped" else lead
 
 
