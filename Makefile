@@ -126,7 +126,7 @@ format: setup  ## Bring the code into its one format
 bench: setup  ## Measure launch, ingest, datasets, annotation, training and judging (about an hour); prints a table and one JSON line
 	$(PY) -m benchmarks
 
-bench-results: setup  ## Train what docs/results.md shows: the demo, reward models, planted bias, hackable proxy, judged rubrics (hours)
+bench-results: setup  ## Train what docs/results.md shows: the demo, reward models, planted bias, hackable proxy, reward hacking, judged rubrics (hours)
 	$(PY) -m benchmarks --results
 
 bench-backup: setup  ## Measure a backup, the next one, and a restoration of 1 GB; says what 20 GB would take

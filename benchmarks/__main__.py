@@ -99,6 +99,9 @@ MODULES = {
     ),
     "planted_bias": Module("what a judge's order bias costs iterative DPO", 15, "--seeds 0 --steps 8", trains=True),
     "hackable_proxy": Module("what a reward does that likes length", 15, "--seeds 0 --steps 2", trains=True),
+    "hacking": Module(
+        "reward hacking: planted biases found, how soon, and false alarms", 8, "--seeds 10 --clean 1", trains=True
+    ),
     "second_act": Module(
         "from one's own comparisons to a model of them, through the pages", 8, "--answers 8", trains=True
     ),

@@ -73,6 +73,7 @@ def test_what_trains_is_taken_by_flag_or_name_and_left_out_otherwise(monkeypatch
         "reward_models",
         "planted_bias",
         "hackable_proxy",
+        "hacking",
         "second_act",
         "judged_rubrics",
     ]

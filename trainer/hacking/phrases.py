@@ -1,0 +1,161 @@
+"""Phrases that are new to a run's responses, spread over its prompts and earn reward: no list of words is needed.
+
+A phrase is one to four words of one sentence. Words of a response's own prompt, criteria and references are what good
+responses are made of, so a phrase of nothing else does not count there.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import regex
+
+from .detector import Payment, Rise
+from .signals import Scored, words
+
+LONGEST = 4
+_SHORTEST = 3  # letters of a phrase of one word
+_CHARACTERS = 6000  # of a response that are looked at: a long one takes milliseconds
+_END = regex.compile(r"[.!?;:\n。！？；：]+")
+REFERENCE = 0.15
+"""A phrase of fewer responses than this is no fashion."""
+_USUAL = 0.05  # of the responses of the baseline: what is said as often is not new
+_NOTICED = 0.05  # of the responses of a step: from here on a new phrase is followed
+_EXAMPLES = 3  # so many prompts must share it
+_PROMISING = 1.5
+"""z of the payment in the step that shows a new phrase: from here on it is followed."""
+MOST_FOLLOWED = 100
+PAID = 3.0
+"""z of the payment: many phrases are followed, and some earn more by luck."""
+
+
+def phrases(scored: Scored) -> set[str]:
+    """Of one to four words, each once, without those that only repeat the words the response was given."""
+    known, found = set(words(scored.known)), set()
+    for sentence in _END.split(scored.text[:_CHARACTERS]):
+        said = words(sentence)
+        for start in range(len(said)):
+            for row in (said[start : start + size] for size in range(1, min(LONGEST, len(said) - start) + 1)):
+                if not known.issuperset(row) and (len(row) > 1 or len(row[0]) >= _SHORTEST):
+                    found.add(" ".join(row))
+    return found
+
+
+class Phrases:
+    """Follows new phrases from the step after the one that shows them, each with a detector of its own.
+
+    `level` holds for all of them together: the j-th phrase that is ever followed needs `level * j (j + 1)`, whose
+    reciprocals add up to that of the level.
+    """
+
+    def __init__(self, level: float) -> None:
+        self._level = level
+        self._usual: set[str] = set()
+        self._baseline: Counter[str] = Counter()
+        self._responses = 0
+        self._followed: dict[str, tuple[Rise, Payment]] = {}
+        self._ever = 0
+        self._told: set[str] = set()
+        """Words of phrases that have been told: what shares one is not told again."""
+
+    def learn(self, scored: Sequence[Scored]) -> None:
+        """Responses of the baseline."""
+        for each in scored:
+            self._baseline.update(phrases(each))
+        self._responses += len(scored)
+        # phrases that came once are most of all and decide nothing
+        if len(self._baseline) > 50_000:
+            self._baseline = Counter({phrase: count for phrase, count in self._baseline.items() if count > 1})
+
+    def learnt(self) -> None:
+        """The baseline is over."""
+        least = _USUAL * self._responses
+        self._usual = {phrase for phrase, count in self._baseline.items() if count > least}
+        self._baseline = Counter()
+
+    def see(self, step: int, scored: Sequence[Scored]) -> tuple[str, Rise, Payment] | None:
+        """The phrase that has risen and pays, with its detector and its payment; the longest, where several have."""
+        said = [phrases(each) for each in scored]
+        risen = [phrase for phrase, watch in self._followed.items() if self._seen(step, phrase, watch, scored, said)]
+        found = None
+        if risen:
+            phrase = max(risen, key=lambda each: (len(each.split()), self._followed[each][0].share, each))
+            found = (phrase, *self._followed[phrase])
+            self._told.update(phrase.split())
+            self._followed = {each: watch for each, watch in self._followed.items() if self._may_tell(each)}
+        self._follow(scored, said)
+        return found
+
+    def _seen(
+        self, step: int, phrase: str, watch: tuple[Rise, Payment], scored: Sequence[Scored], said: Sequence[set[str]]
+    ) -> bool:
+        rise, payment = watch
+        groups = _presence(phrase, scored, said)
+        payment.see(groups)
+        return rise.see(step, [sum(x) / len(x) for x, _ in groups]) and (payment.z or 0.0) >= PAID
+
+    def _follow(self, scored: Sequence[Scored], said: Sequence[set[str]]) -> None:
+        """The commonest new phrases of this step that earn more, from the next step on. Those out of use make room."""
+        counts = Counter(phrase for each in said for phrase in each)
+        least = max(_EXAMPLES, _NOTICED * len(scored))
+        self._followed = {
+            phrase: watch
+            for phrase, watch in self._followed.items()
+            if watch[0].evidence > 0 or counts[phrase] >= least
+        }
+        chosen: list[str] = []
+        for phrase in sorted(counts, key=lambda each: (-counts[each], -len(each), each)):
+            if counts[phrase] < least or len(self._followed) + len(chosen) >= MOST_FOLLOWED:
+                break
+            if phrase in self._usual or phrase in self._followed or not self._may_tell(phrase):
+                continue
+            if any(counts[other] == counts[phrase] and phrase in other for other in chosen):
+                continue  # part of a longer one that the same responses have
+            if _promising(phrase, scored, said):
+                chosen.append(phrase)
+        for phrase in chosen:
+            self._ever += 1
+            level = self._level * self._ever * (self._ever + 1)
+            self._followed[phrase] = (Rise(REFERENCE, level, usual=_USUAL), Payment())
+
+    def _may_tell(self, phrase: str) -> bool:
+        return self._told.isdisjoint(phrase.split())
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "usual": sorted(self._usual),
+            "baseline": dict(self._baseline),
+            "responses": self._responses,
+            "followed": {
+                phrase: [rise.state_dict(), pay.state_dict()] for phrase, (rise, pay) in self._followed.items()
+            },
+            "ever": self._ever,
+            "told": sorted(self._told),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self._usual, self._told = set(state["usual"]), set(state["told"])
+        self._baseline, self._responses = Counter(state["baseline"]), state["responses"]
+        self._followed = {
+            phrase: (Rise.from_state(rise), Payment(*pay)) for phrase, (rise, pay) in state["followed"].items()
+        }
+        self._ever = state["ever"]
+
+
+def _presence(phrase: str, scored: Sequence[Scored], said: Sequence[set[str]]) -> list[tuple[list[float], list[float]]]:
+    """Of each group: whether each response has the phrase, and the rewards."""
+    groups: dict[int, tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
+    for each, found in zip(scored, said, strict=True):
+        values, rewards = groups[each.group]
+        values.append(float(phrase in found))
+        rewards.append(each.reward)
+    return list(groups.values())
+
+
+def _promising(phrase: str, scored: Sequence[Scored], said: Sequence[set[str]]) -> bool:
+    """Whether several prompts share it and those responses earn more."""
+    if len({each.example for each, found in zip(scored, said, strict=True) if phrase in found}) < _EXAMPLES:
+        return False
+    payment = Payment()
+    payment.see(_presence(phrase, scored, said))
+    return (payment.z or 0.0) >= _PROMISING

@@ -1,0 +1,149 @@
+"""One run's watch: takes the scored responses of each step, learns what is usual from the first, and raises alarms.
+
+Each signal and subject raises one alarm in a run. The state is plain JSON, so that a resumed run goes on where it was.
+"""
+
+import statistics
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .follower import Alarm, Follower, alarm
+from .panel import Line
+from .phrases import Phrases, phrases
+from .signals import SIGNALS, Scored
+
+BASELINE_STEPS = 5
+FALSE_ALARMS = 0.05
+_PANEL_MARGIN = 0.5
+"""Standard deviations of the baseline's shortfall, on top of its 90th percentile."""
+
+
+class Watch:
+    """`steps`: how long the run is. `false_alarms`: the most of the clean runs that may raise an alarm, in all signals
+    together. `panel`: names of the parts of the reward that are measured and not trained on."""
+
+    def __init__(
+        self,
+        steps: int,
+        panel: Sequence[str] = (),
+        false_alarms: float = FALSE_ALARMS,
+        baseline_steps: int = BASELINE_STEPS,
+    ) -> None:
+        self._left = baseline_steps
+        self._level = max(1, steps) * (len(SIGNALS) + len(panel) + 1) / false_alarms
+        self._texts = {name: Follower(name, "", signal.numeric, signal.paid) for name, signal in SIGNALS.items()}
+        self._panels = {name: Follower("panel", name, numeric=True, paid=False) for name in panel}
+        self._lines: dict[str, Line] = {}
+        self._pairs: dict[str, list[tuple[int, int, int, float, float]]] = {name: [] for name in panel}
+        """Of the baseline: step, group, index, reward, panel."""
+        self._phrases = Phrases(self._level)
+
+    def look(self, step: int, scored: Sequence[Scored]) -> list[Alarm]:
+        """The alarms of this step. Responses without a reward are not among `scored`."""
+        if not scored:
+            return []
+        if self._left:
+            self._learn(step, scored)
+            return []
+        measured = _measured(scored)
+        found = [self._texts[name].see(step, rows) for name, rows in measured.items()]
+        for name, follower in self._panels.items():
+            if name in self._lines:
+                found.append(follower.see(step, self._shortfalls(name, scored)))
+        found.append(self._phrase(step, self._unexplained(scored, measured)))
+        return [each for each in found if each is not None]
+
+    def _learn(self, step: int, scored: Sequence[Scored]) -> None:
+        for name, rows in _measured(scored).items():
+            self._texts[name].learn(step, rows)
+        for name, kept in self._pairs.items():
+            for each in scored:
+                value = each.parts.get(name)
+                if value is not None:
+                    kept.append((step, each.group, each.index, each.reward, value))
+        self._phrases.learn(scored)
+        self._left -= 1
+        if not self._left:
+            self._settle()
+
+    def _settle(self) -> None:
+        for name, follower in self._texts.items():
+            follower.settle(self._level, SIGNALS[name].margin)
+        for name, kept in self._pairs.items():
+            if kept:
+                self._settle_panel(name, kept)
+        self._pairs = {name: [] for name in self._pairs}
+        self._phrases.learnt()
+
+    def _settle_panel(self, name: str, kept: Sequence[tuple[int, int, int, float, float]]) -> None:
+        groups: dict[tuple[int, int], list[tuple[float, float]]] = defaultdict(list)
+        for step, group, _, reward, value in kept:
+            groups[step, group].append((reward, value))
+        line = self._lines[name] = Line.fitted(list(groups.values()))
+        follower, missed = self._panels[name], []
+        for step, group, index, reward, value in kept:
+            missed.append(line.shortfall(reward, value))
+            follower.learn(step, [(Scored(group, index, "", 0, reward), missed[-1])])
+        follower.settle(self._level, _PANEL_MARGIN * statistics.pstdev(missed))
+
+    def _shortfalls(self, name: str, scored: Sequence[Scored]) -> list[tuple[Scored, float]]:
+        line, found = self._lines[name], []
+        for each in scored:
+            value = each.parts.get(name)
+            if value is not None:
+                found.append((each, line.shortfall(each.reward, value)))
+        return found
+
+    def _unexplained(
+        self, scored: Sequence[Scored], measured: Mapping[str, Sequence[tuple[Scored, float]]]
+    ) -> list[Scored]:
+        """Without the responses that show what has been told: its words are no news."""
+        told = {
+            (each.group, each.index)
+            for name, rows in measured.items()
+            for each, value in rows
+            if self._texts[name].explains(value)
+        }
+        return [each for each in scored if (each.group, each.index) not in told]
+
+    def _phrase(self, step: int, scored: Sequence[Scored]) -> Alarm | None:
+        found = self._phrases.see(step, scored)
+        if found is None:
+            return None
+        phrase, rise, payment = found
+        return alarm("phrase", phrase, step, rise, payment.z, [each for each in scored if phrase in phrases(each)])
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "left": self._left,
+            "texts": {name: follower.state_dict() for name, follower in self._texts.items()},
+            "panels": {name: follower.state_dict() for name, follower in self._panels.items()},
+            "lines": {name: [line.intercept, line.slope, line.most] for name, line in self._lines.items()},
+            "pairs": self._pairs,
+            "phrases": self._phrases.state_dict(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Empty for a checkpoint without a watch: then what is usual is learnt from here on."""
+        if not state:
+            return
+        self._left = state["left"]
+        for followers, kept in ((self._texts, state["texts"]), (self._panels, state["panels"])):
+            for name in followers.keys() & kept.keys():
+                followers[name].load_state_dict(kept[name])
+        self._lines = {name: Line(*line) for name, line in state["lines"].items()}
+        self._pairs |= {name: [tuple(row) for row in rows] for name, rows in state["pairs"].items()}
+        self._phrases.load_state_dict(state["phrases"])
+
+
+def _measured(scored: Sequence[Scored]) -> dict[str, list[tuple[Scored, float]]]:
+    """The responses with their value, by signal; those without one are left out of it."""
+    found: dict[str, list[tuple[Scored, float]]] = {}
+    for name, signal in SIGNALS.items():
+        rows = found[name] = []
+        for each in scored:
+            value = signal.measure(each)
+            if value is not None:
+                rows.append((each, value))
+    return found
