@@ -39,6 +39,7 @@ PAGES = (
     "/datasets/{dataset}/versions/1/diff",
     "/datasets/{dataset}/versions/1/derive?rubric=yes&remove=1",
     "/datasets/{dataset}/versions/1/curate",
+    "/datasets/{dataset}/versions/1/pass-rates",
     "/datasets/{dataset}/versions/1/export",
     "/datasets/import",
     "/imports/{refused}",

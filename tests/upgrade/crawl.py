@@ -111,6 +111,7 @@ def some() -> dict[str, object]:
         "hook_id": "webhooks.Webhook",
         "delivery_id": "webhooks.Delivery",
         "view_id": "datasets.SavedView",
+        "probe_id": "datasets.Probe",
         "example_id": "datasets.Example",
         "invite_id": "annotation.ProjectInvite",
         "publication_id": "annotation.Publication",

@@ -61,6 +61,7 @@ OF: Mapping[str, Area | None] = {
     "datasets": Area.DATASETS,
     "examples": Area.DATASETS,
     "imports": Area.DATASETS,
+    "probes": Area.DATASETS,
     "views": Area.DATASETS,
     "evaluations": Area.EVALUATION,
     "leaderboards": Area.EVALUATION,

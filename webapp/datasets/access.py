@@ -11,7 +11,7 @@ from django.http import Http404
 from webapp.accounts.access import at_least
 from webapp.accounts.models import Membership, Role
 
-from .models import CurationJob, Dataset, DatasetVersion, Example, ImportJob, SavedView
+from .models import CurationJob, Dataset, DatasetVersion, Example, ImportJob, Probe, SavedView
 
 Row = TypeVar("Row")
 READER = Role.REVIEWER
@@ -73,6 +73,18 @@ def view_write(membership: Membership, view_id: int) -> SavedView:
     """Whoever reads datasets may save and forget views: they belong to the workspace."""
     views = SavedView.objects.filter(workspace_id=may_read(membership).workspace_id)
     return _found(views.select_related("dataset").filter(id=view_id).first(), "view")
+
+
+def probe_of(membership: Membership, version: DatasetVersion, probe_id: int) -> Probe:
+    """A probe of the version's dataset: it may have asked about another version."""
+    probes = Probe.objects.filter(version__dataset__workspace_id=may_read(membership).workspace_id)
+    found = probes.select_related("version").filter(id=probe_id, version__dataset=version.dataset_id).first()
+    return _found(found, "probe of this dataset")
+
+
+def probe_write(membership: Membership, probe_id: int) -> Probe:
+    probes = Probe.objects.filter(version__dataset__workspace_id=may_write(membership).workspace_id)
+    return _found(probes.select_related("version__dataset").filter(id=probe_id).first(), "probe")
 
 
 def curation_read(membership: Membership, job_id: int) -> CurationJob:

@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from . import packed, search, words
+from . import packed, probes, search, words
 from .arrays import Array
 from .filters import RANGES, Filters, Range, written
 from .models import CurationJob, DatasetVersion
@@ -18,7 +18,7 @@ BARS = 24
 
 def positions(version: DatasetVersion, filters: Filters, after: int = -1, most: int = 51) -> list[int]:
     """The first `most` positions behind `after` that the filters leave, in the version's order."""
-    if not filters.narrow:
+    if filters == Filters():
         return list(range(after + 1, min(after + 1 + most, version.counts.get("examples", 0))))
     return [int(each) for each in all_positions(version, filters, after)[:most]]
 
@@ -27,6 +27,8 @@ def all_positions(version: DatasetVersion, filters: Filters, after: int = -1) ->
     """Every position behind `after` that the filters leave, in order."""
     held = packed.columns(version)
     kept = _and(packed.mask(held, filters), _spoken(version, held, filters))
+    if filters.reach or filters.pass_rate or filters.probe is not None:
+        kept = _and(kept, _passed(probes.passed(version, filters), filters))
     if kept is None:
         return np.arange(after + 1, held.size)
     return np.flatnonzero(kept[after + 1 :]) + after + 1
@@ -41,6 +43,12 @@ def _spoken(version: DatasetVersion, held: packed.Columns, filters: Filters) -> 
     for word, prefix in asked:
         kept = _and(kept, np.isin(held[packed.ID], words.holding(version.dataset_id, word, prefix)))
     return kept
+
+
+def _passed(found: probes.Passed, filters: Filters) -> packed.Mask | None:
+    """Which positions have such a pass rate; None where none is asked for."""
+    kept = found.reach(filters.reach) if filters.reach else None
+    return _and(kept, packed.within(found.rate, filters.pass_rate, False) if filters.pass_rate else None)
 
 
 def _and(one: packed.Mask | None, other: packed.Mask | None) -> packed.Mask | None:
@@ -92,10 +100,14 @@ def histograms(version: DatasetVersion, filters: Filters) -> list[Histogram]:
     be changed for its neighbour."""
     held = packed.columns(version)
     spoken = _spoken(version, held, filters)
+    passed = probes.passed(version, filters)
     made = []
     for name in SHOWN:
-        if bins := held.once(f"bars of {name}", partial(_bins, held, name)):
-            kept = _and(packed.mask(held, replace(filters, **cast(Any, {name: None}))), spoken)
+        values = passed.rate if name == "pass_rate" else held[RANGES[name][0]]
+        key = f"bars of {name} {filters.probe or ''}" if name == "pass_rate" else f"bars of {name}"
+        if bins := held.once(key, partial(_bins, values, name)):
+            others = replace(filters, **cast(Any, {name: None}))
+            kept = _and(_and(packed.mask(held, others), _passed(passed, others)), spoken)
             made.append(_histogram(name, bins, kept, getattr(filters, name)))
     return made
 
@@ -111,10 +123,9 @@ class _Bins:
     counts: NDArray[np.int64]
 
 
-def _bins(held: packed.Columns, name: str) -> _Bins | None:
+def _bins(values: Array, name: str) -> _Bins | None:
     """None where the column holds less than two values."""
-    column, _, whole = RANGES[name]
-    values = held[column]
+    whole = RANGES[name][2]
     missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), bool)
     known = values[~missing]
     if not len(known) or known.min() == known.max():

@@ -6,9 +6,10 @@ end does not, so that the bars of a histogram never count an example twice.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from webapp.core.numbers import whole
 from webapp.core.problems import Invalid
 
 MAX_TEXT = 500
@@ -43,7 +44,13 @@ HARD = {
     "any": f"{HARD_CONSTRAINTS} or more constraints, or a worse answer with the richer surface",
     "all": f"{HARD_CONSTRAINTS} or more constraints, and a worse answer with the richer surface",
 }
-CHOICES = {"split": SPLITS, "label": LABELS, "kind": KINDS, "slice": SLICES, "hard": HARD}
+REACH = {
+    "solved": "every answer passes",
+    "learnable": "some answers pass",
+    "out": "no answer passes",
+    "unknown": "no pass rate",
+}
+CHOICES = {"split": SPLITS, "label": LABELS, "kind": KINDS, "slice": SLICES, "hard": HARD, "reach": REACH}
 NAMES = {
     "rubric": "rubric",
     "preferences": "preferences",
@@ -75,11 +82,14 @@ class Filters:
     strength: Range | None = None
     agreement: Range | None = None
     pass_rate: Range | None = None
+    reach: str = ""  # how many of the answers pass
+    probe: int | None = None  # whose pass rates these two are about; without one those that the file gives
     constraints: Range | None = None
 
     @property
     def narrow(self) -> bool:
-        return self != Filters()
+        """Whether anything may be left out; a probe by itself leaves out nothing."""
+        return replace(self, probe=None) != Filters()
 
 
 def parse(given: Mapping[str, Any]) -> Filters:
@@ -109,6 +119,10 @@ def _value(name: str, value: Any) -> Any:
         if value not in YES_NO:
             raise ValueError("must be yes or no")
         return YES_NO[value]
+    if name == "probe":
+        if (number := whole(str(value))) is None:
+            raise ValueError("must be the number of a probe")
+        return number
     if name in CHOICES and value not in CHOICES[name]:
         raise ValueError(f"must be one of {', '.join(CHOICES[name])}")
     return str(value)[:MAX_TEXT].replace("\0", "")
@@ -153,7 +167,7 @@ def query(filters: Filters) -> dict[str, str]:
         if isinstance(value, bool):
             found[name] = "yes" if value else "no"
         else:
-            found[name] = written(value) if isinstance(value, tuple) else value
+            found[name] = written(value) if isinstance(value, tuple) else str(value)
     return found
 
 
@@ -167,6 +181,8 @@ def _words(name: str, value: str) -> str:
         return f"“{value}”"
     if name in ("rubric", "preferences"):
         return f"{'with' if value == 'yes' else 'without'} {NAMES[name]}"
+    if name == "probe":
+        return f"pass rates of probe {value}"
     if name in RANGES:
         low, _, high = value.partition("..")
         label = RANGES[name][1]

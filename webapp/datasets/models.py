@@ -222,6 +222,30 @@ class LeakSearch(models.Model):
         return f"{self.trained_id} in {self.tried_id}"
 
 
+class Probe(models.Model):
+    """How often a model's answers to the prompts of `version` were right: of `tried` answers with a score `passed` reached
+    `threshold`. It stands beside the version, which never changes. Both columns hold one byte for each position.
+
+    `evaluation` measured it, and `place` is the model's among those of that evaluation.
+    """
+
+    version = models.ForeignKey(DatasetVersion, on_delete=models.CASCADE, related_name="probes")
+    model = models.CharField(max_length=200)
+    evaluation = models.PositiveBigIntegerField()  # of an app above this one
+    place = models.PositiveSmallIntegerField()
+    samples = models.PositiveSmallIntegerField()  # answers that were asked for
+    threshold = models.FloatField()
+    passed = models.BinaryField()
+    tried = models.BinaryField()  # 0: no answer has a score, and the pass rate is not known
+    made_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["evaluation", "place"], name="one_probe_per_model")]
+
+    def __str__(self) -> str:
+        return f"{self.model}, {self.samples} answers"
+
+
 class VersionTag(models.Model):
     """A name for one version of a dataset, such as `paper`; it can be moved to another."""
 

@@ -189,7 +189,7 @@ def _split_columns(rows: dict[str, PackedColumn]) -> SplitColumns:
 
 
 def mask(held: Columns, filters: Filters) -> Mask | None:
-    """Which positions the filters leave, their text left out; None when they filter nothing else."""
+    """Which positions the filters leave, their text and their pass rates left out; None when they filter nothing else."""
     parts: list[Mask] = []
     for name in ("domain", "source"):
         if value := getattr(filters, name):
@@ -210,7 +210,7 @@ def mask(held: Columns, filters: Filters) -> Mask | None:
     if filters.label:
         parts.append(_label(held["strength"], filters.label))
     for name, (column, _, whole) in RANGES.items():
-        if ends := getattr(filters, name):
+        if name != "pass_rate" and (ends := getattr(filters, name)):
             parts.append(within(held[column], ends, whole))
     return np.logical_and.reduce(parts) if parts else None
 

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from .views import curate, datasets, explore, export, versions
+from .views import curate, datasets, explore, export, probes, versions
 
 VERSION = "datasets/<int:dataset_id>/versions/<int:number>"
 urlpatterns = [
@@ -20,8 +20,10 @@ urlpatterns = [
     path(f"{VERSION}/derive", versions.derive, name="dataset_derive"),
     path(f"{VERSION}/curate", curate.curate, name="dataset_curate"),
     path(f"{VERSION}/curate/start", curate.start, name="curation_start"),
+    path(f"{VERSION}/pass-rates", probes.pass_rates, name="dataset_pass_rates"),
     path(f"{VERSION}/export", export.export, name="dataset_export"),
     path("curations/<int:job_id>", curate.curation, name="curation"),
+    path("probes/<int:probe_id>/delete", probes.delete, name="probe_delete"),
     path("views/<int:view_id>/delete", explore.view_delete, name="view_delete"),
     path("examples/<int:example_id>", explore.example, name="example"),
 ]

@@ -1,17 +1,19 @@
-"""What models have generated becomes a version of a dataset."""
+"""What models have generated becomes a version of a dataset, and how often they were right a probe beside one."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from trainer.config.errors import FieldProblem
 from webapp.accounts.models import Membership
 from webapp.core.problems import Invalid, Problem
-from webapp.datasets import imports
+from webapp.datasets import imports, probing
 from webapp.datasets import services as datasets
-from webapp.datasets.models import Dataset
+from webapp.datasets.models import Dataset, DatasetVersion
+from webapp.datasets.probing import Measured
 
 from .models import Evaluation
 from .recipes import RECIPES
-from .recipes.base import Outcome, RecipeConfig
+from .recipes.base import Outcome, PassRates, RecipeConfig
 from .recipes.generate import SAMPLING
 
 
@@ -31,10 +33,13 @@ def problems(membership: Membership, recipe: str, config: RecipeConfig) -> list[
 
 
 def deliver(evaluation: Evaluation, outcome: Outcome) -> None:
-    """Makes the version and says so in the report; what stands in the way is told there, and the report stays.
+    """Makes the version or the probes and says so in the report; what stands in the way is told there, and the report stays.
 
-    A version with this content is made once, however often a worker comes here.
+    Either is made once, however often a worker comes here.
     """
+    if outcome.pass_rates and evaluation.dataset_version:
+        outcome.report.made = _probed(evaluation, evaluation.dataset_version, outcome.pass_rates)
+        return
     field = RECIPES[evaluation.recipe].makes
     if not field or not (name := evaluation.config.get(field)):
         return
@@ -42,6 +47,15 @@ def deliver(evaluation: Evaluation, outcome: Outcome) -> None:
         outcome.report.made = _delivered(evaluation, name, outcome)
     except Problem as problem:
         outcome.report.made = {"problem": "; ".join([problem.message, *problem.fields.values()])}
+
+
+def _probed(evaluation: Evaluation, version: DatasetVersion, found: Sequence[PassRates]) -> dict[str, Any]:
+    """Pass rates become probes beside the version, which itself stays as it is."""
+    for place, each in enumerate(found):
+        measured = Measured(evaluation.pk, place, each.model, each.samples, each.threshold, each.counts)
+        probing.store(version, evaluation.created_by, measured)
+    made = {"dataset": version.dataset_id, "name": version.dataset.name, "version": version.number}
+    return {**made, "pass_rates": True}
 
 
 def _delivered(evaluation: Evaluation, name: str, outcome: Outcome) -> dict[str, Any]:

@@ -105,7 +105,8 @@ def measured_on(items: Iterable[object]) -> dict[str, Any]:
 @dataclass
 class Report:
     """`headline`: {"label", "cell"}. `coverage` counts what the numbers rest on, and what they do not. `made`: the dataset
-    that was made on the way, {"dataset", "name", "version"}, or {"problem"}; None where none was asked for."""
+    that was made on the way, {"dataset", "name", "version"}, with {"pass_rates"} where pass rates were measured on it, or {"problem"}; None where none was
+    asked for."""
 
     headline: dict[str, Any]
     coverage: list[tuple[str, Cell]]

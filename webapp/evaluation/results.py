@@ -73,6 +73,11 @@ PEOPLE = (
     Section("raters", "Each person with the others", across="agreement", rows="group"),
 )
 AGAINST_BEST = Section("against_best", "Against {}")
+SEVERAL = (
+    Section("avg_at_k", "Avg@k"),
+    Section("pass_at_k", "pass@k"),
+    Section("best_of_n", "Best of N"),
+)
 RESPONSES = (
     Section("scores", "Rubric scores"),
     Section("corrected", "Corrected by people"),
@@ -80,8 +85,7 @@ RESPONSES = (
     Section("by_domain", "By domain", across="clipped", rows="group"),
     Section("by_axis", "By axis", across="clipped", rows="group"),
     Section("by_criterion", "By criterion", across="met", rows="group", measures=("Points",)),
-    Section("pass_at_k", "pass@k"),
-    Section("best_of_n", "Best of N"),
+    *SEVERAL,
     Section("variety", "Variety and novelty"),
     Section("wins", "Who wins"),
     Section("changed_most", "Changed most", across="clipped", rows="group", measures=("Change",)),
@@ -145,6 +149,14 @@ SECTIONS: dict[str, tuple[Section, ...]] = {
     ),
     "policy": RESPONSES,
     "generate": (*RESPONSES, Section("prompts", "What became of the prompts")),
+    "pass_rate": (
+        Section("map", "Map of the data"),
+        Section("by_pass_rate", "Prompts by pass rate", across="prompts", rows="group"),
+        Section("by_domain", "Learnable by domain", across="learnable", rows="group"),
+        *SEVERAL,
+        Section("prompts", "What became of the prompts"),
+        *ASKING,
+    ),
     "rubric_audit": (
         Section("discrimination", "Do criteria tell responses apart?"),
         Section("wording", "How criteria read"),

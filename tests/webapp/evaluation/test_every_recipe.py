@@ -101,6 +101,7 @@ def ran(cast, chat_server, endpoint, settings):  # noqa: F811
         "policy": {"responses": [{"origin": "a"}, {"origin": "b"}], "judge": made["checklist"]},
         "rubric_audit": {"judge": made["checklist"]},
         "generate": {"writers": [{"endpoint": endpoint.pk}], "split": "", "samples": 2, "judge": made["checklist"]},
+        "pass_rate": {"writers": [{"endpoint": endpoint.pk}], "samples": 2, "judge": made["checklist"]},
     }
 
     def carried_out(row: Evaluation) -> Evaluation:

@@ -31,6 +31,7 @@ REMOVES = {
     "run_delete": {None},
     "sessions_end": {None},
     "token_revoke": {None},
+    "probe_delete": {None},
     "webhook_act": {("action", "delete"), ("action", "secret")},
 }
 KEEPS_BESIDE = {"installation_rights", "unmap_group"}  # is given again by the same button or form

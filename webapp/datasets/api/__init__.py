@@ -2,8 +2,8 @@
 
 from ninja import Router
 
-from . import datasets, explore, export, versions
+from . import datasets, explore, export, probes, versions
 
 router = Router(tags=["datasets"])
-for _part in (datasets, versions, explore, export):
+for _part in (datasets, versions, explore, probes, export):
     router.add_router("", _part.router)

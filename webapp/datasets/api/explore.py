@@ -45,6 +45,13 @@ class ExampleFilters(Schema):
     strength: str = Field("", description=RANGE + ", from -3 (the earlier response is much better) to 3")
     agreement: str = Field("", description=RANGE + ": share of rater pairs on the same side, 0 to 1")
     pass_rate: str = Field("", description=RANGE + ", 0 to 1")
+    reach: str = Field("", description=_one_of("reach") + ": how many of the answers pass")
+    probe: int | None = Field(
+        None,
+        ge=1,
+        lt=2**63,
+        description="Whose pass rates `pass_rate` and `reach` are about; without one those that the file gives",
+    )
     constraints: str = Field("", description=RANGE + ": explicit constraints found in the prompt")
 
     def as_filters(self) -> Filters:

@@ -12,10 +12,10 @@ from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
 from webapp.core.problems import Invalid
 
-from .. import access, explore, known, leaks, queries, services
+from .. import access, explore, known, leaks, probes, queries, services
 from ..curation.structure import rubric_hints
 from ..filters import CHOICES, SLICES, Filters, parse, query, words
-from ..models import DatasetVersion
+from ..models import DatasetVersion, Probe
 from ..near_leaks import Pair, near
 
 PAGE = 50
@@ -69,17 +69,22 @@ def dataset(request: HttpRequest, dataset_id: int, number: int | None = None) ->
 def _panel(version: DatasetVersion, filters: Filters, set_: dict[str, str]) -> dict[str, Any]:
     """What stands beside the rows: how many there are, what narrows them, how they are spread, what was saved."""
     without = {name: {other: value for other, value in set_.items() if other != name} for name in set_}
+    measured = probes.of_dataset(version.dataset_id)
     return {
         "matches": explore.count(version, filters),
         "leaked": leaks.of_page(version),
         "near": near([Pair(version, version)]),
-        "chips": [(text, address(version, without[name])) for name, text in words(filters)],
+        "chips": [
+            (_chip(name, text, measured, filters), address(version, without[name])) for name, text in words(filters)
+        ],
+        "probes": [(str(probe.pk), probe, set_.get("probe") == str(probe.pk)) for probe in measured],
         "histograms": explore.histograms(version, filters),
         "choices": [
             (name, label, CHOICES[name], set_.get(name, ""))
             for name, (label, needs) in CHOSEN.items()
             if version.counts.get(needs) or name in set_
-        ],
+        ]
+        + ([("reach", "Reach", CHOICES["reach"], filters.reach)] if measured or filters.reach else []),
         "yes_no": [
             (name, label) for name, (label, needs) in YES_NO.items() if version.counts.get(needs) or name in set_
         ],
@@ -93,6 +98,12 @@ def _panel(version: DatasetVersion, filters: Filters, set_: dict[str, str]) -> d
         "query_string": urlencode(set_),
         "clear": address(version, {}),
     }
+
+
+def _chip(name: str, text: str, measured: list[Probe], filters: Filters) -> str:
+    """A probe by its model."""
+    found = next((probe for probe in measured if name == "probe" and probe.pk == filters.probe), None)
+    return f"pass rates of {found}" if found else text
 
 
 @member(access.READER)
@@ -146,5 +157,6 @@ def example(request: HttpRequest, example_id: int) -> HttpResponseBase:
         "marks": [SLICES[mark] for mark in row.marks if mark in SLICES],
         "others": queries.other_contents(row),
         "known": known.about(row),
+        "rates": probes.of_example(row),
     }
     return render(request, "datasets/example.html", context)

@@ -11,6 +11,7 @@ from . import (
     generate,
     judge_audit,
     metajudge,
+    pass_rate,
     policy,
     reward_benchmark,
     rubric_audit,
@@ -30,6 +31,7 @@ RECIPES: dict[str, Recipe] = {
         metajudge,
         policy,
         generate,
+        pass_rate,
         rubric_audit,
     )
 }

@@ -88,13 +88,25 @@ class Stored(Protocol):
     values: Any
 
 
+@dataclass(frozen=True)
+class PassRates:
+    """Of one model; `counts`: key of an example -> (answers that passed, answers with a score)."""
+
+    model: str
+    samples: int
+    threshold: float
+    counts: Mapping[str, tuple[int, int]]
+
+
 @dataclass
 class Outcome:
-    """`records`: examples with what was generated for them, which become a version of the dataset that the config names."""
+    """`records`: examples with what was generated for them, which become a version of the dataset that the config names.
+    `pass_rates` become probes of the version that was asked about."""
 
     report: Report
     cases: list[Found]
     records: Sequence[Example] = ()
+    pass_rates: Sequence[PassRates] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -170,7 +170,7 @@ def report(
             *blocks.splits(by_model, trained),
             *blocks.axes(by_model),
             *blocks.criteria(by_model),
-            *blocks.curves(by_model, context.config.threshold),
+            *blocks.several(by_model, context.config.threshold),
         ],
         entries=[
             r.Entry(

@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 Models = Mapping[str, Sequence["Answered"]]
 Outcomes = Sequence[tuple[str, str, str, int | None]]
 KS = (1, 2, 4, 8, 16, 32, 64)
+SEVERAL = [
+    ("Model", ""),
+    ("k", "most scored responses that a prompt has"),
+    ("Avg@k success", "mean over prompts of the share of responses that succeed"),
+    ("pass@k", "prompts with a success among k, unbiased; those with fewer scored responses are missing"),
+    ("Avg@k score", "mean over prompts of the mean clipped score"),
+    ("Best of k", "expected best clipped score"),
+]
 MOST_CRITERIA = 60
 MOST_CHANGED = 20
 CHANGED = "Changed most"
@@ -76,11 +84,7 @@ def table(by_model: Models, found: Mapping[str, Mapping[str, Estimate]]) -> r.Ta
 
 def by_prompt(answered: Sequence["Answered"]) -> dict[str, float | None]:
     """Mean clipped score of each prompt; None where no response has a score."""
-    found: dict[str, list[float]] = {each.key: [] for each in answered}
-    for each in answered:
-        if each.clipped is not None:
-            found[each.key].append(each.clipped)
-    return {key: sum(values) / len(values) if values else None for key, values in found.items()}
+    return {key: sum(values) / len(values) if values else None for key, values in _scored(answered).items()}
 
 
 def _difference(first: Sequence["Answered"], second: Sequence["Answered"]) -> Estimate:
@@ -211,25 +215,37 @@ def _share(found: Sequence[bool | None]) -> Estimate:
     return proportion(sum(known), len(known), len(found) - len(known), "no verdict")
 
 
-def curves(by_model: Models, threshold: float) -> Iterator[r.Curve]:
-    passes, bests = [], []
-    for name, answered in by_model.items():
-        grouped: dict[str, list[float | None]] = defaultdict(list)
-        for each in answered:
-            grouped[each.key].append(each.clipped)
-        known = [[value for value in values if value is not None] for values in grouped.values()]
-        most = max(map(len, known), default=0)
-        ks = [k for k in KS if k <= most]
-        if most > 1:
-            successes = [(len(values), sum(value >= threshold for value in values)) for values in known]
-            found = bench.pass_at_k_curve(successes, ks)
-            passes.append({"name": name, "points": [r.point(k, each, tag("model", name)) for k, each in found.items()]})
-            found = bench.best_of_n_curve(list(grouped.values()), ks)
-            bests.append({"name": name, "points": [r.point(n, each, tag("model", name)) for n, each in found.items()]})
+def several(by_model: Models, threshold: float) -> Iterator[r.Table | r.Curve]:
+    """What several responses to a prompt tell: their mean, the chance that one succeeds, the best of them."""
+    scored = {name: list(_scored(rows).values()) for name, rows in by_model.items()}
+    drawn = {name: max(map(len, found), default=0) for name, found in scored.items()}
+    passes, bests, rows = [], [], []
+    for name, found in scored.items():
+        if drawn[name] < 2:
+            continue
+        mine, most = tag("model", name), drawn[name]
+        ks = sorted({*[k for k in KS if k <= most], most})
+        successes = [(len(values), sum(value >= threshold for value in values)) for values in found]
+        passed, best = bench.pass_at_k_curve(successes, ks), bench.best_of_n_curve(found, ks)
+        passes.append({"name": name, "points": [r.point(k, each, mine) for k, each in passed.items()]})
+        bests.append({"name": name, "points": [r.point(n, each, mine) for n, each in best.items()]})
+        hits = [[float(value >= threshold) for value in values] for values in found]
+        ends = [bench.average_at_k(hits), passed[most], bench.average_at_k(found), best[most]]
+        rows.append([r.text(name, mine), r.number(most, "count"), *(r.estimate(each, mine) for each in ends)])
     if passes:
         note = f"A response counts as a success from a clipped score of {threshold:g}."
+        yield r.Table("Avg@k", SEVERAL, rows, f"{note} Intervals by prompt: its responses are drawn together.")
         yield r.Curve("pass@k", "k responses", "prompts with a success", passes, note)
         yield r.Curve("Best of N", "N responses", "expected best clipped score", bests)
+
+
+def _scored(answered: Sequence["Answered"]) -> dict[str, list[float]]:
+    """The clipped scores of each prompt's responses that have one."""
+    found: dict[str, list[float]] = {each.key: [] for each in answered}
+    for each in answered:
+        if each.clipped is not None:
+            found[each.key].append(each.clipped)
+    return found
 
 
 def pairs_of(by_model: Models) -> list[tuple[str, str]]:

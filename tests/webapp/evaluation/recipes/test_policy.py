@@ -86,6 +86,16 @@ def test_pass_at_k_and_best_of_n():
     assert [each["value"] for each in passes["old"]] == [0.0, 0.0]
 
 
+def test_avg_at_k_beside_what_one_success_and_the_best_would_give():
+    report, _ = context().run()
+    new, old = row(report, "Avg@k", "new"), row(report, "Avg@k", "old")
+    # two responses to each of two prompts, scores 1 and .5 (one success) each: the success rates .5, one of two succeeds for sure
+    assert [new[name]["value"] for name in ("k", "Avg@k success", "pass@k", "Best of k")] == [2, 0.5, 1.0, 1.0]
+    assert new["Avg@k score"]["value"] == 0.75 == row(report, "Rubric scores", "new")["Clipped"]["value"]
+    assert [old[name]["value"] for name in ("Avg@k success", "pass@k")] == [0.0, 0.0]
+    assert all(cell["n"] == 2 for name, cell in new.items() if name not in ("Model", "k")), "prompts, not responses"
+
+
 def test_who_wins_by_score_and_by_a_judge():
     report, cases = context().run()
     new = row(report, "Who wins", "new")

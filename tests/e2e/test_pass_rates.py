@@ -1,0 +1,50 @@
+"""From the map of pass rates to the prompts that are learnable, and to a version of them."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.e2e.look import faults
+from trainer.contracts import Example
+from webapp.datasets import probing, services
+from webapp.datasets.models import CurationJob, Dataset
+from webapp.datasets.probing import Measured
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def dataset(cast):
+    made = Dataset.objects.create(workspace=cast.workspace, name="Sums")
+    prompts = [[{"role": "user", "content": f"What is {i} times {i + 3}, modulo 7?"}] for i in range(40)]
+    records = [
+        Example.model_validate({"key": f"k{i:02}", "prompt": prompt, "domain": ("algebra", "logic", "words")[i % 3]})
+        for i, prompt in enumerate(prompts)
+    ]
+    version = services.new_version(cast.researcher, made, records, None, {"from": "import", "file": "sums.jsonl"})
+    counts = {f"k{i:02}": (min(8, max(0, i // 4 - 1)), 8) for i in range(38)}
+    probing.store(version, None, Measured(1, 0, "smollm2-135m-instruct", 8, 1.0, counts))
+    return made
+
+
+def test_the_map_leads_to_the_learnable_prompts_and_to_a_version_of_them(open_page, as_researcher, dataset):
+    page = open_page(as_researcher)
+    page.goto(f"/datasets/{dataset.pk}")
+    page.locator(".tabs .tab", has_text="Pass rates").click()
+    expect(page.locator('[data-reach="learnable"]')).to_contain_text("28")
+    expect(page.locator('[data-reach="unknown"]')).to_contain_text("2")
+    assert not faults(page)
+    page.locator('[data-reach="learnable"]').click()
+    expect(page.locator(".chosen")).to_contain_text("28 examples")
+    expect(page.locator(".chosen")).to_contain_text("pass rates of smollm2-135m-instruct, 8 answers")
+    expect(page.locator("tbody tr[data-href]")).to_have_count(28)
+    page.locator('[data-spread="pass_rate"] .bar').first.wait_for()
+    page.get_by_role("link", name="Derive a version").click()
+    page.get_by_role("button", name="Make the version").click()
+    page.wait_for_url("**/curations/*")
+    services.run_curation(CurationJob.objects.latest("id").pk)  # as the worker does
+    page.reload()
+    page.get_by_role("link", name="Open version 2").click()
+    expect(page.locator("tbody tr[data-href]")).to_have_count(28)
+    page.locator(".tabs .tab", has_text="Pass rates").click()
+    expect(page.locator('[data-reach="learnable"]')).to_contain_text("28")
+    expect(page.locator('[data-reach="solved"]')).to_contain_text("0")

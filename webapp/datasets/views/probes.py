@@ -1,0 +1,88 @@
+"""The map of a version by its pass rates: solved, learnable, out of reach."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST
+
+from webapp.accounts.access import member, require
+from webapp.accounts.models import Membership, Role
+from webapp.core import sure
+from webapp.core.numbers import whole
+
+from .. import access, probes, probing
+from ..filters import REACH
+from ..models import DatasetVersion, Probe
+from .explore import address
+
+NAMES = {"solved": "Solved", "learnable": "Learnable", "out": "Out of reach", "unknown": "Not known"}
+
+
+@member(access.READER)
+@require_GET
+def pass_rates(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBase:
+    """By the probe that `probe` names or that `evaluation` has measured, else by the newest."""
+    membership = require(request)
+    version = access.version_read(membership, dataset_id, number)
+    listed = probes.of_dataset(dataset_id)
+    probe = _wanted(membership, version, listed, request.GET)
+    context: dict[str, Any] = {
+        "dataset": version.dataset,
+        "version": version,
+        "tab": "pass_rates",
+        "probes": listed,
+        "may_write": membership.may(Role.RESEARCHER),
+        "measure": urlencode({"recipe": "pass_rate", "dataset": f"{dataset_id}:{number}"}),
+    }
+    if probe is not None:
+        context |= {"probe": probe, **_drawn(version, probes.map_of(version, probe))}
+    return render(request, "datasets/pass_rates.html", context)
+
+
+def _wanted(
+    membership: Membership, version: DatasetVersion, listed: list[Probe], given: Mapping[str, str]
+) -> Probe | None:
+    """Raises 404 where one is asked for and not there."""
+    if evaluation := given.get("evaluation"):
+        measured = next((each for each in listed if str(each.evaluation) == evaluation), None)
+        if measured is None:
+            raise Http404("no such probe of this dataset")
+        return measured
+    if asked := given.get("probe"):
+        return access.probe_of(membership, version, whole(asked) or 0)
+    return listed[0] if listed else None
+
+
+def _drawn(version: DatasetVersion, found: probes.Map) -> dict[str, Any]:
+    most = max((bar.count for bar in found.bars), default=0)
+    return {
+        "map": found,
+        "parts": [(NAMES[part.name], REACH[part.name], part, _link(version, part)) for part in found.parts],
+        "bars": [(bar, _link(version, bar), bar.count / most if most else 0) for bar in found.bars],
+        "domains": [(name, [(part, _link(version, part)) for part in parts]) for name, parts in found.domains],
+        "names": list(NAMES.values()),
+    }
+
+
+def _link(version: DatasetVersion, part: probes.Part) -> str:
+    return address(version, dict(part.query))
+
+
+@member(access.WRITER)
+@require_POST
+def delete(request: HttpRequest, probe_id: int) -> HttpResponseBase:
+    membership = require(request)
+    probe = access.probe_write(membership, probe_id)
+    back = reverse("dataset_pass_rates", args=[probe.version.dataset_id, probe.version.number])
+    text = "Filters and saved views that name them no longer work. The evaluation that measured them stays."
+    title = f"Delete the pass rates of {probe.model}?"
+    if asked := sure.question(request, title=title, text=text, yes="Delete them", back=back):
+        return asked
+    probing.delete(membership, probe)
+    messages.success(request, f"The pass rates of {probe.model} are deleted.")
+    return redirect(back)
