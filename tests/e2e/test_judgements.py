@@ -11,6 +11,11 @@ pytestmark = pytest.mark.browser
 
 HUMAN = ["Names the minutes.", "Says when to start counting."]
 GIVEN = ["A names nine minutes.", "B is more polite."]
+FLAWS = {
+    "reasons": GIVEN,
+    "by": "Tagger v1",
+    "tags": [{"rests_on": "evidence", "flaws": []}, {"rests_on": "generic", "flaws": ["F2", "F4"]}],
+}
 
 
 def judgement(index: int, verdict: int | None, ap: float) -> dict:
@@ -24,6 +29,7 @@ def judgement(index: int, verdict: int | None, ap: float) -> dict:
             "shown": {"verdict": verdict, "label": -1},
         },
         {"name": "rationale", "kind": "rationale", "value": ap, "shown": shown},
+        {"name": "flaws", "kind": "flaws", "value": 0.5, "shadow": True, "shown": FLAWS},
         {"name": "form", "kind": "well_formed", "value": 1.0, "shadow": True},
     ]
     plain = {"example_key": "e0 · a/b · given", "group": 0, "index": index, "prompt": "Which is better?"}
@@ -51,7 +57,9 @@ def test_reasons_stand_beside_peoples_with_the_matching_as_a_grid(open_page, as_
     expect(second.locator(".judged")).to_contain_text("no verdict that can be read")
     expect(first.locator(".matching-sides li").first).to_contain_text("Names the minutes.")
     expect(first.locator(".matching-grid .is-hit")).to_have_text(["0.81"])
-    expect(first.locator(".matching")).to_contain_text("consistency 0.430")
+    expect(first.locator(".matching").first).to_contain_text("consistency 0.430")
+    expect(first.locator(".tagged li").nth(0)).to_contain_text("A names nine minutes. rests on an answer")
+    expect(first.locator(".tagged li").nth(1)).to_contain_text("generic · F2 · F4")
     expect(page.get_by_role("link", name="Judgements")).to_be_visible()
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
@@ -64,7 +72,12 @@ def test_what_only_looks_like_a_judgement_is_shown_as_it_is(open_page, as_resear
     rubrics = {"written": [None], "human": [], "matches": [1]}
     odd = [("python", found) for found in (pair, ragged, rubrics, {"verdicts": 3, "answers": {}, "ratings": [None]})]
     odd += [("outcome", {"verdict": "A", "label": "A"}), ("outcome", "A"), ("rationale", ragged)]
-    odd += [("rubric_recall", rubrics), ("rubric_choice", {"answers": [], **pair}), ("constructor", pair)]
+    odd += [
+        ("rubric_recall", rubrics),
+        ("rubric_choice", {"answers": [], **pair}),
+        ("flaws", {"reasons": GIVEN, "tags": [3]}),
+        ("constructor", pair),
+    ]
     parts = [{"name": f"p{n}", "kind": kind, "value": 1.0, "shown": shown} for n, (kind, shown) in enumerate(odd)]
     trainer = process(run)
     trainer.post(trainer.event("rollouts", 1, rollouts=[{**judgement(0, -1, 0.5), "parts": parts}]))

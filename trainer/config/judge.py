@@ -5,15 +5,16 @@ from typing import Any, ClassVar, Literal
 
 from . import judge_metrics, policy_metrics
 from .errors import FieldProblem
-from .fields import Section, knob
+from .fields import knob
 from .on_policy import OnPolicyConfig, PromptData, Rollout
 from .preferences import NEEDS, scale_knob
 from .recipe import Output, Recipe, Slot
-from .reward_base import Matcher
-from .rewards import Composition
-from .task_parts import JudgementForm, OutcomePart, RationalePart, WellFormedPart
+from .reward_base import Matcher, TaskJudges
+from .rewards import Composition, RewardPart
+from .task_parts import FlawsPart, JudgementForm, OutcomePart, RationalePart, WellFormedPart
 
 Arm = Literal["outcome", "rationale", "hybrid"]
+MATCHED_AT, FLAWS_AT = "reward.matching_judge", "reward.flaws_judge"
 
 
 class PairData(PromptData):
@@ -41,7 +42,7 @@ class PairData(PromptData):
     )
 
 
-class JudgementReward(Section):
+class JudgementReward(TaskJudges):
     """What a judgement earns."""
 
     arm: Arm = knob(
@@ -52,13 +53,26 @@ class JudgementReward(Section):
     form: float = knob(0.0, "What a judgement of the asked form earns besides; 0: it is only measured", ge=0, le=10)
     matcher: Matcher = knob(
         "embeddings",
-        "What finds the human reason that a reason repeats: `embeddings` of the installed MiniLM, or the `words` that both have",
+        "What finds the human reason that a reason repeats: `embeddings` of the installed MiniLM, the `words` that both have, "
+        "or a `judge` version of kind reason matcher",
+    )
+    matching_judge: str = knob(
+        "",
+        "The judge that matches reasons, such as `Matcher v2`. It is asked about every judgement of a pair with human reasons",
+        source="judge_names:reason_matcher",
+        when=("matcher", ("judge",)),
     )
     threshold: float = knob(
         0.5,
         "Above this score, 0 to 1, a reason is taken to be a human one; at 0.5 the matcher's own border",
         ge=0,
         lt=1,
+    )
+    flaws_judge: str = knob(
+        "",
+        "A judge of kind reason classes and flaws that tags every reason by what it rests on and by its flaws, F1 to F7; "
+        "measured, never rewarded. Empty: nobody does",
+        source="judge_names:flaws",
     )
 
 
@@ -74,16 +88,27 @@ class JudgeConfig(OnPolicyConfig):
     def composition(self) -> Composition:
         """Every part is measured; what the arm does not pay for is a shadow."""
         reward, form = self.reward, self.data.form
+        matching: dict[str, Any] = {
+            "matcher": reward.matcher,
+            "judge": reward.matching_judge,
+            "threshold": reward.threshold,
+        }
         paid = {"outcome": ["outcome"], "rationale": ["rationale"], "hybrid": ["outcome", "rationale"]}[reward.arm]
-        parts = (
+        parts: list[RewardPart] = [
             OutcomePart(form=form, shadow="outcome" not in paid),
-            RationalePart(
-                form=form, shadow="rationale" not in paid, matcher=reward.matcher, threshold=reward.threshold
-            ),
+            RationalePart(form=form, shadow="rationale" not in paid, **matching, **reward.asking),
             WellFormedPart(form=form, shadow=not reward.form),
-        )
+        ]
+        if reward.flaws_judge:
+            # training needs no tags, so it waits for none
+            asking = {**reward.asking, "on_missing": "exclude"}
+            parts.append(FlawsPart(form=form, shadow=True, judge=reward.flaws_judge, **asking))
         more = [f"{reward.form!r} * form"] if reward.form else []
-        return Composition(parts, " + ".join([" * ".join(paid), *more]))
+        return Composition(tuple(parts), " + ".join([" * ".join(paid), *more]))
+
+    def asking(self, path: str) -> RewardPart | None:
+        asked = {MATCHED_AT: "rationale", FLAWS_AT: "flaws"}.get(path)
+        return next((part for part in self.composition.parts if part.name == asked), None)
 
     @property
     def needs_reasons(self) -> bool:
@@ -96,7 +121,9 @@ class JudgeConfig(OnPolicyConfig):
 
     def problems(self) -> Iterator[FieldProblem]:
         yield from super().problems()
-        most = self.data.reasons_at_most
+        reward, most = self.reward, self.data.reasons_at_most
+        if reward.matcher == "judge" and not reward.matching_judge:
+            yield FieldProblem(MATCHED_AT, "name the judge that matches reasons, or choose another matcher")
         if most is not None and most < max(self.data.reasons_at_least, 1):
             yield FieldProblem(
                 "data.reasons_at_most", f"below data.reasons_at_least, which is {self.data.reasons_at_least}"
@@ -110,9 +137,21 @@ RECIPE = Recipe(
     "people's reasons, or for both together.",
     schema=JudgeConfig,
     needs=NEEDS,
-    slots=(Slot("base", "model.name"), Slot("teacher", "objective.teacher", when=("name", ("distill",)))),
+    slots=(
+        Slot("base", "model.name"),
+        Slot("teacher", "objective.teacher", when=("name", ("distill",))),
+        Slot("matcher", MATCHED_AT, "judge", when=("matcher", ("judge",))),
+        Slot("flaws_judge", FLAWS_AT, "judge"),
+    ),
     brief=("{reward.arm}", "{objective.name}"),
-    measured_by=("evaluation.*", "rollout.max_new_tokens", "data.form", "reward.matcher", "reward.threshold"),
+    measured_by=(
+        "evaluation.*",
+        "rollout.max_new_tokens",
+        "data.form",
+        "reward.matcher",
+        MATCHED_AT,
+        "reward.threshold",
+    ),
     headline="eval/accuracy",
     stats=("eval/rc", "eval/consistent", "reward/mean", "judging/accuracy"),
     metrics=(*judge_metrics.METRICS, *policy_metrics.ON_POLICY),

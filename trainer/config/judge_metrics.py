@@ -1,5 +1,8 @@
 """What a run of recipe `judge` measures beside what every on-policy run does; `trainer.tasks.judging_metrics` computes it."""
 
+from collections.abc import Mapping
+from typing import Literal
+
 from .recipe import Metric, with_ends
 
 _PAIRS = "Each held-out pair is judged in both orders; the pair counts once, with the mean of the two."
@@ -121,5 +124,71 @@ STEP = (
         "Share of reasons that the matcher joins to no human reason, of pairs that have any.",
         "lower",
     ),
+    *_both(
+        "not_matched",
+        "Judgements that nobody could match",
+        "Of those with reasons about pairs with human reasons: the judge that matches could not be asked, or gave an answer that "
+        "cannot be read. They are no part of the consistency; where reasons are rewarded, they are left out of training.",
+        "lower",
+    ),
 )
-METRICS = (*OUTCOME, *STEP)
+FLAWS = {
+    "F1": "style only",
+    "F2": "generic correctness",
+    "F3": "generic relevance",
+    "F4": "one-sided praise",
+    "F5": "unfalsifiable",
+    "F6": "non sequitur",
+    "F7": "contradiction",
+}
+RESTS_ON = {"evidence": "in an answer", "criterion": "a demand", "generic": "neither"}
+_TAGGED = "By the judge that `reward.flaws_judge` names, as shares of the reasons that it tagged. "
+_FLAWS = (
+    _TAGGED
+    + "A reason may have several flaws. Each of them needs somebody who understands the reason; no program decides one."
+)
+_RESTS = (
+    _TAGGED
+    + "What a reason points at: something in an answer that can be checked, a demand and whether it is met, or neither."
+)
+
+
+def _tags(
+    path: str, chart: str, help: str, names: Mapping[str, str], better: Mapping[str, Literal["higher", "lower"]]
+) -> tuple[Metric, ...]:
+    """A picture of training and one of the held-out pairs, a curve for each tag."""
+    return tuple(
+        Metric(
+            f"{where}/{path}/{tag}",
+            words,
+            help if not place else "",
+            "judge",
+            f"{chart}, {name}",
+            "",
+            better.get(tag, ""),
+            share=True,
+            optional=True,
+        )
+        for where, name in (("judging", "training"), ("eval", "held-out"))
+        for place, (tag, words) in enumerate(names.items())
+    )
+
+
+TAGS = (
+    *_both("flawed", "Reasons with a flaw", _TAGGED + "Those with at least one of F1 to F7.", "lower"),
+    *_both(
+        "untagged",
+        "Reasons without tags",
+        "Of those that the judge of flaws was to tag: it could not be asked, or its answer could not be read.",
+        "lower",
+    ),
+    *_tags(
+        "flaws",
+        "Flaws of reasons",
+        _FLAWS,
+        {tag: f"{tag} {words}" for tag, words in FLAWS.items()},
+        dict.fromkeys(FLAWS, "lower"),
+    ),
+    *_tags("rests_on", "What reasons rest on", _RESTS, RESTS_ON, {"evidence": "higher", "generic": "lower"}),
+)
+METRICS = (*OUTCOME, *STEP, *TAGS)

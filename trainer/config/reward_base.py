@@ -1,14 +1,14 @@
 """What every part of a reward has, whatever it measures. Torch-free."""
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from .errors import FieldProblem
 from .fields import Section, knob
 
 _NAME = r"^[a-z][a-z0-9_]*$"
-Matcher = Literal["embeddings", "words"]
-"""What finds what two lists both say, items of rubrics or reasons: sentence embeddings, or common words."""
+Matcher = Literal["embeddings", "words", "judge"]
+"""What finds what two lists both say, items of rubrics or reasons: sentence embeddings, common words, or a judge version."""
 
 
 class PartBase(Section):
@@ -80,6 +80,56 @@ class Judged(PartBase):
         advanced=True,
         when=ASKED,
     )
+
+
+class MatchedPart(Judged):
+    """What a part has that looks for people's items in a list that a model wrote. A judge that does is of kind `matched_by`."""
+
+    matched_by: ClassVar[str]
+    matcher: Matcher = "embeddings"
+    judge: str = ""
+
+    @property
+    def asks_judge(self) -> str:
+        return self.judge if self.matcher == "judge" else ""
+
+    @property
+    def judge_kinds(self) -> tuple[str, ...]:
+        return (self.matched_by,)
+
+    @property
+    def by(self) -> str:
+        """Who matches, as it is shown."""
+        return self.asks_judge or self.matcher
+
+
+class TaskJudges(Section):
+    """How the judges of a task are asked; the section of its config that says what is rewarded has these."""
+
+    on_missing: Literal["pause", "exclude"] = knob(
+        "pause",
+        "When a judge cannot be asked (its endpoint is down, its budget spent): `pause` waits and asks again, `exclude` leaves "
+        "out what it was to be asked about. What has an answer that cannot be read is left out in either case",
+        advanced=True,
+    )
+    budget_tokens: int | None = knob(
+        None, "Most that the calls of each judge may use in this run", unit="tokens", ge=1, advanced=True
+    )
+    budget_money: float | None = knob(
+        None,
+        "Most that the calls of each judge may cost in this run, in the unit of the endpoint's prices",
+        gt=0,
+        advanced=True,
+    )
+
+    @property
+    def asking(self) -> dict[str, Any]:
+        """What a part takes over that asks one of them."""
+        return {
+            "on_missing": self.on_missing,
+            "budget_tokens": self.budget_tokens,
+            "budget_money": self.budget_money,
+        }
 
 
 def part_name(default: str) -> Any:

@@ -7,11 +7,11 @@ from trainer.contracts.rubric import RubricForm
 
 from . import policy_metrics, writer_metrics
 from .errors import FieldProblem
-from .fields import Section, knob
+from .fields import knob
 from .on_policy import OnPolicyConfig, PromptData, Rollout
 from .preferences import NEEDS, scale_knob
 from .recipe import Output, Recipe, Slot
-from .reward_base import Matcher
+from .reward_base import Matcher, TaskJudges
 from .rewards import Composition, RewardPart
 from .writer_parts import (
     RubricChoicePart,
@@ -23,7 +23,7 @@ from .writer_parts import (
 
 Trial = Literal["likert", "criterion", "checklist", "choice", "words"]
 ASKS = ("likert", "criterion", "checklist", "choice")
-JUDGE_AT, QUALITY_AT = "reward.judge", "reward.quality_judge"
+JUDGE_AT, QUALITY_AT, MATCHED_AT = "reward.judge", "reward.quality_judge", "reward.matching_judge"
 
 
 class WriterData(PromptData):
@@ -46,7 +46,7 @@ class WriterData(PromptData):
     scale: str = scale_knob()
 
 
-class WriterReward(Section):
+class WriterReward(TaskJudges):
     """What a written rubric earns."""
 
     by: Trial = knob(
@@ -83,22 +83,14 @@ class WriterReward(Section):
     matcher: Matcher = knob(
         "embeddings",
         "What finds the human criterion that a written one repeats, where people have written a rubric; measured, never "
-        "rewarded: `embeddings` of the installed MiniLM, or the `words` that both have",
+        "rewarded: `embeddings` of the installed MiniLM, the `words` that both have, or a `judge` version of kind rubric matcher",
         advanced=True,
     )
-    on_missing: Literal["pause", "exclude"] = knob(
-        "pause",
-        "When a judge cannot be asked (its endpoint is down, its budget spent): `pause` waits and asks again, `exclude` leaves "
-        "out the rubrics. An answer that cannot be read leaves out its rubric in either case",
-        advanced=True,
-    )
-    budget_tokens: int | None = knob(
-        None, "Most that the calls of each judge may use in this run", unit="tokens", ge=1, advanced=True
-    )
-    budget_money: float | None = knob(
-        None,
-        "Most that the calls of each judge may cost in this run, in the unit of the endpoint's prices",
-        gt=0,
+    matching_judge: str = knob(
+        "",
+        "The judge that matches criteria, such as `Matcher v2`. Where it cannot be asked, training goes on without its numbers",
+        source="judge_names:rubric_matcher",
+        when=("matcher", ("judge",)),
         advanced=True,
     )
 
@@ -117,9 +109,10 @@ class RubricWriterConfig(OnPolicyConfig):
         reward, form = self.reward, self.data.form
         parts: list[RewardPart] = [self._trial(), RubricFormPart(form=form, **_paid(reward.format_weight))]
         if reward.quality_judge:
-            quality = {**_paid(reward.quality_weight), **self._asking(), "judge": reward.quality_judge}
+            quality = {**_paid(reward.quality_weight), **reward.asking, "judge": reward.quality_judge}
             parts.append(RubricQualityPart(form=form, **quality))
-        parts.append(RubricRecallPart(form=form, matcher=reward.matcher, shadow=True))
+        matching = {**reward.asking, "on_missing": "exclude", "matcher": reward.matcher, "judge": reward.matching_judge}
+        parts.append(RubricRecallPart(form=form, shadow=True, **matching))
         return Composition(tuple(parts))
 
     def asked_as(self, role: str) -> dict[str, Any] | None:
@@ -128,7 +121,7 @@ class RubricWriterConfig(OnPolicyConfig):
         return {"kind": "rubric_generator", "form": self.data.form, **items, "sampling": sampling}
 
     def asking(self, path: str) -> RewardPart | None:
-        asked = {JUDGE_AT: ("preference", "choice"), QUALITY_AT: ("quality",)}.get(path, ())
+        asked = {JUDGE_AT: ("preference", "choice"), QUALITY_AT: ("quality",), MATCHED_AT: ("recall",)}.get(path, ())
         return next((part for part in self.composition.parts if part.name in asked), None)
 
     def problems(self) -> Iterator[FieldProblem]:
@@ -136,6 +129,8 @@ class RubricWriterConfig(OnPolicyConfig):
         reward, data = self.reward, self.data
         if reward.by in ASKS and not reward.judge:
             yield FieldProblem(JUDGE_AT, "name the judge that uses the rubrics, or choose 'words', which asks nobody")
+        if reward.matcher == "judge" and not reward.matching_judge:
+            yield FieldProblem(MATCHED_AT, "name the judge that matches criteria, or choose another matcher")
         if data.min_items > data.max_items:
             yield FieldProblem("data.max_items", f"below data.min_items, which is {data.min_items}")
         if reward.by in ASKS and reward.quality_judge and reward.quality_judge == reward.judge:
@@ -147,18 +142,10 @@ class RubricWriterConfig(OnPolicyConfig):
 
     def _trial(self) -> RewardPart:
         reward, form = self.reward, self.data.form
-        told = {**_paid(reward.preference_weight), **self._asking(), "form": form}
+        told = {**_paid(reward.preference_weight), **reward.asking, "form": form}
         if reward.by == "choice":
             return RubricChoicePart(judge=reward.judge, **told)
         return RubricPreferencePart(by=reward.by, judge=reward.judge if reward.by in ASKS else "", **told)
-
-    def _asking(self) -> dict[str, Any]:
-        reward = self.reward
-        return {
-            "on_missing": reward.on_missing,
-            "budget_tokens": reward.budget_tokens,
-            "budget_money": reward.budget_money,
-        }
 
 
 def _paid(weight: float) -> dict[str, Any]:
@@ -178,6 +165,7 @@ RECIPE = Recipe(
         Slot("teacher", "objective.teacher", when=("name", ("distill",))),
         Slot("judge", JUDGE_AT, "judge", when=("by", ASKS)),
         Slot("quality_judge", QUALITY_AT, "judge"),
+        Slot("matcher", MATCHED_AT, "judge", when=("matcher", ("judge",))),
     ),
     brief=("{data.form}", "by {reward.by}"),
     measured_by=(
@@ -187,6 +175,7 @@ RECIPE = Recipe(
         "reward.by",
         "reward.judge",
         "reward.matcher",
+        MATCHED_AT,
     ),
     headline="eval/preference_accuracy",
     otherwise=("eval/reward",),

@@ -3,9 +3,9 @@
 How each is measured is in `trainer.rewards.kinds`; what it reads besides the response is in `Item.facts`.
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
-from .reward_base import Matcher, PartBase, part_kind, part_name
+from .reward_base import Judged, MatchedPart, PartBase, part_kind, part_name
 from .writer_parts import WriterPart
 
 JudgementForm = Literal["json", "lines"]
@@ -24,13 +24,29 @@ class OutcomePart(_OfJudgement):
     name: str = part_name("outcome")
 
 
-class RationalePart(_OfJudgement):
+class RationalePart(_OfJudgement, MatchedPart):
     """Average precision of the reasons for a verdict, measured on people's (METHODS 4)."""
 
     kind: Literal["rationale"] = part_kind("rationale")
     name: str = part_name("rationale")
-    matcher: Matcher = "embeddings"
+    matched_by: ClassVar[str] = "reason_matcher"
     threshold: float = 0.5
+
+
+class FlawsPart(_OfJudgement, Judged):
+    """Share of the reasons for a verdict that a judge finds a flaw in (METHODS 4)."""
+
+    kind: Literal["flaws"] = part_kind("flaws")
+    name: str = part_name("flaws")
+    judge: str
+
+    @property
+    def asks_judge(self) -> str:
+        return self.judge
+
+    @property
+    def judge_kinds(self) -> tuple[str, ...]:
+        return ("flaws",)
 
 
 class WellFormedPart(_OfJudgement):
@@ -40,4 +56,4 @@ class WellFormedPart(_OfJudgement):
     name: str = part_name("form")
 
 
-TaskPart = OutcomePart | RationalePart | WellFormedPart | WriterPart
+TaskPart = OutcomePart | RationalePart | FlawsPart | WellFormedPart | WriterPart

@@ -3,11 +3,11 @@
 How each is measured is in `trainer.rewards.kinds.writing`; what it reads besides the rubric is in `Item.facts`.
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from trainer.contracts.rubric import RubricForm
 
-from .reward_base import Judged, Matcher, PartBase, part_kind, part_name
+from .reward_base import Judged, MatchedPart, PartBase, part_kind, part_name
 
 By = Literal["likert", "criterion", "checklist", "words"]
 """Who scores an answer under a written rubric: a judge of that kind, or how many words of the criteria stand in it."""
@@ -73,13 +73,13 @@ class RubricFormPart(PartBase):
     form: RubricForm = "mams"
 
 
-class RubricRecallPart(PartBase):
+class RubricRecallPart(MatchedPart):
     """The share of people's criteria that the written rubric has too (RubricBench)."""
 
     kind: Literal["rubric_recall"] = part_kind("rubric_recall")
     name: str = part_name("recall")
     form: RubricForm = "mams"
-    matcher: Matcher = "embeddings"
+    matched_by: ClassVar[str] = "rubric_matcher"
 
 
 WriterPart = RubricPreferencePart | RubricChoicePart | RubricQualityPart | RubricFormPart | RubricRecallPart

@@ -163,9 +163,15 @@ class EngineJudge:
 
 def storable(given: JudgeInput) -> JudgeInput:
     """Models sample NUL now and then, which the server's database cannot hold: it is asked about, and stored, as its sign."""
-    if not any("\0" in text for text in given.responses.values()):
+    written = (*given.responses.values(), *given.model_reasons, *given.generated)
+    if not any("\0" in text for text in written):
         return given
-    return replace(given, responses={name: text.replace("\0", "␀") for name, text in given.responses.items()})
+    return replace(
+        given,
+        responses={name: text.replace("\0", "␀") for name, text in given.responses.items()},
+        model_reasons=tuple(text.replace("\0", "␀") for text in given.model_reasons),
+        generated=tuple(text.replace("\0", "␀") for text in given.generated),
+    )
 
 
 def answers_to(

@@ -20,6 +20,7 @@ SPECS: Mapping[JudgementForm, PairwiseSpec] = {
     "lines": PairwiseSpec(form="lines", order="given"),
 }
 VERDICTS = {words: strength for words, strength in STRENGTHS.items() if words not in ("A", "B")}
+WORDS_OF = {strength: words for words, strength in VERDICTS.items()}
 
 
 @dataclass(frozen=True)

@@ -12,17 +12,9 @@ from .guard import reason
 from .journal import Notes, who
 from .parts import Item, Part, Services, valued
 
-LASTING = (
-    "rubric",
-    "judge",
-    "http",
-    "python",
-    "reward_model",
-    "rubric_preference",
-    "rubric_choice",
-    "rubric_quality",
-)
-"""Kinds whose values are written down: to measure them again may cost, or may give another value."""
+LASTING = ("http", "python", "reward_model")
+"""Kinds whose values are written down, besides those of parts that ask a judge: to measure them again may cost, or may give
+another value."""
 Wait = Callable[[str], Awaitable[None]]
 
 
@@ -51,7 +43,7 @@ async def score(
 async def _patiently(
     part: RewardPart, items: Sequence[Item], services: Services, wait: Wait, journal: Notes | None
 ) -> list[Part]:
-    lasting = journal if part.kind in LASTING and (part.kind != "rubric" or part.asks_judge) else None
+    lasting = journal if part.kind in LASTING or part.asks_judge else None
     asked = who(part, services)
     found: list[Part | None] = [lasting.get(part, asked, item) if lasting else None for item in items]
     while open_places := [place for place, known in enumerate(found) if known is None]:

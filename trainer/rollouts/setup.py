@@ -5,9 +5,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from trainer.config import OnPolicyConfig
+from trainer.config.reward_base import MatchedPart
 from trainer.config.rewards import RewardModelPart, RewardPart
-from trainer.config.task_parts import RationalePart
-from trainer.config.writer_parts import RubricRecallPart
 from trainer.rewards.access import Access
 from trainer.rewards.journal import Journal, Notes
 from trainer.rewards.parts import Scalar
@@ -53,7 +52,7 @@ class RewardSetup:
 
 def _matchers(parts: Sequence[RewardPart]) -> dict[str, Matcher]:
     """Those that the parts name, each loaded once."""
-    wanted = {part.matcher for part in parts if isinstance(part, RationalePart | RubricRecallPart)}
+    wanted = {part.matcher for part in parts if isinstance(part, MatchedPart)}
     found: dict[str, Matcher] = {"words": WordsMatcher()} if "words" in wanted else {}
     if "embeddings" in wanted:
         from .matchers import EmbeddingMatcher  # torch, where it is needed

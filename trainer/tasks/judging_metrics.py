@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from trainer.benchmarks.estimate import Estimate, bootstrap_mean
+from trainer.judges.kinds.rationales import FLAWS, RESTS_ON
 
 from .base import Answered
 
@@ -101,14 +102,39 @@ def _habits(answers: Sequence[Answered]) -> dict[str, float | None]:
     sides = [_verdict(each) for each in readable if _verdict(each)]
     reasons = [(reason, each) for each in readable for reason in _reasons(each)]
     hits = [hit for each in answers for hit in each.shown("rationale").get("hits", ())]
-    return {
+    return _flaws(answers) | {
         "unreadable": _mean(_verdict(each) is None for each in measured),
         "no_reasons": _mean(not each for each in lists),
         "tie": _mean(_verdict(each) == 0 for each in readable),
         "first": _mean(side < 0 for side in sides if side is not None),
         "reasons": _mean(len(each) for each in lists),
-        "generic": _mean(is_generic(reason, each.facts["material"]) for reason, each in reasons),
+        "generic": _mean(is_generic(reason, _material(each)) for reason, each in reasons),
         "unmatched": _mean(not hit for hit in hits),
+        "not_matched": _mean(each.parts["rationale"].value is None for each in answers if _to_match(each)),
+    }
+
+
+def _to_match(answer: Answered) -> bool:
+    """Whether there are reasons on both sides, so that a matcher was to match them."""
+    shown = answer.shown("rationale")
+    return bool(shown.get("human")) and bool(shown.get("reasons"))
+
+
+def _material(answer: Answered) -> str:
+    """All that is judged, as one text."""
+    return "\n".join([*(message["content"] for message in answer.facts["prompt"]), *answer.facts["answers"]])
+
+
+def _flaws(answers: Sequence[Answered]) -> dict[str, float | None]:
+    """Shares of the reasons that a judge has tagged, and of those that it was to tag and has not."""
+    asked = [each.shown("flaws") for each in answers if each.shown("flaws").get("reasons")]
+    tags = [tag for shown in asked for tag in shown.get("tags") or [None] * len(shown["reasons"])]
+    known = [tag for tag in tags if tag is not None]
+    found = {f"flaws/{flaw}": _mean(flaw in tag["flaws"] for tag in known) for flaw in FLAWS}
+    found |= {f"rests_on/{name}": _mean(tag["rests_on"] == name for tag in known) for name in RESTS_ON}
+    return found | {
+        "flawed": _mean(bool(tag["flaws"]) for tag in known),
+        "untagged": _mean(tag is None for tag in tags),
     }
 
 

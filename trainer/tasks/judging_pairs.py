@@ -24,7 +24,8 @@ BLANK = "human reasons left out: they have no text"
 
 class JudgingPairs:
     """`Posed.facts`: `pair` names the pair, `order` is `given` or `swapped`, `label` -1 where people prefer the answer shown
-    first and 1 where they prefer the other, `reasons` are people's for that, `example` is the key in the dataset, `material` all that is judged, as one text."""
+    first and 1 where they prefer the other, `reasons` are people's for that, `example` is the key in the dataset,
+    `prompt` what the two `answers` are answers to, in the order in which they are shown."""
 
     role: OutputRole = "judge"
 
@@ -87,7 +88,8 @@ class JudgingPairs:
             "order": order,
             "label": -1 if better == first else 1,
             "reasons": reasons,
-            "material": "\n".join([*(message.content for message in example.prompt), texts[first], texts[second]]),
+            "prompt": [message.model_dump(mode="json") for message in example.prompt],
+            "answers": [texts[first], texts[second]],
         }
         asked = question(example.prompt, texts[first], texts[second], self._config.data.form)
         return Posed(

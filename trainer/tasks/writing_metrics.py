@@ -34,7 +34,7 @@ def of_evaluation(answers: Sequence[Answered]) -> dict[str, float]:
     d = cohens_d([chosen for chosen, _ in scores], [rejected for _, rejected in scores])
     found |= _told("cohens_d", "", d) | {"eval/scored_pairs": float(d.n)}
     aligned = _aligned(pairs.values())
-    found["eval/human_rubrics"] = float(len(aligned))
+    found["eval/human_rubrics"] = float(sum(each is not None for each in aligned))
     for name, share in alignments(aligned).items():
         if name != "precision" and aligned:
             found |= _told(f"rubric_{name}", "", share)
@@ -74,13 +74,15 @@ def _both_scores(answer: Answered) -> tuple[float, float] | None:
 
 
 def _aligned(pairs: Iterable[Sequence[Answered]]) -> list[Alignment | None]:
-    """Of each pair whose example has a human rubric: the first rubric that was written for it."""
+    """Of each pair whose example has a human rubric: the first rubric that was written for it; None where nobody could match
+    them."""
     found: list[Alignment | None] = []
     for group in pairs:
         shown = group[0].shown("recall")
         if shown.get("human"):
-            matches = [(int(k), int(j)) for k, j in shown["matches"]]
-            found.append(alignment(matches, len(shown["written"]), len(shown["human"])))
+            matches = shown["matches"]
+            sizes = len(shown["written"]), len(shown["human"])
+            found.append(None if matches is None else alignment([(int(k), int(j)) for k, j in matches], *sizes))
     return found
 
 

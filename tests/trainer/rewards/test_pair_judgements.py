@@ -24,7 +24,13 @@ HUMAN = ["Names the minutes.", "Says when to start counting."]
 
 
 def item(response: str, reasons: list[str] | None = None, label: int = -1, tokens: int = 10) -> Item:
-    facts = {"label": label, "reasons": HUMAN if reasons is None else reasons}
+    facts = {
+        "label": label,
+        "reasons": HUMAN if reasons is None else reasons,
+        "example": "row",
+        "prompt": [{"role": "user", "content": "How long do eggs boil?"}],
+        "answers": ["Nine minutes.", "Quite long."],
+    }
     return Item("train/1/0/0", Example(key="row", prompt=PROMPT), None, response, tokens, 60, facts=facts)
 
 

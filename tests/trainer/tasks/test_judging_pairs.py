@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from trainer.config import resolve
+from trainer.config import judge_metrics, resolve
 from trainer.contracts import Example, Message, PartResult, Preference, Reason, Response
+from trainer.judges.kinds.rationales import FLAWS, RESTS_ON
 from trainer.loops.errors import RunFailed
 from trainer.loops.posing import posed_prompts
 from trainer.tasks import TASKS, Answered, Posed
@@ -132,7 +133,7 @@ def answered(pair: str, order: str, label: int, verdict: int | None, rationale: 
     if rationale is not None:
         seen: dict[str, Any] = {"rc": rationale, "hits": [rationale > 0.5]}
         parts["rationale"] = PartResult(name="rationale", kind="rationale", value=rationale, shown=seen)
-    facts = {"pair": pair, "order": order, "label": label, "reasons": [], "material": "Nine minutes."}
+    facts = {"pair": pair, "order": order, "label": label, "reasons": [], "prompt": [], "answers": ["Nine minutes."]}
     return Answered(f"{pair} {order}", facts, "", False, float(right), parts)
 
 
@@ -152,6 +153,36 @@ def test_an_evaluation_counts_each_pair_once():
     assert found["eval/consistent"] == 0.5 and found["eval/ordered_pairs"] == 2
     assert found["eval/unreadable"] == pytest.approx(1 / 6) and found["eval/first"] == 3 / 5
     assert found["eval/unmatched"] == 0.5 and found["eval/generic"] == 0.0
+
+
+def test_what_the_matcher_could_not_match_is_counted_and_no_part_of_the_means():
+    lost = answered("two", "given", -1, -1)
+    shown = {"human": ["Names the minutes."], "reasons": ["About minutes"]}
+    lost.parts["rationale"] = PartResult(name="rationale", kind="rationale", value=None, why="no rows", shown=shown)  # type: ignore[index]
+    kept = answered("one", "given", -1, -1, 0.75)
+    kept.parts["rationale"].shown.update(shown)
+    for found, key in ((of_step([kept, lost]), "judging"), (of_evaluation([kept, lost]), "eval")):
+        assert found[f"{key}/rc"] == 0.75 and found[f"{key}/not_matched"] == 0.5
+    assert of_evaluation([kept, lost])["eval/reasoned_pairs"] == 1
+
+
+def test_shares_of_flaws_are_of_the_reasons_that_were_tagged():
+    def tagged(*tags: Any) -> Answered:
+        found = answered("one", "given", -1, -1)
+        shown = {"reasons": ["x"] * len(tags), **({} if None in tags and len(tags) == 1 else {"tags": list(tags)})}
+        found.parts["flaws"] = PartResult(name="flaws", kind="flaws", value=None, shown=shown)  # type: ignore[index]
+        return found
+
+    empty, both = {"rests_on": "evidence", "flaws": []}, {"rests_on": "generic", "flaws": ["F2", "F5"]}
+    found = of_step([tagged(empty, both, None), tagged(empty), tagged(None), tagged()])
+    assert found["judging/untagged"] == 2 / 5, "one that the judge passed over, one whose answer could not be read"
+    assert found["judging/flawed"] == found["judging/flaws/F2"] == found["judging/flaws/F5"] == pytest.approx(1 / 3)
+    assert found["judging/flaws/F1"] == 0.0 and found["judging/rests_on/evidence"] == pytest.approx(2 / 3)
+    assert not [key for key in of_step([answered("one", "given", -1, -1)]) if "flaw" in key or "untagged" in key]
+
+
+def test_the_curves_of_flaws_are_those_that_judges_tag():
+    assert list(judge_metrics.FLAWS) == list(FLAWS) and list(judge_metrics.RESTS_ON) == list(RESTS_ON)
 
 
 def test_orders_agree_by_all_samples_of_both_and_not_by_the_last_ones() -> None:

@@ -20,6 +20,7 @@ FLAWS = {
     "F6": "non sequitur: even if true it does not speak for the verdict",
     "F7": "contradiction: it contradicts the responses, another reason or the verdict",
 }
+RESTS_ON = ("evidence", "criterion", "generic")
 Flaw = Literal["F1", "F2", "F3", "F4", "F5", "F6", "F7"]
 
 

@@ -22,6 +22,7 @@ KINDS: dict[str, Measure] = {
     "python": asked.python,
     "outcome": judgements.verdict,
     "rationale": judgements.rationale,
+    "flaws": judgements.flaws,
     "well_formed": judgements.well_formed,
     "rubric_preference": writing.preference,
     "rubric_choice": writing.choice,

@@ -1,20 +1,23 @@
 """What a judgement of two answers is worth: its verdict, its reasons, its form (METHODS 4 and 5).
 
 `Item.facts` has `label` (-1: people prefer the answer shown first, 1: the other) and `reasons`, people's. What was read of a
-judgement goes along in `shown`, where metrics and pages find it.
+judgement goes along in `shown`, where metrics and pages find it. A judge that is asked about a judgement sees `prompt` and
+`answers`, in the order in which they were shown.
 """
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trainer.config.task_parts import OutcomePart, RationalePart, WellFormedPart
+from trainer.config.task_parts import FlawsPart, OutcomePart, RationalePart, WellFormedPart
+from trainer.contracts import Message
+from trainer.judges.inputs import JudgeInput
 
 from ..guard import each
-from ..pair_judgements import PairJudgement, read_pair_judgement
-from ..parts import Item, Part, Services
+from ..pair_judgements import WORDS_OF, PairJudgement, read_pair_judgement
+from ..parts import Answer, Item, Part, Services
 from ..rationale import average_precision, match, outcome, rationale_consistency
-from ..reason_matching import Floats
+from .matching import Compared, Matched, match_lists
+from .said import away, finished, problem_of, usage_of
 
 MOST_REASONS = 50
 """A longer list is cut here before it is matched: nobody has so many reasons, and matching takes their number cubed."""
@@ -30,13 +33,21 @@ async def well_formed(part: WellFormedPart, items: Sequence[Item], services: Ser
 
 async def rationale(part: RationalePart, items: Sequence[Item], services: Services) -> list[Part]:
     """Missing where people gave no reasons: there is nothing to measure on."""
-    given = [_read(part, item).reasons[:MOST_REASONS] for item in items]
-    lists = [(_human(item), reasons) for item, reasons in zip(items, given, strict=True)]
-    known = [place for place, (human, model) in enumerate(lists) if human and model]
-    matcher = services.matchers[part.matcher]
-    scores = await asyncio.to_thread(matcher.scores, [lists[place] for place in known], "reasons")
-    by_place = dict(zip(known, scores, strict=True))
-    return [_rationale(part, *lists[place], by_place.get(place)) for place in range(len(items))]
+    lists = [_lists(part, item) for item in items]
+    known = [place for place, both in enumerate(lists) if both.human and both.model]
+    found = await match_lists(part, "reasons", [lists[place] for place in known], services)
+    by_place = dict(zip(known, found, strict=True))
+    return [_rationale(part, both, by_place.get(place)) for place, both in enumerate(lists)]
+
+
+async def flaws(part: FlawsPart, items: Sequence[Item], services: Services) -> list[Part]:
+    """The share of reasons with a flaw; missing without reasons. `shown`: the tags of each reason, null where it has none."""
+    read = [_read(part, item) for item in items]
+    known = [place for place, found in enumerate(read) if found.reasons]
+    asked = [_about_reasons(items[place], read[place]) for place in known]
+    said = await services.judges[part.judge].ask(asked) if asked else []
+    by_place = dict(zip(known, said, strict=True))
+    return [_flaws(part, found, by_place.get(place)) for place, found in enumerate(read)]
 
 
 def _verdict(part: OutcomePart, item: Item) -> Part:
@@ -45,12 +56,16 @@ def _verdict(part: OutcomePart, item: Item) -> Part:
     return Part(outcome(item.facts["label"], found.strength), found.problem, shown)
 
 
-def _rationale(part: RationalePart, human: list[str], model: Sequence[str], scores_HM: Floats | None) -> Part:
-    shown: dict[str, Any] = {"human": human, "reasons": list(model), "matcher": part.matcher}
+def _rationale(part: RationalePart, both: Compared, found: Matched | None) -> Part:
+    human = list(both.human)
+    shown: dict[str, Any] = {"human": human, "reasons": list(both.model), "matcher": part.by}
     if not human:
         return Part(None, "people gave no reasons for their verdict", shown)
-    if scores_HM is None:
+    if found is None:
         return Part(0.0, "the judgement has no reasons that can be read", {**shown, "rc": 0.0})
+    if found.scores_HM is None:
+        return found.unmatched(shown)
+    scores_HM = found.scores_HM
     joined = match(scores_HM, part.threshold)
     shown |= {
         "scores": scores_HM.round(3).tolist(),
@@ -58,12 +73,47 @@ def _rationale(part: RationalePart, human: list[str], model: Sequence[str], scor
         "hits": list(joined.hits_M),
         "rc": rationale_consistency(scores_HM, len(human)),
     }
-    return Part(average_precision(scores_HM, len(human), part.threshold), "", shown)
+    return Part(average_precision(scores_HM, len(human), part.threshold), "", shown, usage=usage_of(found.said))
 
 
-def _human(item: Item) -> list[str]:
-    return list(item.facts["reasons"])
+def _flaws(part: FlawsPart, read: PairJudgement, said: Sequence[Answer] | None) -> Part:
+    shown: dict[str, Any] = {"reasons": list(read.reasons[:MOST_REASONS]), "by": part.judge}
+    if said is None:
+        return Part(None, "the judgement has no reasons that can be read", shown)
+    parsed = next((answer.parsed for answer in said if answer.parsed is not None), None)
+    if parsed is None:
+        return Part(None, problem_of(said), shown, usage=usage_of(said), away=bool(away(said)))
+    tags = [parsed["items"].get(str(place)) for place in range(len(shown["reasons"]))]
+    known = [each for each in tags if each is not None]
+    value = sum(bool(each["flaws"]) for each in known) / len(known) if known else None
+    return finished(Part(value, "", {**shown, "tags": [_tags(each) for each in tags]}, usage=usage_of(said)), said)
 
 
-def _read(part: OutcomePart | RationalePart | WellFormedPart, item: Item) -> PairJudgement:
+def _tags(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return None if found is None else {"rests_on": found["rests_on"], "flaws": list(found["flaws"])}
+
+
+def _lists(part: RationalePart, item: Item) -> Compared:
+    reasons = _read(part, item).reasons[:MOST_REASONS]
+    return Compared(item.place, item.facts["example"], _prompt(item), item.facts["reasons"], reasons)
+
+
+def _about_reasons(item: Item, read: PairJudgement) -> JudgeInput:
+    first, second = item.facts["answers"]
+    return JudgeInput(
+        example=item.facts["example"],
+        conversation=_prompt(item),
+        responses={"first": first, "second": second},
+        model_reasons=read.reasons[:MOST_REASONS],
+        verdict="" if read.strength is None else WORDS_OF[read.strength],
+        subject={"place": item.place},
+    )
+
+
+def _prompt(item: Item) -> tuple[Message, ...]:
+    """What the two answers are answers to."""
+    return tuple(Message.model_validate(message) for message in item.facts["prompt"])
+
+
+def _read(part: OutcomePart | RationalePart | FlawsPart | WellFormedPart, item: Item) -> PairJudgement:
     return read_pair_judgement(item.response, part.form, cut=item.tokens >= item.longest)

@@ -4,7 +4,6 @@ MaMs (2026) and Rubric-ARM (2026), METHODS 5. A rubric that cannot be read is th
 answer of a judge that cannot be read is not, and leaves the rubric out.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
@@ -24,10 +23,11 @@ from trainer.judges.inputs import JudgeInput
 from ..arm import writer_reward
 from ..guard import each
 from ..mams import preference_reward
-from ..parts import Answer, Item, Part, Services
+from ..parts import Answer, Item, Part, Services, Usage
 from ..reason_matching import Floats
 from ..rubric import likert_score
 from ..written import Writing, words_score, writing_of
+from .matching import Compared, Matched, match_lists
 from .said import explained, finished, problem_of, told, usage_of
 
 _UNREAD = -1.0
@@ -84,11 +84,10 @@ async def recall(part: RubricRecallPart, items: Sequence[Item], services: Servic
     """Matched human criteria over all of them (RubricBench). `shown`: both rubrics, and which items of the one are which of
     the other, many to many."""
     writings = [writing_of(item, part.form) for item in items]
-    matcher = services.matchers[part.matcher]
     both = [place for place, writing in enumerate(writings) if writing.criteria and writing.pair.human]
-    scores = await asyncio.to_thread(matcher.scores, [_lists(writings[place]) for place in both], "items")
-    found = {place: matched(score_HM) for place, score_HM in zip(both, scores, strict=True)}
-    return [_recalled(writing, found.get(place, [])) for place, writing in enumerate(writings)]
+    lists = [_lists(items[place], writings[place]) for place in both]
+    found = dict(zip(both, await match_lists(part, "items", lists, services), strict=True))
+    return [_recalled(writing, found.get(place)) for place, writing in enumerate(writings)]
 
 
 async def _asked(
@@ -116,9 +115,11 @@ def matched(scores_HM: Floats) -> list[tuple[int, int]]:
     return [(int(k), int(j)) for j, k in np.argwhere(scores_HM > SAME)]
 
 
-def _lists(writing: Writing) -> tuple[list[str], list[str]]:
+def _lists(item: Item, writing: Writing) -> Compared:
     """People's criteria and the written ones."""
-    return [criterion.text for criterion in writing.pair.human], [criterion.text for criterion in writing.criteria]
+    pair = writing.pair
+    human, written = ([criterion.text for criterion in each] for each in (pair.human, writing.criteria))
+    return Compared(item.place, pair.example, pair.conversation, human, written)
 
 
 def _on_both(item: Item, writing: Writing) -> JudgeInput:
@@ -239,16 +240,22 @@ def _form(writing: Writing) -> Part:
     return Part(0.0 if read.ok else -1.0, "; ".join(read.problems[:_TOLD]), shown)
 
 
-def _recalled(writing: Writing, matches: Sequence[tuple[int, int]]) -> Part:
+def _recalled(writing: Writing, found: Matched | None) -> Part:
     human = writing.pair.human
+    matches: list[tuple[int, int]] | None = []
+    if found is not None:
+        matches = None if found.scores_HM is None else matched(found.scores_HM)
     shown = {
         "written": [_criterion(criterion) for criterion in writing.criteria],
         "human": [_criterion(criterion) for criterion in human],
-        "matches": [list(match) for match in matches],
+        "matches": None if matches is None else [list(match) for match in matches],
     }
     if not human:
         return Part(None, "people have written no rubric for it", shown)
-    return Part(len({j for _, j in matches}) / len(human), "", shown)
+    if matches is None and found is not None:
+        return found.unmatched(shown)
+    usage = usage_of(found.said) if found is not None else Usage()
+    return Part(len({j for _, j in matches or ()}) / len(human), "", shown, usage=usage)
 
 
 def _criterion(criterion: Criterion) -> dict[str, Any]:

@@ -36,6 +36,27 @@ export function matching({ human, reasons, scores, human_of, hits, rc, matcher }
   return box;
 }
 
+/** Whether `shown` of a part of kind `flaws` is reasons with what a judge says of each. */
+export function isTagged({ reasons, tags }) {
+  const fits = (tag) => tag === null || (isText(tag?.rests_on) && listOf(tag.flaws, isText));
+  return listOf(reasons, isText) && (!there(tags) || listOf(tags, fits, reasons.length));
+}
+
+const RESTS = { evidence: "rests on an answer", criterion: "names a demand", generic: "generic" };
+
+/** Each reason with what it rests on and its flaws. */
+export function flaws({ reasons, tags, by }) {
+  const box = make("div", "matching");
+  const items = reasons.map((text, i) => {
+    const tag = tags?.[i];
+    const words = tag ? [RESTS[tag.rests_on] ?? tag.rests_on, ...tag.flaws] : ["no tags"];
+    return make("li", "", make("span", "num muted", `R${i + 1}`), make("span", "matching-text", text, make("span", "tiny muted", ` ${words.join(" · ")}`)));
+  });
+  if (items.length) box.append(make("ul", "tagged", ...items));
+  if (isText(by)) box.append(make("p", "tiny muted", `tagged by ${by}`));
+  return box;
+}
+
 function list(title, letter, texts, matched) {
   const items = texts.map((text, i) => {
     const item = make("li", "", make("span", "num muted", `${letter}${i + 1}`), make("span", "matching-text", text));

@@ -1,7 +1,7 @@
 // What made the reward of a response: every part with its value, its weight and why, what judges said, and what it cost.
 import { block, line } from "./annotate/text.js";
 import { icon } from "./icons.js";
-import { isMatching, isVerdict, matching, verdict } from "./judgements.js";
+import { flaws, isMatching, isTagged, isVerdict, matching, verdict } from "./judgements.js";
 import { exact, make, score } from "./format.js";
 import { holdsRubrics, rubrics } from "./rubrics.js";
 
@@ -66,7 +66,7 @@ function partRow(part, declared, expression, texts) {
 
 // Whoever measures by programs or a service of their own may show anything, under any name
 const OWN = new Set(["http", "python"]);
-const DRAWN = new Map([["outcome", [isVerdict, verdict]], ["rationale", [isMatching, matching]], ["rubric_recall", [holdsRubrics, rubrics]]]);
+const DRAWN = new Map([["outcome", [isVerdict, verdict]], ["rationale", [isMatching, matching]], ["flaws", [isTagged, flaws]], ["rubric_recall", [holdsRubrics, rubrics]]]);
 
 /** What judgements of pairs say, and two rubrics, are there to be read; anything else is folded, as is what has not their form. */
 function seen(kind, shown, texts) {

@@ -6,12 +6,12 @@ import { icon } from "./icons.js";
 const isCriterion = (found) => typeof found?.text === "string" && (found.points === null || found.points === undefined || Number.isFinite(found.points));
 
 /** Whether `shown` of a part of kind `rubric_recall` holds two rubrics. */
-export const holdsRubrics = ({ written, human, matches }) => [written, human].every((side) => Array.isArray(side) && side.every(isCriterion)) && Array.isArray(matches) && matches.every(Array.isArray);
+export const holdsRubrics = ({ written, human, matches }) => [written, human].every((side) => Array.isArray(side) && side.every(isCriterion)) && (matches === null || (Array.isArray(matches) && matches.every(Array.isArray)));
 
-/** `written` and `human` are criteria, `matches` pairs of their places, many to many. */
+/** `written` and `human` are criteria, `matches` pairs of their places, many to many; null where nobody could match them. */
 export function rubrics({ written, human, matches }) {
   const both = make("div", "rubrics");
-  const alike = (side) => new Set(matches.map((pair) => pair[side]));
+  const alike = (side) => matches && new Set(matches.map((pair) => pair[side]));
   both.append(column("Written rubric", written, human.length ? alike(0) : null, "people have it too", "people have not"));
   if (human.length) both.append(column("Rubric of people", human, alike(1), "written too", "not written"));
   return both;

@@ -1,0 +1,75 @@
+"""Who finds people's items in what a model wrote: a matcher of this process, or a judge version (METHODS 3 and 4)."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from trainer.config.reward_base import MatchedPart
+from trainer.contracts import Message
+from trainer.judges.inputs import JudgeInput
+
+from ..parts import Answer, Part, Services
+from ..reason_matching import Floats, Kind
+from .said import away, problem_of, usage_of
+
+
+class Compared(NamedTuple):
+    """Two lists to compare: people's and a model's, about this conversation. `place` is that of the response."""
+
+    place: str
+    example: str
+    conversation: tuple[Message, ...]
+    human: Sequence[str]
+    model: Sequence[str]
+
+
+class Matched(NamedTuple):
+    """How far each human text is each of the model's, in [0, 1] and above 0.5 for the same; None where nobody could tell,
+    and `said` are the judge's answers."""
+
+    scores_HM: Floats | None
+    said: Sequence[Answer] = ()
+
+    def unmatched(self, shown: object) -> Part:
+        """The part of a response whose lists could not be matched."""
+        why = away(self.said)
+        told = why or f"the matcher gave no matching: {problem_of(self.said)}"
+        return Part(None, told, shown, usage=usage_of(self.said), away=bool(why))
+
+
+async def match_lists(part: MatchedPart, of: Kind, lists: Sequence[Compared], services: Services) -> list[Matched]:
+    """In order. A judge is asked about all of them at once; of several votes the mean counts."""
+    if not lists:
+        return []
+    if not part.asks_judge:
+        pairs = [(each.human, each.model) for each in lists]
+        found = await asyncio.to_thread(services.matchers[part.matcher].scores, pairs, of)
+        return [Matched(scores) for scores in found]
+    said = await services.judges[part.judge].ask([_question(of, each) for each in lists])
+    return [Matched(_scores(of, each, answers), answers) for each, answers in zip(lists, said, strict=True)]
+
+
+def _question(of: Kind, each: Compared) -> JudgeInput:
+    subject = {"place": each.place}
+    human, model = tuple(each.human), tuple(each.model)
+    if of == "reasons":
+        return JudgeInput(each.example, each.conversation, human_reasons=human, model_reasons=model, subject=subject)
+    return JudgeInput(each.example, each.conversation, reference_items=human, generated=model, subject=subject)
+
+
+def _scores(of: Kind, each: Compared, said: Sequence[Answer]) -> Floats | None:
+    """None without an answer that can be read, and while one of the questions could not be asked."""
+    parsed = [answer.parsed for answer in said if answer.parsed is not None]
+    if not parsed or away(said):
+        return None
+    if of == "reasons":
+        votes = [np.asarray(found["scores"], dtype=np.float64) for found in parsed]
+    else:
+        votes = [np.zeros((len(each.human), len(each.model))) for _ in parsed]
+        for vote, found in zip(votes, parsed, strict=True):
+            for generated, reference in found["matches"]:
+                vote[reference, generated] = 1.0
+    mean: Floats = np.mean(votes, axis=0)
+    return mean
