@@ -20,7 +20,7 @@ from typing import Any
 
 from benchmarks.machine import describe
 from benchmarks.seeded import finished, interval, metrics, number
-from trainer.claims.verdict import mean_over_seeds
+from trainer.benchmarks.claims import mean_over_seeds
 from trainer.contracts import Criterion, Example, Message, Rubric, VerifierSpec
 from trainer.judges.budget import Budget
 from trainer.judges.calls import expand

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from trainer.claims.verdict import mean_over_seeds
+from trainer.benchmarks.claims import mean_over_seeds
 from trainer.config import RECIPES, resolve
 from trainer.rewards.access import Access
 

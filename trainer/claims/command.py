@@ -1,4 +1,4 @@
-"""`python -m trainer claims ruscarl|oapl|oapl_offline`: the comparison behind a paper's central claim, and a verdict with intervals."""
+"""`python -m trainer claims NAME`: the comparison behind a paper's central claim, and a verdict with intervals."""
 
 import argparse
 import json
@@ -10,13 +10,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from trainer.benchmarks.claims import PLANS, SIZES, Plan, Size, judge_all
 from trainer.config import ConfigInvalid, resolve
 from trainer.machine import describe
 
-from . import report, toy
-from .recipes import RECIPES, SIZES, Recipe, Size
+from . import faults, report, toy
 from .runs import Job, perform, prepare
-from .verdict import judge
 
 
 def main(arguments: list[str]) -> int:
@@ -25,18 +24,18 @@ def main(arguments: list[str]) -> int:
     0: there is a verdict; 1: some runs have no result; 2: nothing could be run.
     """
     options = _options(arguments)
-    recipe, size = RECIPES[options.name], options.size
-    out: Path = options.out or Path("var/claims") / f"{recipe.name}-{size}"
-    seeds = sorted(set(options.seeds or recipe.sizes[size].seeds))
+    plan, size = PLANS[options.name], options.size
+    out: Path = options.out or Path("var/claims") / f"{plan.name}-{size}"
+    seeds = sorted(set(options.seeds or plan.sizes[size].seeds))
     began = time.monotonic()
     try:
-        data, model = _material(recipe, size, out, options)
-        jobs = _jobs(recipe, size, seeds, out, data, model, options.steps)
+        data, model = _material(plan, size, out, options)
+        jobs = _jobs(plan, size, seeds, out, data, model, options.steps)
         prepare(jobs)
     except (OSError, ValueError) as error:
         print(_sentence(error), file=sys.stderr)
         return 2
-    _tell(f"{len(recipe.arms)} arms x {len(seeds)} seeds in {out}, {options.jobs} at a time")
+    _tell(f"{len(plan.arms)} arms x {len(seeds)} seeds in {out}, {options.jobs} at a time")
     problems = perform(jobs, options.jobs, _tell)
     about = {
         "command": f"python -m trainer claims {shlex.join(arguments)}",
@@ -48,11 +47,11 @@ def main(arguments: list[str]) -> int:
         "problems": problems,
     }
     _write(
-        recipe,
+        plan,
         size,
         jobs,
         about,
-        [out / "report"] + ([options.publish / f"{recipe.name}-{size}"] if options.publish else []),
+        [out / "report"] + ([options.publish / f"{plan.name}-{size}"] if options.publish else []),
     )
     for problem in problems:
         print(problem, file=sys.stderr)
@@ -61,7 +60,7 @@ def main(arguments: list[str]) -> int:
 
 def _options(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m trainer claims", description=main.__doc__)
-    parser.add_argument("name", choices=RECIPES, help="; ".join(f"{r.name}: {r.title}" for r in RECIPES.values()))
+    parser.add_argument("name", choices=PLANS, help="; ".join(f"{r.name}: {r.title}" for r in PLANS.values()))
     parser.add_argument("--size", choices=SIZES, default="tiny", help="tiny: minutes on two cores; demo: hours there")
     parser.add_argument("--seeds", type=int, nargs="+", metavar="N", help="left out: those of the size")
     parser.add_argument("--out", type=Path, help="where the runs are kept; left out: var/claims/NAME-SIZE")
@@ -76,6 +75,8 @@ def _options(arguments: list[str]) -> argparse.Namespace:
         help="with demo: made if it is not there",
     )
     options = parser.parse_args(arguments)
+    if options.size not in PLANS[options.name].sizes:
+        parser.error(f"{options.name} has no size {options.size}; it has {', '.join(PLANS[options.name].sizes)}")
     if options.jobs is None:
         options.jobs = len(os.sched_getaffinity(0)) if options.size == "tiny" else 1
     for name in ("jobs", "steps"):
@@ -84,13 +85,15 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     return options
 
 
-def _material(recipe: Recipe, size: Size, out: Path, options: argparse.Namespace) -> tuple[Path, Path]:
+def _material(plan: Plan, size: Size, out: Path, options: argparse.Namespace) -> tuple[Path, Path]:
     """Files of examples and model; the toy's are made, in OUT. Raises OSError or ValueError."""
     if size == "tiny":
         out.mkdir(parents=True, exist_ok=True)
         data = out / "examples.jsonl"
-        data.write_text("".join(f"{row.canonical()}\n" for row in toy.examples(recipe.sizes[size].wanted)))
-        toy.make_model(out / "model", _every(100, "teaching the model to follow scaffolds"))
+        rows = faults.examples() if plan.task == "faults" else toy.examples(plan.sizes[size].wanted)
+        data.write_text("".join(f"{row.canonical()}\n" for row in rows))
+        make_model = faults.make_model if plan.task == "faults" else toy.make_model
+        make_model(out / "model", _every(100, "teaching the model"))
         return data, out / "model"
     if not options.data.is_file():
         raise ValueError(f"{options.data}: no such file; give --data")
@@ -101,32 +104,35 @@ def _material(recipe: Recipe, size: Size, out: Path, options: argparse.Namespace
 
 
 def _jobs(
-    recipe: Recipe, size: Size, seeds: Sequence[int], out: Path, data: Path, model: Path, steps: int | None
+    plan: Plan, size: Size, seeds: Sequence[int], out: Path, data: Path, model: Path, steps: int | None
 ) -> list[Job]:
     """Seed by seed, so that a command cut short has whole comparisons."""
     jobs = []
     for seed in seeds:
-        for arm in recipe.arms:
-            config = recipe.config(arm, size, seed, steps)
-            resolve("policy", config)
+        for arm in plan.arms:
+            shared = plan.sizes[size].config
+            config = plan.config(arm, {**shared, "steps": steps} if steps else shared, seed)
+            resolve(plan.recipe, config)
             folder = out / "runs" / arm.name / f"seed-{seed}"
-            jobs.append(Job(arm.name, seed, config, folder, data, model, recipe.sizes[size].correct))
+            measures = tuple(plan.measures()) if plan.measured == "curves" else ()
+            setting = plan.sizes[size]
+            jobs.append(Job(arm.name, seed, config, folder, data, model, setting.correct, plan.recipe, measures))
     return jobs
 
 
-def _write(recipe: Recipe, size: Size, jobs: Sequence[Job], about: dict[str, Any], places: Sequence[Path]) -> None:
-    found: dict[str, dict[int, Any]] = {arm.name: {} for arm in recipe.arms}
+def _write(plan: Plan, size: Size, jobs: Sequence[Job], about: dict[str, Any], places: Sequence[Path]) -> None:
+    found: dict[str, dict[int, Any]] = {arm.name: {} for arm in plan.arms}
     for job in jobs:
         if job.result.exists():
             found[job.arm][job.seed] = json.loads(job.result.read_text())
-    results = [judge(claim, found) for claim in recipe.claims]
-    text = report.markdown(recipe, size, results, found, about)
+    results = judge_all(plan.claims, found)
+    text = report.markdown(plan, size, results, found, about)
     for place in places:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.with_suffix(".md").write_text(text)
         place.with_suffix(".json").write_text(json.dumps(report.as_json(results, found, about), indent=1) + "\n")
     print(text)
-    print(json.dumps({result.claim.text: result.verdict for result in results}))
+    print(json.dumps({result.claim.text: result.corrected for result in results}))
 
 
 def _held_out(data: Path) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.benchmarks import policy as measures
+from trainer.benchmarks.claims.curves import measured, metric_of
 
 SAMPLES = 16
 _SMOOTH = 5
@@ -57,6 +58,12 @@ def of_curves(events: Path) -> dict[str, Any]:
     found["entropy_rise"] = max(smooth) - smooth[0] if smooth else None
     found["entropy_fall"] = max(smooth) - smooth[-1] if smooth else None
     return found
+
+
+def of_run(events: Path, measures: Sequence[str]) -> dict[str, Any]:
+    """Each measure, read off its curve (`trainer.benchmarks.claims.curves`), and `curve` of each metric by step."""
+    curves = {key: _curve(events, key) for key in dict.fromkeys(map(metric_of, measures))}
+    return {**measured(curves, measures), "curve": curves}
 
 
 def _respond(stage: Any) -> list[Any]:

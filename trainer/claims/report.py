@@ -1,12 +1,10 @@
-"""The result of a recipe as a page of Markdown and as JSON."""
+"""The result of a plan as a page of Markdown and as JSON."""
 
 from collections.abc import Sequence
 from typing import Any
 
+from trainer.benchmarks.claims import RULE, ClaimResult, Measures, Plan, Size, mean_over_seeds
 from trainer.benchmarks.estimate import Estimate
-
-from .recipes import Recipe, Size
-from .verdict import ClaimResult, Measures, mean_over_seeds
 
 _COLUMNS = (
     ("score", "score"),
@@ -21,9 +19,8 @@ _COLUMNS = (
     ("1 - Self-BLEU", "self_bleu_diversity"),
     ("embeddings", "embedding_diversity"),
 )
-_RULE = """Decision rule, set before the runs: one number per seed (differences are paired by seed) and the 95% t-interval of its
-mean. *Holds*: the interval is above 0. *Does not hold here*: it is below the smallest amount that would matter. *Not decided*:
-anything else. A claim holds when all its parts do, and does not hold here when one of them does not."""
+_CURVES = """Means over seeds with 95% t-intervals, read off the curves of the runs. The first and the last fifth are of the steps; the
+start is the untrained model, the end the last evaluation."""
 _LEGEND = """Means over seeds with 95% t-intervals, of 16 responses to each held-out prompt without scaffold. score: mean rubric score;
 pass@k: a score of at least {correct:g} passes; best of 16: expected best score; entropy: nats per token of the policy's own responses;
 drawdown: the most that the held-out score lay below its best so far; novelty: median ratio of the responses' likelihood to that
@@ -31,24 +28,22 @@ under the untrained model, per token, and of {responses} responses the number ab
 and mean cosine distance of embeddings."""
 
 
-def markdown(
-    recipe: Recipe, size: Size, results: Sequence[ClaimResult], measures: Measures, about: dict[str, Any]
-) -> str:
+def markdown(plan: Plan, size: Size, results: Sequence[ClaimResult], measures: Measures, about: dict[str, Any]) -> str:
     """`about`: command, machine, seconds, seeds, prompts (held out), problems."""
-    setting = recipe.sizes[size]
+    setting = plan.sizes[size]
     lines = [
-        f"# {recipe.title}",
+        f"# {plan.title}",
         "",
-        f"Size `{size}`. {setting.note} Paper: {recipe.paper}.",
+        f"Size `{size}`. {setting.note} Paper: {plan.paper}.",
         "",
         *_verdicts(results),
-        _RULE,
+        RULE,
         "",
         "## Arms",
         "",
-        *_arms(recipe, measures),
+        *_arms(plan, measures),
         "",
-        _LEGEND.format(correct=setting.correct, responses=16 * about["prompts"]),
+        _CURVES if plan.columns else _LEGEND.format(correct=setting.correct, responses=16 * about["prompts"]),
         "",
         *_how(setting.config, about),
     ]
@@ -59,7 +54,9 @@ def as_json(results: Sequence[ClaimResult], measures: Measures, about: dict[str,
     claims = [
         {
             "claim": result.claim.text,
-            "verdict": result.verdict,
+            "verdict": result.corrected,
+            "verdict_uncorrected": result.verdict,
+            "p_holm": result.adjusted,
             "parts": [
                 {"part": part.part.text, "verdict": part.verdict, "margin": part.part.margin, **part.difference.json()}
                 for part in result.parts
@@ -73,7 +70,10 @@ def as_json(results: Sequence[ClaimResult], measures: Measures, about: dict[str,
 def _verdicts(results: Sequence[ClaimResult]) -> list[str]:
     lines = []
     for result in results:
-        lines += [f"**{result.claim.text}: {result.verdict}.**", ""]
+        corrected = f"p = {result.adjusted:.2g} by Holm's method for {len(results)} claims"
+        if result.corrected != result.verdict:
+            corrected += f"; without that correction it {result.verdict}"
+        lines += [f"**{result.claim.text}: {result.corrected}** ({corrected}).", ""]
         lines += ["| part | difference [95% interval] | seeds | matters from | verdict |", "|---|---|---|---|---|"]
         for part in result.parts:
             shown = _shown(part.difference, sign=True)
@@ -84,11 +84,12 @@ def _verdicts(results: Sequence[ClaimResult]) -> list[str]:
     return lines
 
 
-def _arms(recipe: Recipe, measures: Measures) -> list[str]:
-    lines = ["| arm | seeds | " + " | ".join(title for title, _ in _COLUMNS) + " |", "|---" * (len(_COLUMNS) + 2) + "|"]
-    for arm in recipe.arms:
+def _arms(plan: Plan, measures: Measures) -> list[str]:
+    columns = plan.columns or _COLUMNS
+    lines = ["| arm | seeds | " + " | ".join(title for title, _ in columns) + " |", "|---" * (len(columns) + 2) + "|"]
+    for arm in plan.arms:
         runs = measures.get(arm.name, {})
-        cells = [_shown(mean_over_seeds([found.get(key) for found in runs.values()])) for _, key in _COLUMNS]
+        cells = [_shown(mean_over_seeds([found.get(key) for found in runs.values()])) for _, key in columns]
         lines.append(f"| {arm.title} | {len(runs)} | " + " | ".join(cells) + " |")
     return lines
 

@@ -30,7 +30,10 @@ class Job:
     folder: Path
     data: Path
     model: Path
-    correct: float
+    correct: float = 1.0
+    recipe: str = "policy"
+    measures: tuple[str, ...] = ()
+    """Read off the curves of the run; without any, its policy answers the held-out prompts once more."""
 
     @property
     def result(self) -> Path:
@@ -90,28 +93,31 @@ def perform(jobs: Sequence[Job], processes: int, tell: Callable[[str], None]) ->
 def run(job: Job) -> str:
     """One run to its result, from its last checkpoint if it has one. What went wrong, or nothing."""
     from trainer.config import RECIPES, resolve
+    from trainer.loops.registry import make_stage
     from trainer.loops.run import run_recipe
     from trainer.loops.stage import Job as RunJob
     from trainer.monitors import RunMonitor, Spool
-    from trainer.runners.policy import make
 
-    from .measures import of_curves, of_policy
+    from .measures import of_curves, of_policy, of_run
 
     no_bars()
-    config, events = resolve("policy", job.config), job.folder / "events.jsonl"
+    config, events = resolve(job.recipe, job.config), job.folder / "events.jsonl"
     monitor = RunMonitor(Spool(events))
-    run_job = RunJob(RECIPES["policy"], config, job.data, {"base": job.model}, job.folder, monitor)
+    run_job = RunJob(RECIPES[job.recipe], config, job.data, {"base": job.model}, job.folder, monitor)
     made: list[Any] = []
 
     def keep(run_job: RunJob) -> Any:
-        made.append(make(run_job))
+        made.append(make_stage(run_job))
         return made[0]
 
     ended_well = run_recipe(run_job, True, keep)
     monitor.close()
     if not ended_well:
         return _last_reason(events)
-    found = of_policy(made[0], job.correct) | of_curves(events)
+    if job.measures:
+        found: dict[str, Any] = of_run(events, job.measures)
+    else:
+        found = of_policy(made[0], job.correct) | of_curves(events)
     partial = job.result.with_suffix(".partial")
     partial.write_text(json.dumps(found))
     partial.replace(job.result)

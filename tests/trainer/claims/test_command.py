@@ -1,16 +1,20 @@
 """The command from end to end with a model that was never taught: it resumes, refuses other settings, and reports."""
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from trainer.claims import command, runs, toy
+from trainer.benchmarks.claims import PLANS
+from trainer.claims import command, faults, runs, toy
 from trainer.claims.measures import of_curves
-from trainer.claims.recipes import RUSCARL
-from trainer.inference.models import make_tiny
+from trainer.inference.chat import encode_prompt
+from trainer.inference.models import load_tokenizer, make_tiny
 from trainer.rewards import score_rubric
+
+RUSCARL = PLANS["ruscarl"]
 
 
 @pytest.fixture
@@ -58,7 +62,7 @@ def test_a_command_given_again_does_only_what_is_left(
 def test_in_a_process_of_its_own_a_run_that_fails_is_named_and_the_next_one_has_a_result(out: Path) -> None:
     data = out / "examples.jsonl"
     data.write_text("".join(f"{row.canonical()}\n" for row in toy.examples(2)))
-    config = RUSCARL.config(RUSCARL.arms[0], "tiny", seed=0) | {"steps": 1}
+    config = RUSCARL.config(RUSCARL.arms[0], RUSCARL.shared, seed=0) | {"steps": 1}
     good = runs.Job("rubric", 0, config, out / "good", data, out / "model", 1.0)
     bad = runs.Job("rubric", 1, config, out / "bad", data, out / "nowhere", 1.0)
     runs.prepare([good, bad])
@@ -68,6 +72,40 @@ def test_in_a_process_of_its_own_a_run_that_fails_is_named_and_the_next_one_has_
     assert json.loads(good.result.read_text())["curve"]["score"].keys() == {"0", "1"}
     assert any(line.startswith("1 of 2 runs, 1 of 2 steps") for line in told)
     assert runs.perform([good], 1, told.append) == []
+
+
+def test_a_claim_about_judges_runs_their_recipe_and_is_read_off_its_curves(
+    tmp_path: Path, in_this_process: list[runs.Job], capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    faults.make_model(out / "model", steps=1)
+    arguments = ["rationale", "--seeds", "0", "1", "--steps", "2", "--jobs", "1", "--out", str(out)]
+    assert command.main(arguments) == 0
+    assert [(job.arm, job.seed) for job in in_this_process] == [
+        ("outcome", 0),
+        ("hybrid", 0),
+        ("outcome", 1),
+        ("hybrid", 1),
+    ]
+    stored = json.loads((out / "report.json").read_text())
+    measured = stored["measures"]["hybrid"]["1"]
+    assert measured["eval/rc:change"] == measured["eval/rc:last"] - measured["eval/rc:first"]
+    assert measured["curve"]["eval/accuracy"].keys() == {"0", "2"}
+    assert [claim["p_holm"] for claim in stored["claims"]] and "Holm" in (out / "report.md").read_text()
+
+
+def test_the_pieces_of_the_task_are_tokens_of_their_own(tmp_path: Path) -> None:
+    faults.make_model(tmp_path / "model", steps=1)
+    tokenizer = load_tokenizer(tmp_path / "model")
+    (messages, answer) = next(faults.lessons(random.Random(0)))  # noqa: S311 - a task, not a secret
+    assert len(encode_prompt(tokenizer, messages)) < 30 and len(tokenizer(answer)["input_ids"]) == 3
+    assert tokenizer.decode(tokenizer(answer)["input_ids"]) == answer
+
+
+def test_a_size_that_a_plan_lacks_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command.main(["rationale", "--size", "demo"])
+    assert "rationale has no size demo; it has tiny" in capsys.readouterr().err
 
 
 def test_the_toys_rubrics_can_be_met_and_the_topics_are_in_both_splits() -> None:

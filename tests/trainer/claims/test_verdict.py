@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
-from trainer.claims.recipes import RECIPES, SIZES, Claim, Part, merged
+from trainer.benchmarks.claims import PLANS, Claim, Part, judge_all, mean_over_seeds
+from trainer.benchmarks.claims.curves import metric_of
+from trainer.benchmarks.claims.plan import merged
+from trainer.benchmarks.claims.verdict import decide, holm, judge, p_value
 from trainer.claims.report import markdown
-from trainer.claims.verdict import decide, judge, mean_over_seeds
-from trainer.config import resolve
+from trainer.config import RECIPES, resolve
 
 PART = Part("a over b", "score", "a", "b", margin=0.1)
 
@@ -69,16 +71,49 @@ def test_a_claim_needs_all_its_parts() -> None:
     assert judge(Claim("", (PART, open_)), found).verdict == "not decided"
 
 
-@pytest.mark.parametrize("name", RECIPES)
-@pytest.mark.parametrize("size", SIZES)
-def test_every_run_of_a_recipe_has_a_config_that_works_and_every_part_its_arms(name: str, size: Any) -> None:
-    recipe = RECIPES[name]
-    arms = {arm.name for arm in recipe.arms}
-    for arm in recipe.arms:
-        config = resolve("policy", recipe.config(arm, size, seed=3))
-        assert config.seed == 3 and config.steps == recipe.sizes[size].config["steps"]
-    for claim in recipe.claims:
-        assert {part.better for part in claim.parts} | {part.worse for part in claim.parts} <= arms | {None}
+@pytest.mark.parametrize("name", PLANS)
+def test_every_run_of_a_plan_has_a_config_that_works_and_every_part_its_arms(name: str) -> None:
+    plan = PLANS[name]
+    for setting in plan.sizes.values():
+        for arm in plan.arms:
+            config = resolve(plan.recipe, plan.config(arm, setting.config, seed=3))
+            assert config.seed == 3 and config.steps == setting.config["steps"]
+    for claim in plan.claims:
+        for part in claim.parts:
+            assert plan.arm(part.better) and (part.worse is None or plan.arm(part.worse))
+    with pytest.raises(KeyError):
+        plan.arm("nobody")
+
+
+@pytest.mark.parametrize("plan", [plan for plan in PLANS.values() if plan.measured == "curves"], ids=lambda p: p.name)
+def test_what_is_read_off_curves_is_measured_by_the_recipe(plan: Any) -> None:
+    metrics = {metric.key for metric in RECIPES[plan.recipe].metrics}
+    assert {metric_of(each) for each in plan.measures()} <= metrics
+
+
+def test_p_values_are_students() -> None:
+    # mean 0.2, standard error 0.1 / sqrt(3), t = 3.4641 with 2 degrees of freedom
+    assert p_value([0.1, 0.2, 0.3]) == pytest.approx(0.0742, abs=1e-4)
+    assert p_value([-0.1, -0.2]) == p_value([0.3]) == p_value([]) == 1.0
+    assert p_value([0.1, 0.1, None]) == 0.0
+
+
+def test_holm_multiplies_the_smallest_most_and_never_turns_round() -> None:
+    # sorted 0.01, 0.03, 0.04: times 3, 2, 1 is 0.03, 0.06, 0.04, and the last may not lie below the one before
+    assert holm([0.04, 0.01, 0.03]) == pytest.approx([0.06, 0.03, 0.06])
+    assert holm([0.6, 0.9]) == [1.0, 1.0] and holm([]) == []
+
+
+def test_a_claim_that_holds_by_itself_may_not_hold_beside_others() -> None:
+    found = measures([0.5, 0.6, 0.7], [0.3, 0.2, 0.4])
+    alone = judge_all([Claim("a beats b", (PART,))], found)[0]
+    # differences 0.2, 0.4, 0.3: t = 0.3 / (0.1 / sqrt(3)) = 5.196, p = 0.0351
+    assert alone.p == pytest.approx(0.0351, abs=1e-4) and alone.corrected == alone.verdict == "holds"
+    never = Claim("b beats a", (Part("", "score", "b", "a", margin=0.1),))
+    first, second = judge_all([Claim("a beats b", (PART,)), never], found)
+    assert first.adjusted == pytest.approx(0.0702, abs=1e-4)
+    assert (first.verdict, first.corrected) == ("holds", "not decided")
+    assert second.corrected == "does not hold here"
 
 
 def test_settings_are_merged_by_section() -> None:
@@ -86,7 +121,7 @@ def test_settings_are_merged_by_section() -> None:
 
 
 def test_the_report_says_what_is_missing_rather_than_nothing() -> None:
-    recipe = RECIPES["ruscarl"]
+    plan = PLANS["ruscarl"]
     about = {
         "command": "c",
         "machine": "m",
@@ -96,5 +131,5 @@ def test_the_report_says_what_is_missing_rather_than_nothing() -> None:
         "problems": ["rubric, seed 0: no"],
     }
     about["steps"] = 80
-    text = markdown(recipe, "tiny", [judge(claim, {}) for claim in recipe.claims], {}, about)
+    text = markdown(plan, "tiny", judge_all(plan.claims, {}), {}, about)
     assert "none (no seed has a value)" in text and "not decided" in text and "rubric, seed 0: no" in text

@@ -1,86 +1,8 @@
-"""What is compared, and what would make each claim true. Torch-free.
+"""Plans about how a policy is trained: RuscaRL and OAPL. Torch-free."""
 
-A claim has parts; each is a number per seed, a difference between two arms or a value of one, and the claim holds when
-all of them do. Settings are the same for every arm but for what the arms are about.
-"""
+from typing import Any
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
-
-Size = Literal["tiny", "demo"]
-SIZES: tuple[Size, ...] = ("tiny", "demo")
-
-
-@dataclass(frozen=True)
-class Arm:
-    """`config`: what it changes in the settings that all arms share. `rounds`: offline ones that its steps are cut into."""
-
-    name: str
-    title: str
-    config: Mapping[str, Any] = field(default_factory=dict)
-    rounds: int = 0
-
-
-@dataclass(frozen=True)
-class Part:
-    """`measure` of arm `better`, less that of arm `worse` if there is one, is above 0 by more than chance.
-
-    `margin`: the smallest amount that would matter; an interval that stays below it says that the claim does not hold.
-    `sign` -1 is for measures of which less is better.
-    """
-
-    text: str
-    measure: str
-    better: str
-    worse: str | None = None
-    margin: float = 0.02
-    sign: int = 1
-
-
-@dataclass(frozen=True)
-class Claim:
-    text: str
-    parts: tuple[Part, ...]
-
-
-@dataclass(frozen=True)
-class Setting:
-    """`wanted`: syllables of a perfect answer to the toy task. `correct`: the score from which on pass@k counts a response."""
-
-    config: Mapping[str, Any]
-    seeds: tuple[int, ...]
-    correct: float = 1.0
-    wanted: int = 4
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class Recipe:
-    name: str
-    title: str
-    paper: str
-    arms: tuple[Arm, ...]
-    claims: tuple[Claim, ...]
-    sizes: Mapping[Size, Setting]
-
-    def config(self, arm: Arm, size: Size, seed: int, steps: int | None = None) -> dict[str, Any]:
-        """The raw config of one run; `steps` other than those of the size."""
-        config = merged(merged(self.sizes[size].config, arm.config), {"seed": seed})
-        config |= {"steps": steps} if steps else {}
-        if arm.rounds:
-            config = merged(config, {"runner": {"kind": "offline", "push_every": config["steps"] // arm.rounds}})
-        return config
-
-
-def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """`changes` over `base`, section by section."""
-    out = dict(base)
-    for key, value in changes.items():
-        both = isinstance(value, Mapping) and isinstance(out.get(key), Mapping)
-        out[key] = merged(out[key], value) if both else value
-    return out
-
+from .plan import Arm, Claim, Part, Plan, Setting, merged
 
 _TINY: dict[str, Any] = {
     "model": {"lora": None},
@@ -102,7 +24,7 @@ _SMOLLM = "SmolLM2-135M-Instruct with adapters on the demo's prompts, whose rubr
 
 _FULL = {"group": "none", "step": "constant"}
 
-RUSCARL = Recipe(
+RUSCARL = Plan(
     "ruscarl",
     "RuscaRL against plain rubric RL and full scaffolds",
     "Breaking the Exploration Bottleneck: Rubric-Scaffolded Reinforcement Learning (Zhou et al., 2025)",
@@ -156,7 +78,7 @@ def _lagged() -> tuple[Arm, ...]:
     )
 
 
-OAPL = Recipe(
+OAPL = Plan(
     "oapl",
     "OAPL against GRPO with and without importance correction, by the sampler's lag",
     "LLMs Can Learn to Reason Via Off-Policy RL (2026)",
@@ -191,7 +113,7 @@ OAPL = Recipe(
 
 _CORRECTED, _REGRESSED = _OBJECTIVES["corrected"][1], _OBJECTIVES["oapl"][1]
 
-OAPL_OFFLINE = Recipe(
+OAPL_OFFLINE = Plan(
     "oapl_offline",
     "OAPL on stored responses against GRPO one step off",
     OAPL.paper,
@@ -251,5 +173,3 @@ OAPL_OFFLINE = Recipe(
         "demo": Setting(merged(_DEMO, {"steps": 150}), (0, 1, 2), correct=0.8, note=_SMOLLM),
     },
 )
-
-RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (RUSCARL, OAPL, OAPL_OFFLINE)}

@@ -1,0 +1,25 @@
+"""Claims of papers as plans: what is compared, what decides, and the verdict. Torch-free: the web side reads them too."""
+
+from .judges import RATIONALE
+from .plan import SIZES, Arm, Claim, Part, Plan, Setting, Size
+from .policies import OAPL, OAPL_OFFLINE, RUSCARL
+from .verdict import RULE, ClaimResult, Measures, PartResult, judge_all, mean_over_seeds
+
+__all__ = [
+    "PLANS",
+    "RULE",
+    "SIZES",
+    "Arm",
+    "Claim",
+    "ClaimResult",
+    "Measures",
+    "Part",
+    "PartResult",
+    "Plan",
+    "Setting",
+    "Size",
+    "judge_all",
+    "mean_over_seeds",
+]
+
+PLANS: dict[str, Plan] = {plan.name: plan for plan in (RATIONALE, RUSCARL, OAPL, OAPL_OFFLINE)}

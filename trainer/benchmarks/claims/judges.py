@@ -1,0 +1,73 @@
+"""Plans about how a judge is trained. Torch-free."""
+
+from typing import Any
+
+from .plan import Arm, Claim, Part, Plan, Setting
+
+_TINY: dict[str, Any] = {
+    "steps": 40,
+    "model": {"lora": None},
+    "data": {"form": "lines", "max_prompt_tokens": 128},
+    "reward": {"matcher": "words"},
+    "rollout": {"prompts_per_step": 8, "group_size": 8, "max_new_tokens": 8},
+    "optim": {"lr": 1e-3},
+    "evaluation": {"every": 20, "max_examples": 40, "samples": 2, "temperature": 1.0},
+    "checkpoint": {"every": 40, "keep": 1},
+}
+
+RATIONALE = Plan(
+    "rationale",
+    "Judges rewarded for verdicts against judges rewarded for verdicts with the right reasons",
+    "Rationale Consistency / MetaJudge (2025)",
+    arms=(
+        Arm("outcome", "rewarded for the verdict alone", {"reward": {"arm": "outcome"}}),
+        Arm("hybrid", "rewarded for the verdict times its reasons", {"reward": {"arm": "hybrid"}}),
+    ),
+    claims=(
+        Claim(
+            "outcome-only training raises accuracy and lowers rationale consistency",
+            (
+                Part("accuracy on training pairs when first met, late less early", "judging/accuracy:rise", "outcome"),
+                Part("held-out consistency lost, start less end", "eval/rc:change", "outcome", sign=-1),
+            ),
+        ),
+        Claim(
+            "hybrid training raises both",
+            (
+                Part("held-out accuracy, end less start", "eval/accuracy:change", "hybrid"),
+                Part("held-out consistency, end less start", "eval/rc:change", "hybrid"),
+            ),
+        ),
+        Claim(
+            "outcome-only training raises held-out accuracy too, where the shortcut is of no use",
+            (Part("held-out accuracy, end less start", "eval/accuracy:change", "outcome"),),
+        ),
+        Claim(
+            "held out, the hybrid judge is more accurate than the outcome-only judge (ours)",
+            (Part("held-out accuracy at the end", "eval/accuracy:last", "hybrid", "outcome"),),
+        ),
+    ),
+    sizes={
+        "tiny": Setting(
+            _TINY,
+            (0, 1, 2, 3, 4),
+            note="A random model of two layers that was taught two ways to judge, on answers with named faults. Length agrees with "
+            "the label in 85% of the training pairs and in none of the held-out ones (trainer/claims/faults.py).",
+        )
+    },
+    recipe="judge",
+    task="faults",
+    measured="curves",
+    columns=(
+        ("training accuracy, first fifth of steps", "judging/accuracy:early"),
+        ("last fifth", "judging/accuracy:late"),
+        ("held-out accuracy at the start", "eval/accuracy:first"),
+        ("at the end", "eval/accuracy:last"),
+        ("held-out consistency at the start", "eval/rc:first"),
+        ("at the end", "eval/rc:last"),
+        ("orders that agree", "eval/consistent:last"),
+        ("unreadable", "eval/unreadable:last"),
+    ),
+    summary="A judge that is rewarded for its verdict alone learns whatever points to the label, its reasons or not. The product of "
+    "verdict and reasons pays only for being right for the right reasons.",
+)
