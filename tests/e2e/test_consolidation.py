@@ -144,6 +144,35 @@ def test_criteria_that_mean_the_same_are_joined_split_and_merged(open_page, cast
     assert (criterion["text"], criterion["points"]) == ("Stays under fifty words", 6)
 
 
+def test_what_is_asked_while_a_request_is_under_way_follows_it(open_page, cast):
+    """It was lost: the next task was not shown, and a comment was not sent."""
+    made = make_project(cast, n=1)
+    task = made.tasks.get()
+    for member in annotators(cast, made):
+        answer(task, member, preference(2))
+    standing.bring_up_to_date(made)
+    page, held = open_page(browser(cast.reviewer)), []
+    page.goto(f"/projects/{made.pk}/review/{task.pk}")
+    page.route("**/comments", lambda route: held.append(route))
+
+    def comment(words: str) -> None:
+        page.keyboard.press("c")
+        page.keyboard.type(words)
+        page.keyboard.press("Control+Enter")
+        expect(page.locator("dialog[open]")).to_have_count(0)
+
+    with page.expect_request("**/comments"):
+        comment("First.")
+    comment("Second.")
+    page.keyboard.press("Control+Enter")  # saves, and leads on
+    assert len(held) == 1 and page.url.endswith(f"/review/{task.pk}")
+    with page.expect_request("**/comments"):
+        held[0].continue_()
+    held[1].continue_()
+    page.wait_for_url(f"**/projects/{made.pk}/review")
+    assert list(Comment.objects.order_by("pk").values_list("text", flat=True)) == ["First.", "Second."]
+
+
 def test_a_key_of_the_navigation_is_never_a_decision(open_page, cast):
     """`g d` is the way to the datasets; it dropped the row."""
     made = make_project(cast, n=1)

@@ -103,7 +103,7 @@ def test_a_key_is_changed_by_pressing_it_and_given_back(open_page, as_researcher
     expect(page.get_by_text("Also: Skip, with a reason")).to_be_visible()
     page.get_by_label("Flag for the reviewers").press("Delete")
     page.get_by_role("button", name="Save").click()
-    page.wait_for_load_state("networkidle")
+    expect(page.get_by_text("Saved.")).to_be_visible()
     project.refresh_from_db()
     assert project.settings["keys"] == {"skip": "x"}
     expect(page.get_by_label("Skip, with a reason")).to_have_value("X")

@@ -63,7 +63,7 @@ def test_curves_move_without_a_reload_and_survive_a_lost_connection(open_page, a
     page = open_page(as_researcher)
     watch(page, run.id, lambda: trainer.post(*step_events(trainer, next(steps))))
     page.locator('[data-bind="step"]', has_text="2").wait_for()
-    assert page.locator("#chart-reward-mean .chart-now").inner_text() == "0.340"
+    expect(page.locator("#chart-reward-mean .chart-now")).to_have_text("0.340")
 
     server.stop()
     page.wait_for_selector('#connection[data-state="lost"]')
@@ -163,6 +163,7 @@ def test_a_very_long_response_keeps_its_verdicts_in_sight_and_opens_in_place(ope
     text = page.locator(".response-text").first
     text.wait_for()
     expect(text).to_have_css("unicode-bidi", "plaintext")
+    expect(text).to_have_attribute("aria-expanded", "false")  # it is measured once it is drawn
     assert text.bounding_box()["height"] < 500
     text.focus()
     page.keyboard.press("Enter")

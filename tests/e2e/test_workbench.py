@@ -409,4 +409,5 @@ def test_a_gold_task_with_feedback_says_what_was_expected(open_page, as_annotato
     expect(dialog).to_contain_text(f"Expected{good} better")
     bench.press("Enter")
     expect(dialog).to_be_hidden()
+    bench.on_task(1)
     assert bench.choice() == ""

@@ -177,6 +177,7 @@ def test_the_workbench_has_no_serious_violation(theme, open_page, as_annotator, 
     for name in ("side-guidelines", "side-progress"):
         page.evaluate(f"localStorage.setItem('work:{name}', 'true')")
     found = violations(page, f"/projects/{project.id}/work")
+    expect(page.locator("#work-main")).to_have_attribute("data-state", "task")  # keys before that do nothing
     for keys in (
         ["2", "r"],
         ["Escape", "b", "ArrowRight", "Enter"],

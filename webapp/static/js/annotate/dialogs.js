@@ -13,14 +13,19 @@ export function ask(dialog, send = null) {
   if (problem) problem.textContent = "";
   return new Promise((resolve) => {
     let answer = null;
+    let sending = false;
     const submit = async (event) => {
       event.preventDefault();
+      if (sending) return; // pressed again: it is on its way
+      sending = true;
       const fields = Object.fromEntries(new FormData(form));
       try {
         await send?.(fields);
       } catch (error) {
         problem.textContent = error.message;
         return;
+      } finally {
+        sending = false;
       }
       answer = fields;
       dialog.close();

@@ -3,7 +3,7 @@
 //
 //   mount(root, { view, settings, draft, onChange, assignment, say, paint }) -> { value(), problems(), focus(), destroy(), locate?(path) }
 //   keys: [{ action, key, label, run(widget), when?(settings, view) }]     describe?(content, settings) -> words     after?(root, result)
-//   compare?(mine, theirs) -> words: how a model's answer stands to one's own
+//   compare?(mine, theirs) -> words: how a model's answer stands to one's own     ready?() -> a promise: what its keys need is there
 import { json } from "../http.js";
 import { toast } from "../toast.js";
 import { Clock, idle } from "./clock.js";
@@ -424,7 +424,11 @@ watch({
 });
 setInterval(renew, RENEW_MS);
 
-const loading = import(`./kinds/${setup.kind}.js`);
+// a key pressed before what it chooses from has come would be lost: the first task is shown with it
+const loading = import(`./kinds/${setup.kind}.js`).then(async (module) => {
+  await module.ready?.().catch(() => {}); // the widget says it where it is missing
+  return module;
+});
 if (outbox.entries.length) await outbox.run(); // of a page that was closed before they were sent
 const [module] = await Promise.all([loading, tasks.claim().catch(() => null)]);
 kind = { ...module, mount: module.default };

@@ -19,6 +19,7 @@ let focus = 0;
 let history = []; // decisions before each change, for z
 let editing = null;
 let saving = false;
+const turns = []; // what was asked of the server while a request was under way
 
 const rows = () => data.rows;
 const decided = (row) => decisions[row.id] ?? null;
@@ -144,7 +145,7 @@ function finishEdit(row, value) {
 
 function undoStep() {
   const last = history.pop();
-  if (!last) return withdraw();
+  if (!last) return inTurn(withdraw);
   [decisions, focus] = last;
   editing = null;
   drawAll();
@@ -202,16 +203,22 @@ const groupsOf = () => items().map((row) => row.items.map((each) => [each.answer
 
 // ---- the server ----
 
+/** Now, or after the request that is under way, with what came of it. */
+function inTurn(act) {
+  turns.push(act);
+  while (!saving && turns.length) turns.shift()();
+}
+
 async function call(url, method, body, then) {
-  if (saving) return;
   saving = true;
   try {
     then(await json(url, { method, body }));
   } catch (error) {
     if (error.code === "answers_changed") toast(`${error.message} Reload the page to see them.`, { tone: "warn" });
-    else refused(error);
+    else await refused(error);
   } finally {
     saving = false;
+    while (!saving && turns.length) turns.shift()();
   }
 }
 
@@ -248,6 +255,7 @@ function leave() {
 
 function onward(task) {
   draft.forget(data);
+  turns.length = 0; // they were about the task that is left
   if (task.next) return location.assign(`${base}/${task.next}`);
   location.assign(base);
 }
@@ -293,10 +301,11 @@ async function remark(kind) {
   const flagged = kind === "guidelines";
   const text = await ask(flagged ? "Flag for a guideline update" : "Comment on this task", flagged ? "What should the guidelines say?" : "Your comment, for reviewers and managers", flagged ? "Flag" : "Comment");
   if (!text) return;
-  call(`/api/v1/tasks/${data.task}/comments`, "POST", { kind, text }, (made) => {
+  const told = (made) => {
     data.comments.unshift({ ...made, settled: false });
     drawRemarks();
-  });
+  };
+  inTurn(() => call(`/api/v1/tasks/${data.task}/comments`, "POST", { kind, text }, told));
 }
 
 async function sendBack(place) {
@@ -304,10 +313,11 @@ async function sendBack(place) {
   if (!person) return;
   const text = await ask(`Send back to ${person.label}`, "What should they look at again? They read this with the task.", "Send back");
   if (!text) return;
-  call(`/api/v1/assignments/${person.assignment}/send-back`, "POST", { words: text }, () => {
+  const sent = () => {
     toast(`Sent back to ${person.label}. The task returns here with their new answer.`, { tone: "good" });
     setTimeout(() => onward(data), 900);
-  });
+  };
+  inTurn(() => call(`/api/v1/assignments/${person.assignment}/send-back`, "POST", { words: text }, sent));
 }
 
 function drawRemarks() {
@@ -329,10 +339,10 @@ register("k", "Keep (what they agree on, or the first wording)", () => act("keep
 register("m", "Merge (the majority, or all wordings in one)", () => act("merge"));
 register("e", "Edit, or choose another value", () => act("edit"));
 register("d", "Drop", () => act("drop"));
-register("j", "Says the same as the row above", join);
-register("s", "Split: these say different things", split);
+register("j", "Says the same as the row above", () => inTurn(join));
+register("s", "Split: these say different things", () => inTurn(split));
 register("a", "Majority for the rest", rest);
-register("x", "Leave unresolved", leave);
+register("x", "Leave unresolved", () => inTurn(leave));
 register("z", "Undo", undoStep);
 register("ArrowLeft", "Previous task", () => part("previous").hidden || part("previous").click());
 register("ArrowRight", "Next task", () => part("next").hidden || part("next").click());
@@ -353,12 +363,12 @@ register("b", "Send back: then 1, 2, …", () => {
 document.addEventListener("keydown", (event) => {
   if (!(event.ctrlKey || event.metaKey) || event.key !== "Enter" || document.querySelector("dialog[open]")) return;
   event.preventDefault();
-  save();
+  inTurn(save);
 });
-part("save").addEventListener("click", save);
+part("save").addEventListener("click", () => inTurn(save));
 part("rest").addEventListener("click", rest);
-part("unresolved").addEventListener("click", leave);
-part("undo").addEventListener("click", withdraw);
+part("unresolved").addEventListener("click", () => inTurn(leave));
+part("undo").addEventListener("click", () => inTurn(withdraw));
 root.addEventListener("click", (event) => {
   const button = event.target.closest("[data-remark]");
   if (button) remark(button.dataset.remark);

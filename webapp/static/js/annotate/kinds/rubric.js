@@ -23,7 +23,6 @@ class RubricEditor {
   constructor(root, { view, draft, onChange, say }) {
     Object.assign(this, { responses: view.responses ?? [], onChange, say, past: [], round: 0, highest: 0 });
     this.note = draft?.note ?? "";
-    registry().catch(() => {}); // there before somebody asks for it; the form says it when it is not
     this.build(root);
     this.fill(draft?.rubric?.criteria?.length ? draft.rubric.criteria : [this.blank()]);
     this.check = debounced(() => this.askHints(), CHECK_AFTER_MS);
@@ -318,6 +317,9 @@ class RubricEditor {
     this.shown?.destroy();
   }
 }
+
+/** The verifiers: `c` opens the list of them, and the next key chooses. */
+export const ready = registry;
 
 export const keys = [
   { action: "criterion", key: "n", label: "New criterion below", run: (widget) => widget.insert() },
