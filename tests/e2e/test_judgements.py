@@ -37,13 +37,18 @@ def judgement(index: int, verdict: int | None, ap: float) -> dict:
 
 
 @pytest.fixture
-def told(run, process):  # noqa: F811
+def judging(run):  # noqa: F811
     config = resolve("judge", {"data": {"form": "lines"}}).model_dump(mode="json")
     Run.objects.filter(pk=run.pk).update(recipe="judge", config=config)
     run.refresh_from_db()
-    trainer = process(run)
-    trainer.post(trainer.event("rollouts", 1, rollouts=[judgement(0, -1, 0.5), judgement(1, None, 0.0)]))
     return run
+
+
+@pytest.fixture
+def told(judging, process):
+    trainer = process(judging)
+    trainer.post(trainer.event("rollouts", 1, rollouts=[judgement(0, -1, 0.5), judgement(1, None, 0.0)]))
+    return judging
 
 
 def test_reasons_stand_beside_peoples_with_the_matching_as_a_grid(open_page, as_researcher, told, tmp_path):
@@ -64,6 +69,38 @@ def test_reasons_stand_beside_peoples_with_the_matching_as_a_grid(open_page, as_
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         page.screenshot(path=tmp_path / f"{scheme}.png", full_page=True)
+
+
+def test_consistency_is_drawn_against_accuracy_step_by_step(open_page, as_researcher, judging, process, tmp_path):
+    trainer = process(judging)
+    for step, accuracy, rc in ((2, 0.5, 0.4), (4, 0.6, 0.45), (6, 0.75, 0.3)):
+        values = {"eval/accuracy": accuracy, "eval/rc": rc}
+        values |= {
+            f"eval/{key}_{end}": value + way
+            for key, value in (("accuracy", accuracy), ("rc", rc))
+            for end, way in (("low", -0.1), ("high", 0.1))
+        }
+        trainer.post(trainer.event("metrics", step, values=values))
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{judging.id}")
+    chart = page.locator("#chart-right-and-for-the-right-reasons")
+    expect(chart.locator(".trace-point")).to_have_count(3)
+    expect(chart.locator(".trace-interval")).to_have_count(2)
+    chart.locator(".trace").focus()
+    for key, words in (("ArrowRight", "Step 2: Held-out accuracy 50%"), ("End", "Step 6:"), ("ArrowLeft", "Step 4:")):
+        page.keyboard.press(key)
+        expect(chart.locator(".chart-foot").first).to_contain_text(words)
+    chart.get_by_text("In numbers").click()
+    expect(chart.locator("tbody tr")).to_have_count(3)
+    expect(chart.locator("tbody tr").nth(2)).to_contain_text("65% to 85%")
+    trainer.post(trainer.event("metrics", 8, values={"eval/accuracy": 0.8, "eval/rc": 0.5}))
+    expect(chart.locator(".trace-point")).to_have_count(4)
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        chart.screenshot(path=tmp_path / f"trace-{scheme}.png")
+    page.set_viewport_size({"width": 390, "height": 800})
+    chart.scroll_into_view_if_needed()
+    chart.screenshot(path=tmp_path / "trace-phone.png")
 
 
 def test_what_only_looks_like_a_judgement_is_shown_as_it_is(open_page, as_researcher, run, process):  # noqa: F811

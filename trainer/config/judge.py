@@ -156,6 +156,7 @@ RECIPE = Recipe(
     stats=("eval/rc", "eval/consistent", "reward/mean", "judging/accuracy"),
     metrics=(*judge_metrics.METRICS, *policy_metrics.ON_POLICY),
     histograms=policy_metrics.HISTOGRAMS,
+    traces=judge_metrics.TRACES,
     samples="judgement",
     opened=("model", "data", "reward", "rollout"),
     outputs=(Output("judge", "Judge"),),

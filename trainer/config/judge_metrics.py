@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from .recipe import Metric, with_ends
+from .recipe import Metric, Trace, with_ends
 
 _PAIRS = "Each held-out pair is judged in both orders; the pair counts once, with the mean of the two."
 OUTCOME = (
@@ -190,5 +190,15 @@ TAGS = (
         dict.fromkeys(FLAWS, "lower"),
     ),
     *_tags("rests_on", "What reasons rest on", _RESTS, RESTS_ON, {"evidence": "higher", "generic": "lower"}),
+)
+TRACES = (
+    Trace(
+        "Right, and for the right reasons",
+        "A point for each evaluation, joined in their order. To the right is a judge that is more often right, upwards one whose "
+        "reasons are more often people's. A line that runs right and down learns to be right for the wrong reasons.",
+        "outcome",
+        x="eval/accuracy",
+        y="eval/rc",
+    ),
 )
 METRICS = (*OUTCOME, *STEP, *TAGS)

@@ -134,6 +134,18 @@ def with_ends(metric: Metric, help: str) -> tuple[Metric, Metric, Metric]:
 
 
 @dataclass(frozen=True)
+class Trace:
+    """Two metrics of evaluations against each other: a point for each evaluation that has both, joined in their order. `x` and
+    `y` are keys of metrics, `group` the id of a `metrics.GROUPS`."""
+
+    title: str
+    help: str
+    group: str
+    x: str
+    y: str
+
+
+@dataclass(frozen=True)
 class Output:
     """What a finished run leaves in the registry."""
 
@@ -274,6 +286,7 @@ class Recipe:
     paper: str = ""
     """Where the method is published: authors, year, title."""
     histograms: tuple[Metric, ...] = field(default=())
+    traces: tuple[Trace, ...] = ()
 
     def metric(self, key: str) -> Metric | None:
         """The declaration of an emitted key: an exact one before a pattern."""

@@ -1,6 +1,6 @@
 """What a recipe declares about its metrics, as JSON for pages and API. No page knows a metric by any other way."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
 
@@ -133,7 +133,7 @@ def result_json(run: Run) -> dict[str, Any] | None:
 
 
 def metrics(recipe: str) -> dict[str, Any]:
-    """`{"headline", "pulse", "stats", "metrics", "histograms", "groups"}`; empty for an unknown recipe."""
+    """`{"headline", "pulse", "stats", "metrics", "histograms", "traces", "groups"}`; empty for an unknown recipe."""
     found = recipe_of(recipe)
     return _metrics(found) if found else _empty()
 
@@ -147,7 +147,15 @@ def _groups() -> list[dict[str, Any]]:
 
 
 def _empty() -> dict[str, Any]:
-    return {"headline": "", "pulse": "", "stats": [], "metrics": [], "histograms": [], "groups": _groups()}
+    return {
+        "headline": "",
+        "pulse": "",
+        "stats": [],
+        "metrics": [],
+        "histograms": [],
+        "traces": [],
+        "groups": _groups(),
+    }
 
 
 def _metrics(recipe: Recipe) -> dict[str, Any]:
@@ -157,6 +165,7 @@ def _metrics(recipe: Recipe) -> dict[str, Any]:
         "stats": [metric.key for metric in recipe.top if metric.key != recipe.headline],
         "metrics": [_metric(each) for each in recipe.metrics],
         "histograms": [_metric(each) for each in recipe.histograms],
+        "traces": [asdict(each) for each in recipe.traces],
         "groups": _groups(),
     }
 

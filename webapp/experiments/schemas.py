@@ -420,12 +420,21 @@ class MetricGroupOut(Schema):
     order: int
 
 
+class TraceOut(Schema):
+    title: str
+    help: str
+    group: str
+    x: str = Field(description="Key of the metric on the horizontal axis")
+    y: str = Field(description="Key of the metric on the vertical axis")
+
+
 class RecipeMetricsOut(Schema):
     headline: str
     pulse: str = Field(description="The curve that lists draw small")
     stats: list[str]
     metrics: list[MetricOut]
     histograms: list[MetricOut]
+    traces: list[TraceOut] = Field(description="Pairs of metrics drawn against each other, a point for each evaluation")
     groups: list[MetricGroupOut]
 
 

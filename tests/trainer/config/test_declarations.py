@@ -17,12 +17,15 @@ def recipe(request) -> Recipe:
 
 def test_every_key_is_declared_once_and_in_a_group_of_the_page(recipe):
     assert [key for key, n in Counter(metric.key for metric in recipe.metrics).items() if n > 1] == []
-    assert {metric.group for metric in (*recipe.metrics, *recipe.histograms)} <= {group.id for group in GROUPS}
+    assert {metric.group for metric in (*recipe.metrics, *recipe.histograms, *recipe.traces)} <= {
+        group.id for group in GROUPS
+    }
 
 
 def test_what_is_named_elsewhere_is_declared(recipe):
     beside = [key for metric in recipe.metrics for key in (metric.band, metric.count, *metric.ends) if key]
-    for key in (recipe.headline, *recipe.stats, *beside):
+    drawn = [key for trace in recipe.traces for key in (trace.x, trace.y)]
+    for key in (recipe.headline, *recipe.stats, *beside, *drawn):
         assert recipe.metric(key), key
     assert recipe.top[0].key == recipe.headline and recipe.pulse
 

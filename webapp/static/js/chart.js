@@ -124,7 +124,7 @@ export class Chart {
     const summary = make("summary", "btn ghost small icon-only", icon("download"));
     summary.setAttribute("aria-label", `Download ${this.title}`);
     const items = make("div", "menu-list");
-    for (const [label, action] of [["Data as CSV", () => this.csv()], ["Picture as PNG", () => this.png()]]) {
+    for (const [label, action] of this.downloads()) {
       const item = make("button", "menu-item", label);
       item.type = "button";
       item.addEventListener("click", action);
@@ -132,6 +132,10 @@ export class Chart {
     }
     menu.append(summary, items);
     return menu;
+  }
+
+  downloads() {
+    return [["Data as CSV", () => this.csv()], ["Picture as PNG", () => this.png()]];
   }
 
   fit() {

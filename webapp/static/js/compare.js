@@ -23,7 +23,7 @@ const names = new Map(runs.map((run) => [run.id, runs.some((other) => other !== 
 /** What the recipes of all runs declare, as one: a key that several of them know is drawn as the first of them says. */
 const recipes = Object.values(JSON.parse(document.getElementById("recipes-data").textContent));
 const metrics = recipes.flatMap((recipe) => recipe.metrics);
-const declared = { groups: recipes[0]?.groups ?? [], metrics: metrics.filter((metric, i) => metrics.findIndex((other) => other.key === metric.key) === i), histograms: [] };
+const declared = { groups: recipes[0]?.groups ?? [], metrics: metrics.filter((metric, i) => metrics.findIndex((other) => other.key === metric.key) === i), traces: [], histograms: [] };
 
 /** One chart for each metric that any of the runs has sent, under the heading of its group. */
 function draw(keys) {

@@ -61,14 +61,24 @@ function chartsOf(declared, group, keys, bands) {
   return [...charts.values()];
 }
 
+/** Pictures of two metrics against each other, once both have values; `ends` are the keys of their intervals. */
+function tracesOf(declared, group, keys) {
+  const side = (key) => {
+    const { title, share, ends } = metricOf(declared, key);
+    return { key, title, percent: share, ends };
+  };
+  const there = declared.traces.filter((trace) => trace.group === group && [trace.x, trace.y].every((key) => keys.includes(key)));
+  return there.map(({ title, help, x, y }) => ({ id: slug(title), title, help, x: side(x), y: side(y) }));
+}
+
 /** Groups in the order of the page, each with the charts to draw for the metric keys that exist. */
 export function layout(declared, keys) {
   const bands = new Set(declared.metrics.flatMap((metric) => [metric.band, ...metric.ends]).filter(Boolean));
   const known = new Map(declared.groups.map((group) => [group.id, group]));
   const named = [...new Set(declared.metrics.map((metric) => metric.group))].filter((id) => !known.has(id));
   const groups = [...declared.groups, ...named.map((id) => ({ id, title: id, lede: "", small: false }))];
-  const found = groups.map((group) => ({ ...group, charts: chartsOf(declared, group.id, keys, bands), histograms: declared.histograms.filter((each) => each.group === group.id) }));
+  const found = groups.map((group) => ({ ...group, charts: chartsOf(declared, group.id, keys, bands), traces: tracesOf(declared, group.id, keys), histograms: declared.histograms.filter((each) => each.group === group.id) }));
   const rest = keys.filter((key) => !metricOf(declared, key) && !bands.has(key));
   const other = rest.map((key) => ({ id: slug(key), title: key, unit: "", help: `The metric ${key}, as the trainer sends it.`, keys: [key], bands: {}, counts: {} }));
-  return [...found, { id: "other", title: "Other", lede: "", small: true, charts: other, histograms: [] }].filter((group) => group.charts.length || group.histograms.length);
+  return [...found, { id: "other", title: "Other", lede: "", small: true, charts: other, traces: [], histograms: [] }].filter((group) => group.charts.length || group.histograms.length);
 }

@@ -6,6 +6,7 @@ import { csv } from "./csv.js";
 import { annotate, drawn } from "./chartnotes.js";
 import { Histograms } from "./histogram.js";
 import { Store, align } from "./series.js";
+import { Trace, pointsOf } from "./trace.js";
 import { api, declared, isOver, onBack, onMessage, run, runId } from "./run.js";
 import { controls } from "./chartcontrols.js";
 import { download, make } from "./format.js";
@@ -60,6 +61,20 @@ function add(group, spec) {
   board.add(chart);
 }
 
+/** Two metrics against each other, step by step. */
+function trace(group, { x, y, ...spec }) {
+  if (charts.has(spec.id)) return;
+  const curves = (keys) => keys.map((key) => store.get(key));
+  const points = () => pointsOf(store.get(x.key), store.get(y.key), { x: curves(x.ends), y: curves(y.ends) });
+  const chart = new Trace(board, { ...spec, x, y, points, file: `run-${runId}-${spec.id}` });
+  chart.element.id = `chart-${spec.id}`;
+  charts.set(spec.id, chart);
+  for (const key of [x.key, y.key, ...x.ends, ...y.ends]) byKey.set(key, (byKey.get(key) ?? new Set()).add(chart));
+  section(group).append(chart.element);
+  board.add(chart);
+  board.touch(chart);
+}
+
 const every = (chart) => chart.keys.map((key, i) => line(chart.bands[key], chart.counts[key], key, i));
 
 function line(band, count, key, i) {
@@ -71,6 +86,7 @@ function layout() {
   order = groups.map((group) => group.id);
   for (const group of groups) {
     for (const spec of group.charts) add(group, spec);
+    for (const spec of group.traces) trace(group, spec);
     for (const title of new Set(group.histograms.map((each) => each.chart))) {
       if (histograms.has(title)) continue;
       histograms.set(title, new Histograms(api, title, group.histograms.filter((each) => each.chart === title)));
