@@ -163,6 +163,8 @@ SECTIONS: dict[str, tuple[Section, ...]] = {
         Section("related", "Redundant and in conflict"),
         Section("weights", "How much the score hangs on a criterion"),
         Section("coverage_of_instruction", "Coverage of the instruction"),
+        Section("quality", "How good the rubrics are"),
+        Section("ranking", "Do scores rank answers as people did?"),
         *ASKING,
     ),
 }

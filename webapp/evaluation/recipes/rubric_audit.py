@@ -19,6 +19,7 @@ from trainer.rewards.structure import lines, structural_hints
 from .. import report as r
 from .base import Context, Found, Judged, NothingToScore, Outcome, Recipe, RecipeConfig, tag
 from .pairs import NO_RUBRIC, WORDS, coverage_of
+from .rubric_worth import worth
 
 POWERS = {
     "discriminates": "Tells responses apart",
@@ -46,6 +47,17 @@ class RubricAuditConfig(RecipeConfig):
         None, "Lists what the instruction demands, to see what the rubric passes over", source="judges:rubric_generator"
     )
     matcher: int | None = knob(None, "Matches demands with criteria", source="judges:rubric_matcher")
+    quality: int | None = knob(
+        None, "Rates each rubric itself, 0 to 4, and names its faults", source="judges:rubric_quality"
+    )
+    likert: int | None = knob(
+        None,
+        "Rates both answers of each pair that people compared by its rubric: do the scores rank them as people did? (MaMs)",
+        source="judges:likert",
+    )
+    pointwise: int | None = knob(
+        None, "Rates the same answers without a rubric: the baseline that a rubric must beat", source="judges:pointwise"
+    )
     max_examples: int | None = knob(None, "Only the first examples with a rubric; empty: all", unit="examples", ge=1)
 
     def problems(self) -> Iterator[FieldProblem]:
@@ -90,6 +102,8 @@ def run(context: Context) -> Outcome:
     blocks: list[Any] = [_powers(powers, len(cases)), _hints(cases)]
     blocks += [_weights(cases), *_pairs(cases)]
     blocks += [_coverage(seen)] if context.config.lister else []
+    tables, worths = worth(context, [each.example for each in seen])
+    blocks += tables
     undecided = sum(met is None for each in seen for row in each.met_RK for met in row)
     found = r.Report(
         headline=r.headline("Criteria that decide nothing", r.estimate(share, "idle")),
@@ -102,7 +116,7 @@ def run(context: Context) -> Outcome:
         ],
         blocks=blocks,
     )
-    return Outcome(found, [*cases, *(case for each in seen for case in _demands(each)), *bare])
+    return Outcome(found, [*cases, *(case for each in seen for case in _demands(each)), *worths, *bare])
 
 
 def _decide(context: Context, seen: Sequence[Seen]) -> None:

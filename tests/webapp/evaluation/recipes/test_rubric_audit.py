@@ -1,6 +1,8 @@
 """Rubric audit by hand: criteria that decide nothing, say the same, and what the rubric passes over."""
 
-from trainer.contracts import Criterion, Example, Message, Response, Rubric, VerifierSpec
+import pytest
+
+from trainer.contracts import Criterion, Example, Message, Preference, Response, Rubric, VerifierSpec
 
 from .fake import FakeContext, Judge, carrying, row
 
@@ -79,3 +81,74 @@ def test_a_rubric_without_responses_is_still_read():
     report, cases = FakeContext("rubric_audit", {}, [EXAMPLE.model_copy(update={"responses": ()})]).run()
     assert {case.values["power"] for case in cases} == {"unknown"}
     assert report["headline"]["cell"]["value"] is None
+
+
+def pair(key: str, better: str, worse: str) -> Example:
+    return Example(
+        key=key,
+        prompt=(Message(role="user", content="?"),),
+        rubric=Rubric(
+            criteria=(Criterion(id="k1", text="Is kind", points=3), Criterion(id="k2", text="Is short", points=1))
+        ),
+        responses=(Response(id="x", text=better), Response(id="y", text=worse)),
+        preferences=(Preference(a="x", b="y", strength=-1),),
+    )
+
+
+COMPARED = [pair("p1", "10 10", "1 1"), pair("p2", "4 10", "7 1"), pair("p3", "5 5", "5 5"), pair("p4", "9 9", "? ?")]
+
+
+def by_text(given, subject):
+    """Texts are the ratings of the two criteria."""
+    said = given.responses[subject["response"]].split()
+    if "?" in said:
+        return None
+    return {"ratings": [{"number": n, "explanation": "", "rating": int(each)} for n, each in enumerate(said, 1)]}
+
+
+def test_likert_scores_by_the_rubric_rank_pairs_as_people_did_or_not():
+    judges = {6: Judge({"kind": "likert"}, by_text)}
+    report, cases = FakeContext("rubric_audit", {"likert": 6}, COMPARED, judges).run()
+    found = row(report, "Do scores rank answers as people did?", "Rated by the rubric, item by item")
+    # p1: 1 against 0; p2: (3 * 3/9 + 1) / 4 = 0.5 against (3 * 6/9 + 0) / 4 = 0.5, a tie; p3 a tie; p4 has no score
+    assert (found["Accuracy"]["value"], found["Accuracy"]["n"], found["Accuracy"]["missing"]) == (
+        pytest.approx(1 / 3),
+        3,
+        1,
+    )
+    assert found["Ties"]["value"] == 2
+    # differences 1, 0, 0: mean 1/3, standard deviation 1/sqrt(3)
+    assert found["Cohen's d"]["value"] == pytest.approx(3**-0.5)
+    (right,) = carrying(cases, found["Accuracy"]["tags"])
+    assert right.subject["example"] == "p1" and right.values["lead"] == 1
+
+
+def test_the_baseline_rates_the_same_pairs_without_a_rubric():
+    def whole(given, subject):
+        return {"explanation": "", "rating": 10 if given.responses[subject["response"]] == "10 10" else 4}
+
+    judges = {7: Judge({"kind": "pointwise"}, whole)}
+    report, _ = FakeContext("rubric_audit", {"pointwise": 7}, COMPARED, judges).run()
+    found = row(report, "Do scores rank answers as people did?", "Rated as a whole, without a rubric")
+    assert (found["Accuracy"]["value"], found["Ties"]["value"]) == (0.25, 3)
+
+
+def test_a_judge_of_rubrics_rates_each_and_names_its_faults():
+    def rated(given, subject):
+        if given.example == "p4":
+            return None
+        return {
+            "problems": ["vague"] if given.example == "p1" else [],
+            "explanation": "",
+            "score": 1 if given.example == "p1" else 4,
+        }
+
+    report, cases = FakeContext(
+        "rubric_audit", {"quality": 8}, COMPARED, {8: Judge({"kind": "rubric_quality"}, rated)}
+    ).run()
+    mean = row(report, "How good the rubrics are", "Mean")["Rubrics"]
+    assert (mean["value"], mean["n"], mean["missing"]) == (3.0, 3, 1)
+    lowest = row(report, "How good the rubrics are", "1")["Rubrics"]
+    assert lowest["value"] == pytest.approx(1 / 3)
+    (case,) = carrying(cases, lowest["tags"])
+    assert case.subject["example"] == "p1" and case.values["faults"] == ["vague"]
