@@ -2,12 +2,17 @@
 
 from celery import shared_task
 
-from webapp.judging.services import trials, trying
+from webapp.judging.services import stressing, trials, trying
 
 
 @shared_task(name="workers.judging.run_trial")
 def run_trial(trial_id: int) -> None:
     trying.run_trial(trial_id)
+
+
+@shared_task(name="workers.judging.stress")
+def stress(answer_id: int) -> None:
+    stressing.stress(answer_id)
 
 
 @shared_task(name="workers.judging.requeue_lost")

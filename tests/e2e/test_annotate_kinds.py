@@ -1,12 +1,16 @@
 """A rubric, grades, an order and ratings, each given at the workbench by keyboard alone."""
 
+import json
+
 import pytest
 from playwright.sync_api import expect
 
 from tests.e2e.test_accessibility import AXE, LOOK
 from tests.e2e.workbench import Bench
 from tests.webapp.annotation.seed import make_project, pair
+from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401  fixtures
 from webapp.annotation.models import Answer
+from webapp.judging.services import create_judge, stressing
 
 pytestmark = pytest.mark.browser
 
@@ -316,6 +320,28 @@ def test_a_rubric_is_written_from_the_instruction_tested_and_revised(bench):
     assert (short["kind"], short["verifier"]) == ("hard", {"name": "word_count", "args": {"max": 8}})
     pitfall = next(criterion for criterion in kept[1] if "fridge" in criterion["text"])
     assert (pitfall["importance"], pitfall["points"]) == ("pitfall", -6)
+
+
+def test_the_table_fills_as_the_judge_of_the_stress_test_answers(bench, cast, chat_server, endpoint):  # noqa: F811
+    chat_server.answer = lambda body: json.dumps(
+        {"explanation": "It says so.", "met": RESPONSES[0]["text"] in body["messages"][-1]["content"]}
+    )
+    judge = create_judge(cast.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=endpoint)
+    at = bench("rubric", stress_judge=judge.pk)
+    at.press("Enter")
+    at.type("Explains why it helps.")
+    at.press("Control+Enter")
+    row = at.page.locator(".work-after .stress-table tbody tr").first
+    expect(row).to_contain_text("needs a judge or a person")
+    status = at.page.locator(".work-after [role=status]")
+    expect(status).to_contain_text("A judge is reading them for 1 criterion")
+
+    stressing.stress(Answer.objects.get().pk)  # as a worker does
+    expect(row.locator("td").last).to_have_text("yes")
+    expect(row.locator("td[data-tone=good]")).to_have_count(1)
+    expect(row.locator("td[title='It says so.']")).to_have_count(len(RESPONSES))
+    expect(status).not_to_contain_text("judge")
+    assert "Strict" not in at.page.content()
 
 
 def test_a_criterion_keeps_the_tags_its_author_gives_it(bench):

@@ -39,6 +39,7 @@ OPEN = {  # to annotators: about oneself, one's own tasks, and what one sends al
     "POST /projects/{project_id}/claim",
     "PATCH /projects/{project_id}/keys",
     "GET /assignments/{assignment_id}",
+    "GET /assignments/{assignment_id}/stress",
     "PUT /assignments/{assignment_id}/draft",
     "POST /assignments/{assignment_id}/submit",
     "POST /assignments/{assignment_id}/skip",

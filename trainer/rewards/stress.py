@@ -1,10 +1,10 @@
 """The stress test of a rubric: it meets responses its author had not seen (METHODS 3; RubricBench, 2025).
 
-Verifiers decide now. A criterion without one has no verdict here, and is said to have none: a judge or a person must
-look. A criterion that every response meets, or none meets, does not tell the responses apart.
+Verifiers decide now. A criterion without one has a verdict where a judge was asked, and is said to have none elsewhere: a judge or
+a person must look. A criterion that every response meets, or none meets, does not tell the responses apart.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -28,10 +28,21 @@ class Stressed:
     power_K: tuple[Power, ...]
 
 
-def stress_test(rubric: Rubric, responses: Sequence[str], until: float | None = None) -> Stressed:
+def stress_test(
+    rubric: Rubric,
+    responses: Sequence[str],
+    until: float | None = None,
+    judged_R: Sequence[Mapping[str, Verdict]] = (),
+) -> Stressed:
     """Raises VerifierError for a criterion whose verifier cannot be run. Verdicts that are not there by `until`, a time of
-    `monotonic`, are missing."""
+    `monotonic`, are missing. `judged_R`: for each response what a judge says of criteria without a verifier, by their id."""
     given = tuple(verdicts(rubric, text, until) for text in responses)
+    if judged_R:
+        by_program = {criterion.id for criterion in rubric.criteria if criterion.verifier is not None}
+        given = tuple(
+            tuple(one if one.criterion_id in by_program else judged.get(one.criterion_id, one) for one in row)
+            for row, judged in zip(given, judged_R, strict=True)
+        )
     scores = tuple(report_score(rubric, row) for row in given)
     columns = range(len(rubric.criteria))
     return Stressed(rubric.criteria, given, scores, tuple(power([row[k].met for row in given]) for k in columns))

@@ -13,6 +13,7 @@ from webapp.core.problems import Invalid, Problem
 from webapp.datasets import queries as datasets
 from webapp.datasets.models import DatasetVersion
 
+from . import stress_judges
 from .catalogue import KINDS, STRATEGIES, KindInfo
 from .kinds import Scale, Settings
 from .models import Project
@@ -47,10 +48,22 @@ class SettingsForm:
 
     values: dict[str, Any] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
+    workspace: int = 0
 
     reasons = (("required", "Required"), ("optional", "Optional"), ("none", "Not asked"))
     rankings = (("order", "The whole order"), ("best", "Only the best one"))
     suggestions = (("never", "Never shown"), ("before", "With the task"), ("after", "After the answer"))
+
+    @property
+    def stress_judges(self) -> list[tuple[str, str]]:
+        """What is offered, and what is chosen and not offered any more."""
+        found = [(str(version), words) for version, words in stress_judges.options(self.workspace)]
+        chosen = str(self.values.get("stress_judge", ""))
+        return (
+            found
+            if not chosen or chosen in dict(found)
+            else [(chosen, f"judge {chosen}, not offered any more"), *found]
+        )
 
     @property
     def has_quality_problems(self) -> bool:
@@ -64,13 +77,14 @@ class SettingsForm:
         values: dict[str, Any] = {name: getattr(found, name) for name in (*WORDS, *TICKS)}
         values |= {name: f"{getattr(found, name):g}" for name in NUMBERS}
         values["dimensions"] = "\n".join(found.dimensions)
+        values["stress_judge"] = str(found.stress_judge or "")
         values["scales"] = [_drawn(scale) for scale in found.scales or (EXAMPLE_SCALE,)]
         return values
 
     @staticmethod
     def typed(post: QueryDict) -> dict[str, Any]:
         """What the browser sent, as values of inputs."""
-        values: dict[str, Any] = {name: post.get(name, "") for name in (*WORDS, *NUMBERS, "dimensions")}
+        values: dict[str, Any] = {name: post.get(name, "") for name in (*WORDS, *NUMBERS, "dimensions", "stress_judge")}
         values |= {name: name in post for name in TICKS}
         columns = {part: post.getlist(f"scale-{part}") for part in ("name", "low", "high", "labels", "help")}
         rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=False)]
@@ -83,6 +97,7 @@ class SettingsForm:
         raw: dict[str, Any] = {name: _number(values[name]) for name in NUMBERS if str(values.get(name, "")).strip()}
         raw |= {name: values[name] for name in WORDS if values.get(name)}
         raw |= {name: bool(values.get(name)) for name in TICKS}
+        raw["stress_judge"] = _number(values["stress_judge"]) if values.get("stress_judge") else None
         raw["dimensions"] = [line.strip() for line in values.get("dimensions", "").splitlines() if line.strip()]
         if kind == Project.Kind.RATING:
             raw["scales"] = [_scale(row) for row in values.get("scales", []) if row.get("name", "").strip()]
@@ -99,14 +114,14 @@ class ChangeForm(SettingsForm):
     def of(cls, project: Project) -> "ChangeForm":
         values = cls.drawn(project.settings)
         values |= {"name": project.name, "overlap": str(project.overlap), "keys": project.settings.get("keys", {})}
-        return cls(values, kind=project.kind)
+        return cls(values, workspace=project.workspace_id, kind=project.kind)
 
     @classmethod
     def posted(cls, project: Project, post: QueryDict) -> "ChangeForm":
         values = cls.typed(post) | {name: post.get(name, "") for name in ("name", "overlap")}
         actions, keys = post.getlist("key-action"), post.getlist("key")
         values["keys"] = {action: key for action, key in zip(actions, keys, strict=False) if action and key}
-        return cls(values, kind=project.kind)
+        return cls(values, workspace=project.workspace_id, kind=project.kind)
 
     def save(self, membership: Membership, project: Project) -> bool:
         """Whether it was saved; if not, `problems` says why."""
@@ -141,7 +156,7 @@ class ProjectForm(SettingsForm):
             "strategy": like.strategy if like else Project.Strategy.ORDER.value,
             "guidelines": newest.text if newest else "",
         }
-        form = cls(values, membership=membership)
+        form = cls(values, workspace=membership.workspace_id, membership=membership)
         if not values["dataset"] and form.versions:
             values["dataset"] = str(form.versions[0].pk)
         return form
@@ -151,7 +166,7 @@ class ProjectForm(SettingsForm):
         values = cls.typed(post)
         values |= {name: post.get(name, "") for name in ("name", "kind", "dataset", "overlap", "strategy")}
         values["guidelines"] = post.get("guidelines", "")
-        return cls(values, membership=membership)
+        return cls(values, workspace=membership.workspace_id, membership=membership)
 
     @property
     def kinds(self) -> list[KindInfo]:

@@ -47,6 +47,8 @@ class Settings(Record):
     scales: tuple[Scale, ...] = Field(default=(), max_length=8)  # rating
     ranking: Literal["order", "best"] = "order"  # ranking: a whole order (ties allowed), or the best one
     stress_test: bool = True  # rubric: after submission, the rubric meets held-out responses
+    # rubric: the judge version that decides criteria without a verifier in the stress test
+    stress_judge: int | None = Field(default=None, ge=1, lt=2**63)
     lease_minutes: int = Field(default=30, ge=1, le=24 * 60)
     gold_every: int = Field(default=0, ge=0, le=1000)  # one task in so many is a gold task; 0: none
     gold_feedback: bool = False  # tell at once what was expected

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from webapp.core.problems import Invalid
 from webapp.datasets.models import DatasetVersion
 
+from . import stress_judges
 from .catalogue import KINDS, STRATEGIES
 from .kinds import Settings
 from .models import MAX_OVERLAP, Project
@@ -30,6 +31,7 @@ def plan(
     if strategy not in STRATEGIES:
         problems["strategy"] = f"must be one of {', '.join(STRATEGIES)}"
     stored = _settings(kind, settings, problems)
+    _stress_judge(version.dataset.workspace_id, stored, problems)
     refuse(problems)
     return name, stored
 
@@ -50,6 +52,8 @@ def change(project: Project, changes: Mapping[str, Any]) -> dict[str, Any]:
         checked["overlap"] = changes["overlap"]
     if "settings" in changes:
         checked["settings"] = _settings(project.kind, {**project.settings, **changes["settings"]}, problems)
+        if checked["settings"].get("stress_judge") != project.settings.get("stress_judge"):
+            _stress_judge(project.workspace_id, checked["settings"], problems)
     refuse(problems)
     return checked
 
@@ -76,6 +80,12 @@ def _name(text: str, problems: Problems) -> str:
 def _overlap(overlap: int, problems: Problems) -> None:
     if not 1 <= overlap <= MAX_OVERLAP:
         problems["overlap"] = f"must be between 1 and {MAX_OVERLAP}"
+
+
+def _stress_judge(workspace_id: int, settings: Mapping[str, Any], problems: Problems) -> None:
+    """Of one that was chosen before nobody asks again: a judge that is put away later keeps no other setting from being saved."""
+    if reason := stress_judges.problem(workspace_id, settings.get("stress_judge")):
+        problems["settings.stress_judge"] = reason
 
 
 def _settings(kind: str, raw: Mapping[str, Any], problems: Problems) -> dict[str, Any]:

@@ -4,12 +4,12 @@ A person's pattern can make a search as slow as they like, and one request could
 functions with a leading underscore run in the confined child, without Django.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from time import monotonic
 from typing import Any
 
-from trainer.contracts import Rubric, VerifierSpec
+from trainer.contracts import Rubric, Verdict, VerifierSpec
 from trainer.rewards.stress import Power, Stressed, stress_test
 from trainer.rewards.structure import Line, structural_hints
 from trainer.rewards.verifiers import VerifierError
@@ -28,15 +28,24 @@ SECONDS = 1.0  # of verifiers for one request; what they have not said by then i
 LIMITS = confined.Limits(memory=300_000_000, seconds=SECONDS + 2)
 
 
-def report(rubric: Rubric, responses: Sequence[Shown]) -> dict[str, Any]:
+Judged = Mapping[str, Mapping[str, Verdict]]
+
+
+def report(rubric: Rubric, responses: Sequence[Shown], judged: Judged | None = None) -> dict[str, Any]:
     """What a page shows and the API returns. Raises Invalid at a verifier that cannot be run, or for too much to compute.
 
     `responses`: letter, text, score (None where an essential criterion has no verdict), clipped, missing, partial.
     `criteria`: id, text, points, verifier (its name), power, told, verdicts by letter: met (None: missing) and why.
+    `judged`: by letter and criterion what a judge says of those without a verifier. `unverified` counts the criteria without one
+    that lack a verdict.
     """
     given = {
         "rubric": rubric.model_dump(mode="json"),
         "responses": [each.model_dump(mode="json") for each in responses],
+        "judged": [
+            {name: verdict.model_dump(mode="json") for name, verdict in (judged or {}).get(each.letter, {}).items()}
+            for each in responses
+        ],
     }
     found: dict[str, Any] = _within("_report", "responses", **given)
     return found
@@ -56,10 +65,13 @@ def _within(function: str, field: str, **given: Any) -> Any:
         raise Invalid("Too much to compute at once.", {field: f"{error}; send less, or simpler patterns"}) from error
 
 
-def _report(rubric: dict[str, Any], responses: list[dict[str, Any]]) -> dict[str, Any]:
+def _report(
+    rubric: dict[str, Any], responses: list[dict[str, Any]], judged: list[dict[str, dict[str, Any]]]
+) -> dict[str, Any]:
     shown = [Shown.model_validate(response) for response in responses]
+    said = [{name: Verdict.model_validate(each) for name, each in row.items()} for row in judged]
     try:
-        found = stress_test(Rubric.model_validate(rubric), [each.text for each in shown], monotonic() + SECONDS)
+        found = stress_test(Rubric.model_validate(rubric), [each.text for each in shown], monotonic() + SECONDS, said)
     except VerifierError as error:
         raise Invalid("A verifier cannot run.", {error.field: error.message}) from error
     return _written(found, shown)
@@ -98,4 +110,6 @@ def _written(found: Stressed, responses: Sequence[Shown]) -> dict[str, Any]:
         }
         for k, criterion in enumerate(found.criteria)
     ]
-    return {"responses": told, "criteria": criteria, "unverified": sum(c.verifier is None for c in found.criteria)}
+    lacking = [any(row[k].met is None for row in found.verdicts_RK) for k in range(len(found.criteria))]
+    unverified = sum(c.verifier is None and lacks for c, lacks in zip(found.criteria, lacking, strict=True))
+    return {"responses": told, "criteria": criteria, "unverified": unverified}

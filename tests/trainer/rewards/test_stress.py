@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainer.contracts import Criterion, Rubric, VerifierSpec
+from trainer.contracts import Criterion, Rubric, Verdict, VerifierSpec
 from trainer.rewards.stress import stress_test
 from trainer.rewards.verifiers import VerifierError
 
@@ -51,3 +51,15 @@ def test_a_verifier_that_cannot_run_is_an_error_and_no_verdict():
     rubric = Rubric(criteria=(criterion("odd", 3, VerifierSpec(name="word_count", args={})),))
     with pytest.raises(VerifierError):
         stress_test(rubric, TEXTS)
+
+
+def test_a_judge_decides_what_no_verifier_does_and_nothing_else():
+    rubric = Rubric(criteria=(criterion("short", 3, SHORT), criterion("warm", 5), criterion("kind", 2)))
+    says = [
+        {"warm": Verdict(criterion_id="warm", met=True), "short": Verdict(criterion_id="short", met=False)},
+        {"warm": Verdict(criterion_id="warm", met=False)},
+    ]
+    found = stress_test(rubric, TEXTS, judged_R=says)
+    assert [[verdict.met for verdict in row] for row in found.verdicts_RK] == [[True, True, None], [False, False, None]]
+    assert found.power_K == ("discriminates", "discriminates", "unknown")
+    assert [(score.score, score.partial) for score in found.scores_R] == [(1.0, True), (0.0, True)]

@@ -5,8 +5,8 @@ from django.test import Client
 
 from tests.cast import ApiClient
 from tests.webapp.annotation.seed import make_project, pair
+from webapp.annotation import shown
 from webapp.annotation.models import Answer
-from webapp.annotation.services import stress
 
 SHORT = {"name": "word_count", "args": {"max": 3}}
 RUBRIC = {
@@ -87,11 +87,9 @@ def test_submitted_it_meets_every_response_under_a_letter_and_no_origin_then_and
 def test_the_order_of_the_dataset_does_not_show(cast):
     """Whatever stands first in the file, often the preferred response, the letters are the same."""
     turned = {**EXAMPLE, "responses": EXAMPLE["responses"][::-1]}
-    assert stress.of_answer({"rubric": RUBRIC}, EXAMPLE) == stress.of_answer({"rubric": RUBRIC}, turned)
-    assert [each["text"] for each in stress.of_answer({"rubric": RUBRIC}, EXAMPLE)["responses"]] not in (
-        LISTED,
-        LISTED[::-1],
-    )
+    seen = shown.responses("rubric", {}, [], EXAMPLE, done=True)
+    assert seen == shown.responses("rubric", {}, [], turned, done=True)
+    assert [each["text"] for each in seen] not in (LISTED, LISTED[::-1])
 
 
 def test_the_rubric_before_and_after_a_revision_are_both_kept(cast):

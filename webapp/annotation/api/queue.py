@@ -7,7 +7,7 @@ no names of models. Replies with tasks are written as JSON straight away: they a
 from datetime import datetime
 from typing import Annotated, Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from ninja import Path, Router, Schema, Status
 from pydantic import Field
 
@@ -16,9 +16,11 @@ from webapp.annotation import access, kinds, shown
 from webapp.annotation.models import Assignment
 from webapp.annotation.queries import work
 from webapp.annotation.services import queue
+from webapp.annotation.services.after_submit import stressed
 from webapp.annotation.services.seats import as_json
 from webapp.annotation.services.serving import MAX_HOLD, Turn
 from webapp.annotation.services.submissions import MAX_SECONDS, Sent, Submission
+from webapp.core.limits import measured
 from webapp.core.paging import Limit, page
 
 router = Router(tags=["annotation"])
@@ -183,6 +185,21 @@ def renew(request: HttpRequest, assignment_id: Id) -> dict[str, Any]:
     """For a page that stays open: all open tasks in the project stay one's own for another lease."""
     row = queue.renew(require(request), Assignment(id=assignment_id))
     return {"state": row.state, "lease_until": row.lease_until}
+
+
+@router.get(
+    "/assignments/{assignment_id}/stress", response=dict[str, Any], summary="The stress test of one's submitted rubric"
+)
+def stress_test(request: HttpRequest, assignment_id: Id) -> dict[str, Any]:
+    """As the submission was answered, with what the project's judge has said since; `judging` while it is being asked. 404 where
+    there is no such test."""
+    membership = require(request)
+    seat = access.own_assignment(membership, assignment_id)
+    with measured(membership.user_id):
+        found = stressed(seat)
+    if found is None:
+        raise Http404("no stress test of this task")
+    return found
 
 
 @router.post("/assignments/{assignment_id}/flag", response={201: FlagOut}, summary="Remark on a task")

@@ -56,7 +56,7 @@ def _setup(project: Project, user_id: int, own: dict[str, str]) -> dict[str, Any
     """What the script must know before the first task. Settings about gold tasks and their rhythm stay here: an
     annotator who knew when a gold task comes would work differently on it."""
     settings = kinds.Settings.model_validate(project.settings)
-    hidden = {"gold_every", "fast_seconds", "keys"}
+    hidden = {"gold_every", "fast_seconds", "keys", "stress_judge"}
     return {
         "project": project.pk,
         "kind": project.kind,

@@ -5,7 +5,7 @@ import { json } from "../../http.js";
 import { copyOf, el } from "../dom.js";
 import { CriterionRow, IMPORTANCE, stepped, withImportance, withPoints } from "./criterion-row.js";
 import { clamp, debounced, keyed, makeCurrent } from "./parts.js";
-import { stressReport, stressTable } from "./stress.js";
+import { followJudge, stressReport, stressTable } from "./stress.js";
 import { registry } from "./verifier-form.js";
 
 const CHECK_AFTER_MS = 450;
@@ -349,4 +349,5 @@ export function after(root, { stress }) {
   told?.destroy();
   told = stressReport(stress);
   root.append(told.element);
+  if (stress.judging) followJudge(told.element, stress);
 }

@@ -1,9 +1,13 @@
 // The stress test as a table: criteria by responses, what tells them apart, and the scores that follow so far.
+import { json } from "../../http.js";
 import { icon } from "../../icons.js";
 import { card } from "../cards.js";
 import { el } from "../dom.js";
 import { line } from "../text.js";
 import { pointsChip, VERDICTS } from "./parts.js";
+
+const JUDGE_LOOK_MS = 3000;
+const JUDGE_MOST_MS = 600_000; // as long as the server waits for the judge
 
 /** `report` as the server gives it after submission and from /rubrics/stress. */
 export function stressTable(report) {
@@ -40,11 +44,12 @@ function scoreCell({ score, partial, missing }) {
 }
 
 /** What the table says, in a sentence or two. */
-export function stressWords({ responses, criteria, unverified }) {
+export function stressWords({ responses, criteria, unverified, judging }) {
   const dull = criteria.filter(({ power }) => power === "all_meet" || power === "none_meets").length;
   const parts = [`Your rubric met ${responses.length} response${responses.length === 1 ? "" : "s"} that you had not seen.`];
   if (dull) parts.push(`${dull} of ${criteria.length} criteria ${dull === 1 ? "does" : "do"} not tell them apart.`);
-  if (unverified) parts.push(`${unverified} ${unverified === 1 ? "has" : "have"} no verifier: a judge or a person must look, and until then scores marked * leave ${unverified === 1 ? "it" : "them"} out.`);
+  if (unverified && judging) parts.push(`A judge is reading them for ${unverified} ${unverified === 1 ? "criterion" : "criteria"} without a verifier.`);
+  else if (unverified) parts.push(`${unverified} ${unverified === 1 ? "has" : "have"} no verdict on every response: a judge or a person must look, and until then scores marked * leave ${unverified === 1 ? "it" : "them"} out.`);
   return parts.join(" ");
 }
 
@@ -54,9 +59,26 @@ export function stressReport(report, { title = "Stress test" } = {}) {
   const element = el(
     "section.stress", { ariaLabel: title },
     el("header.kind-head", {}, el("h2", {}, title)),
-    el("p.soft", {}, stressWords(report)),
+    el("p.soft", { role: "status" }, stressWords(report)),
     stressTable(report),
     el("div.stress-responses", {}, ...cards.map((each) => each.element)),
   );
   return { element, destroy: () => cards.forEach(({ panel }) => panel.destroy()) };
+}
+
+/** The report with what a judge says as it comes, for as long as it is on the page. */
+export async function followJudge(element, { assignment, judging }) {
+  const until = performance.now() + JUDGE_MOST_MS;
+  for (let open = judging; open && performance.now() < until; ) {
+    await new Promise((resolve) => setTimeout(resolve, JUDGE_LOOK_MS));
+    if (!element.isConnected) return;
+    try {
+      const report = await json(`/api/v1/assignments/${assignment}/stress`);
+      open = report.judging;
+      element.querySelector(".table-wrap").replaceWith(stressTable(report));
+      element.querySelector("[role=status]").textContent = stressWords(report);
+    } catch {
+      // away for a moment, or asked too often: the table stays as it is until the next look
+    }
+  }
 }
