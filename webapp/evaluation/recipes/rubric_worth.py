@@ -49,7 +49,7 @@ def _qualities(context: Context, examples: Sequence[Example]) -> Iterator[Found]
         parsed = [answer.parsed for answer in answers if answer.parsed is not None]
         score = fmean(one["score"] for one in parsed) if parsed else None
         faults = list(dict.fromkeys(fault for one in parsed for fault in one["problems"]))
-        tags = ["rubric", "not rated" if score is None else tag("quality", round(score))]
+        tags = ["rubric", "not rated" if score is None else tag("quality", str(round(score)))]
         values = {"quality": score, "faults": faults, "verdicts": [answer.id for answer in answers if answer.id]}
         yield Found({"example": each.key}, values, tags)
 
@@ -58,7 +58,7 @@ def _quality(rated: Sequence[Found]) -> r.Table:
     known = [case.values["quality"] for case in rated if case.values["quality"] is not None]
     mean = bootstrap_mean(known, len(rated) - len(known), "no rubric was rated")
     rows = [[r.text("Mean"), r.estimate(mean, "rubric", unit="number")]]
-    shares = [(str(score), tag("quality", score)) for score in range(BEST, -1, -1)]
+    shares = [(str(score), tag("quality", str(score))) for score in range(BEST, -1, -1)]
     for words, tagged in shares:
         share = proportion(sum(tagged in case.tags for case in rated), len(known), len(rated) - len(known))
         rows.append([r.text(words), r.estimate(share, tagged)])
