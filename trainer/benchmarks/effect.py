@@ -10,8 +10,10 @@ from .estimate import Estimate, Floats, bootstrap_sums, numbers, undefined
 _ROUNDING = 1e-12
 
 
-def cohens_d(chosen_C: Sequence[float | None], rejected_C: Sequence[float | None]) -> Estimate:
-    """Paired Cohen's d (1988): mean(D) / std(D, ddof=1) with D = chosen - rejected.
+def cohens_d(
+    chosen_C: Sequence[float | None], rejected_C: Sequence[float | None], clusters_C: Sequence[object] | None = None
+) -> Estimate:
+    """Paired Cohen's d (1988): mean(D) / std(D, ddof=1) with D = chosen - rejected. Pairs of one cluster are resampled together.
 
     Undefined below two pairs and where every difference is the same. Pairs that lack a score are counted in `missing`.
     """
@@ -19,7 +21,9 @@ def cohens_d(chosen_C: Sequence[float | None], rejected_C: Sequence[float | None
         raise ValueError(f"{len(chosen_C)} scores of chosen but {len(rejected_C)} of rejected")
     difference_C = numbers(chosen_C) - numbers(rejected_C)
     missing = int(np.isnan(difference_C).sum())
-    difference_C = difference_C[~np.isnan(difference_C)]
+    known_C = ~np.isnan(difference_C)
+    difference_C = difference_C[known_C]
+    clusters = None if clusters_C is None else [clusters_C[place] for place in np.flatnonzero(known_C)]
     n = len(difference_C)
     if n < 2:
         return undefined(f"{n} pair{'s' * (n != 1)} with both scores; a spread needs two", n, missing)
@@ -31,7 +35,7 @@ def cohens_d(chosen_C: Sequence[float | None], rejected_C: Sequence[float | None
     centred_C = difference_C / scale - mean
     columns_CF = np.column_stack([np.ones(n), centred_C, centred_C**2])
     same = "every difference is the same, so it has no spread"
-    return bootstrap_sums(columns_CF, partial(_d, mean), missing=missing, empty=same)
+    return bootstrap_sums(columns_CF, partial(_d, mean), clusters=clusters, missing=missing, empty=same)
 
 
 def _d(mean: float, sums_DF: Floats) -> Floats:

@@ -1,6 +1,7 @@
 """What is measured of judgements, from what their parts left to be seen. Torch-free.
 
-An estimate over held-out pairs counts each pair once, with the mean of its two orders: the two are not independent.
+An estimate over held-out pairs counts each pair once, with the mean of its two orders: the two are not independent. Nor are pairs of
+one example, which are resampled together.
 """
 
 import re
@@ -9,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from trainer.benchmarks.estimate import Estimate, bootstrap_mean
+from trainer.benchmarks.estimate import Estimate, bootstrap_ratio
 from trainer.judges.kinds.rationales import FLAWS, RESTS_ON
 
 from .base import Answered
@@ -140,13 +141,14 @@ def _flaws(answers: Sequence[Answered]) -> dict[str, float | None]:
 
 def _over_pairs(pairs: Iterable[Sequence[Answered]], value: Callable[[Answered], float | None]) -> Estimate:
     """The mean over pairs of the mean of their orders; pairs without any value are missing."""
-    values, missing = [], 0
+    values, examples, missing = [], [], 0
     for both in pairs:
         known = [found for each in both if (found := value(each)) is not None]
         if known:
             values.append(statistics.fmean(known))
+            examples.append(both[0].facts["example"])
         missing += not known
-    return bootstrap_mean(values, missing, share=True)
+    return bootstrap_ratio(values, [1.0] * len(values), clusters=examples, missing=missing, share=True)
 
 
 def _told(key: str, count: str, found: Estimate) -> dict[str, float]:

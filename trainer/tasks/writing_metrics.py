@@ -1,6 +1,7 @@
 """What is measured of written rubrics, from what their parts left to be seen. Torch-free.
 
-A held-out rubric is one case: what was sampled for one pair is averaged first, for its samples are not independent.
+A held-out pair is one case: what was sampled for it is averaged first, for its samples are not independent. Nor are pairs of one
+example, whose rubrics answer one question: they are resampled together, and people's rubric is compared with the first of them alone.
 """
 
 import statistics
@@ -8,8 +9,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from trainer.benchmarks.effect import cohens_d
-from trainer.benchmarks.estimate import Estimate, bootstrap_mean, proportion
+from trainer.benchmarks.estimate import Estimate, bootstrap_ratio, proportion
 from trainer.benchmarks.rubricbench import Alignment, alignment, alignments
+from trainer.rewards.written import FACTS
 
 from .base import Answered
 
@@ -31,7 +33,8 @@ def of_evaluation(answers: Sequence[Answered]) -> dict[str, float]:
         pairs[each.key].append(each)
     found = _told("preference_accuracy", "pairs", _accuracy(list(pairs.values())))
     scores = [_scores(each) for each in pairs.values()]
-    d = cohens_d([chosen for chosen, _ in scores], [rejected for _, rejected in scores])
+    examples = [_example(group) for group in pairs.values()]
+    d = cohens_d([chosen for chosen, _ in scores], [rejected for _, rejected in scores], examples)
     found |= _told("cohens_d", "", d) | {"eval/scored_pairs": float(d.n)}
     aligned = _aligned(pairs.values())
     found["eval/human_rubrics"] = float(sum(each is not None for each in aligned))
@@ -42,13 +45,20 @@ def of_evaluation(answers: Sequence[Answered]) -> dict[str, float]:
 
 
 def _accuracy(pairs: Sequence[Sequence[Answered]]) -> Estimate:
-    """A share with Wilson's interval where each pair has one rubric, else the mean over pairs of their shares."""
-    known = [[right for each in group if (right := _ranked(each)) is not None] for group in pairs]
-    shares = [statistics.fmean(group) for group in known if group]
+    """A share with Wilson's interval where each pair has one rubric and an example of its own, else the mean over pairs of their
+    shares."""
+    known = [(_example(group), [right for each in group if (right := _ranked(each)) is not None]) for group in pairs]
+    examples = [example for example, group in known if group]
+    shares = [statistics.fmean(group) for _, group in known if group]
     missing = len(pairs) - len(shares)
-    if all(share in (0.0, 1.0) for share in shares):
+    if len(set(examples)) == len(examples) and all(share in (0.0, 1.0) for share in shares):
         return proportion(round(sum(shares)), len(shares), missing)
-    return bootstrap_mean(shares, missing, share=True)
+    return bootstrap_ratio(shares, [1.0] * len(shares), clusters=examples, missing=missing, share=True)
+
+
+def _example(group: Sequence[Answered]) -> str:
+    """The key of the example whose pair this is."""
+    return str(group[0].facts[FACTS]["example"])
 
 
 def _ranked(answer: Answered) -> bool | None:
@@ -74,10 +84,9 @@ def _both_scores(answer: Answered) -> tuple[float, float] | None:
 
 
 def _aligned(pairs: Iterable[Sequence[Answered]]) -> list[Alignment | None]:
-    """Of each pair whose example has a human rubric: the first rubric that was written for it; None where nobody could match
-    them."""
+    """Of each example with a human rubric: the first rubric that was written for it; None where nobody could match them."""
     found: list[Alignment | None] = []
-    for group in pairs:
+    for group in {_example(group): group for group in reversed(list(pairs))}.values():
         shown = group[0].shown("recall")
         if shown.get("human"):
             matches = shown["matches"]

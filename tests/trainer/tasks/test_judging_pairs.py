@@ -122,7 +122,9 @@ def test_questions_of_a_run_are_counted_with_what_is_left_out():
         posed_prompts(rows[1:], Tokenizer(), config, TASKS["judge"](config))
 
 
-def answered(pair: str, order: str, label: int, verdict: int | None, rationale: float | None = None) -> Answered:
+def answered(
+    pair: str, order: str, label: int, verdict: int | None, rationale: float | None = None, example: str = ""
+) -> Answered:
     right = verdict is not None and verdict * label > 0
     shown: dict[str, Any] = {
         "verdict": verdict,
@@ -134,6 +136,7 @@ def answered(pair: str, order: str, label: int, verdict: int | None, rationale: 
         seen: dict[str, Any] = {"rc": rationale, "hits": [rationale > 0.5]}
         parts["rationale"] = PartResult(name="rationale", kind="rationale", value=rationale, shown=seen)
     facts = {"pair": pair, "order": order, "label": label, "reasons": [], "prompt": [], "answers": ["Nine minutes."]}
+    facts["example"] = example or pair
     return Answered(f"{pair} {order}", facts, "", False, float(right), parts)
 
 
@@ -183,6 +186,22 @@ def test_shares_of_flaws_are_of_the_reasons_that_were_tagged():
 
 def test_the_curves_of_flaws_are_those_that_judges_tag():
     assert list(judge_metrics.FLAWS) == list(FLAWS) and list(judge_metrics.RESTS_ON) == list(RESTS_ON)
+
+
+def test_pairs_of_one_example_are_no_independent_cases():
+    def accuracy(examples: int) -> tuple[float, float, float]:
+        """Of 40 pairs, every other judged rightly; those of an example alike."""
+        found = of_evaluation(
+            [
+                answered(f"pair {n}", "given", -1, -1 if (n % examples) % 2 else 1, example=f"row {n % examples}")
+                for n in range(40)
+            ]
+        )
+        return found["eval/accuracy"], found["eval/pairs"], found["eval/accuracy_high"] - found["eval/accuracy_low"]
+
+    alone, ten_each = accuracy(40), accuracy(4)
+    assert alone[:2] == ten_each[:2] == (0.5, 40)
+    assert ten_each[2] > 2 * alone[2]
 
 
 def test_orders_agree_by_all_samples_of_both_and_not_by_the_last_ones() -> None:

@@ -97,6 +97,7 @@ def answered(
     problems: tuple[str, ...] = (),
     human: int = 0,
     matches: tuple[tuple[int, int], ...] = (),
+    example: str = "",
     **more: float,
 ) -> Answered:
     form = {"problems": list(problems), "notes": [], "criteria": items, "readable": items > 0}
@@ -107,7 +108,8 @@ def answered(
         PartResult(name="recall", kind="rubric_recall", value=None, shown=both),
         *(PartResult(name=name, kind="rubric_quality", value=value) for name, value in more.items()),
     ]
-    return Answered(key, {}, "", False, preferred, {part.name: part for part in parts})
+    facts = {FACTS: {"example": example or key}}
+    return Answered(key, facts, "", False, preferred, {part.name: part for part in parts})
 
 
 def test_a_step_is_measured_by_hand() -> None:
@@ -162,6 +164,32 @@ def test_samples_of_one_pair_are_one_case() -> None:
     found = task().held_out(both)
     assert found["eval/pairs"] == 2 and found["eval/preference_accuracy"] == 0.75
     assert found["eval/cohens_d"] == pytest.approx(0.375 / (2 * 0.125**2) ** 0.5)
+
+
+def test_pairs_of_one_example_are_no_independent_cases() -> None:
+    def found(examples: int) -> dict[str, float]:
+        """Of 40 pairs, every other ranked rightly; those of an example alike. All have people's rubric of their example."""
+        return task().held_out(  # type: ignore[no-any-return]
+            [
+                answered(
+                    f"pair {n}",
+                    1.0 if (right := (n % examples) % 2) else -1.0,
+                    (0.9 + n / 100, 0.5) if right else (0.5, 0.6),
+                    human=2,
+                    matches=((0, 0),),
+                    example=f"row {n % examples}",
+                )
+                for n in range(40)
+            ]
+        )
+
+    alone, ten_each = found(40), found(4)
+    for key in ("eval/preference_accuracy", "eval/cohens_d"):
+        assert alone[key] == ten_each[key]
+        width, wider = (each[f"{key}_high"] - each[f"{key}_low"] for each in (alone, ten_each))
+        assert wider > 1.5 * width, key
+    assert (alone["eval/human_rubrics"], ten_each["eval/human_rubrics"]) == (40, 4)
+    assert alone["eval/rubric_recall"] == ten_each["eval/rubric_recall"] == 0.5
 
 
 def test_whoever_reads_for_a_judge_reads_what_the_writer_was_trained_on() -> None:
