@@ -33,6 +33,14 @@ class Package(NamedTuple):
         return f"{self.name} {self.version} ({self.ecosystem})"
 
 
+class Fault(NamedTuple):
+    package: Package
+    name: str
+    since: str
+    mended: tuple[str, ...]
+    about: str
+
+
 class NotAsked(Exception):
     """The service is away, or answers what nobody can read; the message says which."""
 
@@ -41,7 +49,7 @@ def main(service: str = SERVICE) -> int:
     packages = pinned()
     try:
         by_id = known(service, packages)
-        lines = sorted({line for number, found in by_id.items() for line in told(service, number, found)})
+        lines = listed(fault for number, found in sorted(by_id.items()) for fault in told(service, number, found))
     except NotAsked as error:
         print(f"Nothing was compared: {error}", file=sys.stderr)
         return 2
@@ -86,11 +94,8 @@ def known(service: str, packages: Iterable[Package]) -> Mapping[str, set[Package
     return found
 
 
-def told(service: str, number: str, packages: Iterable[Package]) -> Iterator[str]:
-    """A line for each package with this fault: since when it is known, what mends it, what it is about. What was withdrawn is none.
-
-    One fault may stand in the list by several numbers: the line has the one that most people know. Raises NotAsked.
-    """
+def told(service: str, number: str, packages: Iterable[Package]) -> Iterator[Fault]:
+    """A fault for each package that has it, by the name that most people know. What was withdrawn is none. Raises NotAsked."""
     fault = _asked(f"{service}/v1/vulns/{quote(number, safe='')}")
     if fault.get("withdrawn"):
         return
@@ -98,8 +103,25 @@ def told(service: str, number: str, packages: Iterable[Package]) -> Iterator[str
     name = next((each for each in names if each.startswith("CVE-")), number)
     about = " ".join(str(fault.get("summary") or fault.get("details") or "").split())[:120]
     for package in packages:
-        mended = ", ".join(_mended(fault, package)) or "no version yet"
-        yield f"{package}: {name}, known since {str(fault.get('published', '?'))[:10]}, mended in {mended}: {about}"
+        yield Fault(package, name, str(fault.get("published", "?"))[:10], tuple(_mended(fault, package)), about)
+
+
+def listed(faults: Iterable[Fault]) -> list[str]:
+    """A line for each package and fault: since when it is known, what mends it, what it is about.
+
+    One fault may stand in the list by several numbers, each in words of its own: it has one line, with the words of the first.
+    """
+    found: dict[tuple[Package, str], list[Fault]] = defaultdict(list)
+    for each in faults:
+        found[each.package, each.name].append(each)
+    return sorted(map(_line, found.values()))
+
+
+def _line(same: list[Fault]) -> str:
+    package, name, *_, about = same[0]
+    since = min(each.since for each in same)
+    mended = ", ".join(sorted({version for each in same for version in each.mended})) or "no version yet"
+    return f"{package}: {name}, known since {since}, mended in {mended}: {about}"
 
 
 def _query(package: Package, page: str) -> dict[str, Any]:

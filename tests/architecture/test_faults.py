@@ -28,8 +28,8 @@ FAULTS = {
     },
     "PYSEC-1": {
         "aliases": ["CVE-2026-1", "GHSA-1"],
-        "published": "2026-11-01T09:00:00Z",
-        "summary": "A way in for strangers",
+        "published": "2026-11-04T09:00:00Z",
+        "details": "Before 99.1, strangers could come in.",
     },
     "GHSA-2": {"published": "2026-10-01T00:00:00Z", "details": "Slow"},
     "GHSA-3": {"withdrawn": "2026-11-02T00:00:00Z"},
