@@ -167,6 +167,11 @@ SECTIONS: dict[str, tuple[Section, ...]] = {
         Section("ranking", "Do scores rank answers as people did?"),
         *ASKING,
     ),
+    "grade_or_compare": (
+        Section("scores", "Grades, comparisons and both"),
+        Section("next", "What to collect next"),
+        Section("weights", "Criterion weights"),
+    ),
 }
 
 

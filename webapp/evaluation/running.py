@@ -31,7 +31,7 @@ from webapp.judging.models import JudgeVersion
 from webapp.webhooks.services import announce
 from webapp.weights.models import WeightsJob
 
-from . import answering, delivering, judges, measuring, queries, services, sources, studies
+from . import answering, delivering, judges, measuring, people, queries, services, sources, studies
 from .models import Case, Evaluation
 from .outcomes import Questions
 from .recipes import RECIPES, resolve
@@ -43,6 +43,7 @@ from .recipes.base import (
     NothingToScore,
     Outcome,
     Rollout,
+    Said,
     Spent,
     Stopped,
     Waiting,
@@ -334,6 +335,9 @@ class Work:
 
     def study(self, project: int) -> Iterator[Judgement]:
         return studies.judgements(self.evaluation.workspace_id, project)
+
+    def answers(self, project: int) -> Iterator[Said]:
+        return people.answers(self.evaluation.workspace_id, project)
 
     def spent(self, verdicts: Sequence[int]) -> Spent:
         return judges.spent(verdicts)

@@ -9,8 +9,10 @@ from urllib.parse import urlencode
 
 import pytest
 
+from tests.webapp.annotation.seed import make_annotators
 from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401  fixtures
 from trainer.contracts import Criterion, Example, Message, Preference, Reason, Response, Rubric
+from webapp.annotation.services import projects, queue
 from webapp.annotation.services import tasks as making
 from webapp.datasets import services as datasets
 from webapp.evaluation import asking, running, services, studies
@@ -38,6 +40,27 @@ def example(i: int) -> Example:
         preferences=(Preference(a="a", b="b", strength=-2, rater="ann", reasons=(Reason(text="It is right"),)),),
         meta={"annotation": {"1": {"kind": "grading", "tasks": [grades]}}},
     )
+
+
+def collected(cast, version) -> dict[str, int]:
+    """A project that compared and one that graded the same responses: two people with the pair, one with each response."""
+    made, people = {}, make_annotators(cast.researcher, 2)
+    for kind, count in (("pairwise", 2), ("grading", 1)):
+        project = projects.create(cast.researcher, name=kind, kind=kind, dataset=version, overlap=count)
+        projects.set_state(cast.researcher, project, "open")
+        making.make(project.pk)
+        for person in people[:count]:
+            projects.add_participant(cast.researcher, project, person.user)
+            while seats := queue.claim(person, project, 1):
+                queue.submit(person, seats[0], SAID[kind], seconds=20.0)
+        made[kind] = project.pk
+    return {"comparing": made["pairwise"], "grading": made["grading"]}
+
+
+SAID = {
+    "pairwise": {"verdict": "compared", "strength": -2},
+    "grading": {"grades": [{"criterion": "c1", "verdict": "met"}, {"criterion": "c2", "verdict": "not_met"}]},
+}
 
 
 def reply(body):
@@ -115,7 +138,7 @@ def ran(cast, chat_server, endpoint, settings):  # noqa: F811
             project = studies.make(cast.researcher, _ran("rubricbench"), name="Study")
             answer(staffed(cast, project, 2), project, lambda seat: -2)
             return carried_out(studies.read(cast.researcher, project))
-        config = configs[recipe]
+        config = configs[recipe] if recipe in configs else collected(cast, version)
         return carried_out(services.create(cast.researcher, recipe=recipe, config=config, dataset=version, name=EVIL))
 
     _ran.carried_out = carried_out
@@ -214,7 +237,9 @@ def test_its_cases_become_tasks_for_people(cast, ran, recipe, kind):
     assert project.state == "open" and project.tasks_total >= 3
 
 
-@pytest.mark.parametrize("recipe", [name for name in RECIPES if name not in ("study", "rubric_audit")])
+@pytest.mark.parametrize(
+    "recipe", [name for name in RECIPES if name not in ("study", "rubric_audit", "grade_or_compare")]
+)
 def test_it_stands_in_a_leaderboard_with_its_frozen_settings(ran, recipe, as_researcher):
     row = ran(recipe)
     board = as_researcher.get(f"/api/v1/leaderboards/{row.benchmark}").json()

@@ -9,6 +9,7 @@ from trainer.config.errors import ConfigInvalid, FieldProblem
 from . import (
     criterion_audit,
     generate,
+    grade_or_compare,
     judge_audit,
     metajudge,
     pass_rate,
@@ -33,6 +34,7 @@ RECIPES: dict[str, Recipe] = {
         generate,
         pass_rate,
         rubric_audit,
+        grade_or_compare,
     )
 }
 

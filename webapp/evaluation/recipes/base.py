@@ -181,6 +181,19 @@ class Judgement:
 
 
 @dataclass(frozen=True)
+class Said:
+    """An answer of a project: what it is about and what it says, in the frame of its task. `rater` is a pseudonym, `seconds` is 0
+    where nobody measured them, `texts` are the responses by their ids as the person saw them."""
+
+    example: str
+    subject: Mapping[str, Any]
+    content: Mapping[str, Any]
+    rater: str
+    seconds: float
+    texts: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class JudgeFacts:
     """A judge version; `key` is how cases and reports name it. `asks` is the same for versions that ask the same model."""
 
@@ -244,6 +257,9 @@ class Context(Protocol):
 
     def study(self, project: int) -> Iterator[Judgement]:
         """The answers of a study's project as they stand now."""
+
+    def answers(self, project: int) -> Iterator[Said]:
+        """The answers of a project as they stand now, whatever its kind."""
 
     def spent(self, verdicts: Sequence[int]) -> Spent: ...
 

@@ -10,7 +10,7 @@ from trainer.judges.calls import expand, read
 from trainer.judges.inputs import InputProblem, JudgeInput
 from trainer.judges.spec import resolve as resolve_spec
 from webapp.evaluation.recipes import RECIPES, resolve
-from webapp.evaluation.recipes.base import Found, Judged, JudgeFacts, Judgement, NotMeasured, Rollout, Spent
+from webapp.evaluation.recipes.base import Found, Judged, JudgeFacts, Judgement, NotMeasured, Rollout, Said, Spent
 
 Answer = Callable[
     [JudgeInput, dict[str, Any]], Any
@@ -36,6 +36,7 @@ class FakeContext:
     learnt_from: dict[int, list[Rollout]] = field(default_factory=dict)
     asked: dict[int, int] = field(default_factory=dict)
     judgements: Sequence[Judgement] = ()
+    said: dict[int, list[Said]] = field(default_factory=dict)
     rho: dict[int, list[float | None]] = field(default_factory=dict)
     published: dict[int, list[Example]] = field(default_factory=dict)
     dataset: str = "pairs v1"
@@ -101,6 +102,9 @@ class FakeContext:
 
     def study(self, project: int) -> Iterator[Judgement]:
         return iter(self.judgements)
+
+    def answers(self, project: int) -> Iterator[Said]:
+        return iter(self.said[project])
 
     def spent(self, verdicts: Sequence[int]) -> Spent:
         return Spent([0.5] * len(verdicts), None, None)

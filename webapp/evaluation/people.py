@@ -1,0 +1,41 @@
+"""What people said in a project, for recipes that hold one project against another."""
+
+from collections.abc import Iterator
+
+from webapp.annotation.models import Answer, Project
+from webapp.annotation.queries.raters import raters
+
+from .recipes.base import Said
+from .sources import MAX_CHOICES, SOURCES, Options, Source
+
+
+def answers(workspace_id: int, project_id: int) -> Iterator[Said]:
+    """Every answer that stands, in the frame of its task; gold tasks are none of them."""
+    known = raters(project_id)
+    rows = Answer.objects.filter(
+        current=True,
+        assignment__state="submitted",
+        project_id=project_id,
+        project__workspace_id=workspace_id,
+        assignment__task__overlap__isnull=False,
+    ).select_related("assignment__task__example")
+    for row in rows.order_by("id").iterator(chunk_size=500):
+        task = row.assignment.task
+        texts = {each["id"]: each["text"] for each in task.example.content.get("responses", ())}
+        rater = known[row.assignment.user_id].pseudonym
+        yield Said(task.example.key, task.subject, row.content, rater, row.seconds, texts)
+
+
+def _options(workspace_id: int, detail: str) -> Options:
+    rows = Project.objects.filter(workspace_id=workspace_id, kind=detail).order_by("-id")[:MAX_CHOICES]
+    return [(str(row.pk), row.name) for row in rows]
+
+
+def _problem(workspace_id: int, detail: str, project_id: int) -> str:
+    kind = Project.objects.filter(workspace_id=workspace_id, pk=project_id).values_list("kind", flat=True).first()
+    if kind is None:
+        return "this workspace has no such project"
+    return "" if kind == detail else f"is a project of kind {kind}; choose one of kind {detail}"
+
+
+SOURCES["projects"] = Source(_options, _problem)
