@@ -1,12 +1,17 @@
 """Examples that cover a data set, the hard ones first (LongCat-Flash-Thinking-2601, 2026). Axes: N examples, D embedding."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 
-def k_center(embeddings_ND: ArrayLike, ppl_N: Sequence[float] | NDArray[np.float64], k: int) -> list[int]:
+def k_center(
+    embeddings_ND: ArrayLike,
+    ppl_N: Sequence[float] | NDArray[np.float64],
+    k: int,
+    tell: Callable[[int], None] = lambda picked: None,
+) -> list[int]:
     """Indices of k examples, in the order in which they were picked (K-center greedy, Sener and Savarese, 2018).
 
     The first has the highest perplexity; each further one the largest `ppl * distance to the nearest picked example`,
@@ -31,6 +36,7 @@ def k_center(embeddings_ND: ArrayLike, ppl_N: Sequence[float] | NDArray[np.float
         np.minimum(nearest, np.maximum(distance, 0.0), out=nearest)
         nearest[last] = -1.0  # below every other; it stays the smallest
         picked.append(_first_highest(np.where(nearest < 0, -1.0, ppl * nearest)))
+        tell(len(picked))
     return picked
 
 

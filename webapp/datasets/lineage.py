@@ -8,6 +8,13 @@ from trainer.contracts.counted import counted
 from .filters import parse, words
 from .models import DatasetVersion
 
+SELECTED = {
+    "shortest": "without the shortest responses",
+    "balance": "domains balanced",
+    "hardest": "what is hard for a model kept",
+    "cover": "what covers the rest kept",
+}
+
 
 @dataclass(frozen=True)
 class Step:
@@ -77,7 +84,7 @@ def _sampled(lineage: dict[str, Any]) -> list[str]:
 
 def _filtered(lineage: dict[str, Any]) -> list[str]:
     if found := lineage.get("found"):
-        done = [f"without what the search for {found} found"]
+        done = [SELECTED.get(found, f"without what the search for {found} found")]
     else:
         verb = "kept" if lineage.get("keep", True) else "removed"
         done = [f"{verb}: {text}" for _, text in words(parse(lineage.get("filters", {})))]

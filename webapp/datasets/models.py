@@ -286,6 +286,10 @@ class CurationJob(models.Model):
         LEAKS = "leaks", "Find leaks"
         CRITERIA = "criteria", "Find criteria that never discriminate"
         STRUCTURE = "structure", "Check rubrics"
+        SHORTEST = "shortest", "Drop the shortest responses"
+        BALANCE = "balance", "Balance domains"
+        HARDEST = "hardest", "Keep what is hard for a model"
+        COVER = "cover", "Keep what covers the rest"
 
     class State(models.TextChoices):
         QUEUED = "queued", "Queued"

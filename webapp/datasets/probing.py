@@ -8,7 +8,8 @@ from django.db import transaction
 from webapp.accounts.models import Membership, User
 from webapp.core import audit
 
-from .models import DatasetVersion, Probe, VersionMember
+from . import queries
+from .models import DatasetVersion, Probe
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,7 @@ class Measured:
 def store(version: DatasetVersion, who: User | None, measured: Measured) -> Probe:
     """The probe of this evaluation and place, which is stored once. Examples that nobody asked about have no pass rate."""
     passed, tried = bytearray(version.counts.get("examples", 0)), bytearray(version.counts.get("examples", 0))
-    keys = VersionMember.objects.filter(version=version).values_list("position", "example__key")
-    for position, key in keys.iterator():
+    for position, key in queries.keys(version):
         if counts := measured.counts.get(key):
             passed[position], tried[position] = counts
     row, made = Probe.objects.get_or_create(

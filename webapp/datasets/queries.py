@@ -113,6 +113,12 @@ def removal(version: DatasetVersion, filters: Filters, keep: bool, job: Curation
     return Removal(version.counts.get("examples", 0) - len(gone), len(gone), leaked, shown)
 
 
+def keys(version: DatasetVersion) -> Iterator[tuple[int, str]]:
+    """(position, key) of every example, in order."""
+    rows = VersionMember.objects.filter(version=version).order_by("position")
+    return rows.values_list("position", "example__key").iterator(chunk_size=20 * STREAM_ROWS)
+
+
 def views(dataset: Dataset) -> QuerySet[SavedView]:
     return SavedView.objects.filter(dataset=dataset).order_by("name")[:200]
 

@@ -75,9 +75,9 @@ def job_act(request: HttpRequest, job_id: int) -> HttpResponseBase:
 @member(Role.RESEARCHER)
 @require_http_methods(["GET", "POST"])
 def new(request: HttpRequest) -> HttpResponseBase:
-    """Scores, log-probabilities or embeddings of a dataset's texts. `?kind=`, `?model=` and `?dataset_version=` fill it in."""
+    """Scores, log-probabilities or embeddings of a dataset's texts. `?kind=` and its other fields fill it in."""
     membership = require(request)
-    names = ("kind", "model", "dataset_version", "split")
+    names = ("kind", "model", "dataset_version", "split", "texts", "per_token")
     initial = {name: request.GET[name] for name in names if name in request.GET}
     form = JobForm(membership, request.POST or None, initial=initial)
     if request.method == "POST" and form.is_valid():

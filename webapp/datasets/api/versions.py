@@ -66,7 +66,7 @@ class PreviewOut(Schema):
 
 
 class CurateIn(Schema):
-    kind: Literal["duplicates", "leaks", "criteria", "structure"]
+    kind: Literal["duplicates", "leaks", "criteria", "structure", "shortest", "balance", "hardest", "cover"]
     params: dict[str, Any] = Field(default_factory=dict)
 
 
@@ -246,7 +246,9 @@ def derive(request: HttpRequest, dataset_id: Id, number: Number, payload: Derive
 
 
 @router.post(
-    VERSION + "/curate", response={202: CurationOut}, summary="Look for duplicates, leaks, idle criteria, bad rubrics"
+    VERSION + "/curate",
+    response={202: CurationOut},
+    summary="Look for duplicates, leaks, idle criteria, bad rubrics, or for what to train on",
 )
 def curate(request: HttpRequest, dataset_id: Id, number: Number, payload: CurateIn) -> Status[CurationJob]:
     """Nothing is changed: what is found can be removed with `derive` and the id of this job."""

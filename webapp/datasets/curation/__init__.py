@@ -1,4 +1,5 @@
-"""Work over whole versions: derive the next one, find duplicates and leaks, check rubrics, find criteria that decide nothing.
+"""Work over whole versions: derive the next one, find duplicates and leaks, check rubrics, find criteria that decide nothing,
+select what is worth training on.
 
 Each job only looks, and leaves findings; `derive` is the one that makes a version, of filters or of findings.
 """
@@ -8,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..models import CurationJob
-from . import criteria, derive, duplicates, leaks, structure
+from . import criteria, derive, duplicates, leaks, selection, structure
 from .progress import Report
 
 Work = Callable[[CurationJob, Report], None]
@@ -27,5 +28,9 @@ REGISTRY: dict[str, Curation] = {
     CurationJob.Kind.LEAKS: Curation(leaks.run, leaks.params),
     CurationJob.Kind.CRITERIA: Curation(criteria.run, criteria.params),
     CurationJob.Kind.STRUCTURE: Curation(structure.run, structure.params),
+    CurationJob.Kind.SHORTEST: Curation(selection.shortest, selection.shortest_params),
+    CurationJob.Kind.BALANCE: Curation(selection.balance, selection.balance_params),
+    CurationJob.Kind.HARDEST: Curation(selection.hardest, selection.hardest_params),
+    CurationJob.Kind.COVER: Curation(selection.cover, selection.cover_params),
 }
 DERIVE: Work = derive.run

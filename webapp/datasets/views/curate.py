@@ -1,4 +1,4 @@
-"""What is wrong with a version: surface biases, duplicates, rubrics; each with a way to remove it."""
+"""What is wrong with a version, and what of it to train on: each is looked for, shown, and can be removed."""
 
 from typing import Any
 
@@ -14,6 +14,7 @@ from webapp.core.numbers import whole
 from webapp.core.problems import Invalid
 
 from .. import access, leaks, queries, services, surface
+from ..curation import measured
 from ..models import CurationJob
 from ..near_leaks import Pair, near
 
@@ -40,6 +41,31 @@ CARDS = {
     },
 }
 
+SELECTIONS = {
+    "shortest": {
+        "title": "Drop the shortest",
+        "text": "The examples with the shortest responses go: of prompts, those that need long ones are the harder half (GLM-4.5).",
+    },
+    "balance": {
+        "title": "Balance domains",
+        "text": "Of each domain at most so many examples stay, drawn at random. The same seed draws the same.",
+    },
+    "hardest": {
+        "title": "Keep what is hard for a model",
+        "text": "The easy ones go. What counts is the hardest window of a response: its mean negative log-likelihood under the model "
+        "(LongCat, 2026).",
+        "job": "logprobs",
+        "needs": "log-probabilities of each token",
+    },
+    "cover": {
+        "title": "Keep what covers the rest",
+        "text": "K-center on embeddings: each pick is the example farthest from those picked before, its distance weighed by how hard "
+        "it is for a model (LongCat, 2026). The rest goes.",
+        "job": "embed",
+        "needs": "embeddings",
+    },
+}
+
 
 @member(access.READER)
 @require_GET
@@ -55,18 +81,16 @@ def curate(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBa
         "tab": "curate",
         "surface": surface.report(version),
         "others": leaks.newest_of_others(version.dataset.workspace_id, version.dataset_id)[:100],
-        "cards": [
-            {
-                "kind": kind,
-                **words,
-                "row": latest.get(kind),
-                "told": latest[kind].result and told(latest[kind]) if kind in latest else "",
-            }
-            for kind, words in CARDS.items()
-        ],
+        "cards": [_card(kind, words, latest.get(kind)) for kind, words in CARDS.items()],
+        "selections": [_card(kind, words, latest.get(kind)) for kind, words in SELECTIONS.items()],
+        "offers": measured.offers(version),
         "may_write": membership.may(Role.RESEARCHER),
     }
     return render(request, "datasets/curate.html", context)
+
+
+def _card(kind: str, words: dict[str, str], job: CurationJob | None) -> dict[str, Any]:
+    return {"kind": kind, **words, "row": job, "told": job.result and told(job) if job else ""}
 
 
 @member(access.WRITER)
@@ -81,6 +105,9 @@ def start(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBas
         along = [whole(each) for each in request.POST.getlist("along")]
         params = {"remove": request.POST.get("remove", "train"), "versions": along}
         params["threshold"] = _number(request.POST.get("threshold", ""))
+    if kind in SELECTIONS:
+        names = ("share", "most", "seed", "window", "log_probs", "embeddings")
+        params = {name: _number(request.POST[name]) for name in names if request.POST.get(name)}
     try:
         return redirect("curation", services.curate(membership, version, kind, params).pk)
     except Invalid as problem:
@@ -121,12 +148,31 @@ def told(job: CurationJob) -> str:
         return f"{found['flagged']:,} of {counted(found['rubrics'], 'rubrics')} raise hints" + (
             f": {named}." if named else "."
         )
-    return ""
+    return _selected(job)
+
+
+def _selected(job: CurationJob) -> str:
+    """What a selection would leave, and by which number it drew the line."""
+    found = job.result
+    without = f" {counted(found['without'], 'examples')} have no such number and stay." if found["without"] else ""
+    gone = f"{found['removed']:,} of {counted(found['known'], 'examples')} would go"
+    if job.kind == CurationJob.Kind.SHORTEST:
+        least = found["shortest_kept"]
+        line = f"; the responses of those that stay have {least:,} characters or more" if least is not None else ""
+    elif job.kind == CurationJob.Kind.BALANCE:
+        line = f"; of each of {counted(found['domains'], 'domains')} at most {found['most']:,} stay"
+        without = f" {counted(found['without'], 'examples')} have no domain and stay." if found["without"] else ""
+    elif job.kind == CurationJob.Kind.HARDEST:
+        least = found["easiest_kept"]
+        line = f"; the hardest window of those that stay has {least:.2f} nats or more" if least is not None else ""
+    else:
+        line = f"; {counted(found['known'] - found['removed'], 'examples')} cover the rest"
+    return f"{gone}{line}.{without}"
 
 
 def _number(text: str) -> float | str:
     try:
-        return float(text)
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else float(text)
     except ValueError:
         return text  # refused by the service, which says what it must be
 
