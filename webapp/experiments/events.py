@@ -184,6 +184,9 @@ def _lose(run: Run, event: RunEvent, reason: str) -> bool:
     Where it has neither made a step nor kept a checkpoint, it does not: a model that does not fit would take the machine's memory again.
     """
     has_made = event.step > run.start_step or bool(starting_points.checkpoints(run))
+    if run.state == State.STOPPING:
+        left = "Its last checkpoint remains" if has_made else "It had not made a step"
+        return move(run, State.STOPPED, reason=f"{reason}. {left}")
     if not has_made:
         return move(run, State.FAILED, reason=f"{reason}. It had not made a step, so it does not go on by itself")
     if services.may_go_on(run) and services.go_on(run, f"{reason}. {services.GOES_ON}"):
@@ -191,8 +194,6 @@ def _lose(run: Run, event: RunEvent, reason: str) -> bool:
         line = LogLine(run=run, time=event.time, step=run.step, level="warning", message=message)
         broadcasts.log(run.id, LogLine.objects.bulk_create([line]))
         return True
-    if run.state == State.STOPPING:
-        return move(run, State.STOPPED, reason=f"{reason}. Its last checkpoint remains")
     return move(run, State.FAILED, reason=f"{reason}. Resume goes on from the last checkpoint")
 
 

@@ -336,8 +336,10 @@ def test_a_loss_before_the_first_step_is_the_end(trainer, run):
     assert run.state_reason == f"{LOST}. It had not made a step, so it does not go on by itself"
 
 
-def test_a_loss_while_a_run_is_stopped_stops_it(trainer, run, cast):
+@pytest.mark.parametrize(("step", "left"), [(2, "Its last checkpoint remains"), (0, "It had not made a step")])
+def test_a_loss_while_a_run_is_stopped_stops_it(trainer, run, cast, step, left):
     services.stop(cast.researcher, Run.objects.get(id=run.id))
-    reply(lose(trainer, step=2))
+    reply(lose(trainer, step))
     run.refresh_from_db()
     assert (run.state, run.attempt) == ("stopped", 1)
+    assert run.state_reason == f"{LOST}. {left}"
