@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from . import dpo, iterative_dpo, judge, policy, reward_model, rubric_writer, sft
+from . import alternating, dpo, iterative_dpo, judge, policy, reward_model, rubric_writer, sft
 from .errors import ConfigInvalid, FieldProblem
 from .objectives import NO_CAP
 from .on_policy import OnPolicyConfig
@@ -37,6 +37,7 @@ RECIPES: dict[str, Recipe] = {
         iterative_dpo.RECIPE,
         judge.RECIPE,
         rubric_writer.RECIPE,
+        alternating.RECIPE,
     )
 }
 

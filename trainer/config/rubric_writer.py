@@ -24,6 +24,11 @@ from .writer_parts import (
 Trial = Literal["likert", "criterion", "checklist", "choice", "words"]
 ASKS = ("likert", "criterion", "checklist", "choice")
 JUDGE_AT, QUALITY_AT, MATCHED_AT = "reward.judge", "reward.quality_judge", "reward.matching_judge"
+FORM = (
+    "How a rubric is written down: `mams` weighted items, `rubric_arm` hard rules and principles, `openrubrics` a checklist "
+    "of four levels, `touchstone` our own JSON. The question is the very one that judges of kind `rubric_generator` ask in "
+    "this form, so that the trained model is such a generator as it stands"
+)
 
 
 class WriterData(PromptData):
@@ -32,12 +37,7 @@ class WriterData(PromptData):
     max_prompt_tokens: int = knob(
         2048, "Pairs whose question is longer are left out and counted", unit="tokens", ge=8, le=131072
     )
-    form: RubricForm = knob(
-        "mams",
-        "How a rubric is written down: `mams` weighted items, `rubric_arm` hard rules and principles, `openrubrics` a checklist "
-        "of four levels, `touchstone` our own JSON. The question is the very one that judges of kind `rubric_generator` ask in "
-        "this form, so that the trained model is such a generator as it stands",
-    )
+    form: RubricForm = knob("mams", FORM)
     min_items: int = knob(7, "Fewest items that are asked for; asked, not rewarded", unit="items", ge=1, le=50)
     max_items: int = knob(20, "Most items that are asked for; asked, not rewarded", unit="items", ge=1, le=50)
     reference: bool = knob(

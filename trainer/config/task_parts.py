@@ -5,6 +5,7 @@ How each is measured is in `trainer.rewards.kinds`; what it reads besides the re
 
 from typing import ClassVar, Literal
 
+from .arm_parts import ArmPart
 from .reward_base import Judged, MatchedPart, PartBase, part_kind, part_name
 from .writer_parts import WriterPart
 
@@ -56,4 +57,4 @@ class WellFormedPart(_OfJudgement):
     name: str = part_name("form")
 
 
-TaskPart = OutcomePart | RationalePart | FlawsPart | WellFormedPart | WriterPart
+TaskPart = OutcomePart | RationalePart | FlawsPart | WellFormedPart | WriterPart | ArmPart

@@ -12,7 +12,7 @@ from trainer.contracts import RolloutRecord
 from trainer.contracts.counted import counted
 from trainer.inference.build import generation_config
 from trainer.inference.local import stop_token_ids
-from trainer.rollouts import RewardSetup, Trajectory, episode_rows, greedy_rewards
+from trainer.rollouts import Rewards, RewardSetup, Trajectory, episode_rows, greedy_rewards
 
 from .collecting import Collected, MakeCollector, SyncCollector
 from .engine_check import EngineCheck
@@ -41,9 +41,7 @@ from .update import NotFinite, Updater, UpdateReport
 class PolicyStage:
     """One step: the collector's responses, their advantages, the update. Everything random follows from seed and step."""
 
-    def __init__(
-        self, parts: Parts, collector: MakeCollector = SyncCollector, rewards: RewardSetup | None = None
-    ) -> None:
+    def __init__(self, parts: Parts, collector: MakeCollector = SyncCollector, rewards: Rewards | None = None) -> None:
         config = parts.config
         self.parts = parts
         self.planner = Planner(config, parts.prompts.train, parts.tokenizer)

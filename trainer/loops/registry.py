@@ -13,6 +13,7 @@ STAGES: dict[str, str] = {
     "iterative_dpo": "trainer.loops.iterative_dpo:make",
     "judge": "trainer.runners.tasks:make",
     "rubric_writer": "trainer.runners.tasks:make",
+    "alternating": "trainer.loops.alternating:make",
 }
 
 

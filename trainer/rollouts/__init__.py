@@ -15,7 +15,7 @@ from .collect import (
 )
 from .episode import Episode, Task, episode_rows, one_of_each
 from .scoring import RewardScorer, Watch
-from .setup import RewardSetup, reward_folders
+from .setup import Rewards, RewardSetup, reward_folders
 from .trajectory import PromptPlan, Reward, Span, Trajectory, TrajectoryKey
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "Reward",
     "RewardScorer",
     "RewardSetup",
+    "Rewards",
     "Scored",
     "Scoring",
     "Span",

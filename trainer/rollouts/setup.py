@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Protocol
 
 from trainer.config import OnPolicyConfig
 from trainer.config.reward_base import MatchedPart
 from trainer.config.rewards import RewardModelPart, RewardPart
 from trainer.rewards.access import Access
 from trainer.rewards.journal import Journal, Notes
-from trainer.rewards.parts import Scalar
+from trainer.rewards.parts import Scalar, Services
 from trainer.rewards.reason_matching import Matcher, WordsMatcher
 
 from .scoring import RewardScorer
@@ -39,6 +40,10 @@ class RewardSetup:
 
         Raises AccessInvalid or ModelInvalid where something that the config names cannot be had.
         """
+        return RewardScorer(self.config, self.services(), Journal(journal) if isinstance(journal, Path) else journal)
+
+    def services(self) -> Services:
+        """Whom the parts may ask. Raises as `open` does."""
         parts = self.config.composition.parts
         scalars: dict[str, Scalar] = {}
         for part in parts:
@@ -46,8 +51,13 @@ class RewardSetup:
                 from trainer.inference.reward_models import RewardModel  # torch, where it is needed
 
                 scalars[part.model] = RewardModel(self.folders[part.model])
-        services = replace(self.access.open(parts, scalars), matchers=_matchers(parts))
-        return RewardScorer(self.config, services, Journal(journal) if isinstance(journal, Path) else journal)
+        return replace(self.access.open(parts, scalars), matchers=_matchers(parts))
+
+
+class Rewards(Protocol):
+    """A `RewardSetup`, or what makes another scorer."""
+
+    def open(self, journal: Path | None = None) -> RewardScorer: ...
 
 
 def _matchers(parts: Sequence[RewardPart]) -> dict[str, Matcher]:

@@ -62,7 +62,7 @@ def trained_as(model: RegisteredModel) -> BaseSpec:
         )
     spec = _asked_as(artifact.run, model.role)
     if spec is None:
-        raise Conflict(f"{artifact.run} trains no judges.", "no_judge")
+        raise Conflict(f"{artifact.run} trains no judges that a kind of judge asks.", "no_judge")
     return judge_spec(spec)
 
 

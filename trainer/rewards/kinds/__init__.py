@@ -6,7 +6,7 @@ To add one: its section in `trainer.config.rewards`, a function in a module here
 from collections.abc import Awaitable, Callable, Sequence
 
 from ..parts import Item, Part, Services
-from . import asked, judgements, models, rubrics, texts, writing
+from . import arm, asked, judgements, models, rubrics, texts, writing
 
 Measure = Callable[..., Awaitable[list[Part]]]
 """(part, items, services) -> a `Part` for each item, in order. May raise: then every item is without this part."""
@@ -29,6 +29,9 @@ KINDS: dict[str, Measure] = {
     "rubric_quality": writing.quality,
     "rubric_form": writing.form,
     "rubric_recall": writing.recall,
+    "rubric_verdict": arm.verdict,
+    "rubric_judgement_form": arm.form,
+    "frozen_choice": arm.frozen_choice,
 }
 
 __all__ = ["KINDS", "Item", "Measure", "Part", "Sequence", "Services"]

@@ -66,7 +66,7 @@ function partRow(part, declared, expression, texts) {
 
 // Whoever measures by programs or a service of their own may show anything, under any name
 const OWN = new Set(["http", "python"]);
-const DRAWN = new Map([["outcome", [isVerdict, verdict]], ["rationale", [isMatching, matching]], ["flaws", [isTagged, flaws]], ["rubric_recall", [holdsRubrics, rubrics]]]);
+const DRAWN = new Map([["outcome", [isVerdict, verdict]], ["rubric_verdict", [isVerdict, verdict]], ["rationale", [isMatching, matching]], ["flaws", [isTagged, flaws]], ["rubric_recall", [holdsRubrics, rubrics]]]);
 
 /** What judgements of pairs say, and two rubrics, are there to be read; anything else is folded, as is what has not their form. */
 function seen(kind, shown, texts) {

@@ -1,0 +1,148 @@
+"""What a run of recipe `alternating` measures: of each role what every sampled policy does, and of both together."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from . import policy_metrics, writer_metrics
+from .metrics import COMMON
+from .recipe import Metric, with_ends
+
+SPLIT = ("reward/", "policy/", "rollout/")
+"""Keys of a sampled policy that each role has for itself, behind its name; others are the run's."""
+_ROLES = (("judge", "judge"), ("writer", "writer"))
+
+
+def by_role(metrics: Iterable[Metric]) -> tuple[Metric, ...]:
+    """Of metrics of a sampled policy those of each role, one curve each in a common picture. A step measures one role."""
+    return tuple(found for metric in metrics if metric.key.startswith(SPLIT) for found in _two(metric))
+
+
+def _two(metric: Metric) -> Iterator[Metric]:
+    for place, (role, name) in enumerate(_ROLES):
+        pattern = metric.key.endswith("*")
+        yield replace(
+            metric,
+            key=f"{role}/{metric.key}",
+            title=metric.title if pattern else f"{name}, {metric.title}" if metric.chart else name,
+            chart=f"{metric.chart}, {name}" if pattern else metric.chart or metric.title,
+            help=metric.help if pattern or not place else "",
+            band=f"{role}/{metric.band}" if metric.band else "",
+            optional=True,
+        )
+
+
+_ACCURACY = (
+    "Share of held-out pairs of which the judge chooses the answer that people preferred, by the writer's rubric; both greedy. "
+    "Each pair is judged in both orders and counts once, with the mean of the two; the band is the 95% interval over pairs. "
+    "A rubric that cannot be read, a tie and a judgement without a decision are not right. 0.5 is what a coin would reach."
+)
+OUTCOME = (
+    *with_ends(
+        Metric(
+            "eval/accuracy",
+            "Held-out accuracy by written rubrics",
+            _ACCURACY,
+            "outcome",
+            better="higher",
+            count="eval/pairs",
+            share=True,
+            optional=True,
+        ),
+        "95%.",
+    ),
+    Metric(
+        "eval/consistent",
+        "Orders that agree",
+        "Share of held-out pairs of which the judge chooses the same answer in both orders. Pairs of which it decided nothing "
+        "in one of them are not among them, and are counted.",
+        "judge",
+        better="higher",
+        share=True,
+        count="eval/ordered_pairs",
+        optional=True,
+    ),
+    Metric(
+        "eval/undecided",
+        "Held-out judgements without a decision",
+        "Share of the greedy judgements, of pairs whose rubric can be read, that decide nothing.",
+        "judge",
+        better="lower",
+        share=True,
+        optional=True,
+    ),
+    Metric("eval/pairs", "judged", "Held-out pairs behind each number.", "data", chart="Held-out pairs", optional=True),
+    Metric("eval/ordered_pairs", "decided in both orders", "", "data", chart="Held-out pairs", optional=True),
+    Metric("eval/human_rubrics", "rubrics by people", "", "data", chart="Held-out pairs", optional=True),
+    Metric("eval/reward", "Held-out reward", "The writer's reward on held-out pairs.", "outcome", optional=True),
+)
+_OF_RUBRICS = ("eval/rubric_",)
+_HABITS = ("format_rate", "unreadable", "criteria")
+RUBRICS = tuple(
+    replace(metric, optional=True)
+    for metric in writer_metrics.METRICS
+    if metric.key.startswith(_OF_RUBRICS) or metric.key.rpartition("/")[2] in _HABITS
+)
+JUDGING = (
+    Metric(
+        "judging/accuracy",
+        "Training accuracy of the judge",
+        "Share of the step's judgements that choose the answer that people preferred, by the rubric of the turn.",
+        "judge",
+        better="higher",
+        share=True,
+        optional=True,
+    ),
+    Metric(
+        "judging/format_rate",
+        "Judgements in their form",
+        "Share of the step's judgements that explain every criterion, justify the whole and decide once.",
+        "judge",
+        better="higher",
+        share=True,
+        optional=True,
+    ),
+    Metric(
+        "judging/undecided",
+        "Judgements without a decision",
+        "Share of the step's judgements without exactly one decision. They are wrong, never left out.",
+        "judge",
+        better="lower",
+        share=True,
+        optional=True,
+    ),
+    Metric(
+        "judging/first",
+        "Order bias of the judge",
+        "Of the step's decisions the share for the answer shown first. The order is drawn; 0.5 is no bias.",
+        "judge",
+        share=True,
+        optional=True,
+    ),
+)
+TURNS = (
+    Metric("turn/round", "Round", "Which round the step belongs to; each has pairs of its own.", "data"),
+    Metric("turn/judge", "Judge's turn", "1 in steps that train the judge, 0 in those that train the writer.", "data"),
+    Metric(
+        "turn/rubrics",
+        "written",
+        "At the beginning of a judge's turn the writer writes one rubric for each pair of the round; those that can be read "
+        "are what the judge learns by.",
+        "data",
+        chart="Rubrics of a judge's turn",
+        unit="rubrics",
+        optional=True,
+    ),
+    Metric("turn/readable", "readable", "", "data", chart="Rubrics of a judge's turn", unit="rubrics", optional=True),
+)
+_HELD_OUT = tuple(metric for metric in policy_metrics.ROLLOUT if metric.key.startswith("eval/"))
+METRICS = (
+    *OUTCOME,
+    *by_role(policy_metrics.OUTCOME),
+    *RUBRICS,
+    *JUDGING,
+    *TURNS,
+    *by_role((*policy_metrics.POLICY, *policy_metrics.RATIOS)),
+    *by_role(metric for metric in policy_metrics.ROLLOUT if "replaced" not in metric.key),
+    *(replace(metric, optional=True) for metric in (*_HELD_OUT, *policy_metrics.SPEED)),
+    *COMMON,
+)

@@ -1,0 +1,69 @@
+"""Rubric-ARM (2026): what a judgement by a written rubric is worth, and the rubric by which the frozen judge decided.
+
+`Item.facts` of a judgement has the pair, `criteria` (how many the rubric has) and `label` (`A` or `B`: where the answer is
+shown that people preferred). That of a rubric has the pair and `judged`: what the frozen judge said by it, one of each order.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trainer.config.arm_parts import FrozenChoicePart, RubricJudgementFormPart, RubricVerdictPart
+
+from ..arm import chose_right, writer_reward
+from ..guard import each
+from ..parts import Item, Part, Services
+from ..rubric_judgements import RubricJudgement, read
+from ..written import writing_of
+
+_SIGNS = {"A": -1, "B": 1}
+_NAMED = 3  # problems that the reason names
+
+
+async def verdict(part: RubricVerdictPart, items: Sequence[Item], services: Services) -> list[Part]:
+    """`shown`: `verdict` and `label`, -1 for the answer shown first, 1 for the other; a verdict that cannot be read is None."""
+    return await each(items, lambda item: _verdict(part, item))
+
+
+async def form(part: RubricJudgementFormPart, items: Sequence[Item], services: Services) -> list[Part]:
+    return await each(items, lambda item: _form(_read(part, item)))
+
+
+async def frozen_choice(part: FrozenChoicePart, items: Sequence[Item], services: Services) -> list[Part]:
+    """The mean over the orders that were asked. Missing where the judge decided nothing in one of them: that is not the
+    writer's failure. A rubric that cannot be read is, and earns 0. `shown`: what the judge said."""
+    return await each(items, lambda item: _choice(part, item))
+
+
+def _verdict(part: RubricVerdictPart, item: Item) -> Part:
+    found, wanted = _read(part, item), str(item.facts["label"])
+    shown = {"verdict": _SIGNS[found.verdict] if found.verdict else None, "label": _SIGNS[wanted]}
+    return Part(float(bool(chose_right(found.verdict, wanted))), found.problem, shown)
+
+
+def _form(found: RubricJudgement) -> Part:
+    return Part(float(not found.problems), "; ".join(found.problems[:_NAMED]), {"problems": list(found.problems)})
+
+
+def _read(part: RubricVerdictPart | RubricJudgementFormPart, item: Item) -> RubricJudgement:
+    return read(item.response, int(item.facts["criteria"]), part.form, cut=item.tokens >= item.longest)
+
+
+def _choice(part: FrozenChoicePart, item: Item) -> Part:
+    if fault := writing_of(item, part.form).fault:
+        return Part(0.0, fault)
+    said: Sequence[Mapping[str, Any]] = item.facts["judged"]
+    shown = {"answers": [_told(one) for one in said]}
+    worth = [writer_reward(one["verdict"], one["label"]) for one in said]
+    known = [value for value in worth if value is not None]
+    if len(known) < len(worth):
+        why = next(str(one["problem"]) for one in said if one["verdict"] is None)
+        return Part(None, f"the judge decided nothing: {why}", shown)
+    value = sum(known) / len(known)
+    words = {0.0: "the judge chose the other answer", 1.0: "the judge chose the preferred answer"}
+    return Part(value, words.get(value, "its two orders disagree"), shown)
+
+
+def _told(one: Mapping[str, Any]) -> dict[str, Any]:
+    """As judges' answers are shown: A is the answer that it was shown first."""
+    decided = {"verdict": one["verdict"]} if one["verdict"] else {}
+    return {"parsed": {**decided, "people": one["label"]}, "problem": one["problem"], "raw": one["text"]}

@@ -1,0 +1,78 @@
+"""The two tasks of recipe `alternating` (Rubric-ARM): write a rubric, and judge a pair by one that was written."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from trainer.config.alternating import AlternatingConfig
+from trainer.contracts import Criterion, Example
+from trainer.contracts.model_folder import OutputRole
+from trainer.rewards.rubric_judgements import label, question
+from trainer.rewards.written import FACTS, ComparedPair
+from trainer.seeding import derive_seed
+
+from . import arm_metrics
+from .base import Answered, Posed, question_key
+from .rubric_writing import RubricWriting
+
+UNREADABLE = "pairs left out: the rubric that the writer wrote cannot be read"
+
+
+@dataclass(frozen=True)
+class KeptRubric:
+    """What the writer wrote for one question, once for all steps of a turn; `cut` at the limit of tokens."""
+
+    text: str
+    cut: bool
+    criteria: tuple[Criterion, ...]
+    """Empty where it cannot be read, or nothing of it earns points."""
+
+
+class ArmWriting(RubricWriting):
+    """The question is that of recipe `rubric_writer`; what is measured is what the run's own judge made of the rubric."""
+
+    def __init__(self, config: AlternatingConfig) -> None:
+        super().__init__(config)  # type: ignore[arg-type]  # it reads `data` and `seed`, which both have
+
+    def measured(self, answers: Sequence[Answered]) -> dict[str, float]:
+        return arm_metrics.of_rubrics(answers)
+
+    def held_out(self, answers: Sequence[Answered]) -> dict[str, float]:
+        return arm_metrics.of_evaluation(answers)
+
+
+class JudgingByRubric:
+    """Each pair whose rubric can be read is a question; `rubrics` are by the key of the writer's question about it.
+
+    `Posed.facts`: the pair, `criteria` (how many), `label` (where the preferred answer is shown). The order is drawn anew
+    for each `turn`.
+    """
+
+    role: OutputRole = "judge"
+
+    def __init__(self, config: AlternatingConfig, rubrics: Mapping[str, KeptRubric], turn: int) -> None:
+        self._config, self._rubrics, self._turn = config, rubrics, turn
+        self._writing = ArmWriting(config)
+
+    def pose(self, example: Example, held_out: bool) -> Iterator[Posed | str]:
+        for posed in self._writing.pose(example, held_out):
+            yield posed if isinstance(posed, str) else self._posed(posed)
+
+    def remarks(self, train: Sequence[Posed]) -> Iterator[str]:
+        yield from ()
+
+    def measured(self, answers: Sequence[Answered]) -> dict[str, float]:
+        return arm_metrics.of_judgements(answers)
+
+    def held_out(self, answers: Sequence[Answered]) -> dict[str, float]:
+        return {}
+
+    def _posed(self, written_for: Posed) -> Posed | str:
+        asked, rubric = written_for.example, self._rubrics[written_for.example.key]
+        if not rubric.criteria:
+            return UNREADABLE
+        pair = ComparedPair.model_validate(written_for.facts[FACTS])
+        swapped = bool(derive_seed(self._config.seed, "shown", self._turn, asked.key) % 2)
+        prompt = question(pair, rubric.criteria, self._config.data.judgement, swapped)
+        facts = {**written_for.facts, "criteria": len(rubric.criteria), "label": label(pair, swapped)}
+        key = question_key(f"{asked.key} · by its rubric")
+        return Posed(asked.model_copy(update={"key": key, "prompt": prompt}), facts)
