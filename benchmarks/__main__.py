@@ -68,6 +68,11 @@ MODULES = {
     "int8": Module("whether a sampler in int8 would pay, and how far off it would be", 1, "--rows 32"),
     "records": Module("what records of responses cost the training thread", 1, "--rounds 1 --tokens 64"),
     "recipes": Module("updates of sft, reward_model and dpo: speed and memory, against TRL", 6, "--steps 1 --batch 2"),
+    "judge_training": Module(
+        "judgements trained per second, against TRL's GRPOTrainer with a Python reward, and reasons matched",
+        8,
+        "--steps 1 --questions 2 --group 2 --tokens 8 --pairs 40",
+    ),
     "runners": Module(
         "asynchronous runs beside synchronous ones and beside the simulator",
         12,

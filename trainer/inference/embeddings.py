@@ -34,8 +34,15 @@ class Embedder:
     @torch.inference_mode()
     def __call__(self, texts: Sequence[str]) -> torch.Tensor:
         """Unit vectors (len(texts), H): the mean over the tokens of the last layer."""
-        parts = [self._batch(texts[start : start + _BATCH]) for start in range(0, len(texts), _BATCH)]
-        return torch.cat(parts) if parts else torch.zeros(0, self._model.config.hidden_size)
+        if not texts:
+            return torch.zeros(0, self._model.config.hidden_size)
+        # texts of one length side by side: what pads the shorter ones of a batch is computed for nothing
+        order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
+        batches = [order[start : start + _BATCH] for start in range(0, len(order), _BATCH)]
+        vectors_NH = torch.cat([self._batch([texts[place] for place in batch]) for batch in batches])
+        back = torch.empty(len(order), dtype=torch.long)
+        back[torch.tensor(order)] = torch.arange(len(order))
+        return vectors_NH[back]
 
     def _batch(self, texts: Sequence[str]) -> torch.Tensor:
         tokens = self._tokenizer(list(texts), padding=True, truncation=True, max_length=_TOKENS, return_tensors="pt")

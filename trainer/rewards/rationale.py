@@ -30,8 +30,7 @@ def match(scores_HM: Floats, threshold: float = HIT_THRESHOLD) -> Matching:
 
     A hit is a matched pair with a score above `threshold`. Raises ValueError for scores outside [0, 1].
     """
-    if scores_HM.size and not (np.isfinite(scores_HM).all() and scores_HM.min() >= 0 and scores_HM.max() <= 1):
-        raise ValueError("matching scores must lie in [0, 1]")
+    _check(scores_HM)
     humans, models = scores_HM.shape if scores_HM.size else (0, 0)
     if not humans or not models:
         models = scores_HM.shape[1] if scores_HM.ndim == 2 else 0
@@ -49,6 +48,11 @@ def match(scores_HM: Floats, threshold: float = HIT_THRESHOLD) -> Matching:
         human_of_M=chosen,
         hits_M=tuple(bool(h >= 0 and hit[h, m]) for m, h in enumerate(chosen)),
     )
+
+
+def _check(scores_HM: Floats) -> None:
+    if scores_HM.size and not (np.isfinite(scores_HM).all() and scores_HM.min() >= 0 and scores_HM.max() <= 1):
+        raise ValueError("matching scores must lie in [0, 1]")
 
 
 def _tight(weights: Floats) -> NDArray[np.bool_]:
@@ -94,14 +98,23 @@ def rationale_consistency(scores_HM: Floats, human_reasons: int) -> float | None
     """`RC = S_total / |R_h|` of one sample, from the model's first five reasons; None without human reasons."""
     if human_reasons == 0:
         return None
-    return match(scores_HM[:, :REASONS_AT_EVALUATION]).total / human_reasons
+    first_HM = scores_HM[:, :REASONS_AT_EVALUATION]
+    _check(first_HM)
+    # its total alone: which of several equally heavy matchings is taken makes no difference
+    rows, columns = scipy.optimize.linear_sum_assignment(first_HM, maximize=True)
+    return float(first_HM[rows, columns].sum()) / human_reasons
 
 
 def average_precision(scores_HM: Floats, human_reasons: int, threshold: float = HIT_THRESHOLD) -> float | None:
     """`AP = sum_k P@k hit_k / |R_h|` over all of the model's reasons; None without human reasons, 0 without model ones."""
     if human_reasons == 0:
         return None
-    hits = np.asarray(match(scores_HM, threshold).hits_M, dtype=np.float64)
+    return precision_of(match(scores_HM, threshold), human_reasons)
+
+
+def precision_of(found: Matching, human_reasons: int) -> float:
+    """AP of reasons that are matched already. Raises ZeroDivisionError without human reasons."""
+    hits = np.asarray(found.hits_M, dtype=np.float64)
     if not hits.size:
         return 0.0
     precision = np.cumsum(hits) / np.arange(1, len(hits) + 1)

@@ -15,7 +15,7 @@ from trainer.judges.inputs import JudgeInput
 from ..guard import each
 from ..pair_judgements import WORDS_OF, PairJudgement, read_pair_judgement
 from ..parts import Answer, Item, Part, Services
-from ..rationale import average_precision, match, outcome, rationale_consistency
+from ..rationale import match, outcome, precision_of, rationale_consistency
 from .matching import Compared, Matched, match_lists
 from .said import away, finished, problem_of, usage_of
 
@@ -73,7 +73,7 @@ def _rationale(part: RationalePart, both: Compared, found: Matched | None) -> Pa
         "hits": list(joined.hits_M),
         "rc": rationale_consistency(scores_HM, len(human)),
     }
-    return Part(average_precision(scores_HM, len(human), part.threshold), "", shown, usage=usage_of(found.said))
+    return Part(precision_of(joined, len(human)), "", shown, usage=usage_of(found.said))
 
 
 def _flaws(part: FlawsPart, read: PairJudgement, said: Sequence[Answer] | None) -> Part:
