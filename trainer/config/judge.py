@@ -1,6 +1,7 @@
 """Recipe `judge`: a generative reward model learns to judge pairs, for the right reasons (METHODS 4 and 5)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from . import judge_metrics, policy_metrics
@@ -8,7 +9,7 @@ from .errors import FieldProblem
 from .fields import knob
 from .on_policy import OnPolicyConfig, PromptData, Rollout
 from .preferences import NEEDS, scale_knob
-from .recipe import Output, Recipe, Slot
+from .recipe import Need, Output, Recipe, Slot
 from .reward_base import Matcher, TaskJudges
 from .rewards import Composition, RewardPart
 from .task_parts import FlawsPart, JudgementForm, OutcomePart, RationalePart, WellFormedPart
@@ -119,6 +120,13 @@ class JudgeConfig(OnPolicyConfig):
         sampling = {"max_tokens": self.rollout.max_new_tokens}
         return {"kind": "pairwise", "scale": "five", "form": self.data.form, "sampling": sampling}
 
+    def needs(self, declared: tuple[Need, ...]) -> tuple[Need, ...]:
+        return tuple(map(_with_reasons, declared)) if self.needs_reasons else declared
+
+    @classmethod
+    def suited(cls, counts: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
+        return {} if counts["train"].get("reasoned_pairs") else {"reward": {"arm": "outcome"}}
+
     def problems(self) -> Iterator[FieldProblem]:
         yield from super().problems()
         reward, most = self.reward, self.data.reasons_at_most
@@ -128,6 +136,11 @@ class JudgeConfig(OnPolicyConfig):
             yield FieldProblem(
                 "data.reasons_at_most", f"below data.reasons_at_least, which is {self.data.reasons_at_least}"
             )
+
+
+def _with_reasons(need: Need) -> Need:
+    """The pairs that an arm with reasons can learn from."""
+    return replace(need, count="reasoned_pairs", words="pairs with human reasons")
 
 
 RECIPE = Recipe(

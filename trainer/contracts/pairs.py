@@ -61,6 +61,25 @@ def labelled_pairs(example: Example, scale: str = "") -> list[LabelledPair]:
     return list(found.values())
 
 
+def human_reasons(example: Example, pair: LabelledPair) -> tuple[list[str], int]:
+    """The reasons of those who are on the side of most, each text once, in their order; and how many had no text.
+
+    Whoever preferred the other answer gave reasons for that: they speak against the label.
+    """
+    wanted = -1 if len(pair.for_first) > len(pair.for_second) else 1
+    found: dict[str, None] = {}
+    blank = 0
+    for each in example.preferences:
+        if {each.a, each.b} != {pair.first, pair.second} or not each.strength:
+            continue
+        side = (1 if each.strength > 0 else -1) * (1 if each.a == pair.first else -1)
+        if side == wanted:
+            texts = [reason.text.strip() for reason in each.reasons]
+            blank += texts.count("")
+            found |= dict.fromkeys(text for text in texts if text)
+    return list(found), blank
+
+
 def compared(chosen: float, rejected: float) -> dict[str, float]:
     """What two scores whose difference is a log-odds say of a pair that people have decided.
 

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from .example import Example
-from .pairs import labelled_pairs
+from .pairs import LabelledPair, human_reasons, labelled_pairs
 
 COUNTS = {
     "examples": "examples",
@@ -21,6 +21,7 @@ COUNTS = {
     "valued": "prompts with several answers whose reward is known",
     "preferences": "prompts with compared answers",
     "pairs": "pairs with a preferred answer",
+    "reasoned_pairs": "pairs with human reasons",
     "equal": "pairs of equal answers",
     "ties": "ties",
     "undecided": "pairs that nobody could decide",
@@ -69,7 +70,7 @@ def _pairs(example: Example) -> Counter[str]:
         elif not pair.decided:
             found["ties"] += 1
         else:
-            found["equal" if texts[pair.first] == texts[pair.second] else "pairs"] += 1
+            found.update(_usable(example, pair) if texts[pair.first] != texts[pair.second] else ["equal"])
             better, worse = pair.first, pair.second
             if len(pair.for_second) > len(pair.for_first):
                 better, worse = worse, better
@@ -77,6 +78,11 @@ def _pairs(example: Example) -> Counter[str]:
             lost.add(worse)
     found["chosen"] = bool(won - lost)
     return found
+
+
+def _usable(example: Example, pair: LabelledPair) -> list[str]:
+    reasons, _ = human_reasons(example, pair)
+    return ["pairs", "reasoned_pairs"] if reasons else ["pairs"]
 
 
 def _is_number(value: object) -> bool:

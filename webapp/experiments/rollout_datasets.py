@@ -17,6 +17,7 @@ from webapp.datasets.gathering import SOURCES, Heard
 from webapp.datasets.models import DatasetVersion, ImportJob
 from webapp.judging.queries import examples_by_key
 
+from . import declared
 from .models import Rollout, Run
 from .queries import runs
 
@@ -29,8 +30,11 @@ KIND = "run"
 def start(membership: Membership, run: Run, wanted: Wanted, name: str) -> ImportJob:
     """An import of the wanted responses into dataset `name`: a worker gathers them and reads them in.
 
-    Raises Invalid at `steps` where these hold none, or more than MOST, and as `start_gathering`.
+    Raises Invalid at `run` where its questions are none of the data, at `steps` where these hold none, or more than MOST, and as `start_gathering`.
     """
+    if not asked_the_data(run):
+        reason = "was asked about pairs of answers; its questions are no prompts of the data"
+        raise Invalid("These responses make no dataset.", {"run": reason})
     _check(wanted)
     count = _rows(run, wanted).count()
     if not count:
@@ -40,6 +44,12 @@ def start(membership: Membership, run: Run, wanted: Wanted, name: str) -> Import
         raise Invalid("These are too many responses at once.", {"steps": reason})
     origin = {"from": KIND, "run": run.pk, "name": f"{run.experiment.name}, {run}", "wanted": asdict(wanted)}
     return datasets.start_gathering(membership, origin, name=name, file_name=f"rollouts-of-run-{run.pk}.jsonl")
+
+
+def asked_the_data(run: Run) -> bool:
+    """Whether what the run was asked are prompts of its data, and no questions that a task made of them."""
+    recipe = declared.recipe_of(run.recipe)
+    return recipe is None or not getattr(recipe.schema, "asks_of_pairs", False)
 
 
 def _gathered(job: ImportJob, heard: Heard) -> tuple[Iterator[str], dict[str, Any]]:

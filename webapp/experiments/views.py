@@ -182,6 +182,7 @@ def run_page(request: HttpRequest, run_id: int, tab: str = "charts") -> HttpResp
         "viewer": declared.samples(run.recipe),
         "people": people.agreement(run),
         "may_write": may_write,
+        "may_make_dataset": may_write and rollout_datasets.asked_the_data(run),
         "can_stop": run.state in ALIVE | {State.QUEUED} and run.state != State.STOPPING,
         "can_resume": run.state in (State.STOPPED, State.FAILED),
         "is_over": run.state in OVER,

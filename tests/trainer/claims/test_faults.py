@@ -3,9 +3,8 @@
 import random
 
 from trainer.claims import faults
-from trainer.contracts.pairs import labelled_pairs
+from trainer.contracts.pairs import human_reasons, labelled_pairs
 from trainer.rewards.pair_judgements import read_pair_judgement
-from trainer.tasks.judging_pairs import human_reasons
 
 
 def test_the_worse_answer_has_the_grave_fault_and_people_name_it() -> None:

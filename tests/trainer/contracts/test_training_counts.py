@@ -39,6 +39,21 @@ def test_a_pair_counts_once_by_the_side_of_most_raters(judgements, found):
     assert counts["preferences"] == counts["responses"] == 1
 
 
+def test_reasons_count_where_the_side_of_most_raters_gave_any():
+    def given(*reasons: tuple[int, str]) -> int:
+        preferences = [
+            {"a": "a", "b": "b", "strength": strength, "reasons": [{"text": text}], "rater": f"r{place}"}
+            for place, (strength, text) in enumerate(reasons)
+        ]
+        found = training_counts(example(responses=ANSWERS, preferences=preferences))
+        assert found["pairs"] == 1
+        return found["reasoned_pairs"]
+
+    assert given((-2, "Is a colour.")) == 1
+    assert given((-2, " ")) == 0, "without text"
+    assert given((-2, " "), (-1, "\t"), (2, "Is short.")) == 0, "a reason for the other answer"
+
+
 def test_rubrics_are_told_by_who_can_decide_them():
     verifier = {"name": "must_contain", "args": {"texts": ["red"]}}
     sure = {"id": "c1", "text": "Names red", "points": 1, "verifier": verifier}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from trainer.config import judge_metrics, resolve
+from trainer.config import RECIPES, judge_metrics, resolve
 from trainer.contracts import Example, Message, PartResult, Preference, Reason, Response
 from trainer.judges.kinds.rationales import FLAWS, RESTS_ON
 from trainer.loops.errors import RunFailed
@@ -86,6 +86,17 @@ def test_the_number_of_reasons_decides_where_it_is_asked_for():
     assert list(task(data={"reasons_at_most": 1}).pose(two, False)) == [MANY]
     hybrid = task(reward={"arm": "hybrid", "matcher": "words"})
     assert list(hybrid.pose(example(judged(-1)), False)) == [NO_REASONS]
+
+
+def test_arms_with_reasons_need_pairs_with_reasons():
+    for arm, count in (("outcome", "pairs"), ("rationale", "reasoned_pairs"), ("hybrid", "reasoned_pairs")):
+        config: Any = resolve("judge", {"reward": {"arm": arm}})
+        (need,) = config.needs(RECIPES["judge"].needs)
+        assert need.count == count and ("reasons" in need.words) == (arm != "outcome")
+        assert need.left_out == RECIPES["judge"].needs[0].left_out
+    schema = RECIPES["judge"].schema
+    assert schema.suited({"train": {"pairs": 3}, "heldout": {"reasoned_pairs": 1}}) == {"reward": {"arm": "outcome"}}
+    assert schema.suited({"train": {"pairs": 3, "reasoned_pairs": 1}, "heldout": {}}) == {}
 
 
 def test_long_keys_stay_apart():

@@ -43,6 +43,18 @@ def made(job_id):
     return job, [Record.model_validate_json(row.canonical) for row in rows]
 
 
+def test_questions_about_pairs_make_no_dataset_and_the_page_offers_none(cast, sampled, client, as_researcher):
+    assert "dataset-dialog" in as_researcher.get(f"/runs/{sampled.pk}/rollouts").content.decode()
+    Run.objects.filter(pk=sampled.pk).update(recipe="judge")
+    assert "dataset-dialog" not in as_researcher.get(f"/runs/{sampled.pk}/rollouts").content.decode()
+    client.force_login(cast.researcher.user)
+    reply = client.post(
+        f"/api/v1/runs/{sampled.pk}/rollouts/dataset", {"name": "best"}, content_type="application/json"
+    )
+    assert reply.status_code == 422 and "no prompts of the data" in reply.content.decode()
+    assert not ImportJob.objects.exists()
+
+
 def test_the_api_makes_a_version_with_rewards_model_and_steps(cast, sampled, client):
     client.force_login(cast.researcher.user)
     body = {"name": "best", "best": 1, "least": 0.5}
