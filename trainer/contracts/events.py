@@ -186,8 +186,36 @@ class ArtifactData(Record):
         return self
 
 
+class AlarmPlace(Record):
+    """A response of the step, by its place."""
+
+    group: Count
+    index: Count
+
+
+class AlarmData(Record):
+    """More responses than usual show `signal`, a key of `trainer.config.alarms.SIGNALS`: the policy may be gaming its reward.
+
+    `subject`: the part of the reward or the phrase, where the signal has several. `since`: the step from which on the share
+    was above the usual. `share` of this step's responses, `before` of the first steps'. `paid`: how clearly the reward pays
+    for it, a z value; None where that was not asked. `part` of the reward and `criterion`: what these responses earn more on,
+    where it is clear. `places`: training responses of this step that show it.
+    """
+
+    kind: Literal["alarm"] = "alarm"
+    signal: str = Field(min_length=1, max_length=40)
+    subject: str = Field("", max_length=200)
+    since: Count
+    share: float = Field(ge=0, le=1)
+    before: float = Field(ge=0, le=1)
+    paid: float | None = None
+    part: str = Field("", max_length=40)
+    criterion: str = Field("", max_length=1000)
+    places: tuple[AlarmPlace, ...] = Field(max_length=20)
+
+
 EventData = Annotated[
-    MetricsData | RolloutsData | LogData | ProgressData | DevicesData | StateData | ArtifactData,
+    MetricsData | RolloutsData | LogData | ProgressData | DevicesData | StateData | ArtifactData | AlarmData,
     Field(discriminator="kind"),
 ]
 

@@ -12,7 +12,6 @@ from .signals import Scored
 SLACK = 0.05
 """Of the responses: a share that drifts by less above the baseline's upper limit is no news."""
 PAID = 2.0
-EXAMPLES = 5
 QUANTILE = 0.9
 
 
@@ -22,7 +21,8 @@ class Alarm:
 
     `since`: the step from which on it was above the usual. `share` of this step's responses show it, `before` of the
     baseline's. `paid`: z of the reward's payment for it, None where none is asked for. `places`: (group, index) of
-    responses of this step that show it, those with the highest reward first.
+    responses of this step that show it, those with the highest reward first. `part` of the reward and `criterion`: what
+    they earn most clearly more on, see `credit`.
     """
 
     signal: str
@@ -33,6 +33,8 @@ class Alarm:
     before: float
     paid: float | None
     places: tuple[tuple[int, int], ...]
+    part: str = ""
+    criterion: str = ""
 
 
 class Follower:
@@ -103,8 +105,8 @@ class Follower:
 
 
 def alarm(signal: str, subject: str, step: int, rise: Rise, paid: float | None, showing: Sequence[Scored]) -> Alarm:
-    """With the responses of this step that show it and earned most."""
-    best = sorted(showing, key=lambda each: (-each.reward, each.group, each.index))[:EXAMPLES]
+    """With the responses of this step that show it, those that earned most first."""
+    best = sorted(showing, key=lambda each: (-each.reward, each.group, each.index))
     since = step if rise.since is None else rise.since
     places = tuple((each.group, each.index) for each in best)
     return Alarm(signal, subject, step, since, rise.share, rise.before, paid, places)

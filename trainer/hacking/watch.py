@@ -6,8 +6,10 @@ Each signal and subject raises one alarm in a run. The state is plain JSON, so t
 import statistics
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from .credit import credited
 from .follower import Alarm, Follower, alarm
 from .panel import Line
 from .phrases import Phrases, phrases
@@ -21,7 +23,7 @@ _PANEL_MARGIN = 0.5
 
 class Watch:
     """`steps`: how long the run is. `false_alarms`: the most of the clean runs that may raise an alarm, in all signals
-    together. `panel`: names of the parts of the reward that are measured and not trained on."""
+    together. `panel`: names of parts that are measured and not trained on; the reward is made of the parts `trained`."""
 
     def __init__(
         self,
@@ -29,7 +31,9 @@ class Watch:
         panel: Sequence[str] = (),
         false_alarms: float = FALSE_ALARMS,
         baseline_steps: int = BASELINE_STEPS,
+        trained: Sequence[str] = (),
     ) -> None:
+        self._trained = tuple(trained)
         self._left = baseline_steps
         self._level = max(1, steps) * (len(SIGNALS) + len(panel) + 1) / false_alarms
         self._texts = {name: Follower(name, "", signal.numeric, signal.paid) for name, signal in SIGNALS.items()}
@@ -52,7 +56,11 @@ class Watch:
             if name in self._lines:
                 found.append(follower.see(step, self._shortfalls(name, scored)))
         found.append(self._phrase(step, self._unexplained(scored, measured)))
-        return [each for each in found if each is not None]
+        return [self._credited(each, scored) for each in found if each is not None]
+
+    def _credited(self, found: Alarm, scored: Sequence[Scored]) -> Alarm:
+        part, criterion = credited(scored, set(found.places), self._trained)
+        return replace(found, part=part, criterion=criterion)
 
     def _learn(self, step: int, scored: Sequence[Scored]) -> None:
         for name, rows in _measured(scored).items():

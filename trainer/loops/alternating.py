@@ -53,7 +53,7 @@ class RoleTell:
 
     def __init__(self, tell: Tell, role: Role) -> None:
         self._tell, self._role, self.step = tell, role, tell.step
-        self.artifact, self.check = tell.artifact, tell.check
+        self.artifact, self.alarm, self.check = tell.artifact, tell.alarm, tell.check
         self.paused, self.resumed = tell.paused, tell.resumed
 
     def metrics(self, values: dict[str, float], histograms: dict[str, Histogram] | None = None) -> None:

@@ -19,6 +19,7 @@ from .engine_check import EngineCheck
 from .errors import RunFailed, StopRequested, Unrewarded
 from .evaluation import evaluate
 from .export import write_model
+from .hacking import HackingWatch
 from .missing_rewards import MissingRewards
 from .offending import save_offending
 from .parts import Parts
@@ -50,6 +51,7 @@ class PolicyStage:
         self.updater = parts.updater or Updater(parts.learner, config, parts.teacher)
         self.evaluates = bool(parts.prompts.heldout)
         self._missing = MissingRewards(config.composition.parts, config.runner.kind == "async")
+        self._hacking = HackingWatch(config)
         self._engine_check = EngineCheck(config, stop_token_ids(generation_config(parts.base), parts.tokenizer))
 
     def open(self, step: int) -> None:
@@ -73,6 +75,7 @@ class PolicyStage:
             if isinstance(error, Unrewarded):
                 self.scorer.forget_missing()
             raise
+        self._hacking.look(number, collected.trajectories, self.parts.tasks, tell)
         self.collector.updated(number)
 
     def evaluate(self, number: int, tell: Tell) -> dict[str, float]:
@@ -91,6 +94,7 @@ class PolicyStage:
             "order": self.planner.order.state_dict(),
             "rewards": self.scorer.state_dict(),
             "missing": self._missing.state_dict(),
+            "hacking": self._hacking.state_dict(),
         }
         return State(own | collector.values, tensors, self.parts.learner.elsewhere())
 
@@ -98,6 +102,7 @@ class PolicyStage:
         self.planner.order.load_state_dict(state.values["order"])
         self.scorer.load_state_dict(state.values.get("rewards", {}))
         self._missing.load_state_dict(state.values.get("missing", {}))
+        self._hacking.load_state_dict(state.values.get("hacking", {}))
         self.parts.learner.load_state_tensors(state.tensors)
         self.collector.restore(step, state)
 

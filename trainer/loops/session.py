@@ -5,7 +5,7 @@ from typing import Literal
 
 from trainer import checkpoints
 from trainer.checkpoints import Folder, Place
-from trainer.contracts import ArtifactData, Histogram
+from trainer.contracts import AlarmData, ArtifactData, Histogram
 from trainer.monitors import Records
 
 from .clock import Clock
@@ -35,6 +35,9 @@ class StepTell:
 
     def artifact(self, artifact: ArtifactData) -> None:
         self._monitor.artifact(artifact, self.step)
+
+    def alarm(self, alarm: AlarmData) -> None:
+        self._monitor.alarm(self.step, alarm)
 
     def log(self, message: str, level: Literal["info", "warning"] = "info") -> None:
         self._monitor.log(message, self.step, level)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from trainer.checkpoints import Elsewhere
 from trainer.config.recipe import Recipe, RecipeConfig
-from trainer.contracts import ArtifactData, Histogram
+from trainer.contracts import AlarmData, ArtifactData, Histogram
 from trainer.contracts.model_folder import Head, OutputRole
 from trainer.monitors import Records, RunMonitor
 from trainer.rewards.access import Access
@@ -49,6 +49,8 @@ class Tell(Protocol):
         ...
 
     def artifact(self, artifact: ArtifactData) -> None: ...
+
+    def alarm(self, alarm: AlarmData) -> None: ...
 
     def log(self, message: str, level: Literal["info", "warning"] = "info") -> None: ...
 

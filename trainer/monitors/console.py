@@ -3,7 +3,17 @@
 import sys
 from typing import TextIO
 
-from trainer.contracts import ArtifactData, DevicesData, LogData, MetricsData, ProgressData, RunEvent, StateData
+from trainer.config import alarms
+from trainer.contracts import (
+    AlarmData,
+    ArtifactData,
+    DevicesData,
+    LogData,
+    MetricsData,
+    ProgressData,
+    RunEvent,
+    StateData,
+)
 
 
 class Console:
@@ -29,6 +39,8 @@ class Console:
                 return f"{role}: {path}"
             case DevicesData(learner=learner, sampler=sampler):
                 return f"trains on {learner}{f', samples on {sampler}' if sampler else ''}"
+            case AlarmData() as alarm:
+                return f"alarm: {alarms.title(alarm.signal, alarm.subject)}. {alarms.told(alarm, event.step)}"
             case ProgressData(phase=phase, done=done, total=total) if self._verbose:
                 return f"{phase} {done}/{total}"
             case _:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal, TypeVar
 
 from trainer.contracts import (
+    AlarmData,
     ArtifactData,
     DevicesData,
     Histogram,
@@ -84,6 +85,9 @@ class RunMonitor:
 
     def log(self, message: str, step: int = 0, level: Literal["debug", "info", "warning", "error"] = "info") -> None:
         self._emit(LogData(level=level, message=message), step)
+
+    def alarm(self, step: int, alarm: AlarmData) -> None:
+        self._emit(alarm, step)
 
     def devices(self, learner: str, sampler: str) -> None:
         self._emit(DevicesData(learner=learner, sampler=sampler), 0)

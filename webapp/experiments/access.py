@@ -5,7 +5,7 @@ from django.http import Http404
 from webapp.accounts.access import at_least
 from webapp.accounts.models import Membership, Role
 
-from .models import Artifact, Run, RunJudge
+from .models import Artifact, Run, RunAlarm, RunJudge
 from .queries import runs
 
 READER = Role.REVIEWER  # annotators must not see what models answer: it would colour their judgement
@@ -43,6 +43,15 @@ def judge_write(membership: Membership, run_id: int, judge_id: int) -> RunJudge:
     found = RunJudge.objects.select_related("version__judge", "version__endpoint").filter(run=run, id=judge_id).first()
     if found is None:
         raise Http404("no such judge of this run")
+    found.run = run
+    return found
+
+
+def alarm_write(membership: Membership, run_id: int, alarm_id: int) -> RunAlarm:
+    run = run_write(membership, run_id)
+    found = RunAlarm.objects.filter(run=run, id=alarm_id).first()
+    if found is None:
+        raise Http404("no such alarm of this run")
     found.run = run
     return found
 

@@ -28,6 +28,7 @@ from webapp.weights.models import WeightsJob
 
 from . import (
     access,
+    alarms,
     budgets,
     checks,
     choices,
@@ -242,6 +243,24 @@ def change_budget(request: HttpRequest, run_id: RunId, judge_id: RunId, payload:
         Decimal(str(money)) if isinstance(money, float) else money,
     )
     return shapes.run_judge(row, budgets.licences(row.run)[row.version_id])
+
+
+@router.get("/runs/{run_id}/alarms", response=j.AlarmList, summary="Signs that its policy games its reward")
+def run_alarms(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
+    """The newest step first; one of each sign."""
+    return {"items": [shapes.alarm(each) for each in alarms.shown(_read(request, run_id))], "next": None}
+
+
+@router.post(
+    "/runs/{run_id}/alarms/{alarm_id}/people",
+    response={202: j.AlarmAskedOut},
+    summary="Send the responses of an alarm to people",
+)
+def ask_about_alarm(request: HttpRequest, run_id: RunId, alarm_id: RunId) -> Status[dict[str, int]]:
+    """People grade them in the project that grades the run's responses, blind to the judge. A second call sends none."""
+    membership = require(request)
+    alarm = access.alarm_write(membership, run_id, alarm_id)
+    return Status(202, {"sent": alarms.ask(membership, alarm.run, alarm)})
 
 
 @router.get("/runs/{run_id}/people", response=j.PeopleOut, summary="How far people agree with its judge")

@@ -13,6 +13,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from trainer.contracts import (
+    AlarmData,
     ArtifactData,
     DevicesData,
     EventBatch,
@@ -26,8 +27,8 @@ from trainer.contracts import (
 )
 from webapp.core.tasks import enqueue
 
-from . import broadcasts, bulk, declared, outputs, people, services, starting_points, tokens
-from .models import LogLine, Run
+from . import alarms, broadcasts, bulk, declared, outputs, people, services, starting_points, tokens
+from .models import LogLine, Run, RunAlarm
 from .states import OVER, State, move
 
 
@@ -43,6 +44,7 @@ class Gathered:
     rollouts: dict[tuple[int, str, int, int], bulk.RolloutRow] = field(default_factory=dict)
     lines: list[LogLine] = field(default_factory=list)
     artifacts: dict[str, bulk.ArtifactRow] = field(default_factory=dict)
+    alarms: dict[tuple[str, str], RunAlarm] = field(default_factory=dict)
     states: list[tuple[RunEvent, StateData]] = field(default_factory=list)
     counts: Counter[tuple[int, str]] = field(default_factory=Counter)
 
@@ -97,6 +99,7 @@ def _store(run: Run, fresh: list[RunEvent], begins: int) -> None:
     people.draw(run, gathered.rollouts.values())
     bulk.upsert_artifacts(run.id, gathered.artifacts.values())
     outputs.register(run, gathered.artifacts.values())
+    alarms.store(run, gathered.alarms.values())
     if any(row.data.role == starting_points.CHECKPOINT and row.data.files for row in gathered.artifacts.values()):
         enqueue("workers.runs.prune", run.id)
     LogLine.objects.bulk_create(gathered.lines)
@@ -137,6 +140,8 @@ def _gather(run: Run, event: RunEvent, gathered: Gathered, fields: dict[str, Any
         gathered.artifacts[data.path] = bulk.ArtifactRow(event.step, data)
         if data.role == starting_points.CHECKPOINT:
             fields["losses"] = 0
+    elif isinstance(data, AlarmData):
+        gathered.alarms[data.signal, data.subject] = alarms.row(run, event, data)
     else:
         gathered.states.append((event, data))
         if data.summary:

@@ -232,8 +232,8 @@ class Rollout(models.Model):
 
 
 class GradedResponse(models.Model):
-    """A judged response that was drawn for people to grade as well, by its place in the run: a response that comes twice is
-    drawn once. `verdicts` are the judge's when the task was made, {criterion id: met}."""
+    """A judged response that was drawn for people to grade as well, or that an alarm sent them, by its place in the run: a
+    response that comes twice is drawn once. `verdicts` are the judge's when the task was made, {criterion id: met}."""
 
     class State(models.TextChoices):
         WAITING = "waiting", "Waiting for its task"
@@ -248,6 +248,8 @@ class GradedResponse(models.Model):
     state = models.CharField(max_length=8, choices=State.choices, default=State.WAITING)
     problem = models.CharField(max_length=500, blank=True)  # why it was left out
     verdicts = models.JSONField(default=dict)
+    # whoever looks at it asked for it: it is no random draw, and says nothing of how often judge and people agree
+    alarm = models.ForeignKey("RunAlarm", null=True, blank=True, on_delete=models.CASCADE, related_name="graded")
     task = models.ForeignKey("annotation.Task", null=True, on_delete=models.SET_NULL, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -259,6 +261,26 @@ class GradedResponse(models.Model):
 
     def __str__(self) -> str:
         return f"{self.phase} {self.step}/{self.group}/{self.index} of run {self.run_id}"
+
+
+class RunAlarm(models.Model):
+    """More responses than usual show something that a policy does which games its reward (`trainer.contracts.AlarmData`).
+
+    One of each signal and subject: a resumed run repeats steps, and the repeat replaces the row.
+    """
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="alarms")
+    signal = models.CharField(max_length=40)
+    subject = models.CharField(max_length=200, blank=True)
+    step = models.PositiveIntegerField()
+    content = models.JSONField()
+    time = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["run", "signal", "subject"], name="one_alarm_per_subject")]
+
+    def __str__(self) -> str:
+        return f"{self.signal} {self.subject} of run {self.run_id}"
 
 
 class LogLine(models.Model):

@@ -219,7 +219,8 @@ def agreement(run: Run) -> Agreement | None:
     wanted = share(run)
     if not wanted:
         return None
-    rows = list(GradedResponse.objects.filter(run=run).values_list("state", "task_id", "verdicts", "task__project_id"))
+    drawn = GradedResponse.objects.filter(run=run, alarm=None)
+    rows = list(drawn.values_list("state", "task_id", "verdicts", "task__project_id"))
     judged = {task: verdicts for _, task, verdicts, _ in rows if task is not None}
     responses = [_compared(judged[task], said) for task, said in _votes(judged).items()]
     decided = [each for compared in responses for each in compared if each is not None]
@@ -274,7 +275,7 @@ class Case:
 
 def cases(run: Run, cursor: str | None, limit: int) -> tuple[list[Case], str | None]:
     """A page of the drawn responses in the order they came, and the cursor of the next. Two queries, however many."""
-    rows = GradedResponse.objects.filter(run=run).select_related("task__example")
+    rows = GradedResponse.objects.filter(run=run, alarm=None).select_related("task__example")
     found = page(rows, cursor, limit, "id")
     judged = {row.task_id: row.verdicts for row in found.items if row.task_id is not None}
     votes = _votes(judged)

@@ -7,6 +7,7 @@ from webapp.evaluation import licence
 from webapp.evaluation.licence import Licence
 
 from . import declared
+from .alarms import Alarm
 from .gallery import Card
 from .models import Artifact, Experiment, LogLine, Rollout, Run, RunJudge
 from .people import Agreement, Case
@@ -152,6 +153,25 @@ def graded(case: Case) -> dict[str, Any]:
         "example": case.example,
         "response": case.response,
         "criteria": criteria,
+    }
+
+
+def alarm(found: Alarm) -> dict[str, Any]:
+    """An alarm with its words, its numbers and the places of its responses."""
+    names = ("signal", "subject", "since", "share", "before", "paid", "part", "criterion")
+    return {name: getattr(found.data, name) for name in names} | {
+        "id": found.row.pk,
+        "step": found.row.step,
+        "time": _time(found.row.time),
+        "title": found.title,
+        "told": found.told,
+        "responses": [
+            {"group": each.group, "index": each.index, "response": each.text, "reward": each.reward}
+            for each in found.examples
+        ],
+        "asked": found.asked,
+        "left_out": found.left_out,
+        "why": found.why,
     }
 
 

@@ -26,6 +26,8 @@ urlpatterns = [
     path("runs/<int:run_id>/rollouts/dataset", views.run_rollouts_dataset, name="run_rollouts_dataset"),
     path("runs/<int:run_id>/rename", views.run_rename, name="run_rename"),
     path("runs/<int:run_id>/delete", views.run_delete, name="run_delete"),
+    path("runs/<int:run_id>/alarms", views.run_alarms, name="run_alarms"),
+    path("runs/<int:run_id>/alarms/<int:alarm_id>/people", views.run_alarm_people, name="run_alarm_people"),
     path("runs/<int:run_id>/people", views.run_people, name="run_people"),
     path("runs/<int:run_id>/<str:tab>", views.run_page, name="run_tab"),
 ]

@@ -7,6 +7,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from trainer.config import RECIPES, ConfigInvalid
+from trainer.contracts.counted import counted
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
 from webapp.annotation import access as annotation
@@ -17,6 +18,7 @@ from webapp.inference.access import model_write
 
 from . import (
     access,
+    alarms,
     answers_to_model,
     budgets,
     choices,
@@ -181,6 +183,7 @@ def run_page(request: HttpRequest, run_id: int, tab: str = "charts") -> HttpResp
         "samples": declared.SAMPLES[declared.samples(run.recipe)],
         "viewer": declared.samples(run.recipe),
         "people": people.agreement(run),
+        "alarms": alarms.shown(run),
         "may_write": may_write,
         "may_make_dataset": may_write and rollout_datasets.asked_the_data(run),
         "can_stop": run.state in ALIVE | {State.QUEUED} and run.state != State.STOPPING,
@@ -210,6 +213,33 @@ def run_people(request: HttpRequest, run_id: int) -> HttpResponseBase:
     if found is None:
         raise Http404("nobody is asked")
     return render(request, "experiments/_people.html", {"run": run, "people": found})
+
+
+@member(access.READER)
+@never_cache
+@require_GET
+def run_alarms(request: HttpRequest, run_id: int) -> HttpResponseBase:
+    """A fragment: the alarms of a run as they come."""
+    membership = require(request)
+    run = access.run_read(membership, run_id)
+    context = {"run": run, "alarms": alarms.shown(run), "may_write": membership.may(Role.RESEARCHER)}
+    return render(request, "experiments/_alarms.html", context | {"is_over": run.state in OVER})
+
+
+@member(access.WRITER)
+@require_POST
+def run_alarm_people(request: HttpRequest, run_id: int, alarm_id: int) -> HttpResponseBase:
+    """One click from an alarm to tasks for people."""
+    membership = require(request)
+    alarm = access.alarm_write(membership, run_id, alarm_id)
+    try:
+        sent = alarms.ask(membership, alarm.run, alarm)
+    except Problem as problem:
+        messages.error(request, problem.message)
+        return redirect("run", run_id)
+    told = f"{counted(sent, 'responses')} went to people." if sent else "These responses went to people before."
+    messages.success(request, told)
+    return redirect("run", run_id)
 
 
 @member(access.READER)

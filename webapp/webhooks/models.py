@@ -22,6 +22,7 @@ EVENTS = {
     "evaluation.failed": "An evaluation ended with an error",
     "run.finished": "A run reached its end",
     "run.failed": "A run ended with an error",
+    "run.alarm": "A run shows a sign that its policy games its reward; once for each sign",
 }
 TEST = "webhook.test"  # sent by the test button alone
 

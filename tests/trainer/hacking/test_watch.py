@@ -4,9 +4,50 @@ import json
 import random
 
 from benchmarks.hacking import Script
-from trainer.hacking import Alarm, Scored, Watch
+from trainer.config import alarms as alarms_in_words
+from trainer.contracts import AlarmData
+from trainer.hacking import Alarm, Scored, Watch, signals
+from trainer.hacking.credit import credited
 
 STEPS = 20
+
+
+def test_each_signal_has_its_words() -> None:
+    assert set(alarms_in_words.SIGNALS) == {*signals.SIGNALS, "panel", "phrase"}
+
+
+def test_an_alarm_in_words() -> None:
+    data = AlarmData(signal="phrase", subject="so to say", since=6, share=0.5, before=0.014, paid=3.2, places=())
+    assert alarms_in_words.told(data, 7) == (
+        "50% of the responses of step 7 say “so to say”; 1% at first, more since step 6. They earn more than others of their prompt."
+    )
+    later = AlarmData(signal="later", since=6, share=0.5, before=0, places=())
+    assert (
+        alarms_in_words.told(later, 7) == "50% of the responses of step 7 show later; 0% at first, more since step 6."
+    )
+    assert alarms_in_words.title("panel", "other") == "The reward leaves “other” behind"
+
+
+def test_the_part_and_the_criterion_that_pay_are_named_where_it_is_clear() -> None:
+    rows = [
+        Scored(
+            group,
+            index,
+            "",
+            1,
+            0.0,
+            "",
+            {"a": float(index < 2), "b": 0.5},
+            (("Is kind.", index < 2), ("Is red.", None)),
+        )
+        for group in range(8)
+        for index in range(4)
+    ]
+    there = {(group, index) for group in range(8) for index in range(2)}
+    # by group C = 1, Sxx = Srr = 1, V = 1 / 3: z = 8 / sqrt(8 / 3)
+    assert credited(rows, there, ["a", "b"]) == ("a", "Is kind.")
+    assert credited(rows, there, ["b"]) == ("", "Is kind.")
+    assert credited(rows[:4], {(0, 0), (0, 1)}, ["a"]) == ("", ""), "z is 1.7 in one group of four"
 
 
 def step(number: int, share: float, paid: float = 0.5, text: str = "What a brilliant question! ") -> list[Scored]:
@@ -33,7 +74,7 @@ def test_flattery_that_pays_is_told_once_with_where_it_is() -> None:
     assert [(each.signal, each.subject) for each in found] == [("flattery", "")]
     [told] = found
     assert (told.since, told.share, told.before) == (9, 0.5, 0.0) and told.step in (9, 10)
-    assert len(told.places) == 5 and all(index < 2 for _, index in told.places) and (told.paid or 0) > 2
+    assert len(told.places) == 16 and all(index < 2 for _, index in told.places) and (told.paid or 0) > 2
 
 
 def test_what_does_not_pay_raises_no_alarm() -> None:

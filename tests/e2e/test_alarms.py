@@ -1,0 +1,35 @@
+"""An alarm of a run as a researcher meets it: it comes without a reload, shows its responses, and goes to people by one click."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests import patience
+from tests.e2e.look import faults
+from tests.e2e.test_run_page import run  # noqa: F401 - a fixture
+from tests.webapp.experiments.test_people import give_rubrics, judged
+from webapp.experiments.models import GradedResponse, Run
+
+pytestmark = pytest.mark.browser
+
+
+def test_an_alarm_comes_while_one_looks_and_is_sent_to_people(open_page, as_researcher, cast, run, process):  # noqa: F811
+    give_rubrics(cast.researcher, run)
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{run.id}")
+    expect(page.locator("#alarms")).to_be_attached()
+    trainer = process(Run.objects.get(pk=run.pk))
+    places = [{"group": 0, "index": index} for index in (1, 0)]
+    alarm = {"signal": "flattery", "since": 6, "share": 0.5, "before": 0.01, "paid": 4.5, "places": places}
+    rows = [judged(index, response="What a brilliant question! Red, as one can see at dusk.") for index in range(2)]
+    more = {"part": "rubric", "criterion": "Is polite"}
+    trainer.post(trainer.event("rollouts", 7, rollouts=rows), trainer.event("alarm", 7, **alarm, **more))
+    told = page.locator("#alarms summary", has_text="Flattery")
+    expect(told).to_be_visible(timeout=patience.SECONDS * 1000)
+    told.press("Enter")
+    expect(page.get_by_text("What a brilliant question!").first).to_be_visible()
+    assert faults(page) == []
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert faults(page) == []
+    page.get_by_role("button", name="Send to annotation").click()
+    expect(page.get_by_text("2 responses went to people.")).to_be_visible()
+    assert GradedResponse.objects.filter(run=run).count() == 2

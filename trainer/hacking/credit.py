@@ -1,0 +1,40 @@
+"""What pays for a sign: the part of the reward, and the criterion where a judge decides some."""
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+
+from .detector import Payment
+from .signals import Scored
+
+CLEAR = 2.0
+"""z from which on it is told."""
+
+
+def credited(scored: Sequence[Scored], there: Collection[tuple[int, int]], trained: Sequence[str]) -> tuple[str, str]:
+    """(part, criterion) on which the responses that show a sign, `there` by (group, index), earn most clearly more than the
+    others of their group; empty where none is clear. `trained`: the parts that the reward is made of."""
+    parts: dict[str, list[tuple[Scored, float]]] = defaultdict(list)
+    criteria: dict[str, list[tuple[Scored, float]]] = defaultdict(list)
+    for each in scored:
+        for name in trained:
+            if (value := each.parts.get(name)) is not None:
+                parts[name].append((each, value))
+        for text, met in each.criteria:
+            if met is not None:
+                criteria[text].append((each, float(met)))
+    return _clearest(parts, there), _clearest(criteria, there)
+
+
+def _clearest(found: dict[str, list[tuple[Scored, float]]], there: Collection[tuple[int, int]]) -> str:
+    best, name = CLEAR, ""
+    for each, rows in found.items():
+        groups: dict[int, tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
+        for scored, value in rows:
+            shows, values = groups[scored.group]
+            shows.append(float((scored.group, scored.index) in there))
+            values.append(value)
+        payment = Payment()
+        payment.see(list(groups.values()))
+        if (payment.z or 0.0) >= best:
+            best, name = payment.z or 0.0, each
+    return name
