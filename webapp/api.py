@@ -30,6 +30,7 @@ from webapp.core.views import RETRY_AFTER_S
 from webapp.datasets.api import router as datasets
 from webapp.evaluation.api import router as evaluations
 from webapp.experiments.api import router as experiments
+from webapp.experiments.claims_api import router as claims
 from webapp.experiments.ingest import router as ingest
 from webapp.identity.api import router as identity
 from webapp.inference.api import router as models
@@ -204,6 +205,7 @@ ROUTERS = (
     judges,
     evaluations,
     experiments,
+    claims,
     ingest,
 )
 api.add_decorator(known_query, mode="view")

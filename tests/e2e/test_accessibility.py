@@ -30,6 +30,8 @@ PAGES = (
     "/runs/{run}/config",
     "/runs/{run}/lineage",
     "/runs/{run}/fork",
+    "/experiments/claims",
+    "/experiments/claims/rationale/new",
     "/runs/new",
     "/runs/new?recipe=policy",
     "/datasets",

@@ -36,7 +36,7 @@ ABOUT = {
     Area.ANNOTATION: "projects, tasks, answers, comments",
     Area.DATASETS: "datasets, versions, examples, imports, curation",
     Area.EVALUATION: "evaluations, recordings, leaderboards",
-    Area.EXPERIMENTS: "experiments, runs, recipes; live messages",
+    Area.EXPERIMENTS: "experiments, runs, recipes, claims; live messages",
     Area.JUDGING: "judges, their trials and verdicts, verifiers",
     Area.MODELS: "models, endpoints, jobs with weights, trying",
 }
@@ -65,6 +65,7 @@ OF: Mapping[str, Area | None] = {
     "views": Area.DATASETS,
     "evaluations": Area.EVALUATION,
     "leaderboards": Area.EVALUATION,
+    "claims": Area.EXPERIMENTS,
     "experiments": Area.EXPERIMENTS,
     "recipes": Area.EXPERIMENTS,
     "runs": Area.EXPERIMENTS,

@@ -5,7 +5,8 @@ from django.http import Http404
 from webapp.accounts.access import at_least
 from webapp.accounts.models import Membership, Role
 
-from .models import Artifact, Run, RunAlarm, RunJudge
+from .claims import studies
+from .models import Artifact, ClaimStudy, Run, RunAlarm, RunJudge
 from .queries import runs
 
 READER = Role.REVIEWER  # annotators must not see what models answer: it would colour their judgement
@@ -53,6 +54,13 @@ def alarm_write(membership: Membership, run_id: int, alarm_id: int) -> RunAlarm:
     if found is None:
         raise Http404("no such alarm of this run")
     found.run = run
+    return found
+
+
+def study_read(membership: Membership, study_id: int) -> ClaimStudy:
+    found = studies(may_read(membership).workspace_id).filter(id=study_id).first()
+    if found is None:
+        raise Http404("no such study of a claim")
     return found
 
 

@@ -9,7 +9,7 @@ from webapp.accounts.models import User
 from webapp.core import audit
 from webapp.webhooks.services import announce
 
-from . import broadcasts, waiting_line
+from . import broadcasts, claim_measures, waiting_line
 from .models import Run
 
 State = Run.State
@@ -63,6 +63,8 @@ def move(
             detail = {"attempt": run.attempt, **({"reason": told} if told else {})}
             audit.record(run.experiment.workspace, actor, f"run.{to}", run, **detail)
             broadcasts.run_changed(run)
+            if to == State.FINISHED:
+                claim_measures.keep(run)
             if to in OVER:  # once this is committed: the lock of the line comes before any lock of a run
                 transaction.on_commit(waiting_line.let_in)
             if to in TOLD:

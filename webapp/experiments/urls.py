@@ -1,7 +1,7 @@
 from django.urls import path
 from django.views.generic import RedirectView
 
-from . import objectives, views
+from . import claim_pages, objectives, views
 
 urlpatterns = [
     path("objectives", objectives.objectives, name="objectives"),
@@ -9,6 +9,10 @@ urlpatterns = [
     path("objectives/<slug:name>", objectives.objective, name="objective"),
     path("objectives/<slug:name>/calculate", objectives.calculate, name="objective_calculate"),
     path("experiments", views.runs, name="runs"),
+    path("experiments/claims", claim_pages.methods, name="claims"),
+    path("experiments/claims/<int:study_id>", claim_pages.study, name="claim_study"),
+    path("experiments/claims/<int:study_id>/standing", claim_pages.study_standing, name="claim_standing"),
+    path("experiments/claims/<slug:plan>/new", claim_pages.study_new, name="claim_new"),
     path("runs", RedirectView.as_view(pattern_name="runs", query_string=True)),
     path("runs/new", views.run_new, name="run_new"),
     path("runs/trainable", views.trainable, name="trainable"),

@@ -35,7 +35,7 @@ from . import (
     trained_judges,
 )
 from .forms import RunForm
-from .models import Run
+from .models import ClaimRun, Run
 from .states import ALIVE, OVER, State
 
 TABS = ("charts", "rollouts", "log", "config", "lineage")
@@ -178,6 +178,7 @@ def run_page(request: HttpRequest, run_id: int, tab: str = "charts") -> HttpResp
         "data": {**shapes.run(run, config=False), "may_write": may_write},
         "result": declared.result(run),
         "brief": declared.brief(run),
+        "claim": ClaimRun.objects.select_related("study").filter(run=run).first(),
         "stats": pages.stats(run),
         "recipe_metrics": declared.metrics(run.recipe),
         "samples": declared.SAMPLES[declared.samples(run.recipe)],

@@ -22,6 +22,7 @@ from webapp.datasets.probing import Measured
 from webapp.evaluation import services as evaluations
 from webapp.experiments import checks
 from webapp.experiments import services as experiments
+from webapp.experiments.models import ClaimStudy
 from webapp.identity.models import GroupRole
 from webapp.inference import services as inference
 from webapp.inference.models import RegisteredModel
@@ -43,7 +44,7 @@ OWNERS = {
 }  # fmt: skip
 # forms, which nobody needs who may not send them
 RESEARCHERS_READ = {
-    "dataset_derive", "endpoint_edit", "endpoint_new", "evaluation_again", "evaluation_new", "import_new", "judge_edit", "judge_examples", "judge_new", "judge_pick",
+    "claim_new", "dataset_derive", "endpoint_edit", "endpoint_new", "evaluation_again", "evaluation_new", "import_new", "judge_edit", "judge_examples", "judge_new", "judge_pick",
     "judge_try", "model_edit", "model_new", "project_new", "project_settings", "run_fork", "run_new", "trainable", "try", "weights_new",
 }  # fmt: skip
 REVIEWERS_CHANGE = {
@@ -56,7 +57,7 @@ REVIEWERS_CHANGE = {
 }
 # a row of each is made here: where even the least role that may come in hears 404, nothing was tried
 MADE = {
-    "curation", "dataset_version", "endpoint", "evaluation", "example", "import_job", "judge", "judge_trial", "model", "project",
+    "claim_new", "claim_standing", "claim_study", "curation", "dataset_version", "endpoint", "evaluation", "example", "import_job", "judge", "judge_trial", "model", "project",
     "project_task", "review_task", "run", "run_tab", "webhook", "weights_job",
 }  # fmt: skip
 
@@ -101,7 +102,9 @@ def addresses(cast) -> dict[str, str]:
         "probe_id": probing.store(project.version, None, Measured(1, 0, "m", 8, 1.0, {})).pk,
         "row_id": GroupRole.objects.create(workspace=cast.workspace, group="g", role="annotator").pk,
         "workspace_id": cast.workspace.pk,
+        "study_id": ClaimStudy.objects.create(workspace=cast.workspace, plan="rationale", plan_digest="d").pk,
         "name": "grpo",
+        "plan": "rationale",
         "kind": "csv",
         "tab": "lineage",
         "number": 1,
