@@ -20,7 +20,7 @@ router = Router(tags=["claims"])
 StudyId = Path[Annotated[int, Field(ge=1, lt=2**63)]]
 
 
-class MethodOut(Schema):
+class ClaimMethodOut(Schema):
     name: str
     title: str
     what: str
@@ -33,12 +33,12 @@ class MethodOut(Schema):
     plans: list[str] = Field(description="What puts its claim to the test")
 
 
-class MethodList(Schema):
-    items: list[MethodOut]
+class ClaimMethodList(Schema):
+    items: list[ClaimMethodOut]
     next: str | None
 
 
-class StudyIn(Schema):
+class ClaimStudyIn(Schema):
     model_config = ConfigDict(
         extra="forbid",
         json_schema_extra={"example": {"plan": "rationale", "dataset": "faults", "model": "taught", "seeds": 5}},
@@ -51,7 +51,7 @@ class StudyIn(Schema):
     config: dict[str, Any] | None = Field(None, description="Settings that all arms share; null: the plan's")
 
 
-class StudyOut(Schema):
+class ClaimStudyOut(Schema):
     id: int
     plan: str
     title: str
@@ -60,12 +60,12 @@ class StudyOut(Schema):
     created_at: datetime
 
 
-class StudyList(Schema):
-    items: list[StudyOut]
+class ClaimStudyList(Schema):
+    items: list[ClaimStudyOut]
     next: str | None
 
 
-class PartOut(Schema):
+class ClaimPartOut(Schema):
     part: str
     measure: str
     better: str
@@ -86,10 +86,10 @@ class ClaimOut(Schema):
     )
     verdict_uncorrected: str
     p_holm: float
-    parts: list[PartOut]
+    parts: list[ClaimPartOut]
 
 
-class StudyRunOut(Schema):
+class ClaimStudyRunOut(Schema):
     run: int
     arm: str
     seed: int
@@ -97,14 +97,14 @@ class StudyRunOut(Schema):
     measures: dict[str, float | None] = Field(description="Empty until the run has finished")
 
 
-class StandingOut(StudyOut):
+class ClaimStandingOut(ClaimStudyOut):
     rule: str
     changed: bool = Field(description="The plan decides by something else than when the study was launched")
     claims: list[ClaimOut]
-    table: list[StudyRunOut]
+    table: list[ClaimStudyRunOut]
 
 
-@router.get("/claims/methods", response=MethodList, summary="Methods, their claims, and what they cost here")
+@router.get("/claims/methods", response=ClaimMethodList, summary="Methods, their claims, and what they cost here")
 def methods(request: HttpRequest) -> dict[str, Any]:
     membership = access.may_read(require(request))
     items = [
@@ -114,7 +114,7 @@ def methods(request: HttpRequest) -> dict[str, Any]:
     return {"items": items, "next": None}
 
 
-@router.get("/claims", response=StudyList, summary="Studies of claims, newest first")
+@router.get("/claims", response=ClaimStudyList, summary="Studies of claims, newest first")
 def studies(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -> dict[str, Any]:
     membership = access.may_read(require(request))
     found = page(claims.studies(membership.workspace_id), cursor, limit)
@@ -122,8 +122,8 @@ def studies(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) 
     return {"items": items, "next": found.next}
 
 
-@router.post("/claims", response={201: StandingOut}, summary="Launch every arm of a claim with several seeds")
-def launch(request: HttpRequest, payload: StudyIn, idempotency_key: LaunchKey = None) -> Status[dict[str, Any]]:
+@router.post("/claims", response={201: ClaimStandingOut}, summary="Launch every arm of a claim with several seeds")
+def launch(request: HttpRequest, payload: ClaimStudyIn, idempotency_key: LaunchKey = None) -> Status[dict[str, Any]]:
     """All runs or none: 422 with every field that is wrong."""
     study = claims.launch(
         access.may_write(require(request)),
@@ -137,7 +137,7 @@ def launch(request: HttpRequest, payload: StudyIn, idempotency_key: LaunchKey = 
     return Status(201, _standing(study))
 
 
-@router.get("/claims/{study_id}", response=StandingOut, summary="How a study stands, and its verdict")
+@router.get("/claims/{study_id}", response=ClaimStandingOut, summary="How a study stands, and its verdict")
 def study(request: HttpRequest, study_id: StudyId) -> dict[str, Any]:
     return _standing(access.study_read(require(request), study_id))
 
