@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from ipaddress import IPv4Network
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,6 +37,7 @@ from webapp.localstack.ray import RayHead
 
 pytestmark = [pytest.mark.stack, pytest.mark.slow]
 
+ATTEMPTS = 5
 STEPS = 12  # enough that the run is still under way when the test has seen its second step
 RUNNER = {"kind": "async", "workers": 1, "reward_workers": 1, "cpus_per_worker": 1}
 FIRST, OTHER = "127.0.0.2", "127.0.0.3"  # what Ray takes for addresses of two machines
@@ -75,6 +77,16 @@ class Node:
         told = {**environment(), **env, **more, "TOUCHSTONE_SCRATCH": str(self.scratch), "OMP_NUM_THREADS": "1"}
         with (self.folder / "out").open("wb") as out:
             self.process = subprocess.Popen(line, env=told, stdout=out, stderr=out, start_new_session=True)
+
+    def join(self, *start: Any) -> None:
+        """As `start`, until the node belongs to the cluster. Ray gives up after 30 s, too few for a busy machine: it then tries again."""
+        for _ in range(ATTEMPTS):
+            self.start(*start)
+            while self.process is not None and self.process.poll() is None:
+                if "Ray runtime started" in (self.folder / "out").read_text(errors="replace"):
+                    return
+                time.sleep(0.2)
+        pytest.fail(f"the node did not join the cluster {ATTEMPTS} times: {self.said()}")
 
     def wait_until(self, ready: Callable[[], bool]) -> None:
         deadline = time.monotonic() + 2 * SECONDS
@@ -147,7 +159,7 @@ def nodes(settings, tmp_path: Path, bucket, server) -> Iterator[tuple[Node, Node
         first.start(line, env, way, [tmp_path, other.folder])
         first.wait_until(head.ready)
         env["RAY_AUTH_TOKEN_PATH"] = str(other.folder / "ray_token")
-        other.start(second(line, other), env, way, [tmp_path, first.folder])
+        other.join(second(line, other), env, way, [tmp_path, first.folder])
         ours = settings.ENV.model_copy()
         ours.ray_address, ours.ray_token_file, ours.internal_url = head.address, head.token_file, server.url
         settings.ENV = ours
