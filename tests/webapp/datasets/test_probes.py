@@ -163,6 +163,9 @@ def test_deleting_asks_first_and_its_filters_are_refused_from_then_on(version, p
     assert as_researcher.post(address, {"sure": "1"}).url.endswith("/pass-rates")
     with pytest.raises(Invalid):
         keys(version, probe=str(probe.pk), reach="out")
+    derive = f"/datasets/{version.dataset_id}/versions/1/derive"
+    told = as_researcher.get(derive, {"probe": probe.pk, "reach": "out"}, follow=True).content.decode()
+    assert f"this dataset has no probe {probe.pk}" in told
 
 
 def test_the_api_gives_probes_the_map_and_each_rate(version, probe, cast, api):

@@ -108,6 +108,7 @@ def derive(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBa
         if request.method == "POST":
             note = request.POST.get("note", "")
             return redirect("curation", services.derive(membership, version, filters, keep=keep, job=job, note=note).pk)
+        removal = queries.removal(version, filters, keep, job)
     except (Invalid, Conflict) as problem:
         messages.error(request, _told(problem))
         return redirect("dataset_version", dataset_id, number)
@@ -118,7 +119,7 @@ def derive(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBa
         "words": [text for _, text in words(filters)],
         "keep": keep,
         "job": job,
-        "removal": queries.removal(version, filters, keep, job),
+        "removal": removal,
         "near": near([Pair(version, version)]),
         "back": f"/curations/{job.pk}" if job else address(version, query(filters)),
         "other": address(version, {**query(filters), **({"remove": "1"} if keep else {})}, "dataset_derive"),
