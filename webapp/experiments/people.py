@@ -172,6 +172,8 @@ def _record(run: Run, row: GradedResponse, rollout: RolloutRecord, example: Exam
     if example is None or example.rubric is None:
         raise LeftOut("the dataset has no rubric for it")
     criteria = tuple(criterion for criterion in example.rubric.criteria if criterion.id in row.verdicts)
+    if not criteria:  # an alarm sends what no judge has graded, too
+        raise LeftOut("no judge has decided a criterion of it")
     try:
         return Example(
             key=f"run-{run.pk}-{row.phase}-{row.step}-{row.group}-{row.index}",

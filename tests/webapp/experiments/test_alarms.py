@@ -140,7 +140,7 @@ def test_a_response_without_criteria_says_why_nobody_can_be_asked(trainer, run, 
     alarms.ask(cast.researcher, run, RunAlarm.objects.get())
     people.ask(run.pk)
     [found] = alarms.shown(Run.objects.get(pk=run.pk))
-    assert (found.asked, found.left_out) == (0, 2) and found.why
+    assert (found.asked, found.left_out, found.why) == (0, 2, "no judge has decided a criterion of it")
 
 
 def test_the_api_says_the_same(alarmed, cast):
