@@ -4,7 +4,7 @@ import logging
 
 from django.core.cache import cache
 
-from trainer.contracts import Example
+from trainer.contracts import Example, Verdict
 from trainer.judges.chat import EndpointProblem
 from trainer.judges.combine import criterion_verdicts
 from trainer.judges.inputs import JudgeInput
@@ -22,6 +22,7 @@ from .calls import judge_calls
 logger = logging.getLogger(__name__)
 KINDS = ("criterion", "checklist")
 MOST_OFFERED = 200
+UNDECIDED = "the judge has given no verdict"
 ASKED_S = 600  # a worker that has not come to an end by then is not waited for
 
 
@@ -54,7 +55,7 @@ class ProjectJudge:
         answers = [answer for _, said in queries.answers(row, [_input(given)]) for answer in said]
         called = [answer for answer in answers if answer.verdict_id is not None]
         found = {
-            key[1]: {one.criterion_id: one.model_copy(update={"raw": ""}) for one in told}
+            key[1]: {one.criterion_id: one.model_copy(update=_hidden(one)) for one in told}
             for key, told in criterion_verdicts(called).items()
         }
         return Said(found, is_open)
@@ -94,6 +95,11 @@ def _input(given: Given) -> JudgeInput:
         reference=record.reference or "",
         subject={"answer": given.answer},
     )
+
+
+def _hidden(one: Verdict) -> dict[str, str]:
+    """What an author is not to read: the raw answer, and why there is none, in which servers name themselves and their model."""
+    return {"raw": ""} if one.met is not None else {"raw": "", "note": UNDECIDED}
 
 
 def _key(answer_id: int) -> str:
