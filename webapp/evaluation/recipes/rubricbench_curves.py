@@ -139,7 +139,8 @@ def _by_rubrics(context: Context, seen: Sequence[Seen]) -> r.Curve:
     if not _samples(context):
         note = "The generator samples at temperature 0, so another rubric of it would be the same."
         return r.Curve(title, x, "accuracy", [{"name": "own rubrics", "points": []}], note)
-    most = context.config.sampled_rubrics
+    # rubrics beyond the last point of the curve would be asked for nothing
+    most = max(size for size in RUBRIC_SIZES if size <= context.config.sampled_rubrics)
     asked = [bench.Judged(each.pair.key, each.pair.example.domain, each.label, None) for each in seen]
     votes: dict[str, list[int]] = {}
     cases: dict[int, list[bench.Judged]] = {}

@@ -234,10 +234,11 @@ def test_where_no_human_rubric_has_two_items_the_chart_says_so():
 
 def test_more_rubrics_are_sampled_and_the_majority_of_their_verdicts_counts():
     """On p0 every rubric but the first is right, on p1 the first alone, on p2 every second; p3 has none."""
-    asked = sampling_context(1.0, sampled_rubrics=4)
+    asked, drawn = sampling_context(1.0, sampled_rubrics=6), set()
 
     def by_rubric(given, subject):
         n = 0 if given.criteria[1].text == "item 0.0" else int(given.criteria[1].text[5:].split(".")[0])
+        drawn.add(n)
         right = {"p0": n > 0, "p1": n == 0, "p2": n % 2 == 0}
         return judging({key for key, yes in right.items() if yes})(given, subject)
 
@@ -251,6 +252,7 @@ def test_more_rubrics_are_sampled_and_the_majority_of_their_verdicts_counts():
     ]
     wrong = carrying(cases, own["points"][1]["tags"])
     assert [case.subject["example"] for case in wrong] == ["p1", "p2"]
+    assert drawn == {0, 1, 2, 3}, "no point of the curve has 5 or 6 rubrics, so nobody is asked for them"
 
 
 def by_human_or(own):
