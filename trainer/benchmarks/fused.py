@@ -86,11 +86,13 @@ class Fused:
 
     @property
     def collect(self) -> str:
-        """What to collect next: `grades` or `comparisons`; "" while the interval does not tell them apart."""
+        """What to collect next: `grades` or `comparisons`; "" while the interval does not tell them apart, and where the better of
+        the two adds nothing."""
         low, high = self.difference.low, self.difference.high
         if low is None or high is None or low <= 0 <= high:
             return ""
-        return "grades" if low > 0 else "comparisons"
+        name, gain = ("grades", self.more_grades) if low > 0 else ("comparisons", self.more_comparisons)
+        return name if (gain.value or 0.0) > 0 else ""
 
 
 Grades = Mapping[tuple[str, str], Mapping[str, float]]

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from trainer.benchmarks.estimate import Estimate
 from trainer.benchmarks.fused import Minutes, Preferred, fused, ridge_logistic
 
 PROMPTS = [f"p{i}" for i in range(4)]
@@ -73,6 +74,14 @@ def test_each_score_and_its_time_are_those_worked_by_hand():
     # 8 cases x = (1, -1), y = 1, penalty 1: 8 s(-2w) = w
     assert right.weight.value == pytest.approx(-long.weight.value)
     assert 8 / (1 + math.exp(2 * right.weight.value)) == pytest.approx(right.weight.value)
+
+
+def test_what_adds_nothing_is_not_to_be_collected_next():
+    found = fused(COMPARISONS, GRADES, POINTS, MINUTES)
+    assert replace(found, more_comparisons=Estimate(0.0, 8)).collect == ""
+    grades = replace(found, difference=Estimate(1.0, 8, 0.5, 1.5))
+    assert (replace(grades, more_grades=Estimate(-0.1, 8)).collect, grades.collect) == ("", "")
+    assert replace(grades, more_grades=Estimate(0.1, 8)).collect == "grades"
 
 
 def test_a_rubric_that_ranks_as_people_do_keeps_its_points():
