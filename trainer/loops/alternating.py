@@ -25,6 +25,7 @@ from .evaluation import evaluate
 from .export import write_model
 from .frozen_judge import FrozenJudge, JudgedRewards, OwnRewards
 from .learner import Learner
+from .missing_rewards import MissingRewards
 from .parts import Parts
 from .policy import PolicyStage
 from .posing import answered, posed_prompts
@@ -91,6 +92,8 @@ class AlternatingStage:
             judge, config.data.form, config.data.judgement, self._tokenizer, self._sampler, self._roles
         )
         self._evaluator = JudgedRewards(config.turn("writer"), self._judge, BOTH).open()
+        self._missing = {role: MissingRewards(config.turn(role).composition.parts) for role in ROLES}
+        """Steps of each role without a reward; its turns go on counting."""
         self._turn: Turn | None = None
         self.evaluates = bool(writer.prompts.heldout)
 
@@ -118,7 +121,8 @@ class AlternatingStage:
         return found.values | ArmWriting(self._config).held_out(answered(found.trajectories, parts.tasks))
 
     def state(self) -> State:
-        values: dict[str, Any] = {"trains": self._roles.trained}
+        missing = {role: counts.state_dict() for role, counts in self._missing.items()}
+        values: dict[str, Any] = {"trains": self._roles.trained, "missing": missing}
         if (turn := self._turn) is not None:
             kept = {key: [rubric.text, rubric.cut] for key, rubric in turn.rubrics.items()}
             values["turn"] = {"number": turn.number, "role": turn.role, "rubrics": kept}
@@ -128,16 +132,18 @@ class AlternatingStage:
 
     def restore(self, step: int, state: State) -> None:
         self._roles.load_state_tensors(state.values["trains"], state.tensors)
+        for role, counts in self._missing.items():
+            counts.load_state_dict(state.values["missing"][role])
         if (saved := state.values.get("turn")) is None:
             return
-        number, role = saved["number"], saved["role"]
+        number, turn_of = saved["number"], saved["role"]
         pairs = self._parts["writer"].tasks
         rubrics = {key: self._kept(pairs[key], text, cut) for key, (text, cut) in saved["rubrics"].items()}
         stage = None
         if "stage" in saved:
-            stage = self._stage(number, role, rubrics)
+            stage = self._stage(number, turn_of, rubrics)
             stage.restore(step, State(saved["stage"], self._learner.state_tensors()))
-        self._turn = Turn(number, role, rubrics, stage)
+        self._turn = Turn(number, turn_of, rubrics, stage)
 
     def outputs(self) -> Iterator[ModelOutput]:
         for role in ROLES:
@@ -186,7 +192,7 @@ class AlternatingStage:
         parts = Parts(
             config, prompts, self._tokenizer, self._sampler, self._learner, whole.run_dir, whole.base, task=task
         )
-        return PolicyStage(parts, rewards=rewards)
+        return PolicyStage(parts, rewards=rewards, missing=self._missing[role])
 
     def _open(self, stage: PolicyStage, role: Role, step: int) -> None:
         stage.open(step)

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from trainer.config.arm_parts import FrozenChoicePart
 from trainer.config.rewards import HttpPart, PythonPart, RewardPart
 from trainer.rollouts import Reward
 
@@ -72,6 +73,11 @@ def remedy(part: RewardPart) -> str:
         return f"mend the function {part.entry!r} and resume the run, which goes on from its last step"
     if isinstance(part, HttpPart):
         return f"mend the service {part.endpoint!r} and resume the run, which goes on from its last step"
+    if isinstance(part, FrozenChoicePart):
+        return (
+            "read what the judge answered under Rollouts, and fork the run with longer judgements (judge.max_new_tokens), longer "
+            "turns of the judge before the writer's (turn_steps), or a model that was taught both forms"
+        )
     if part.asks_judge:
         return f"read what {part.asks_judge!r} answered under Rollouts, and fork the run with a judge that can be read"
     return f"fork the run with another part instead of {part.name!r}"

@@ -42,7 +42,14 @@ from .update import NotFinite, Updater, UpdateReport
 class PolicyStage:
     """One step: the collector's responses, their advantages, the update. Everything random follows from seed and step."""
 
-    def __init__(self, parts: Parts, collector: MakeCollector = SyncCollector, rewards: Rewards | None = None) -> None:
+    def __init__(
+        self,
+        parts: Parts,
+        collector: MakeCollector = SyncCollector,
+        rewards: Rewards | None = None,
+        missing: MissingRewards | None = None,
+    ) -> None:
+        """`missing`: the counts of a stage before this one, which go on."""
         config = parts.config
         self.parts = parts
         self.planner = Planner(config, parts.prompts.train, parts.tokenizer)
@@ -50,7 +57,7 @@ class PolicyStage:
         self.collector = collector(parts, self.planner, self.scorer)
         self.updater = parts.updater or Updater(parts.learner, config, parts.teacher)
         self.evaluates = bool(parts.prompts.heldout)
-        self._missing = MissingRewards(config.composition.parts, config.runner.kind == "async")
+        self._missing = missing or MissingRewards(config.composition.parts, config.runner.kind == "async")
         self._hacking = HackingWatch(config)
         self._engine_check = EngineCheck(config, stop_token_ids(generation_config(parts.base), parts.tokenizer))
 

@@ -15,6 +15,7 @@ from trainer import checkpoints
 from trainer.config import resolve
 from trainer.contracts import Example, Message, Preference, Response
 from trainer.inference.local import LocalSampler
+from trainer.loops.frozen_judge import FrozenJudge
 
 from ..killed import killed
 from ..running import run
@@ -204,3 +205,41 @@ def test_a_judge_without_a_readable_rubric_waits_for_a_better_writer(
     said = [event.data.message for event in events_of(out) if event.data.kind == "log"]
     assert any("cannot be read" in line and "changes no weights" in line for line in said)
     assert not moved(weights(out, 1)["policy"], weights(out, 2)["policy"])
+
+
+def undecided_at(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All rubrics can be read, and after step `version` the judge decides nothing by any of them."""
+    monkeypatch.setattr(f"{__name__}.WRITTEN", (GOOD,) * 3)
+    real = FrozenJudge.ask
+
+    def ask(self: FrozenJudge, items: Any, orders: Any, watch: Any) -> Any:
+        found = real(self, items, orders, watch)
+        if self.version != version:
+            return found
+        nothing = {"verdict": None, "problem": "there is no decision"}
+        judged = [[one | nothing for one in item.facts["judged"]] for item in found]
+        return [replace(item, facts={**item.facts, "judged": said}) for item, said in zip(found, judged, strict=True)]
+
+    monkeypatch.setattr(FrozenJudge, "ask", ask)
+
+
+def test_a_judge_that_decides_nothing_ends_the_run_and_says_what_helps(
+    data: Path, tiny_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    undecided_at(0, monkeypatch)
+    out = tmp_path / "run"
+    assert not run(config(steps=2, turn_steps=1, first="writer"), data, tiny_dir, out)
+    last = str(events_of(out)[-1].data)
+    assert "choice: the judge decided nothing: there is no decision" in last and "turn_steps" in last
+
+
+def test_a_later_turn_of_the_writer_goes_on_counting_steps_without_rewards(
+    data: Path, tiny_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    undecided_at(2, monkeypatch)
+    out, made = tmp_path / "run", config(steps=3, turn_steps=1, first="writer")
+    assert run(made, data, tiny_dir, out), "the writer's first turn had rewards, so one step without is no end"
+    rewards = {
+        step: {row.reward for at, row in rollouts(out) if at == step and row.phase == "train"} for step in (1, 3)
+    }
+    assert rewards == {1: {1.0}, 3: {None}}
