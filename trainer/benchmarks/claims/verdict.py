@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from scipy.stats import t as student
+import scipy
 
 from trainer.benchmarks.estimate import Estimate, undefined
 
@@ -103,7 +103,7 @@ def mean_over_seeds(values: Sequence[float | None]) -> Estimate:
     if n == 1:
         return Estimate(mean, 1, missing=missing, interval="one seed has no spread")
     spread = math.sqrt(sum((value - mean) ** 2 for value in known) / (n - 1) / n)
-    half = float(student.ppf(0.975, n - 1)) * spread
+    half = float(scipy.stats.t.ppf(0.975, n - 1)) * spread
     return Estimate(mean, n, mean - half, mean + half, missing)
 
 
@@ -118,7 +118,7 @@ def p_value(values: Sequence[float | None]) -> float:
     if n < 2 or mean <= 0:
         return 1.0
     error = math.sqrt(sum((value - mean) ** 2 for value in known) / (n - 1) / n)
-    return 2 * float(student.sf(mean / error, n - 1)) if error else 0.0
+    return 2 * float(scipy.stats.t.sf(mean / error, n - 1)) if error else 0.0
 
 
 def _part(part: Part, measures: Measures) -> PartResult:
