@@ -4,10 +4,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
-from . import policy_objective
+from . import phases, policy_objective
 from .errors import FieldProblem
 from .fields import Section, knob
 from .holdings import Holdings, Sampling
+from .phases import Line, Phase
 from .policy_objective import Grpo, Objective
 from .recipe import Amount, RecipeConfig, whole_number
 from .rewards import Composition
@@ -87,6 +88,11 @@ class OnPolicyConfig(RecipeConfig):
     objective: Objective = Grpo()
     optim: PolicyOptim = PolicyOptim()
     runner: Runner = Runner()
+    phases: list[Phase] = knob(
+        [],
+        "What changes on the way, in this order; each begins after the one before it",
+        max_length=50,
+    )
     evaluation: PolicyEvaluation = PolicyEvaluation()
 
     @property
@@ -108,12 +114,30 @@ class OnPolicyConfig(RecipeConfig):
         yield from super().problems()
         yield from self._batch_problems()
         yield from self._group_problems()
+        yield from self._phase_problems()
         longest, prompts = self.rollout.max_new_tokens, self.rollout.prompts_per_step
         if self.evaluation.samples > 1 and self.evaluation.temperature == 0:
             yield FieldProblem("evaluation.samples", "greedy decoding gives the same response each time; set it to 1")
         yield from self.sampler.problems(self.model.lora is not None, self.runner.kind)
         yield from self.runner.problems(prompts, longest, self.rollout.stop, self.objective)
         yield from self.runner.reuse_problems(self.steps, prompts, self.objective)
+
+    def _phase_problems(self) -> Iterator[FieldProblem]:
+        if self.phases and (why := phases.why_not(self.runner.kind, self.runner.replay, self.optim.processes)):
+            yield FieldProblem("phases", f"{why}; take the phases away")
+        yield from phases.problems(self.phases, self.steps, self.evaluation.max_examples)
+
+    def data_problems(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:
+        yield from super().data_problems(counts)
+        for place, phase in enumerate(self.phases):
+            if phase.temperature == "search" and not counts.get("heldout", {}).get("examples"):
+                yield FieldProblem(
+                    f"phases.{place}.temperature", "a search needs held-out prompts, and the dataset version has none"
+                )
+
+    @classmethod
+    def outline(cls, raw: Mapping[str, Any]) -> list[Line]:
+        return phases.lines(raw)
 
     def _needs_flat_groups(self) -> str:
         """Why groups with equal rewards may not be replaced; empty where they may."""

@@ -101,6 +101,7 @@ class PolicyConfig(OnPolicyConfig):
         return declared if rewards.needs_rubric(self.rewards, False) else (Need("examples", "prompts"),)
 
     def data_problems(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:
+        yield from super().data_problems(counts)
         yield from rewards.data_problems(self.rewards, self.scaffold is not None, self.data.unjudged, counts)
         if (
             self.scaffold

@@ -304,6 +304,24 @@ ROUNDS = (
     ),
 )
 
+PHASES = (
+    Metric(
+        "rollout/temperature",
+        "Temperature",
+        "That the step samples with, as its phase has set it.",
+        "rollout",
+        optional=True,
+    ),
+    Metric(
+        "phase/number",
+        "Phase",
+        "The number of the phase that begins with this step; every chart has a band for each phase.",
+        "rollout",
+        optional=True,
+        marks=True,
+    ),
+)
+
 _THROUGHPUT = (
     "Tokens sampled and tokens trained on per second. Healthy: flat. A slow fall often means growing responses."
 )
@@ -358,7 +376,7 @@ JUDGE = (
     ),
 )
 
-ON_POLICY = (*OUTCOME, *POLICY, *RATIOS, *ROLLOUT, *ROUNDS, *JUDGE, *WORKERS, *SPEED, *COMMON)
+ON_POLICY = (*OUTCOME, *POLICY, *RATIOS, *ROLLOUT, *PHASES, *ROUNDS, *JUDGE, *WORKERS, *SPEED, *COMMON)
 """Of every recipe whose policy is sampled and valued."""
 METRICS = (*RUBRIC_SCORE, *HELD_OUT_REWARD, *ON_POLICY, *CRITERIA)
 HISTOGRAMS = (

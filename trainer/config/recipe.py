@@ -17,6 +17,7 @@ from trainer.contracts.counted import counted
 from .errors import FieldProblem
 from .fields import Section, When, knob
 from .holdings import Holdings
+from .phases import Line
 from .rewards import RewardPart
 from .sections import Checkpoint, Evaluation, Model, Optim
 
@@ -93,6 +94,8 @@ class Metric:
     share: bool = False
     """Drawn as per cent."""
     optional: bool = False
+    marks: bool = False
+    """Its values mark steps, as bands of the other charts; it has no chart of its own."""
     over: str = ""
     """Of a histogram: the key of one on the same edges whose values it is a part of. Its share of every bin is drawn too."""
 
@@ -246,6 +249,11 @@ class RecipeConfig(Section):
         if self.model.lora is None:
             knobs.append("train adapters (model.lora) instead of all weights")
         return knobs
+
+    @classmethod
+    def outline(cls, raw: Mapping[str, Any]) -> list[Line]:
+        """The phases of an unchecked config, as the form shows them beforehand."""
+        return []
 
     @classmethod
     def amounts(cls, raw: Mapping[str, Any]) -> list[Amount]:

@@ -92,7 +92,7 @@ def responses_of(
     scoring: ScoringWatch,
 ) -> Scored:
     """Samples and scores one response for each plan; `where` in the run that happens."""
-    rollout = parts.config.rollout
+    rollout = parts.rollout
     baselines = None
     if scorer.needs_greedy:
         baselines = {plan.group: result.text for plan, result in greedy_samples(parts.sampler, plans, rollout)}

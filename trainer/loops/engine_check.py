@@ -25,6 +25,7 @@ import torch
 from torch import Tensor
 
 from trainer.config import OnPolicyConfig
+from trainer.config.on_policy import Rollout
 from trainer.contracts.counted import counted
 from trainer.inference.prefix import pack
 from trainer.rollouts import Trajectory
@@ -117,20 +118,23 @@ class EngineCheck:
     def done(self) -> bool:
         return self._looks >= LOOKS
 
-    def look(self, step: int, learner: Learner, trajectories: Sequence[Trajectory]) -> tuple[str, bool]:
+    def look(
+        self, step: int, learner: Learner, trajectories: Sequence[Trajectory], rollout: Rollout | None = None
+    ) -> tuple[str, bool]:
         """What to say, and whether it is a warning. Raises RunFailed where the two are not the same policy.
 
-        `trajectories` are fresh: sampled for `step` by the weights that `learner` has now.
+        `trajectories` are fresh: sampled for `step` by the weights that `learner` has now, as `rollout` says (left out: the config's).
         """
         if why := misplaced_ends(trajectories, self._stop_ids, bool(self._config.rollout.stop)):
             raise _disagree(why)
         chosen = spread(trajectories, self._looks)
-        logp_T = _logprobs(learner, chosen, self._config)
+        rollout = rollout or self._config.rollout
+        logp_T = _logprobs(learner, chosen, self._config, rollout)
         found = compared([torch.tensor(t.logprobs) for t in chosen], logp_T, self._config.model.dtype)
         if why := found.problem(self._config.model.dtype):
             raise _disagree(why)
         self._looks += 1
-        behind = step > 1 and self._refers and self._behind(learner, chosen, torch.cat(logp_T))
+        behind = step > 1 and self._refers and self._behind(learner, chosen, torch.cat(logp_T), rollout)
         if behind and not self._rounds_away:
             raise _disagree(BEHIND)
         if behind:
@@ -151,9 +155,9 @@ class EngineCheck:
         model, sampler = self._config.model, self._config.sampler
         return sampler.push == "merged" and model.lora is not None and model.dtype == "bfloat16"
 
-    def _behind(self, learner: Learner, chosen: Sequence[Trajectory], logp_T: Tensor) -> bool:
+    def _behind(self, learner: Learner, chosen: Sequence[Trajectory], logp_T: Tensor, rollout: Rollout) -> bool:
         """Whether what was recorded fits the model before training better than the trained one, beyond chance."""
-        before_T = torch.cat(_logprobs(learner, chosen, self._config, untrained=True))
+        before_T = torch.cat(_logprobs(learner, chosen, self._config, rollout, untrained=True))
         roll_T = torch.cat([torch.tensor(t.logprobs) for t in chosen])
         return fits_better(before_T - roll_T, logp_T - roll_T)
 
@@ -170,7 +174,7 @@ ROUNDED = (
 
 def agreement(learner: Learner, trajectories: Sequence[Trajectory], config: OnPolicyConfig) -> Agreement:
     """Of all these responses. Raises RunFailed for probabilities that are not numbers."""
-    logp = _logprobs(learner, trajectories, config)
+    logp = _logprobs(learner, trajectories, config, config.rollout)
     return compared([torch.tensor(t.logprobs) for t in trajectories], logp, config.model.dtype)
 
 
@@ -248,11 +252,11 @@ def _mean(difference_T: Tensor) -> float:
 
 
 def _logprobs(
-    learner: Learner, chosen: Sequence[Trajectory], config: OnPolicyConfig, untrained: bool = False
+    learner: Learner, chosen: Sequence[Trajectory], config: OnPolicyConfig, rollout: Rollout, untrained: bool = False
 ) -> list[Tensor]:
     """Of each response, [T]: in as few passes as the token budget of a pass allows."""
     rows = [Marked.of(trajectory, sampled=True) for trajectory in chosen]
-    rollout, found = config.rollout, [torch.empty(0)] * len(rows)
+    found = [torch.empty(0)] * len(rows)
     for each in pack([row.read for row in rows], config.optim.micro_batch_tokens):
         parts = learner.sampled_log_probs(
             [rows[place] for place in each.places], rollout.temperature, rollout.top_p, untrained

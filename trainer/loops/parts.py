@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from trainer.config import OnPolicyConfig
+from trainer.config.on_policy import Rollout
 from trainer.inference.sampling import Sampler
+from trainer.sampling import Schedule
 from trainer.tasks import TaskKind
 
 from .data import Prompt, PromptSets
@@ -32,6 +34,18 @@ class Parts:
     """What updates the learner, where that does not happen in this process."""
     task: TaskKind | None = None
     """What makes the prompts, where they are not those of the examples."""
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """Which phase the run is in."""
+        return Schedule(self.config.phases)
+
+    @property
+    def rollout(self) -> Rollout:
+        """How responses are sampled now: as configured, or as a phase has changed it."""
+        temperature = self.schedule.temperature
+        own = self.config.rollout
+        return own if temperature is None else own.model_copy(update={"temperature": temperature})
 
     @cached_property
     def token_texts(self) -> TokenTexts:

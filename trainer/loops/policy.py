@@ -23,6 +23,7 @@ from .hacking import HackingWatch
 from .missing_rewards import MissingRewards
 from .offending import save_offending
 from .parts import Parts
+from .phases import Phases
 from .planner import Planner
 from .posing import answered
 from .reports import (
@@ -56,6 +57,7 @@ class PolicyStage:
         self.scorer = (rewards or RewardSetup(config)).open(parts.run_dir / "rewards.jsonl")
         self.collector = collector(parts, self.planner, self.scorer)
         self.updater = parts.updater or Updater(parts.learner, config, parts.teacher)
+        self.phases = Phases(parts, self.scorer, self.collector)
         self.evaluates = bool(parts.prompts.heldout)
         self._missing = missing or MissingRewards(config.composition.parts, config.runner.kind == "async")
         self._hacking = HackingWatch(config)
@@ -65,8 +67,9 @@ class PolicyStage:
         self.collector.open(step)
 
     def step(self, number: int, tell: Tell) -> None:
-        order_before = self.planner.order.state_dict()
+        order_before, phases_before = self.planner.order.state_dict(), self.parts.schedule.state_dict()
         try:
+            self.phases.enter(number, tell)
             collected = self.collector.collect(number, tell)
             self._note(collected, tell)
             self._look_at_rewards(number, collected, tell)
@@ -79,11 +82,13 @@ class PolicyStage:
         except (StopRequested, Unrewarded) as error:
             # The step has not happened: its prompts are drawn again by the run that resumes.
             self.planner.order.load_state_dict(order_before)
+            self.parts.schedule.load_state_dict(phases_before)
             if isinstance(error, Unrewarded):
                 self.scorer.forget_missing()
             raise
         self._hacking.look(number, collected.trajectories, self.parts.tasks, tell)
         self.collector.updated(number)
+        self.phases.passed(number, collected.trajectories, tell)
 
     def evaluate(self, number: int, tell: Tell) -> dict[str, float]:
         with self.collector.newest_weights():
@@ -102,6 +107,7 @@ class PolicyStage:
             "rewards": self.scorer.state_dict(),
             "missing": self._missing.state_dict(),
             "hacking": self._hacking.state_dict(),
+            "phases": self.parts.schedule.state_dict(),
         }
         return State(own | collector.values, tensors, self.parts.learner.elsewhere())
 
@@ -110,6 +116,7 @@ class PolicyStage:
         self.scorer.load_state_dict(state.values.get("rewards", {}))
         self._missing.load_state_dict(state.values.get("missing", {}))
         self._hacking.load_state_dict(state.values.get("hacking", {}))
+        self.parts.schedule.load_state_dict(state.values.get("phases", {}))
         self.parts.learner.load_state_tensors(state.tensors)
         self.collector.restore(step, state)
 
@@ -178,7 +185,7 @@ class PolicyStage:
     def _check_engine(self, step: int, trajectories: Sequence[Trajectory], tell: Tell) -> None:
         if self._engine_check.done or not (fresh := self.collector.comparable(step, trajectories)):
             return
-        said, warning = self._engine_check.look(step, self.parts.learner, fresh)
+        said, warning = self._engine_check.look(step, self.parts.learner, fresh, self.parts.rollout)
         tell.log(said, "warning" if warning else "info")
 
     def _update(self, step: int, collected: Collected, advantages_B: Tensor, tell: Tell) -> None:
@@ -195,6 +202,7 @@ class PolicyStage:
         started = time.monotonic()
         config = self.parts.config
         self.parts.learner.set_lr(learning_rate(config, step))
+        self.updater.temperature = self.parts.rollout.temperature
         try:
             progress = tell.progress(self.collector.phase(step, "updating"))
             report = self.updater.run(trajectories, advantages_B, progress, tell.check)

@@ -72,6 +72,8 @@ class Updater:
 
     def __init__(self, learner: Learner, config: OnPolicyConfig, teacher: Teacher | None = None) -> None:
         self._learner, self._config, self._teacher = learner, config, teacher
+        self.temperature = config.rollout.temperature
+        """At which the responses were sampled, and are measured."""
         self._objective = REGISTRY[config.objective.name]
         self._params = self._objective.params(**parameters(config.objective, config.rollout.max_new_tokens))
 
@@ -93,7 +95,7 @@ class Updater:
         `check` is called before every micro-batch; where it raises StopRequested, none of the step's updates has happened:
         weights and moments are as they were. A step of several updates keeps a copy of them for that.
         """
-        step = _Step(self._learner, self._config, trajectories, advantages_B, self._teacher)
+        step = _Step(self._learner, self._config, trajectories, advantages_B, self._teacher, self.temperature)
         report = UpdateReport()
         minibatches = step.minibatches()
         done, total = 0, len(minibatches) * self._config.optim.epochs_per_step
@@ -172,8 +174,10 @@ class _Step:
         trajectories: Sequence[Trajectory],
         advantages_B: Tensor,
         teacher: Teacher | None,
+        temperature: float,
     ) -> None:
         self._learner, self._config, self._trajectories, self._teacher = learner, config, trajectories, teacher
+        self._temperature = temperature
         self._advantages_B = advantages_B
         scaffold = config.shown_scaffold
         mode = scaffold.ratio_mode if scaffold else "unscaffolded"
@@ -217,7 +221,7 @@ class _Step:
     def idle(self, rows: list[int], refer: bool) -> None:
         """What a process does in a turn that has nothing for it: the passes that the others wait for, counting for nothing."""
         shortest = [min((self._rows[b] for b in rows), key=lambda row: len(row.read))]
-        temperature = self._config.rollout.temperature
+        temperature = self._temperature
         with torch.set_grad_enabled(self._moves(rows[0])):
             (part,) = self._learner.measure(shortest, temperature)
         if refer:
@@ -228,7 +232,7 @@ class _Step:
 
     def score(self, rows: list[int]) -> list[Scored]:
         with torch.set_grad_enabled(self._moves(rows[0])):
-            return self._learner.measure([self._rows[b] for b in rows], self._config.rollout.temperature)
+            return self._learner.measure([self._rows[b] for b in rows], self._temperature)
 
     @torch.no_grad()
     def record_old(self, rows: list[int], check: Callable[[], None] | None) -> None:
@@ -240,7 +244,7 @@ class _Step:
                 check()
             # A process without a micro-batch repeats the first one, which the others' passes need it for.
             mine = turn[share.rank if share.rank < len(turn) else 0]
-            parts = self._learner.measure([self._rows[b] for b in mine.places], self._config.rollout.temperature)
+            parts = self._learner.measure([self._rows[b] for b in mine.places], self._temperature)
             if share.rank < len(turn):
                 self.fill_old(mine.places, parts)
         if unknown:
@@ -260,7 +264,7 @@ class _Step:
         unknown = [b for b in rows if b not in self._taught]
         if self._teacher is None or self._teacher_BT is None or not unknown:
             return
-        parts = self._teacher.measure([self._rows[b] for b in unknown], self._config.rollout.temperature)
+        parts = self._teacher.measure([self._rows[b] for b in unknown], self._temperature)
         for b, logp_T in zip(unknown, parts, strict=True):
             self._teacher_BT[b, : len(logp_T)] = logp_T
             self._taught.add(b)
@@ -274,7 +278,7 @@ class _Step:
         wanted = [(b, part) for b, part in zip(rows, scored, strict=True) if b in self._kl_rows]
         # Asked for because of another process's micro-batch: its pass needs this one, the numbers are not needed.
         asked = [self._rows[b] for b, _ in wanted] or [self._rows[rows[0]]]
-        reference = self._learner.measure(asked, self._config.rollout.temperature, untrained=True)
+        reference = self._learner.measure(asked, self._temperature, untrained=True)
         for (b, part), ref in zip(wanted, reference, strict=bool(wanted)):
             self._ref_BT[b, : len(ref.logp_T)] = ref.logp_T
             kl[b] = _k3(part.logp_T.detach(), ref.logp_T)

@@ -46,6 +46,12 @@ def brief(run: Run) -> str:
     return " · ".join([found.title, *found.says(run.config)]) if found else run.recipe
 
 
+def phases(run: Run) -> list[dict[str, str]]:
+    """The phases that the run's config plans, in order: `{"when", "what"}`."""
+    found = recipe_of(run.recipe)
+    return [line._asdict() for line in found.schema.outline(run.config)] if found else []
+
+
 def samples(recipe: str) -> str:
     found = recipe_of(recipe)
     return found.samples if found else "rollout"
@@ -188,4 +194,5 @@ def _metric(metric: Metric) -> dict[str, Any]:
         "optional": metric.optional,
         "held_out": metric.held_out,
         "over": metric.over,
+        "marks": metric.marks,
     }

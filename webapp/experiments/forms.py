@@ -9,6 +9,7 @@ from uuid import uuid4
 
 from trainer.config import RECIPES, ConfigInvalid, Recipe, resolve, stored
 from trainer.config.expression import ExpressionInvalid, parse
+from trainer.config.phases import Line
 from trainer.contracts.counted import counted
 from webapp.accounts.models import Membership
 from webapp.core import once
@@ -169,6 +170,11 @@ class RunForm:
     def derived(self) -> list[dict[str, str]]:
         amounts = RECIPES[self.recipe].schema.amounts(self.raw)
         return [{"label": each.label, "value": _count(each.value), "how": each.how} for each in amounts]
+
+    @property
+    def outline(self) -> list[Line]:
+        """The phases of the run, as far as they can be told."""
+        return RECIPES[self.recipe].schema.outline(self.raw)
 
     @property
     def device(self) -> devices.Expected:

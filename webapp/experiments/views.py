@@ -201,6 +201,8 @@ def run_page(request: HttpRequest, run_id: int, tab: str = "charts") -> HttpResp
         context["config_rows"] = pages.config_rows(run)
     if tab == "lineage":
         context["lineage"] = pages.lineage(run)
+    if tab == "charts":
+        context["phases"] = declared.phases(run)
     return render(request, f"experiments/run_{tab}.html", context)
 
 

@@ -34,8 +34,8 @@ export function faint(name, alpha) {
 
 /** Charts that move together. Redraws are gathered into one animation frame, and only for charts on the screen. */
 export class Board {
-  constructor({ axis = "step", smoothing = 0, zoom = null, origin = 0, onzoom = null } = {}) {
-    Object.assign(this, { axis, smoothing, zoom, origin, onzoom });
+  constructor({ axis = "step", smoothing = 0, zoom = null, origin = 0, onzoom = null, backdrop = null } = {}) {
+    Object.assign(this, { axis, smoothing, zoom, origin, onzoom, backdrop });
     this.charts = new Set();
     this.dirty = new Set();
     this.frame = 0;
@@ -203,7 +203,7 @@ export class Chart {
         points: { size: 6, show: (u, i) => (i <= n ? undefined : false) },
         bind: { dblclick: () => () => { this.board.set({ zoom: null }); return null; } },
       },
-      hooks: { setSelect: [(u) => this.select(u)], setCursor: [(u) => this.hover(u)] },
+      hooks: { drawClear: [(u) => this.board.backdrop?.draw(u, this.board)], setSelect: [(u) => this.select(u)], setCursor: [(u) => this.hover(u)] },
     };
     this.plot = new uPlot(options, this.data ?? [[], ...options.series.slice(1).map(() => [])], this.body);
     this.key(lines);

@@ -73,7 +73,7 @@ function tracesOf(declared, group, keys) {
 
 /** Groups in the order of the page, each with the charts to draw for the metric keys that exist. */
 export function layout(declared, keys) {
-  const bands = new Set(declared.metrics.flatMap((metric) => [metric.band, ...metric.ends]).filter(Boolean));
+  const bands = new Set(declared.metrics.flatMap((metric) => [metric.band, ...metric.ends, metric.marks && metric.key]).filter(Boolean));
   const known = new Map(declared.groups.map((group) => [group.id, group]));
   const named = [...new Set(declared.metrics.map((metric) => metric.group))].filter((id) => !known.has(id));
   const groups = [...declared.groups, ...named.map((id) => ({ id, title: id, lede: "", small: false }))];

@@ -4,6 +4,7 @@ import { layout as laidOut, nameOf } from "./metrics.js";
 import { Board, Chart } from "./chart.js";
 import { csv } from "./csv.js";
 import { annotate, drawn } from "./chartnotes.js";
+import { Phases } from "./chartphases.js";
 import { Histograms } from "./histogram.js";
 import { Store, align } from "./series.js";
 import { Trace, pointsOf } from "./trace.js";
@@ -15,7 +16,10 @@ import { toast } from "./toast.js";
 
 const place = document.getElementById("charts");
 const store = new Store();
-const board = new Board({ origin: Date.parse(run.started_at ?? run.created_at) / 1000 });
+const marks = declared.metrics.find((metric) => metric.marks)?.key;
+const planned = JSON.parse(document.getElementById("phases-data").textContent);
+const phases = new Phases(document.getElementById("phases"), planned, () => store.get(marks), isOver);
+const board = new Board({ origin: Date.parse(run.started_at ?? run.created_at) / 1000, backdrop: phases });
 const charts = new Map(); // chart id -> Chart
 const byKey = new Map(); // metric key -> charts that draw it
 const sections = new Map();
@@ -102,6 +106,10 @@ store.listen((keys) => {
     known = now;
     layout();
   }
+  if (keys.includes(marks)) {
+    phases.list();
+    for (const chart of charts.values()) board.touch(chart);
+  }
   for (const key of keys) for (const chart of byKey.get(key) ?? []) board.touch(chart);
 });
 
@@ -123,11 +131,13 @@ document.getElementById("csv-all").addEventListener("click", () => {
 });
 
 layout();
+phases.list();
 controls(board);
 // Messages that come while the history loads are kept too: points are keyed by step, so the order does not matter.
 onMessage("metrics", (message) => {
   store.apply(message.step, message.values ?? {});
   for (const each of message.histograms ? histograms.values() : []) each.apply(message.step, message.histograms);
 });
+onMessage("run", () => phases.list());
 onBack(load);
 load();

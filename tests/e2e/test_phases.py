@@ -1,0 +1,81 @@
+"""The phases of a run as a researcher meets them: planned on the form, drawn behind the curves, and said where they do not come."""
+
+import os
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.e2e.look import faults, unfold
+from tests.e2e.test_run_page import step_events
+from tests.webapp.experiments.conftest import make_version
+from webapp.experiments import checks, services
+from webapp.inference.models import RegisteredModel
+
+pytestmark = pytest.mark.browser
+
+WARMER = {"begins": "step", "step": 4, "temperature": "set", "set_to": 1.2}
+WAITS = {"begins": "plateau", "window": 8, "temperature": "set", "set_to": 1.4, "name": "hot"}
+
+
+@pytest.fixture
+def run(server, cast):
+    version = make_version(cast.owner)
+    RegisteredModel.objects.create(workspace=cast.workspace, name="smollm2", source="local", path="/models/smollm2")
+    choice = checks.DatasetChoice(id=version.dataset_id)
+    config = {"steps": 20, "model": {"name": "smollm2"}, "phases": [WARMER, WAITS]}
+    return services.launch(cast.researcher, recipe="policy", config=config, dataset=choice)
+
+
+def look(page, name: str) -> None:
+    if folder := os.environ.get("TOUCHSTONE_LOOK"):
+        page.screenshot(path=f"{folder}/{name}.png", full_page=True)
+
+
+def test_phases_are_drawn_behind_the_curves_as_they_come(open_page, as_researcher, run, process):
+    trainer = process(run)
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{run.id}")
+    page.wait_for_selector('#connection[data-state="live"]')
+    rows = page.get_by_role("list", name="Phases of the run").get_by_role("listitem")
+    expect(rows).to_contain_text(["as configured", "not yet: step 4", "not yet: once the reward has levelled off"])
+    for step in range(1, 7):
+        begins = [trainer.event("metrics", step, values={"phase/number": 1.0}, histograms={})] if step == 4 else []
+        trainer.post(*begins, *step_events(trainer, step))
+    expect(rows.nth(1)).to_contain_text("temperature 1.2 from step 4")
+    expect(rows.nth(2)).to_contain_text("hot not yet: once")
+    chart = page.locator("#chart-reward-mean")
+    chart.locator("canvas").wait_for()
+    # The band of step 4 and later is darker than what lies before it: the pixels at a height where no curve goes.
+    shades = chart.evaluate(
+        """(node) => {
+          const { plot } = node.chart;
+          const y = plot.bbox.top + plot.bbox.height - 3;
+          const at = (step) => [...plot.ctx.getImageData(Math.round(plot.valToPos(step, "x", true)), y, 1, 1).data].join();
+          return [at(2.1), at(3.1), at(4.4), at(5.4)];
+        }"""
+    )
+    assert shades[0] == shades[1] != shades[2] == shades[3]
+    expect(page.locator("#chart-phase-number")).to_have_count(0)  # it has no chart of its own
+    assert faults(page) == []
+    look(page, "phases")
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert faults(page) == []
+    look(page, "phases-phone")
+    trainer.post(trainer.event("state", 6, state="finished"))
+    expect(rows.nth(2)).to_contain_text("never came: once the reward has levelled off over 8 steps")
+
+
+def test_the_form_shows_the_phases_beforehand(open_page, as_researcher, run):
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{run.id}/fork")
+    rows = page.get_by_role("list", name="Phases of the run").get_by_role("listitem")
+    expect(rows).to_contain_text(
+        ["as configured step 1", "temperature 1.2 step 4", "hot once the reward has levelled off"]
+    )
+    step = unfold(page, "f-phases-0-step")
+    step.fill("40")
+    step.press("Tab")
+    expect(rows.nth(1)).to_contain_text("temperature 1.2 step 40")
+    expect(page.get_by_text("the run ends after step 20, so this phase would never begin")).to_be_visible()
+    assert faults(page) == []
+    look(page, "phases-form")

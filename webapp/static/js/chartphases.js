@@ -1,0 +1,60 @@
+// The phases of a run: a band for each on every chart, and a list that says which have begun and which are waited for.
+// The config says what they are called; the trainer tells the number of each at the step that it begins with.
+import { colour, faint } from "./chart.js";
+import { make } from "./format.js";
+
+/** `planned`: [{ when, what }] in order. `curve()`: the numbers of the phases that have begun, by step, if any. */
+export class Phases {
+  constructor(place, planned, curve, over) {
+    Object.assign(this, { place, planned, curve, over });
+  }
+
+  /** [{ number, step, time }] of those that have begun; 0 is the run before the first. */
+  begun() {
+    const curve = this.curve();
+    const found = curve ? curve.steps.map((step, i) => ({ number: curve.values[i], step, time: curve.times[i] })) : [];
+    return this.planned.length && found[0]?.step !== 1 ? [{ number: 0, step: 1, time: null }, ...found] : found;
+  }
+
+  what(number) {
+    return number ? (this.planned[number - 1]?.what ?? `phase ${number}`) : "as configured";
+  }
+
+  /** Fills bands behind the curves, every other one, each with its number at the top. */
+  draw(u, board) {
+    const begun = this.begun();
+    if (begun.length < 2) return;
+    const at = (phase) => {
+      const value = board.axis === "time" ? (phase.time === null ? u.scales.x.min : phase.time - board.origin) : phase.step;
+      return Math.min(Math.max(u.valToPos(value, "x", true), u.bbox.left), u.bbox.left + u.bbox.width);
+    };
+    const pen = u.ctx;
+    pen.save();
+    pen.font = `${10 * devicePixelRatio}px ${getComputedStyle(document.body).fontFamily}`;
+    pen.textBaseline = "top";
+    begun.forEach((phase, i) => {
+      const [left, right] = [at(phase), i + 1 < begun.length ? at(begun[i + 1]) : u.bbox.left + u.bbox.width];
+      if (right <= left) return;
+      pen.fillStyle = faint("--text-3", phase.number % 2 ? 0.14 : 0.04);
+      pen.fillRect(left, u.bbox.top, right - left, u.bbox.height);
+      pen.fillStyle = colour("--text-3");
+      if (right - left > 16 * devicePixelRatio) pen.fillText(String(phase.number), left + 3 * devicePixelRatio, u.bbox.top + 2 * devicePixelRatio);
+    });
+    pen.restore();
+  }
+
+  /** The list over the charts. */
+  list() {
+    if (!this.planned.length) return;
+    const steps = new Map(this.begun().map((phase) => [phase.number, phase.step]));
+    const rows = [{ what: this.what(0), when: "step 1" }, ...this.planned].map((phase, number) => {
+      const waits = this.over() ? "never came:" : "not yet:";
+      const words = steps.has(number) ? `from step ${steps.get(number)}` : `${waits} ${phase.when}`;
+      const row = make("li", "", make("span", "phase-number num", String(number)), " ", make("span", "", phase.what), " ", make("span", "muted", words));
+      row.classList.toggle("is-waiting", !steps.has(number));
+      return row;
+    });
+    this.place.replaceChildren(...rows);
+    this.place.hidden = false;
+  }
+}
