@@ -9,8 +9,8 @@ from .recipes.base import Said
 from .sources import MAX_CHOICES, SOURCES, Options, Source
 
 
-def answers(workspace_id: int, project_id: int) -> Iterator[Said]:
-    """Every answer that stands, in the frame of its task; gold tasks are none of them."""
+def standing(workspace_id: int, project_id: int) -> Iterator[tuple[Answer, str]]:
+    """Every answer that stands, oldest first, beside its rater's pseudonym; gold tasks have none of them."""
     known = raters(project_id)
     rows = Answer.objects.filter(
         current=True,
@@ -20,9 +20,14 @@ def answers(workspace_id: int, project_id: int) -> Iterator[Said]:
         assignment__task__overlap__isnull=False,
     ).select_related("assignment__task__example")
     for row in rows.order_by("id").iterator(chunk_size=500):
+        yield row, known[row.assignment.user_id].pseudonym
+
+
+def answers(workspace_id: int, project_id: int) -> Iterator[Said]:
+    """Every answer that stands, in the frame of its task."""
+    for row, rater in standing(workspace_id, project_id):
         task = row.assignment.task
         texts = {each["id"]: each["text"] for each in task.example.content.get("responses", ())}
-        rater = known[row.assignment.user_id].pseudonym
         yield Said(task.example.key, task.subject, row.content, rater, row.seconds, texts)
 
 

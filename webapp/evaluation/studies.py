@@ -8,8 +8,7 @@ from django.db.models import QuerySet, Sum
 
 from trainer.contracts import Example
 from webapp.accounts.models import Membership
-from webapp.annotation.models import Answer, Project
-from webapp.annotation.queries.raters import raters
+from webapp.annotation.models import Project
 from webapp.annotation.services import projects
 from webapp.core import once
 from webapp.core.problems import Conflict, Invalid
@@ -18,6 +17,7 @@ from webapp.judging.queries import examples_by_key
 
 from . import services
 from .models import Case, Evaluation
+from .people import standing
 from .recipes.base import Judgement
 from .recipes.study import ARMS, HUMAN, OWN
 from .sources import SOURCES, Options, Source
@@ -104,23 +104,14 @@ def read(membership: Membership, project: Project, key: str | None = None) -> Ev
 
 
 def judgements(workspace_id: int, project_id: int) -> Iterator[Judgement]:
-    """Every answer that stands, in the frame of its task; gold tasks are no part of the study."""
-    known = raters(project_id)
-    rows = Answer.objects.filter(
-        current=True,
-        assignment__state="submitted",
-        project_id=project_id,
-        project__workspace_id=workspace_id,
-        assignment__task__overlap__isnull=False,
-    ).select_related("assignment__task__example")
-    for row in rows.order_by("id").iterator(chunk_size=500):
+    """Every answer that stands and belongs to an arm, in the frame of its task."""
+    for row, rater in standing(workspace_id, project_id):
         task = row.assignment.task
         arm = task.subject.get("arm")
         if arm not in ARMS:
             continue
         strength = row.content.get("strength")
         side = None if strength is None else (strength > 0) - (strength < 0)
-        rater = known[row.assignment.user_id].pseudonym
         rubric = task.example.content["meta"]["study"]["arms"][arm]
         words = tuple(each["text"] for each in rubric)
         yield Judgement(task.example.key, task.subject["a"], task.subject["b"], arm, rater, side, row.seconds, words)
