@@ -10,11 +10,17 @@ from tests.e2e.seed import seed_run
 from tests.trainer.judges.inputs import INPUT
 from tests.webapp.annotation.conftest import make_version as make_pairs
 from tests.webapp.experiments.conftest import make_version
+from tests.webapp.experiments.test_people import give_rubrics
+from tests.webapp.experiments.test_people import judged as graded
+from trainer.contracts import Example, Preference, Reason, Response
 from webapp.accounts.models import User
 from webapp.accounts.services import create_token
 from webapp.annotation.services import gold, projects, queue, suggestions, tasks
-from webapp.datasets.models import ImportJob
-from webapp.experiments import checks, services
+from webapp.datasets import probing
+from webapp.datasets.models import Dataset, ImportJob
+from webapp.datasets.probing import Measured
+from webapp.datasets.services import new_version as new_dataset_version
+from webapp.experiments import checks, claims, services
 from webapp.inference.models import RegisteredModel
 from webapp.inference.services import create_endpoint
 from webapp.judging.services import create_judge, judge_calls, new_version
@@ -32,6 +38,7 @@ PAGES = (
     "/runs/{run}/fork",
     "/experiments/claims",
     "/experiments/claims/rationale/new",
+    "/experiments/claims/{study}",
     "/runs/new",
     "/runs/new?recipe=policy",
     "/datasets",
@@ -42,6 +49,7 @@ PAGES = (
     "/datasets/{dataset}/versions/1/derive?rubric=yes&remove=1",
     "/datasets/{dataset}/versions/1/curate",
     "/datasets/{dataset}/versions/1/pass-rates",
+    "/datasets/{measured}/versions/1/pass-rates",
     "/datasets/{dataset}/versions/1/export",
     "/datasets/import",
     "/imports/{refused}",
@@ -111,8 +119,8 @@ WITH_MANY_ALIKE = ("/installation/people", "/settings/members", "/settings/token
 
 
 @pytest.fixture
-def addresses(server, cast) -> list[str]:
-    """`PAGES` of a workspace in which one run is under way."""
+def addresses(server, cast, process) -> list[str]:
+    """`PAGES` of a workspace in which one run is under way, with an alarm and pass rates."""
     version = make_version(cast.owner)
     model = RegisteredModel.objects.create(
         workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/m"
@@ -121,6 +129,10 @@ def addresses(server, cast) -> list[str]:
     run = seed_run(services.launch(cast.owner, recipe="policy", config={"steps": 60}, dataset=choice), steps=30)
     known = {"run": run.id, "dataset": version.dataset_id, "example": version.members.first().example_id}
     known |= {"model": model.pk} | looked_through(cast, version) | asked(cast) | judged(cast)
+    known["study"] = studied(cast, model.name)
+    known["measured"] = measured(cast)
+    give_rubrics(cast.owner, run)
+    told_of_flattery(process(run))
     return [page.format(**known) for page in PAGES]
 
 
@@ -140,6 +152,34 @@ def looked_through(cast, version) -> dict[str, int]:
         rejected_count=1,
     )
     return {"found": look.pk, "refused": refused.pk}
+
+
+def measured(cast) -> int:
+    """A dataset with pass rates: one prompt of each reach."""
+    dataset = Dataset.objects.create(workspace=cast.workspace, name="Sums")
+    rates = {"easy": (8, 8), "fair": (3, 8), "hard": (0, 8)}
+    rows = [Example.model_validate({"key": key, "prompt": [{"role": "user", "content": key}]}) for key in rates]
+    version = new_dataset_version(cast.owner, dataset, rows, None, {"from": "test"})
+    probing.store(version, cast.owner.user, Measured(1, 0, "m", 8, 1.0, rates))
+    return dataset.pk
+
+
+def told_of_flattery(trainer) -> None:
+    """An alarm of the run, with a response that a judge has graded."""
+    alarm = {"signal": "flattery", "since": 6, "share": 0.5, "before": 0.01, "paid": 4.5}
+    about = {"part": "rubric", "criterion": "Is polite", "places": [{"group": 0, "index": 0}]}
+    rows = [graded(0, response="What a brilliant question! Red.")]
+    trainer.post(trainer.event("rollouts", 7, rollouts=rows), trainer.event("alarm", 7, **alarm, **about))
+
+
+def studied(cast, model: str) -> int:
+    """A claim that is put to the test on pairs with reasons."""
+    responses = (Response(id="a", text="cruel"), Response(id="b", text="late"))
+    judged = Preference(a="a", b="b", strength=2, rater="r", reasons=(Reason(text="cruel"),))
+    pairs = make_version(cast.owner, "reasons", rubrics=False, responses=responses, preferences=(judged,))
+    shared = {"steps": 4, "reward": {"matcher": "words"}, "data": {"form": "lines"}}
+    dataset = checks.DatasetChoice(id=pairs.dataset_id)
+    return claims.launch(cast.owner, "rationale", dataset=dataset, model=model, seeds=2, config=shared).pk
 
 
 def asked(cast) -> dict[str, int]:
