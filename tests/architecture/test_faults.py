@@ -1,12 +1,11 @@
 """The pins against a list of known faults, which a small server keeps here as osv.dev does."""
 
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from scripts import faults
+from tests.answering import Answering, address, serving
 
 DJANGO = next(each for each in faults.pinned() if each.name == "django")
 HTMX = next(each for each in faults.pinned() if each.ecosystem == "npm")
@@ -37,14 +36,14 @@ FAULTS = {
 FAULTS["PYSEC-1"]["affected"] = FAULTS["GHSA-1"]["affected"]
 
 
-class Osv(BaseHTTPRequestHandler):
+class Osv(Answering):
     """`known`: {(name, page): (ids, next page)}."""
 
     known = {}
     asked = []
 
     def do_POST(self):
-        queries = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["queries"]
+        queries = json.loads(self.sent())["queries"]
         self.asked.append(len(queries))
         self._say({"results": [self._of(each) for each in queries]})
 
@@ -59,24 +58,12 @@ class Osv(BaseHTTPRequestHandler):
     def _say(self, found):
         self.write(json.dumps(found).encode())
 
-    def write(self, body):
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
-
 
 @pytest.fixture
 def osv():
     Osv.known, Osv.asked = {}, []
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Osv)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    with serving(Osv) as server:
+        yield address(server)
 
 
 def test_every_pin_of_every_lock_is_asked_about(osv, capsys, monkeypatch):
@@ -109,7 +96,7 @@ def test_what_is_known_is_listed_once_with_what_mends_it(osv, capsys):
 @pytest.mark.parametrize("answer", [None, b"<html>", b"[]", b'{"results": []}'])
 def test_a_list_that_cannot_be_asked_is_no_clean_bill(osv, capsys, monkeypatch, answer):
     def post(self):
-        self.rfile.read(int(self.headers["Content-Length"]))
+        self.sent()
         self.write(answer)
 
     monkeypatch.setattr(Osv, "do_POST", post)

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from importlib import import_module
 
 import pytest
@@ -15,6 +15,7 @@ from django.http import HttpResponse
 from django.test import Client, RequestFactory
 
 from benchmarks.chatserver import ChatServer
+from tests.answering import Answering, address, serving
 from tests.webapp.core.test_logs import line
 from tests.webapp.experiments.conftest import launch, model, run, version  # noqa: F401 - fixtures
 from tests.webapp.experiments.test_jobs import ray  # noqa: F401 - a fixture
@@ -28,34 +29,23 @@ from webapp.core.tasks import _send
 KEY, SAID = "sk-very-secret-key", "Is the sky blue?"
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(Answering):
     """GET answers what the test has prepared, POST keeps what came; both by path."""
 
     def do_GET(self):
-        self.answer(json.dumps(self.server.prepared).encode())
+        self.write(json.dumps(self.server.prepared).encode())
 
     def do_POST(self):
-        self.server.came.append((self.path, self.rfile.read(int(self.headers["Content-Length"]))))
-        self.answer(b'{"acked": 1000000}')
-
-    def answer(self, body):
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
+        self.server.came.append((self.path, self.sent()))
+        self.write(b'{"acked": 1000000}')
 
 
 class Receiver:
     """`spans()`: what was sent so far, by name."""
 
-    def __init__(self) -> None:
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    def __init__(self, http: ThreadingHTTPServer) -> None:
+        self.http, self.url = http, address(http)
         self.http.came, self.http.prepared = [], {}
-        self.url = f"http://127.0.0.1:{self.http.server_port}"
-        threading.Thread(target=self.http.serve_forever, args=(0.02,), daemon=True).start()
 
     def bodies(self) -> list[bytes]:
         return [body for path, body in self.http.came if path == "/v1/traces"]
@@ -89,14 +79,13 @@ def told(span, resource) -> dict:
 
 @pytest.fixture
 def receiver(monkeypatch):
-    found = Receiver()
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", found.url)
-    monkeypatch.setattr(tracing, "_process", tracing._Process())
-    yield found
-    if tracing._process.provider:
-        tracing._process.provider.shutdown()
-    found.http.shutdown()
-    found.http.server_close()
+    with serving(Handler) as http:
+        found = Receiver(http)
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", found.url)
+        monkeypatch.setattr(tracing, "_process", tracing._Process())
+        yield found
+        if tracing._process.provider:
+            tracing._process.provider.shutdown()
 
 
 def program(text: str, **env: str) -> subprocess.CompletedProcess:
