@@ -91,7 +91,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--every", type=float, default=4.0, help="seconds between two kills, on average")
     parser.add_argument("--seed", type=int, help="which kills are drawn; a new one is drawn, and printed, without it")
     parser.add_argument("--rows", type=int, default=60_000, help="of the file that is imported")
-    parser.add_argument("--steps", type=int, default=12, help="of each run")
+    parser.add_argument("--steps", type=int, default=60, help="of each run")
     parser.add_argument("--folder", type=Path, help="for ledgers and logs; a new temporary one without it")
     options = parser.parse_args()
     if unknown := [name for name in options.scenes if name not in SCENES]:

@@ -6,14 +6,13 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 import psutil
 
 from tests.stack import Stack
-from webapp.localstack.supervisor import HEALTHY_AFTER_S
 
 from .ledger import Ledger
 
@@ -29,6 +28,35 @@ class Seen:
 Found = Mapping[str, list[int]]
 ENDS_RUNS = ("Ray's head", "raylet", "learner")
 ACTORS = ("rollout actor", "reward worker")
+
+
+@dataclass(frozen=True)
+class Share:
+    """`weight`: how many kills for each one of a kind of weight 1, where both may be had. `rest_s`: how long a kind is left alone after
+    its last kill, and nine times of ten also after its service is up again."""
+
+    weight: int
+    rest_s: float
+
+
+SHARES = {
+    "web server": Share(2, 30),
+    "web process": Share(4, 12),
+    "worker": Share(2, 30),
+    "beat": Share(3, 20),
+    "Redis": Share(4, 15),
+    "Postgres": Share(2, 20),
+    "Postgres backend": Share(2, 15),
+    "judge": Share(4, 10),
+    "rollout actor": Share(2, 8),
+    "reward worker": Share(2, 8),
+    "learner": Share(3, 20),
+    "raylet": Share(1, 60),
+    "Ray's head": Share(1, 60),
+}
+"""Every service rests for longer than its supervisor wants (`HEALTHY_AFTER_S`): else it takes it for one that cannot run, and waits longer
+and longer before it starts it again. A kind that is back at once is hit more often than one that keeps everybody waiting. What is seldom there to be hit, for it ends
+a run or works for one, is behind its share when it is there, and so is hit then."""
 SERVICES = {
     "web server": "web",
     "web process": "web",
@@ -40,12 +68,11 @@ SERVICES = {
     "Ray's head": "ray",
     "raylet": "ray",
 }
+LEEWAY = 0.5
+"""Shares apart within which chance decides."""
 BEGINNERS = 0.1
 """The share of draws that also hit what only begins. Were it one, a service that takes longer to start than it is until the next
 kill would never be up, and nothing would be at work that could be lost."""
-AT_WORK_S = HEALTHY_AFTER_S + 2
-"""So long a service has to be up before the other draws hit it. Sooner, its supervisor takes it for one that cannot run and waits longer
-and longer before it starts it again."""
 
 
 def family(stack: Stack) -> list[Seen]:
@@ -107,43 +134,106 @@ class Up:
         lines = [line.split() for line in output.splitlines() if len(line.split()) > 1]
         told = {line[0]: (number, line[1]) for number, line in enumerate(lines)}
         return [
-            kind for kind, service in SERVICES.items() if not self._at_work(service, *told.get(service, (0, "")), now)
+            kind
+            for kind, service in SERVICES.items()
+            if self._up_for(service, *told.get(service, (0, "")), now) < SHARES[kind].rest_s
         ]
 
-    def _at_work(self, service: str, number: int, state: str, now: float) -> bool:
+    def _up_for(self, service: str, number: int, state: str, now: float) -> float:
+        """Seconds; none where it is away."""
         if service not in self._since:  # the first look: whoever is up was so before
             self._since[service] = (number, -math.inf)
         elif self._since[service][0] != number:
             self._since[service] = (number, now)
-        return state == "running" and now - self._since[service][1] >= AT_WORK_S
+        return now - self._since[service][1] if state == "running" else -math.inf
+
+
+class Draws:
+    """Whom the next kill hits, by seed, by what was hit so far and by the time."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)  # noqa: S311
+        self.counts: Counter[str] = Counter()
+        self._last: dict[str, float] = {}
+
+    def also_beginners(self) -> bool:
+        return self._random.random() < BEGINNERS
+
+    def kind(self, there: Iterable[str], now: float) -> str:
+        """One of those that are furthest behind their shares; empty where all of them rest, or nobody is there but the judge."""
+        there = set(there)
+        due = [kind for kind in sorted(there) if self._rested(kind, now) and not self._takes_all(kind)]
+        if not there - {"judge"} or not due:
+            return ""
+        fewest = min(map(self._share, due))
+        return self._random.choice([kind for kind in due if self._share(kind) <= fewest + LEEWAY])
+
+    def process(self, pids: Sequence[int]) -> int:
+        return self._random.choice(sorted(pids))
+
+    def note(self, kind: str, now: float) -> None:
+        self.counts[kind] += 1
+        self._last[kind] = now
+
+    def _share(self, kind: str) -> float:
+        return self.counts[kind] / SHARES[kind].weight
+
+    def _rested(self, kind: str, now: float) -> bool:
+        return now - self._last.get(kind, -math.inf) >= SHARES[kind].rest_s
+
+    def _takes_all(self, kind: str) -> bool:
+        """A learner may be killed as soon as its own run is far enough, Ray only when all are: it would never be its turn."""
+        return kind in ENDS_RUNS and self._share(kind) >= min(map(self._share, ENDS_RUNS)) + 1
 
 
 class Killer:
-    """Draws a kind among those that live, then one of its processes."""
+    """Kills who is drawn among those that live."""
 
     def __init__(self, stack: Stack, ledger: Ledger, seed: int, judge: Callable[[], int | None]) -> None:
         self.stack, self.ledger, self.judge = stack, ledger, judge
-        self.draw = random.Random(seed)  # noqa: S311
-        self.counts: Counter[str] = Counter()
+        self.draws = Draws(seed)
         self._up = Up()
 
-    def strike(self, sparing: tuple[str, ...] = ()) -> str:
-        """The kind of what was killed; empty if nothing lives that may be, or the judge alone."""
-        if self.draw.random() >= BEGINNERS:
-            sparing = (*sparing, *self._up.beginning(self.stack.output.read_text(), time.monotonic()))
-        living = {kind: pids for kind, pids in kinds(self.stack, self.judge).items() if kind not in sparing}
-        if not living.keys() - {"judge"}:
-            return ""
-        # the rarest so far first, so that a short run meets all kinds; by chance among those
-        fewest = min(self.counts[kind] for kind in living)
-        kind = self.draw.choice(sorted(each for each in living if self.counts[each] <= fewest + 1))
-        return kind if self.kill(kind, self.draw.choice(sorted(living[kind]))) else ""
+    @property
+    def counts(self) -> Counter[str]:
+        return self.draws.counts
+
+    def strike(self, spared: Collection[str], runs: Collection[int]) -> "Hit":
+        """`spared`: kinds that are left alone; `runs`: those whose learner may be hit."""
+        now = time.monotonic()
+        living = {kind: list(pids) for kind, pids in kinds(self.stack, self.judge).items() if kind not in spared}
+        if not self.draws.also_beginners():
+            for kind in self._up.beginning(self.stack.output.read_text(), now):
+                living.pop(kind, None)
+        living["learner"] = [pid for pid in living.get("learner", ()) if run_of(pid) in runs]
+        kind = self.draws.kind((kind for kind, pids in living.items() if pids), now)
+        if not kind:
+            return Hit("")
+        pid = self.draws.process(living[kind])
+        run = run_of(pid) if kind == "learner" else None
+        return Hit(kind, run) if self.kill(kind, pid) else Hit("")
 
     def kill(self, kind: str, pid: int) -> bool:
         try:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             return False
-        self.counts[kind] += 1
+        self.draws.note(kind, time.monotonic())
         self.ledger.write("killed", process=kind, pid=pid)
         return True
+
+
+@dataclass(frozen=True)
+class Hit:
+    """`kind` is empty where nobody was hit; `run`: whose learner it was."""
+
+    kind: str
+    run: int | None = None
+
+
+def run_of(learner: int) -> int | None:
+    """None once it is gone."""
+    try:
+        return int(psutil.Process(learner).environ()["TOUCHSTONE_RUN_ID"])
+    except (psutil.Error, KeyError):
+        return None

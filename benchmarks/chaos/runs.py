@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +33,7 @@ class Runs:
         self.launched: list[Launched] = []
         self.resumed: Counter[str] = Counter()
         self._seen: dict[int, dict[str, Any]] = {}
-        self._furthest: dict[int, int] = {}
+        self._newest: dict[int, int] = {}
 
     def launch(self, kind: str, disturbed: bool) -> Launched:
         number = sum(each.kind == kind for each in self.launched)
@@ -86,35 +86,31 @@ class Runs:
 
     def _read(self, run: Launched) -> dict[str, Any]:
         self._seen[run.id] = row = self.site.get(f"runs/{run.id}")
-        self._furthest[run.id] = max(self._furthest.get(run.id, 0), row["progress"]["step"])
         return row
 
     @property
+    def under_way(self) -> dict[str, int]:
+        """The newest disturbed run of each kind."""
+        return {each.kind: each.id for each in self.launched if each.disturbed}
+
+    @property
     def both_under_way(self) -> bool:
-        rows = [self._seen[run.id] for run in self.launched if run.disturbed and run.id in self._seen]
-        return len(rows) >= len(KINDS) and all(row["progress"]["step"] > 0 for row in rows)
+        rows = [self._seen[run] for run in self.under_way.values() if run in self._seen]
+        return len(rows) == len(KINDS) and all(row["progress"]["step"] > 0 for row in rows)
 
     @property
     def all_over(self) -> bool:
         """The disturbed ones."""
-        return all(self._seen.get(run.id, {}).get("state") == "finished" for run in self.launched if run.disturbed)
+        return all(self.finished(run.id) for run in self.launched if run.disturbed)
 
-    @property
-    def furthest(self) -> dict[int, int]:
-        """The last step that each has ever made: what is done once more after a kill does not count."""
-        return dict(self._furthest)
+    def checkpoint(self, run: int) -> int:
+        """The newest that it has ever made, 0 for none. It is read from its folder: the web server may be away."""
+        there = (self.site.run_folder(run) / "checkpoints").glob("step-*")
+        self._newest[run] = max([self._newest.get(run, 0), *(int(each.name.removeprefix("step-")) for each in there)])
+        return self._newest[run]
 
-    def got_on(self, since: Mapping[int, int], kinds: Iterable[str]) -> bool:
-        """Whether the disturbed run of each of these kinds that is under way is further than it ever was at `since`."""
-        under_way = {each.kind: each.id for each in self.launched if each.disturbed}  # the newest
-        return all(
-            kind in under_way
-            and (
-                self._furthest.get(under_way[kind], 0) > since.get(under_way[kind], 0)
-                or self._seen.get(under_way[kind], {}).get("state") == "finished"
-            )
-            for kind in kinds
-        )
+    def finished(self, run: int) -> bool:
+        return bool(self._seen.get(run, {}).get("state") == "finished")
 
 
 class Watching(threading.Thread):

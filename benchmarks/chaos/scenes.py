@@ -5,10 +5,11 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import redis
@@ -25,6 +26,9 @@ from .storm import Disturb, Storm, kill_at_random
 DISK_BYTES = 2_000_000_000
 DELAY_S = 0.5
 BACK_HOURS = 2
+AS_NICE = {"RAY_worker_niceness": "0"}
+"""Ray starts its workers 15 nicer than their learner: beside other work on the machine they came to nothing, and no run was ever far
+enough to be hit."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +47,12 @@ class Start:
         self.stack, self.disturb, self.close = stack, disturb, close
 
 
+def _stack(env: Mapping[str, str] | None = None, **given: Any) -> Stack:
+    return Stack("--no-demo", env={**(env or {}), **AS_NICE}, **given)
+
+
 def _plain(disturb: Disturb) -> Callable[[], Start]:
-    return lambda: Start(Stack("--no-demo"), disturb)
+    return lambda: Start(_stack(), disturb)
 
 
 def _now_and_then(storm: Storm, every_s: float) -> Iterator[int]:
@@ -75,7 +83,7 @@ def restart_postgres(storm: Storm, runs: Runs) -> None:
 
 def _network() -> Start:
     proxy = Proxy()
-    stack = Stack("--no-demo", env={"INTERNAL_URL": f"http://127.0.0.1:{proxy.port}"})
+    stack = _stack({"INTERNAL_URL": f"http://127.0.0.1:{proxy.port}"})
     stack.wait_until_up()
     parts = urlsplit(stack.url)
     proxy.to = (parts.hostname or "127.0.0.1", parts.port or 80)
@@ -115,7 +123,7 @@ def _small_disk() -> Start:
                 time.sleep(20.0)
             storm.say("there is room again")
 
-    return Start(Stack("--no-demo", var=folder), fill, close)
+    return Start(_stack(var=folder), fill, close)
 
 
 @contextmanager
@@ -137,7 +145,7 @@ def _filled(path: Path) -> Iterator[None]:
 
 def _slow_disk() -> Start:
     disk = SlowDisk(0.0)
-    stack = Stack("--no-demo", enter=disk.enter)
+    stack = _stack(enter=disk.enter)
     disk.start()
 
     def slow(storm: Storm, runs: Runs) -> None:
@@ -154,7 +162,7 @@ def _slow_disk() -> Start:
 
 def _clock() -> Start:
     clock = Clock()
-    stack = Stack("--no-demo", env=clock.environment)
+    stack = _stack(clock.environment)
 
     def back_and_forth(storm: Storm, runs: Runs) -> None:
         """It ends set back: what waits for a time that was written before shows where everything has to come to its end."""

@@ -16,7 +16,7 @@ from . import comparing
 from .comparing import Finding
 from .installation import Site, prepare
 from .judge import JudgeProcess
-from .killing import ACTORS, ENDS_RUNS, Killer
+from .killing import ACTORS, ENDS_RUNS, Hit, Killer
 from .ledger import Ledger
 from .patience import GivenUp, until
 from .people import People
@@ -24,8 +24,6 @@ from .receiver import Receiver
 from .runs import KINDS, Runs, Watching
 from .work import Work
 
-SETS_BACK = {ENDS_RUNS: KINDS, ACTORS: ("asynchronous",)}
-"""Groups of processes, and the kinds of runs that lose work by their end."""
 Say = Callable[[str], None]
 Disturb = Callable[["Storm", Runs], None]
 """What happens to the installation while everything works; returns when it is over."""
@@ -163,31 +161,50 @@ def kill_at_random(storm: Storm, runs: Runs) -> None:
     deadline = time.monotonic() + plan.seconds
     while time.monotonic() < deadline and killer.counts.total() < plan.kills:
         time.sleep(draw.uniform(0.5, 1.5) * plan.every_s)
-        kind = killer.strike(mercy.spared())
-        mercy.note(kind)
-        storm.say(f"killed: {kind or 'nothing that lives'}")
+        hit = killer.strike(mercy.spared(), mercy.may_end())
+        mercy.note(hit)
+        storm.say(f"killed: {hit.kind or 'nobody'}{f' of run {hit.run}' if hit.run else ''}")
 
 
 class Mercy:
-    """What sets runs back is killed only when they are further than they ever were at the last such kill, or no run would ever end:
-    what ends them when each is, an actor when the asynchronous one is. Where nothing is trained it is killed once."""
+    """A run is ended again only once it has a newer checkpoint than at its last end, or no run would ever come to its own: by its
+    learner when that is so of it, by Ray when it is so of both. An actor is killed when it is so of the asynchronous run since the
+    last kill of an actor. Where nothing is trained, Ray is killed once."""
 
     def __init__(self, runs: Runs) -> None:
         self._runs = runs
-        self._since: dict[tuple[str, ...], dict[int, int]] = {}
+        self._ended: dict[int, int] = {}
+        self._without_actor: dict[int, int] = {}
+        self._ray_hit = False
 
-    def spared(self) -> tuple[str, ...]:
-        return tuple(kind for group in SETS_BACK if not self._may(group) for kind in group)
+    def may_end(self) -> list[int]:
+        """Runs whose learner may be killed."""
+        return [run for run in self._runs.under_way.values() if self._got_on(run, self._ended)]
 
-    def note(self, kind: str) -> None:
-        for group in SETS_BACK:
-            if kind in group or kind in ENDS_RUNS:
-                self._since[group] = self._runs.furthest
-
-    def _may(self, group: tuple[str, ...]) -> bool:
+    def spared(self) -> list[str]:
         if not self._runs.steps:
-            return group not in self._since
-        return self._runs.got_on(self._since.get(group, {}), SETS_BACK[group])
+            return [*ENDS_RUNS, *ACTORS] if self._ray_hit else []
+        under_way = self._runs.under_way
+        all_on = len(under_way) == len(KINDS) and all(
+            self._runs.finished(run) or self._got_on(run, self._ended) for run in under_way.values()
+        )
+        trains = under_way.get("asynchronous")
+        actors_on = trains is not None and self._got_on(trains, self._without_actor)
+        return [
+            *(() if all_on else [kind for kind in ENDS_RUNS if kind != "learner"]),
+            *(() if actors_on else ACTORS),
+        ]
+
+    def note(self, hit: Hit) -> None:
+        self._ray_hit |= hit.kind in ENDS_RUNS
+        ended = list(self._runs.under_way.values()) if hit.kind in ENDS_RUNS and hit.run is None else [hit.run]
+        for run in (each for each in ended if each is not None):
+            self._ended[run] = self._without_actor[run] = self._runs.checkpoint(run)
+        if hit.kind in ACTORS and (trains := self._runs.under_way.get("asynchronous")):
+            self._without_actor[trains] = self._runs.checkpoint(trains)
+
+    def _got_on(self, run: int, since: dict[int, int]) -> bool:
+        return self._runs.checkpoint(run) > since.get(run, 0)
 
 
 def table(outcome: Outcome) -> str:

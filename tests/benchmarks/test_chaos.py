@@ -2,21 +2,24 @@
 
 import math
 import os
+import random
+import shutil
 import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import httpx
 import pytest
 
 from benchmarks.chaos.clock import Clock, compiler
-from benchmarks.chaos.comparing import Finding, _compared, events, verdicts
+from benchmarks.chaos.comparing import Finding, _compared, events, published, verdicts
 from benchmarks.chaos.installation import Site
 from benchmarks.chaos.judge import question
-from benchmarks.chaos.killing import ACTORS, AT_WORK_S, ENDS_RUNS, Seen, Up, _kind
+from benchmarks.chaos.killing import ACTORS, ENDS_RUNS, SERVICES, SHARES, Draws, Hit, Seen, Up, _kind
 from benchmarks.chaos.ledger import Ledger
 from benchmarks.chaos.patience import GivenUp
 from benchmarks.chaos.proxy import Proxy
@@ -24,6 +27,7 @@ from benchmarks.chaos.runs import Launched, Runs
 from benchmarks.chaos.slow_disk import SlowDisk, available
 from benchmarks.chaos.storm import Mercy
 from tests.stack import Stack
+from webapp.localstack.supervisor import HEALTHY_AFTER_S
 
 
 def test_the_ledger_gives_back_what_was_written_and_leaves_out_a_torn_line(tmp_path: Path) -> None:
@@ -101,22 +105,18 @@ def test_every_kind_is_known_by_its_command(kind: str, name: str, line: str, par
 
 
 class Server:
-    """An installation whose web server answers from a table, and says of runs what `steps` says."""
+    """An installation whose web server answers from a table."""
 
     def __init__(self, path: Path) -> None:
-        self.steps: dict[int, int] = {}
-        self.asked: list[tuple[str, str]] = []
         self.answers: dict[tuple[str, str], httpx.Response] = {}
         api = httpx.Client(base_url="http://away/", transport=httpx.MockTransport(self._answer))
-        self.site = Site(cast(Stack, None), api, Ledger(path / "ledger.jsonl"))
+        self.site = Site(cast(Stack, SimpleNamespace(var=path)), api, Ledger(path / "ledger.jsonl"))
 
     def _answer(self, request: httpx.Request) -> httpx.Response:
-        asked = (request.method, request.url.path)
-        self.asked.append(asked)
-        if asked in self.answers:
-            return self.answers[asked]
-        step = self.steps[int(request.url.path.rsplit("/", 1)[1])]
-        return httpx.Response(200, json={"state": "running", "progress": {"step": step}})
+        return self.answers.get((request.method, request.url.path), httpx.Response(503))
+
+    def checkpoint(self, run: int, step: int) -> None:
+        (self.site.run_folder(run) / "checkpoints" / f"step-{step:06d}").mkdir(parents=True)
 
 
 def test_what_is_not_at_work_yet_is_known_by_the_last_that_was_told_of_it() -> None:
@@ -136,36 +136,164 @@ def test_what_is_not_at_work_yet_is_known_by_the_last_that_was_told_of_it() -> N
     assert up.beginning("\n".join(told), 5.0) == away
     told += ["redis     restarting", "redis     running     /x"]
     assert up.beginning("\n".join(told), 6.0) == [*away[:2], "Redis", *away[2:]], "not for long"
-    assert up.beginning("\n".join(told), 6.0 + AT_WORK_S) == away
+    assert up.beginning("\n".join(told), 6.0 + SHARES["Redis"].rest_s) == away
+    assert all(SHARES[kind].rest_s > HEALTHY_AFTER_S for kind in SERVICES), "or its supervisor waits longer and longer"
 
 
-def test_runs_are_set_back_only_once_they_are_further_than_ever(tmp_path: Path) -> None:
-    server = Server(tmp_path)
-    runs = Runs(server.site, 12, "")
+RAY = ["Ray's head", "raylet"]
+
+
+def two_runs(server: Server, steps: int = 60) -> Runs:
+    """1 is synchronous, 2 asynchronous."""
+    runs = Runs(server.site, steps, "")
     runs.launched += [Launched(1, "synchronous", True), Launched(2, "asynchronous", True)]
-    mercy = Mercy(runs)
-
-    def spared(**steps: int) -> tuple[str, ...]:
-        server.steps = {1: steps["sync"], 2: steps["asyn"]}
-        runs.look(again=False)
-        return mercy.spared()
-
-    assert spared(sync=1, asyn=0) == (*ENDS_RUNS, *ACTORS), "the other would have nothing to go on from"
-    assert spared(sync=5, asyn=1) == ()
-    mercy.note("rollout actor")
-    assert spared(sync=5, asyn=1) == ACTORS
-    mercy.note("raylet")
-    assert spared(sync=4, asyn=0) == (*ENDS_RUNS, *ACTORS), "gone on from a checkpoint"
-    assert spared(sync=5, asyn=2) == ENDS_RUNS, "a step that is made once more is no further"
-    mercy.note("web server")
-    assert spared(sync=6, asyn=2) == ()
+    return runs
 
 
-def test_what_sets_runs_back_is_killed_once_where_nothing_is_trained(tmp_path: Path) -> None:
+def test_a_run_is_ended_only_once_it_has_a_newer_checkpoint_than_at_its_last_end(tmp_path: Path) -> None:
+    server = Server(tmp_path)
+    mercy = Mercy(two_runs(server))
+    assert (mercy.may_end(), mercy.spared()) == ([], [*RAY, *ACTORS]), "they would begin anew"
+    server.checkpoint(1, 2)
+    assert (mercy.may_end(), mercy.spared()) == ([1], [*RAY, *ACTORS]), "the web server need not answer for that"
+    mercy.note(Hit("learner", 1))
+    server.checkpoint(2, 2)
+    assert (mercy.may_end(), mercy.spared()) == ([2], RAY)
+    server.checkpoint(1, 4)
+    assert (mercy.may_end(), mercy.spared()) == ([1, 2], [])
+    mercy.note(Hit("raylet"))
+    assert (mercy.may_end(), mercy.spared()) == ([], [*RAY, *ACTORS])
+    shutil.rmtree(server.site.run_folder(1))
+    server.checkpoint(1, 4)
+    assert mercy.may_end() == [], "a checkpoint that is made once more is no newer"
+
+
+def test_an_actor_is_killed_once_the_asynchronous_run_is_further_than_at_the_last_such_kill(tmp_path: Path) -> None:
+    server = Server(tmp_path)
+    mercy = Mercy(two_runs(server))
+    server.checkpoint(2, 2)
+    for actor, step in (("rollout actor", 4), ("reward worker", 6)):
+        assert not {*ACTORS} & {*mercy.spared()}
+        mercy.note(Hit(actor))
+        assert {*ACTORS} <= {*mercy.spared()} and mercy.may_end() == [2], "an actor's end is not the run's"
+        server.checkpoint(2, step)
+    mercy.note(Hit("web server"))
+    assert not {*ACTORS} & {*mercy.spared()}
+
+
+def test_ray_is_killed_while_one_run_goes_on_and_the_other_is_over(tmp_path: Path) -> None:
+    server = Server(tmp_path)
+    server.answers["GET", "/runs/1"] = httpx.Response(
+        200, json={"state": "finished", "progress": {"step": 60}, "id": 1}
+    )
+    server.answers["GET", "/runs/2"] = httpx.Response(200, json={"state": "running", "progress": {"step": 3}, "id": 2})
+    runs = two_runs(server)
+    runs.look(again=False)
+    server.checkpoint(2, 2)
+    assert Mercy(runs).spared() == []
+
+
+def test_ray_is_killed_once_where_nothing_is_trained(tmp_path: Path) -> None:
     mercy = Mercy(Runs(Server(tmp_path).site, 0, ""))
-    assert mercy.spared() == ()
-    mercy.note("Ray's head")
-    assert mercy.spared() == (*ENDS_RUNS, *ACTORS)
+    assert mercy.spared() == []
+    mercy.note(Hit("Ray's head"))
+    assert mercy.spared() == [*ENDS_RUNS, *ACTORS]
+
+
+def test_who_is_furthest_behind_its_share_is_hit_and_who_was_hit_rests() -> None:
+    draws = Draws(3)
+    for _ in range(5):
+        draws.note("Redis", 0.0)
+    draws.note("Postgres", 0.0)
+    there = ["Redis", "Postgres", "judge"]
+    assert draws.kind(there, 5.0) == "judge", "the only one that does not rest"
+    draws.note("judge", 5.0)
+    draws.note("judge", 5.0)
+    assert draws.kind(there, 14.0) == ""
+    assert {draws.kind(there, 100.0) for _ in range(50)} == {"judge", "Postgres"}, "5 / 4 is ahead of 2 / 4 and 1 / 2"
+    assert draws.kind(["judge"], 100.0) == "", "an installation that is away is not hit"
+
+
+def test_learners_wait_for_ray_to_have_its_turn() -> None:
+    draws = Draws(3)
+    for _ in range(3):
+        assert draws.kind(["learner"], draws.counts.total() * 1000.0) == "learner"
+        draws.note("learner", draws.counts.total() * 1000.0)
+    assert draws.kind(["learner"], 1e6) == ""
+    for kind in RAY:
+        draws.note(kind, 0.0)
+    assert draws.kind(["learner"], 1e6) == "learner"
+
+
+class Slow:
+    """An installation on a busy machine in the eyes of those who draw: all that was hit is back after a while, and so is what hung on it;
+    runs are launched once all services have been there together for a while, begin on Ray, and make a checkpoint now and then."""
+
+    back = {"web server": 25, "web process": 10, "worker": 25, "beat": 10, "Redis": 2, "Postgres": 10, "judge": 3}
+    back |= {"Postgres backend": 5, "Ray's head": 45, "raylet": 45, "rollout actor": 20, "reward worker": 20}
+    hang = {"web server": ["web process"], "Postgres": ["Postgres backend"], "Postgres backend": ["Postgres"]}
+    hang |= {"raylet": ["Ray's head", *ACTORS], "Ray's head": ["raylet", *ACTORS]}
+    submitting = ("web server", "worker", "Redis", "Postgres", "Ray's head")
+    launch_s, begins_s, checkpoint_s = 5.0, 45.0, 10.0
+    steps = 60
+
+    def __init__(self) -> None:
+        self.there_at = dict.fromkeys(self.back, 0.0)
+        self.launching = {1: self.launch_s, 2: self.launch_s}
+        self.waits = {1: self.begins_s, 2: self.begins_s}
+        self.made = {1: 0.0, 2: 0.0}
+
+    under_way: dict[str, int] = {"synchronous": 1, "asynchronous": 2}
+
+    def checkpoint(self, run: int) -> int:
+        return 2 * int(self.made[run])
+
+    def finished(self, run: int) -> bool:
+        return False
+
+    def go_on(self, now: float, seconds: float) -> None:
+        all_there = all(self.there_at[kind] <= now for kind in self.submitting)
+        for run in (1, 2):
+            if self.launching[run] > 0:
+                self.launching[run] -= seconds * all_there
+            elif self.waits[run] > 0:
+                self.waits[run] -= seconds
+            elif run == 1 or all(self.there_at[actor] <= now for actor in ACTORS):
+                self.made[run] += seconds / self.checkpoint_s
+
+    def living(self, now: float, may_end: list[int]) -> list[str]:
+        learner = ["learner"] if any(self.waits[run] <= 0 for run in may_end) else []
+        away = () if self.waits[2] <= 0 else ACTORS
+        return [
+            kind for kind, at in self.there_at.items() if at + SHARES[kind].rest_s <= now and kind not in away
+        ] + learner
+
+    def lose(self, kind: str, run: int | None, now: float) -> None:
+        for each in (kind, *self.hang.get(kind, ())):
+            if each in self.back:
+                self.there_at[each] = now + self.back[each]
+        for each in (1, 2) if kind in RAY else (run,) if run else ():
+            self.launching[each], self.waits[each] = self.launch_s, self.begins_s
+            self.made[each] = float(int(self.made[each]))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_every_kind_is_hit_within_ten_minutes_on_a_busy_machine_and_runs_get_on(seed: int) -> None:
+    slow, draws, chance = Slow(), Draws(seed), random.Random(seed)  # noqa: S311
+    mercy, now = Mercy(cast(Runs, slow)), 0.0
+    while now < 600:
+        seconds = chance.uniform(0.5, 1.5) * 4
+        now += seconds
+        slow.go_on(now, seconds)
+        may_end, spared = mercy.may_end(), mercy.spared()
+        if kind := draws.kind([each for each in slow.living(now, may_end) if each not in spared], now):
+            run = next((run for run in may_end if slow.waits[run] <= 0), None) if kind == "learner" else None
+            draws.note(kind, now)
+            mercy.note(Hit(kind, run))
+            slow.lose(kind, run, now)
+    assert {*SHARES} == {*draws.counts}, draws.counts
+    ends = sum(draws.counts[kind] for kind in RAY) + draws.counts["learner"] / 2
+    assert min(map(slow.checkpoint, (1, 2))) >= ends, (draws.counts, slow.made)
 
 
 def test_what_was_made_though_its_answer_got_lost_is_found_by_its_name(tmp_path: Path) -> None:
@@ -177,6 +305,19 @@ def test_what_was_made_though_its_answer_got_lost_is_found_by_its_name(tmp_path:
         server.site.named("judges", "not mine")
     server.answers["POST", "/judges"] = httpx.Response(201, json={"id": 8, "judge_id": 4})
     assert server.site.named("judges", "not mine") == 4
+
+
+def test_a_publication_that_a_job_makes_is_waited_for(tmp_path: Path) -> None:
+    first, second = ({"publication": number, "digest": "same"} for number in (4, 5))
+    listed = iter([[], [], [first], [first], [second, first]])
+    posts = iter([httpx.Response(202, json={"digest": None}), httpx.Response(201, json=second)])
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        return next(posts) if request.method == "POST" else httpx.Response(200, json={"items": next(listed)})
+
+    api = httpx.Client(base_url="http://away/", transport=httpx.MockTransport(answer))
+    found = published(Site(cast(Stack, None), api, Ledger(tmp_path / "ledger.jsonl")), 1)
+    assert found.holds and found.examples == ["same"]
 
 
 def test_a_way_that_is_cut_lets_nobody_through_and_throws_out_who_was_on_it() -> None:
