@@ -14,8 +14,9 @@ from trainer.benchmarks.claims import PLANS, SIZES, Plan, Size, judge_all
 from trainer.config import ConfigInvalid, resolve
 from trainer.machine import describe
 
-from . import faults, report, toy
+from . import report
 from .runs import Job, perform, prepare
+from .tasks import TASKS
 
 
 def main(arguments: list[str]) -> int:
@@ -90,10 +91,10 @@ def _material(plan: Plan, size: Size, out: Path, options: argparse.Namespace) ->
     if size == "tiny":
         out.mkdir(parents=True, exist_ok=True)
         data = out / "examples.jsonl"
-        rows = faults.examples() if plan.task == "faults" else toy.examples(plan.sizes[size].wanted)
+        task = TASKS[plan.task]
+        rows = task.examples(plan.sizes[size])
         data.write_text("".join(f"{row.canonical()}\n" for row in rows))
-        make_model = faults.make_model if plan.task == "faults" else toy.make_model
-        make_model(out / "model", _every(100, "teaching the model"))
+        task.make_model(out / "model", _every(100, "teaching the model"))
         return data, out / "model"
     if not options.data.is_file():
         raise ValueError(f"{options.data}: no such file; give --data")
@@ -116,7 +117,9 @@ def _jobs(
             folder = out / "runs" / arm.name / f"seed-{seed}"
             measures = tuple(plan.measures()) if plan.measured == "curves" else ()
             setting = plan.sizes[size]
-            jobs.append(Job(arm.name, seed, config, folder, data, model, setting.correct, plan.recipe, measures))
+            jobs.append(
+                Job(arm.name, seed, config, folder, data, model, setting.correct, plan.recipe, measures, plan.task)
+            )
     return jobs
 
 

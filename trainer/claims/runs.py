@@ -13,6 +13,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from trainer.benchmarks.claims.plan import Task
+
 _POLL_S = 1.0
 _TAIL_BYTES = 20_000
 
@@ -34,6 +36,8 @@ class Job:
     recipe: str = "policy"
     measures: tuple[str, ...] = ()
     """Read off the curves of the run; without any, its policy answers the held-out prompts once more."""
+    task: Task = "syllables"
+    """Whose judges it may ask."""
 
     @property
     def result(self) -> Path:
@@ -99,11 +103,13 @@ def run(job: Job) -> str:
     from trainer.monitors import RunMonitor, Spool
 
     from .measures import of_curves, of_policy, of_run
+    from .tasks import TASKS
 
     no_bars()
     config, events = resolve(job.recipe, job.config), job.folder / "events.jsonl"
     monitor = RunMonitor(Spool(events))
-    run_job = RunJob(RECIPES[job.recipe], config, job.data, {"base": job.model}, job.folder, monitor)
+    access = TASKS[job.task].access()
+    run_job = RunJob(RECIPES[job.recipe], config, job.data, {"base": job.model}, job.folder, monitor, access=access)
     made: list[Any] = []
 
     def keep(run_job: RunJob) -> Any:

@@ -37,19 +37,22 @@ class AccessInvalid(ValueError):
 class JudgeAccess:
     """A judge version: what it asks, the digest that its verdicts are keyed by, and who answers.
 
-    `store`, if given, is asked before anybody is called.
+    `store`, if given, is asked before anybody is called. A `target` that is a judge itself, as constructed tasks have one, answers
+    in this process.
     """
 
     spec: BaseSpec
     key: str
-    target: Target | LocalTarget | Gateway
+    target: Target | LocalTarget | Gateway | Judge
     store: Store | None = None
 
     def open(self, budget: Budget | None) -> Judge:
         """`budget` is kept here where the calls are made here; a server keeps its own."""
         if isinstance(self.target, Gateway):
             return GatewayJudge(self.spec, self.key, self.target)
-        return EngineJudge(self.spec, self.key, self.target, budget, self.store)
+        if isinstance(self.target, Target | LocalTarget):
+            return EngineJudge(self.spec, self.key, self.target, budget, self.store)
+        return self.target
 
 
 @dataclass(frozen=True)
@@ -113,7 +116,7 @@ class Access:
 
     def _calls(self, part: RewardPart) -> bool:
         """Whether the calls for its judge are made here."""
-        return bool(part.asks_judge) and not isinstance(self.judges[part.asks_judge].target, Gateway)
+        return bool(part.asks_judge) and isinstance(self.judges[part.asks_judge].target, Target | LocalTarget)
 
 
 def _service(asked: Target | Relay) -> Service:

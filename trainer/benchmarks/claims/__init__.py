@@ -4,6 +4,7 @@ from .judges import RATIONALE
 from .plan import SIZES, Arm, Claim, Part, Plan, Setting, Size
 from .policies import OAPL, OAPL_OFFLINE, RUSCARL
 from .verdict import RULE, ClaimResult, Measures, PartResult, judge_all, mean_over_seeds
+from .writers import MAMS
 
 __all__ = [
     "PLANS",
@@ -22,4 +23,4 @@ __all__ = [
     "mean_over_seeds",
 ]
 
-PLANS: dict[str, Plan] = {plan.name: plan for plan in (RATIONALE, RUSCARL, OAPL, OAPL_OFFLINE)}
+PLANS: dict[str, Plan] = {plan.name: plan for plan in (RATIONALE, MAMS, RUSCARL, OAPL, OAPL_OFFLINE)}

@@ -1,0 +1,119 @@
+"""Topics with pairs of answers: a task on which a model of two layers can learn to write rubrics.
+
+A prompt is a topic and a number, such as `fox 42`. Words are of two kinds: some can be checked in an answer, others say nothing of
+it. A topic wants four words that can be checked. Each is likelier in the answer that people prefer than in the other; every other
+word is as likely in both. So a rubric is a list of words, and the best one for a topic lists the four that it wants. Which they are
+stands nowhere: it shows in the pairs. Held-out pairs have the topics of training and answers of their own.
+
+The model is first taught to write the form, with words at random. A judge of rubrics gives a point for each word that can be checked,
+up to four, and none for a word said twice. It knows what makes a good rubric as such, and nothing of topics.
+"""
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from trainer.contracts import Example, Message, Preference, Response
+from trainer.contracts.example import Split
+from trainer.judges.calls import expand
+from trainer.judges.inputs import JudgeInput
+from trainer.judges.kinds.generator import RubricGeneratorSpec
+from trainer.judges.kinds.rubrics import RubricQualitySpec
+from trainer.rewards.access import Access, JudgeAccess
+from trainer.rewards.parts import Answer
+
+from .teaching import Course, Lesson, Progress, silent, teach
+from .toy import TOPICS
+
+CHECKABLE = tuple(consonant + vowel for consonant in "bdfgkl" for vowel in "aei")
+EMPTY = tuple(consonant + vowel for consonant in "mnp" for vowel in "aei")
+WANTED, ITEMS = 4, 4
+IN_BETTER, IN_WORSE, BESIDE = 0.7, 0.3, 0.4
+"""How likely an answer has a wanted word, where people prefer it and where not, and any other word."""
+TRAINED, HELD_OUT = 1_600, 96
+QUALITY = "Words that can be checked"
+"""The name of the judge of rubrics."""
+_SHAPE = {"form": "openrubrics", "min_items": ITEMS, "max_items": ITEMS}
+_HEAD, _ITEM = "### Core task", "\n- [ ] "
+
+
+def examples(seed: int = 5) -> list[Example]:
+    """1,600 pairs to train on, more than a run asks for, and 96 held out, 12 of each topic."""
+    chooser = random.Random(seed)  # noqa: S311 - a task, not a secret
+    wants = {topic: tuple(chooser.sample(CHECKABLE, WANTED)) for topic in TOPICS}
+    splits: list[tuple[Split, int]] = [("train", TRAINED), ("heldout", HELD_OUT)]
+    return [
+        _example(chooser, f"{split}-{place}", split, TOPICS[place % len(TOPICS)], wants)
+        for split, count in splits
+        for place in range(count)
+    ]
+
+
+def make_model(directory: Path, progress: Progress = silent, seed: int = 0, steps: int = 300) -> bool:
+    """The tiny model that knows the form; False when it is there already."""
+    return teach(directory, Course(lessons(random.Random(seed)), pieces(), steps), progress, seed)  # noqa: S311 - as above
+
+
+def pieces() -> list[str]:
+    """What texts of the task are made of: each is a token of its own, so that a question is ten tokens and not a thousand."""
+    frame = [part for message in _question(" ") for part in message.content.split(" \n", 1) if len(part) > 1]
+    return [*frame, _HEAD, _ITEM, *CHECKABLE, *EMPTY]
+
+
+def lessons(chooser: random.Random) -> Iterator[Lesson]:
+    """Questions with a rubric of four words, drawn alike from both kinds, each by itself: a word may come twice."""
+    while True:
+        prompt = f"{chooser.choice(TOPICS)} {chooser.randrange(100)}"
+        yield _question(prompt), written(chooser.choices(CHECKABLE + EMPTY, k=ITEMS))
+
+
+def written(words: Sequence[str]) -> str:
+    """The words as a rubric in its form."""
+    return _HEAD + "".join(f"{_ITEM}{word}" for word in words)
+
+
+def access() -> Access:
+    """Whom the runs of the task may ask: the judge of rubrics."""
+    judge = QualityJudge()
+    return Access({QUALITY: JudgeAccess(judge.spec, judge.key, judge)})
+
+
+class QualityJudge:
+    """One point for each word that can be checked, up to four; a word said twice counts once."""
+
+    spec = RubricQualitySpec()
+    key = "words-that-can-be-checked"
+
+    async def ask(self, inputs: Sequence[JudgeInput]) -> list[list[Answer]]:
+        return [[self._answer(each)] for each in inputs]
+
+    async def close(self) -> None:
+        pass
+
+    def _answer(self, asked: JudgeInput) -> Answer:
+        said = {criterion.text for criterion in asked.criteria} & set(CHECKABLE)
+        return Answer(asked.subject, {"score": min(len(said), 4), "explanation": ""})
+
+
+def _question(prompt: str) -> tuple[Message, ...]:
+    """What the recipe asks about a conversation of this one message."""
+    given = JudgeInput(example="", conversation=(Message(role="user", content=prompt),))
+    (call,) = expand(RubricGeneratorSpec.model_validate(_SHAPE), "", given)
+    return tuple(Message.model_validate(message) for message in call.request.messages)
+
+
+def _example(chooser: random.Random, key: str, split: Split, topic: str, wants: Mapping[str, Sequence[str]]) -> Example:
+    prompt = (Message(role="user", content=f"{topic} {chooser.randrange(100)}"),)
+    better, worse = (
+        Response(id=name, text=_text(chooser, wants[topic], likely))
+        for name, likely in (("better", IN_BETTER), ("worse", IN_WORSE))
+    )
+    verdict = Preference(a="better", b="worse", strength=-2, rater="people")
+    return Example(key=key, prompt=prompt, split=split, group=key, responses=(better, worse), preferences=(verdict,))
+
+
+def _text(chooser: random.Random, wanted: Sequence[str], likely: float) -> str:
+    """Never without a word: an answer that has none says `um`."""
+    said = [word for word in CHECKABLE + EMPTY if chooser.random() < (likely if word in wanted else BESIDE)]
+    chooser.shuffle(said)
+    return " ".join(said) or "um"

@@ -1,0 +1,27 @@
+"""The constructed tasks by name: their examples, the model that was taught for each, and whom their runs may ask."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainer.benchmarks.claims import Setting
+from trainer.benchmarks.claims.plan import Task
+from trainer.contracts import Example
+from trainer.rewards.access import Access
+
+from . import faults, rubrics, toy
+from .teaching import Progress
+
+
+@dataclass(frozen=True)
+class Constructed:
+    examples: Callable[[Setting], Sequence[Example]]
+    make_model: Callable[[Path, Progress], bool]
+    access: Callable[[], Access] = Access
+
+
+TASKS: Mapping[Task, Constructed] = {
+    "syllables": Constructed(lambda setting: toy.examples(setting.wanted), toy.make_model),
+    "faults": Constructed(lambda setting: faults.examples(), faults.make_model),
+    "rubrics": Constructed(lambda setting: rubrics.examples(), rubrics.make_model, rubrics.access),
+}
