@@ -1,7 +1,7 @@
 """What every part of a reward has, whatever it measures. Torch-free."""
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from .errors import FieldProblem
 from .fields import Section, knob
@@ -80,6 +80,18 @@ class Judged(PartBase):
         advanced=True,
         when=ASKED,
     )
+
+
+class AlwaysAsks(Judged):
+    """A part whose `judge` is asked about every response. The part declares the field itself: where it stands among the
+    others is part of its form."""
+
+    if TYPE_CHECKING:
+        judge: str
+
+    @property
+    def asks_judge(self) -> str:
+        return self.judge
 
 
 class MatchedPart(Judged):

@@ -6,7 +6,7 @@ How each is measured is in `trainer.rewards.kinds`; what it reads besides the re
 from typing import ClassVar, Literal
 
 from .arm_parts import ArmPart
-from .reward_base import Judged, MatchedPart, PartBase, part_kind, part_name
+from .reward_base import AlwaysAsks, MatchedPart, PartBase, part_kind, part_name
 from .writer_parts import WriterPart
 
 JudgementForm = Literal["json", "lines"]
@@ -34,16 +34,12 @@ class RationalePart(_OfJudgement, MatchedPart):
     threshold: float = 0.5
 
 
-class FlawsPart(_OfJudgement, Judged):
+class FlawsPart(_OfJudgement, AlwaysAsks):
     """Share of the reasons for a verdict that a judge finds a flaw in (METHODS 4)."""
 
     kind: Literal["flaws"] = part_kind("flaws")
     name: str = part_name("flaws")
     judge: str
-
-    @property
-    def asks_judge(self) -> str:
-        return self.judge
 
     @property
     def judge_kinds(self) -> tuple[str, ...]:

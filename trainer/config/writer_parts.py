@@ -7,13 +7,13 @@ from typing import ClassVar, Literal
 
 from trainer.contracts.rubric import RubricForm
 
-from .reward_base import Judged, MatchedPart, PartBase, part_kind, part_name
+from .reward_base import AlwaysAsks, MatchedPart, PartBase, part_kind, part_name
 
 By = Literal["likert", "criterion", "checklist", "words"]
 """Who scores an answer under a written rubric: a judge of that kind, or how many words of the criteria stand in it."""
 
 
-class RubricPreferencePart(Judged):
+class RubricPreferencePart(AlwaysAsks):
     """1 where the preferred answer scores above the other under the written rubric, else -1 (MaMs)."""
 
     kind: Literal["rubric_preference"] = part_kind("rubric_preference")
@@ -23,15 +23,11 @@ class RubricPreferencePart(Judged):
     judge: str = ""
 
     @property
-    def asks_judge(self) -> str:
-        return self.judge
-
-    @property
     def judge_kinds(self) -> tuple[str, ...]:
         return () if self.by == "words" else (self.by,)
 
 
-class RubricChoicePart(Judged):
+class RubricChoicePart(AlwaysAsks):
     """1 where a judge that compares the two answers by the written rubric chooses the preferred one, else 0 (Rubric-ARM)."""
 
     kind: Literal["rubric_choice"] = part_kind("rubric_choice")
@@ -40,25 +36,17 @@ class RubricChoicePart(Judged):
     judge: str = ""
 
     @property
-    def asks_judge(self) -> str:
-        return self.judge
-
-    @property
     def judge_kinds(self) -> tuple[str, ...]:
         return ("pairwise_rubric",)
 
 
-class RubricQualityPart(Judged):
+class RubricQualityPart(AlwaysAsks):
     """What a judge of rubrics gives the written rubric itself, 0 to 4 (MaMs)."""
 
     kind: Literal["rubric_quality"] = part_kind("rubric_quality")
     name: str = part_name("quality")
     form: RubricForm = "mams"
     judge: str = ""
-
-    @property
-    def asks_judge(self) -> str:
-        return self.judge
 
     @property
     def judge_kinds(self) -> tuple[str, ...]:
