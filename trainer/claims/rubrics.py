@@ -28,7 +28,7 @@ from .toy import TOPICS
 CHECKABLE = tuple(consonant + vowel for consonant in "bdfgkl" for vowel in "aei")
 EMPTY = tuple(consonant + vowel for consonant in "mnp" for vowel in "aei")
 WANTED, ITEMS = 4, 4
-IN_BETTER, IN_WORSE, BESIDE = 0.7, 0.3, 0.4
+IN_BETTER, IN_WORSE, BESIDE = 0.85, 0.15, 0.4
 """How likely an answer has a wanted word, where people prefer it and where not, and any other word."""
 TRAINED, HELD_OUT = 1_600, 96
 QUALITY = "Words that can be checked"

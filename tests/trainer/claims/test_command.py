@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from trainer.benchmarks.claims import PLANS
-from trainer.claims import command, faults, runs, toy
+from trainer.claims import command, faults, rubrics, runs, toy
 from trainer.claims.measures import of_curves
 from trainer.inference.chat import encode_prompt
 from trainer.inference.models import load_tokenizer, make_tiny
@@ -92,6 +92,20 @@ def test_a_claim_about_judges_runs_their_recipe_and_is_read_off_its_curves(
     assert measured["eval/rc:change"] == measured["eval/rc:last"] - measured["eval/rc:first"]
     assert measured["curve"]["eval/accuracy"].keys() == {"0", "2"}
     assert [claim["p_holm"] for claim in stored["claims"]] and "Holm" in (out / "report.md").read_text()
+
+
+def test_a_claim_about_rubric_writers_asks_the_judge_of_its_task(
+    tmp_path: Path, in_this_process: list[runs.Job], capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    rubrics.make_model(out / "model", steps=1)
+    assert command.main(["mams", "--seeds", "0", "--steps", "1", "--jobs", "1", "--out", str(out)]) == 0
+    assert [job.arm for job in in_this_process] == ["preference", "quality", "both"]
+    measured = json.loads((out / "report.json").read_text())["measures"]["both"]["0"]
+    assert measured["curve"]["eval/quality"].keys() == {"0", "1"}
+    tokenizer = load_tokenizer(out / "model")
+    messages, answer = next(rubrics.lessons(random.Random(0)))  # noqa: S311 - a task, not a secret
+    assert len(encode_prompt(tokenizer, messages)) < 40 and len(tokenizer(answer)["input_ids"]) == 9
 
 
 def test_the_pieces_of_the_task_are_tokens_of_their_own(tmp_path: Path) -> None:

@@ -55,6 +55,7 @@ METHODS: tuple[Method, ...] = (
         "MaMs (2026)",
         recipe="rubric_writer",
         at={"data.form": "mams", "reward.by": "likert"},
+        plans=("mams",),
     ),
     Method(
         "rubric_arm_writer",

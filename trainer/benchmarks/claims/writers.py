@@ -9,8 +9,8 @@ _TINY: dict[str, Any] = {
     "model": {"lora": None},
     "data": {"form": "openrubrics", "min_items": 4, "max_items": 4},
     "reward": {"by": "words", "quality_judge": "Words that can be checked", "matcher": "words"},
-    "rollout": {"prompts_per_step": 8, "group_size": 8, "max_new_tokens": 16},
-    "optim": {"lr": 1e-3},
+    "rollout": {"prompts_per_step": 8, "group_size": 16, "max_new_tokens": 16},
+    "optim": {"lr": 3e-3},
     "evaluation": {"every": 30, "max_examples": 96, "samples": 2, "temperature": 1.0},
     "checkpoint": {"every": 60, "keep": 1},
 }

@@ -1,0 +1,53 @@
+"""The task of the claim `mams`: what a topic wants, what the judge of rubrics knows, and what the model is taught."""
+
+import asyncio
+import random
+from collections import defaultdict
+
+from trainer.claims import rubrics
+from trainer.contracts import Criterion
+from trainer.judges.inputs import JudgeInput
+from trainer.judges.rubric_forms import read_rubric
+
+
+def score(*words: str) -> float:
+    criteria = tuple(Criterion(id=f"g{n}", text=word, points=3.0) for n, word in enumerate(words))
+    ((answer,),) = asyncio.run(rubrics.QualityJudge().ask([JudgeInput("e", (), criteria=criteria)]))
+    assert answer.parsed is not None
+    return float(answer.parsed["score"])
+
+
+def test_each_topic_wants_four_words_that_better_answers_have_more_often_and_no_other_word_tells() -> None:
+    led: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    rows = rubrics.examples()
+    for example in rows:
+        better, worse = (set(response.text.split()) for response in example.responses)
+        topic = example.prompt[0].content.split()[0]
+        for word in rubrics.CHECKABLE + rubrics.EMPTY:
+            led[topic][word].append((word in better) - (word in worse))
+    wanted = set()
+    for words in led.values():
+        found = sorted(words, key=lambda word: -sum(words[word]))
+        leads = [sum(words[word]) / len(words[word]) for word in found]
+        assert min(leads[: rubrics.WANTED]) > 0.55 > 0.2 > max(leads[rubrics.WANTED :])
+        assert set(found[: rubrics.WANTED]) <= set(rubrics.CHECKABLE)
+        wanted.add(tuple(found[: rubrics.WANTED]))
+    assert len(wanted) == len(led) == 8 and rubrics.examples() == rows != rubrics.examples(seed=6)
+
+
+def test_the_judge_of_rubrics_counts_words_that_can_be_checked_once_each_and_knows_no_topic() -> None:
+    a, b, c, d, e = rubrics.CHECKABLE[:5]
+    assert (score(a, b, c, d), score(a, b, c, d, e), score(a, a, b, b), score(a, rubrics.EMPTY[0])) == (4, 4, 2, 1)
+    assert score(*rubrics.EMPTY[:4]) == 0
+
+
+def test_what_is_taught_is_the_form_with_words_of_both_kinds_at_random() -> None:
+    lessons = rubrics.lessons(random.Random(0))  # noqa: S311 - a task, not a secret
+    said: list[str] = []
+    for _ in range(500):
+        messages, text = next(lessons)
+        read = read_rubric(text, "openrubrics")
+        assert read.ok and len(read.criteria) == rubrics.ITEMS and len(messages) == 2
+        said += [criterion.text for criterion in read.criteria]
+    share = sum(word in rubrics.EMPTY for word in said) / len(said)
+    assert abs(share - len(rubrics.EMPTY) / len(rubrics.CHECKABLE + rubrics.EMPTY)) < 0.04
