@@ -43,10 +43,8 @@ def answered(trajectories: Sequence[Trajectory], prompts: Mapping[str, Task]) ->
 
 
 def _answered(trajectory: Trajectory, prompt: Task) -> Answered:
-    reward = trajectory.reward
-    parts: dict[str, PartResult] = {part.name: part for part in reward.parts}
-    key, cut = trajectory.plan.example_key, trajectory.stop == "length"
-    return Answered(key, prompt.facts, trajectory.text, cut, reward.total, parts)
+    parts: dict[str, PartResult] = {part.name: part for part in trajectory.reward.parts}
+    return Answered(trajectory.plan.example_key, prompt.facts, trajectory.text, parts)
 
 
 def _encoded(

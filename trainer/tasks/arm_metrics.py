@@ -5,7 +5,7 @@ pairs of one example are resampled together.
 """
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trainer.benchmarks.estimate import bootstrap_ratio
@@ -13,6 +13,7 @@ from trainer.rewards.written import FACTS
 
 from . import writing_metrics
 from .base import Answered
+from .estimates import mean, told
 
 _OF_RUBRICS = ("eval/rubric_", "eval/human_rubrics", "eval/format_rate", "eval/unreadable", "eval/criteria")
 _STEP = ("writing/format_rate", "writing/unreadable", "writing/criteria")
@@ -23,10 +24,10 @@ def of_judgements(answers: Sequence[Answered]) -> dict[str, float]:
     verdicts = [each.shown("outcome").get("verdict") for each in answers]
     decided = [verdict for verdict in verdicts if verdict is not None]
     found = {
-        "judging/accuracy": _mean(each.parts["outcome"].value for each in answers),
-        "judging/format_rate": _mean(each.parts["form"].value for each in answers),
-        "judging/undecided": _mean(verdict is None for verdict in verdicts),
-        "judging/first": _mean(verdict < 0 for verdict in decided),
+        "judging/accuracy": mean(each.parts["outcome"].value for each in answers),
+        "judging/format_rate": mean(each.parts["form"].value for each in answers),
+        "judging/undecided": mean(verdict is None for verdict in verdicts),
+        "judging/first": mean(verdict < 0 for verdict in decided),
     }
     return {key: value for key, value in found.items() if value is not None}
 
@@ -42,15 +43,11 @@ def of_evaluation(answers: Sequence[Answered]) -> dict[str, float]:
     examples = [str(each.facts[FACTS]["example"]) for each in answers]
     right = [_right(judged) for judged in said]
     accuracy = bootstrap_ratio(right, [1.0] * len(right), clusters=examples, share=True)
-    found = {"eval/pairs": float(accuracy.n)}
-    if accuracy.value is not None:
-        found["eval/accuracy"] = accuracy.value
-    if accuracy.low is not None and accuracy.high is not None:
-        found |= {"eval/accuracy_low": accuracy.low, "eval/accuracy_high": accuracy.high}
+    found = told("accuracy", "pairs", accuracy)
     both = [judged for judged in said if judged and all("verdict" in each for each in judged)]
     found["eval/ordered_pairs"] = float(len(both))
-    agree = _mean(len({each["verdict"] == each["people"] for each in judged}) == 1 for judged in both)
-    undecided = _mean("verdict" not in each for judged in said for each in judged)
+    agree = mean(len({each["verdict"] == each["people"] for each in judged}) == 1 for judged in both)
+    undecided = mean("verdict" not in each for judged in said for each in judged)
     found |= {"eval/consistent": agree} if agree is not None else {}
     found |= {"eval/undecided": undecided} if undecided is not None else {}
     rubrics = writing_metrics.of_evaluation(answers)
@@ -65,9 +62,3 @@ def _judged(answer: Answered) -> Sequence[Mapping[str, Any]]:
 def _right(judged: Sequence[Mapping[str, Any]]) -> float:
     """The share of orders in which the judge chose the preferred answer; a rubric that cannot be read chose neither."""
     return statistics.fmean(each.get("verdict") == each["people"] for each in judged) if judged else 0.0
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    """None without values."""
-    known = [float(value) for value in values if value is not None]
-    return statistics.fmean(known) if known else None

@@ -32,13 +32,11 @@ class Posed:
 
 @dataclass(frozen=True)
 class Answered:
-    """A response to a question, with its reward. `reward` is None where it was left out of training."""
+    """A response to a question, with what its parts measured."""
 
     key: str
     facts: Mapping[str, JSON]
     text: str
-    cut: bool
-    reward: float | None
     parts: Mapping[str, PartResult]
 
     def shown(self, part: str) -> Mapping[str, JSON]:

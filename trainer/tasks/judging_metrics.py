@@ -14,6 +14,7 @@ from trainer.benchmarks.estimate import Estimate, bootstrap_ratio
 from trainer.judges.kinds.rationales import FLAWS, RESTS_ON
 
 from .base import Answered
+from .estimates import mean, told
 
 _WORD = re.compile(r"[^\W\d_]{4,}")
 # what reasons and questions say of any pair
@@ -61,10 +62,10 @@ _EMPTY = frozenset(
 
 def of_step(answers: Sequence[Answered]) -> dict[str, float]:
     """Means over the step's judgements; what is not defined is left out."""
-    found = {"judging/accuracy": _mean(each.parts["outcome"].value for each in answers if _known(each, "outcome"))}
+    found = {"judging/accuracy": mean(each.parts["outcome"].value for each in answers if _known(each, "outcome"))}
     reasoned = [each for each in answers if _known(each, "rationale")]
-    found["judging/rc"] = _mean(each.shown("rationale").get("rc") for each in reasoned)
-    found["judging/ap"] = _mean(each.parts["rationale"].value for each in reasoned)
+    found["judging/rc"] = mean(each.shown("rationale").get("rc") for each in reasoned)
+    found["judging/ap"] = mean(each.parts["rationale"].value for each in reasoned)
     found |= {f"judging/{key}": value for key, value in _habits(answers).items()}
     return {key: value for key, value in found.items() if value is not None}
 
@@ -80,7 +81,7 @@ def of_evaluation(answers: Sequence[Answered]) -> dict[str, float]:
         ("rc", "reasoned_pairs", lambda each: each.shown("rationale").get("rc")),
         ("ap", "reasoned_pairs", lambda each: each.parts["rationale"].value if _known(each, "rationale") else None),
     ):
-        found |= _told(key, count, _over_pairs(pairs.values(), value))
+        found |= told(key, count, _over_pairs(pairs.values(), value))
     agreed = [agree for both in pairs.values() if (agree := _agree(both)) is not None]
     found["eval/ordered_pairs"] = float(len(agreed))
     if agreed:
@@ -104,14 +105,14 @@ def _habits(answers: Sequence[Answered]) -> dict[str, float | None]:
     reasons = [(reason, each) for each in readable for reason in _reasons(each)]
     hits = [hit for each in answers for hit in each.shown("rationale").get("hits", ())]
     return _flaws(answers) | {
-        "unreadable": _mean(_verdict(each) is None for each in measured),
-        "no_reasons": _mean(not each for each in lists),
-        "tie": _mean(_verdict(each) == 0 for each in readable),
-        "first": _mean(side < 0 for side in sides if side is not None),
-        "reasons": _mean(len(each) for each in lists),
-        "generic": _mean(is_generic(reason, _material(each)) for reason, each in reasons),
-        "unmatched": _mean(not hit for hit in hits),
-        "not_matched": _mean(each.parts["rationale"].value is None for each in answers if _to_match(each)),
+        "unreadable": mean(_verdict(each) is None for each in measured),
+        "no_reasons": mean(not each for each in lists),
+        "tie": mean(_verdict(each) == 0 for each in readable),
+        "first": mean(side < 0 for side in sides if side is not None),
+        "reasons": mean(len(each) for each in lists),
+        "generic": mean(is_generic(reason, _material(each)) for reason, each in reasons),
+        "unmatched": mean(not hit for hit in hits),
+        "not_matched": mean(each.parts["rationale"].value is None for each in answers if _to_match(each)),
     }
 
 
@@ -131,11 +132,11 @@ def _flaws(answers: Sequence[Answered]) -> dict[str, float | None]:
     asked = [each.shown("flaws") for each in answers if each.shown("flaws").get("reasons")]
     tags = [tag for shown in asked for tag in shown.get("tags") or [None] * len(shown["reasons"])]
     known = [tag for tag in tags if tag is not None]
-    found = {f"flaws/{flaw}": _mean(flaw in tag["flaws"] for tag in known) for flaw in FLAWS}
-    found |= {f"rests_on/{name}": _mean(tag["rests_on"] == name for tag in known) for name in RESTS_ON}
+    found = {f"flaws/{flaw}": mean(flaw in tag["flaws"] for tag in known) for flaw in FLAWS}
+    found |= {f"rests_on/{name}": mean(tag["rests_on"] == name for tag in known) for name in RESTS_ON}
     return found | {
-        "flawed": _mean(bool(tag["flaws"]) for tag in known),
-        "untagged": _mean(tag is None for tag in tags),
+        "flawed": mean(bool(tag["flaws"]) for tag in known),
+        "untagged": mean(tag is None for tag in tags),
     }
 
 
@@ -151,15 +152,6 @@ def _over_pairs(pairs: Iterable[Sequence[Answered]], value: Callable[[Answered],
     return bootstrap_ratio(values, [1.0] * len(values), clusters=examples, missing=missing, share=True)
 
 
-def _told(key: str, count: str, found: Estimate) -> dict[str, float]:
-    told: dict[str, float] = {f"eval/{count}": float(found.n)}
-    if found.value is not None:
-        told[f"eval/{key}"] = found.value
-    if found.low is not None and found.high is not None:
-        told |= {f"eval/{key}_low": found.low, f"eval/{key}_high": found.high}
-    return told
-
-
 def _agree(both: Sequence[Answered]) -> float | None:
     """The share of verdicts in the one order and verdicts in the other, each with each, that name the same answer or both a
     tie; None where no verdict of an order can be read."""
@@ -169,7 +161,7 @@ def _agree(both: Sequence[Answered]) -> float | None:
         ]
         for order in ("given", "swapped")
     }
-    return _mean(given == -swapped for given in signs["given"] for swapped in signs["swapped"])
+    return mean(given == -swapped for given in signs["given"] for swapped in signs["swapped"])
 
 
 def _sign(strength: int) -> int:
@@ -187,9 +179,3 @@ def _verdict(answer: Answered) -> Any:
 def _reasons(answer: Answered) -> Sequence[str]:
     found: Sequence[str] = answer.shown("outcome").get("reasons", ())
     return found
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    """None without values."""
-    known = [float(value) for value in values if value is not None]
-    return statistics.fmean(known) if known else None

@@ -14,6 +14,7 @@ from trainer.benchmarks.rubricbench import Alignment, alignment, alignments
 from trainer.rewards.written import FACTS
 
 from .base import Answered
+from .estimates import mean, told
 
 Scores = tuple[float | None, float | None]
 """Of the preferred answer and of the other."""
@@ -22,7 +23,7 @@ Scores = tuple[float | None, float | None]
 def of_step(answers: Sequence[Answered]) -> dict[str, float]:
     """Means over the step's rubrics; what is not defined is left out."""
     found = {f"writing/{key}": value for key, value in _habits(answers).items()}
-    found["writing/preference_accuracy"] = _mean(_ranked(each) for each in answers)
+    found["writing/preference_accuracy"] = mean(_ranked(each) for each in answers)
     return {key: value for key, value in found.items() if value is not None}
 
 
@@ -31,16 +32,16 @@ def of_evaluation(answers: Sequence[Answered]) -> dict[str, float]:
     pairs: dict[str, list[Answered]] = defaultdict(list)
     for each in answers:
         pairs[each.key].append(each)
-    found = _told("preference_accuracy", "pairs", _accuracy(list(pairs.values())))
+    found = told("preference_accuracy", "pairs", _accuracy(list(pairs.values())))
     scores = [_scores(each) for each in pairs.values()]
     examples = [_example(group) for group in pairs.values()]
     d = cohens_d([chosen for chosen, _ in scores], [rejected for _, rejected in scores], examples)
-    found |= _told("cohens_d", "", d) | {"eval/scored_pairs": float(d.n)}
+    found |= told("cohens_d", "", d) | {"eval/scored_pairs": float(d.n)}
     aligned = _aligned(pairs.values())
     found["eval/human_rubrics"] = float(sum(each is not None for each in aligned))
     for name, share in alignments(aligned).items():
         if name != "precision" and aligned:
-            found |= _told(f"rubric_{name}", "", share)
+            found |= told(f"rubric_{name}", "", share)
     return found | {f"eval/{key}": value for key, value in _habits(answers).items() if value is not None}
 
 
@@ -101,29 +102,14 @@ def _habits(answers: Sequence[Answered]) -> dict[str, float | None]:
     readable = [shown for shown in written if shown["readable"]]
     leads = [both[0] - both[1] for each in answers if (both := _both_scores(each))]
     return {
-        "format_rate": _mean(not shown["problems"] for shown in written),
+        "format_rate": mean(not shown["problems"] for shown in written),
         "unreadable": 1 - len(readable) / len(written) if written else None,
-        "criteria": _mean(shown["criteria"] for shown in readable),
-        "quality": _mean(_value(each, "quality") for each in answers),
-        "margin": _mean(leads),
+        "criteria": mean(shown["criteria"] for shown in readable),
+        "quality": mean(_value(each, "quality") for each in answers),
+        "margin": mean(leads),
     }
 
 
 def _value(answer: Answered, name: str) -> float | None:
     part = answer.parts.get(name)
     return None if part is None else part.value
-
-
-def _told(key: str, count: str, found: Estimate) -> dict[str, float]:
-    told: dict[str, float] = {f"eval/{count}": float(found.n)} if count else {}
-    if found.value is not None:
-        told[f"eval/{key}"] = found.value
-    if found.low is not None and found.high is not None:
-        told |= {f"eval/{key}_low": found.low, f"eval/{key}_high": found.high}
-    return told
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    """None without values."""
-    known = [float(value) for value in values if value is not None]
-    return statistics.fmean(known) if known else None

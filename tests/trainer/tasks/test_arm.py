@@ -159,7 +159,7 @@ def written(key: str, *parsed: dict[str, str]) -> Answered:
     )
     answers = {"answers": [{"parsed": each} for each in parsed]}
     choice = PartResult(name="choice", kind="frozen_choice", value=None, shown=answers)
-    return Answered(key, {FACTS: {"example": key}}, "", False, 0.0, {"choice": choice, "format": form})
+    return Answered(key, {FACTS: {"example": key}}, "", {"choice": choice, "format": form})
 
 
 def test_held_out_measures_by_hand() -> None:
@@ -185,7 +185,7 @@ def test_measures_of_a_step_by_hand() -> None:
             name="outcome", kind="rubric_verdict", value=right, shown={"verdict": verdict, "label": label}
         )
         form = PartResult(name="form", kind="rubric_judgement_form", value=formed)
-        return Answered("k", {}, "", False, right, {"outcome": outcome, "form": form})
+        return Answered("k", {}, "", {"outcome": outcome, "form": form})
 
     task = JudgingByRubric(config(), {}, 0)
     found = task.measured([judged(-1, -1, 1.0), judged(1, -1, 1.0), judged(None, 1, 0.0), judged(1, 1, 0.0)])

@@ -148,7 +148,7 @@ def answered(
         parts["rationale"] = PartResult(name="rationale", kind="rationale", value=rationale, shown=seen)
     facts = {"pair": pair, "order": order, "label": label, "reasons": [], "prompt": [], "answers": ["Nine minutes."]}
     facts["example"] = example or pair
-    return Answered(f"{pair} {order}", facts, "", False, float(right), parts)
+    return Answered(f"{pair} {order}", facts, "", parts)
 
 
 def test_an_evaluation_counts_each_pair_once():

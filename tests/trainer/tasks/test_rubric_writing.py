@@ -109,7 +109,7 @@ def answered(
         *(PartResult(name=name, kind="rubric_quality", value=value) for name, value in more.items()),
     ]
     facts = {FACTS: {"example": example or key}}
-    return Answered(key, facts, "", False, preferred, {part.name: part for part in parts})
+    return Answered(key, facts, "", {part.name: part for part in parts})
 
 
 def test_a_step_is_measured_by_hand() -> None:
