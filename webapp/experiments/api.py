@@ -39,6 +39,7 @@ from . import (
     outputs,
     people,
     queries,
+    reason_matches,
     rollout_datasets,
     rollouts,
     services,
@@ -243,6 +244,24 @@ def change_budget(request: HttpRequest, run_id: RunId, judge_id: RunId, payload:
         Decimal(str(money)) if isinstance(money, float) else money,
     )
     return shapes.run_judge(row, budgets.licences(row.run)[row.version_id])
+
+
+@router.get(
+    "/runs/{run_id}/reasons", response=j.ReasonsOut, summary="How far its matcher of reasons agrees with people"
+)
+def run_reasons(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
+    """And the judgement that waits to be matched, without what the matcher found."""
+    return shapes.reasons(_read(request, run_id))
+
+
+@router.post("/runs/{run_id}/reasons", response={201: j.ReasonsOut}, summary="Match the reasons of a judgement")
+def match_reasons(request: HttpRequest, run_id: RunId, payload: j.ReasonsMatchedIn) -> Status[dict[str, Any]]:
+    """409 where somebody has matched it meanwhile. The answer has the next one."""
+    membership = require(request)
+    run = access.run_read(membership, run_id)
+    pairs = [f"{human}-{model}" for human, model in payload.matches]
+    reason_matches.save(membership, run, payload.judgement, pairs)
+    return Status(201, shapes.reasons(run))
 
 
 @router.get("/runs/{run_id}/alarms", response=j.AlarmList, summary="Signs that its policy games its reward")

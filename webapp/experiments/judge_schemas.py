@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Annotated
 
 from ninja import Schema
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from webapp.evaluation.schemas import LicenceOut
 
@@ -55,6 +55,50 @@ class PeopleOut(Schema):
     low: float | None = Field(description="95% interval (Wilson), which counts responses")
     high: float | None
     project: Named | None = Field(description="In which people are asked")
+
+
+class MatchShareOut(Schema):
+    """A share with its 95% interval, which resamples judgements."""
+
+    value: float | None
+    n: int = Field(description="Pairs of reasons, or matches, that it rests on")
+    low: float | None
+    high: float | None
+    missing: int
+    undefined: str = Field("", description="Why there is no value")
+    interval: str = Field("", description="Why there is no interval")
+
+
+class MatcherAgreementOut(Schema):
+    matcher: str
+    judgements: int = Field(description="That people have matched")
+    agree: MatchShareOut = Field(description="Pairs of reasons, one of each list, of which both say the same")
+    recall: MatchShareOut = Field(description="Of people's matches, those that the matcher found")
+    precision: MatchShareOut = Field(description="Of the matcher's, those that people confirm")
+
+
+class UnmatchedOut(Schema):
+    judgement: str = Field(description="Its address: step/phase/group/index")
+    question: str
+    human: list[str]
+    model: list[str]
+
+
+class ReasonsOut(Schema):
+    items: list[MatcherAgreementOut] = Field(description="Of each matcher; empty: not measured yet")
+    waiting: UnmatchedOut | None = Field(description="The next judgement to match; null: none waits")
+
+
+class ReasonsMatchedIn(Schema):
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"example": {"judgement": "40/eval/3/0", "matches": [[0, 1]]}}
+    )
+
+    judgement: str = Field(max_length=60)
+    matches: list[tuple[int, int]] = Field(
+        max_length=2500,
+        description="(place of the human reason, place of the model's), from 0; none: no two say the same",
+    )
 
 
 class AlarmResponseOut(Schema):

@@ -325,6 +325,35 @@ class Artifact(models.Model):
         return self.path
 
 
+class ReasonMatching(models.Model):
+    """Which reasons of a judgement say the same as which of people's, as somebody sees it who is not shown what the matcher found.
+
+    A judgement by its place in the run is matched once. `matches` and `found`, the matcher's, hold [human, model] places in the two
+    lists, of `human` and `model` reasons; a copy, for rollouts may be deleted.
+    """
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="reason_matchings")
+    step = models.PositiveIntegerField()
+    phase = models.CharField(max_length=8)
+    group = models.PositiveIntegerField()
+    index = models.PositiveIntegerField()
+    human = models.PositiveIntegerField()
+    model = models.PositiveIntegerField()
+    matches = models.JSONField(default=list)
+    found = models.JSONField(default=list)
+    matcher = models.CharField(max_length=200)
+    made_by = models.ForeignKey("accounts.User", null=True, on_delete=models.SET_NULL, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["run", "step", "phase", "group", "index"], name="one_matching_per_place")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.phase} {self.step}/{self.group}/{self.index} of run {self.run_id}"
+
+
 class ClaimStudy(models.Model):
     """A paper's claim put to the test: every arm of a plan (`trainer.benchmarks.claims`) with several seeds, as ordinary runs.
 

@@ -6,7 +6,7 @@ from typing import Any
 from webapp.evaluation import licence
 from webapp.evaluation.licence import Licence
 
-from . import declared
+from . import declared, reason_matches
 from .alarms import Alarm
 from .gallery import Card
 from .models import Artifact, Experiment, LogLine, Rollout, Run, RunJudge
@@ -173,6 +173,23 @@ def alarm(found: Alarm) -> dict[str, Any]:
         "left_out": found.left_out,
         "why": found.why,
     }
+
+
+def reasons(run: Run) -> dict[str, Any]:
+    """How far its matchers agree with people, and the judgement that waits, blind to what was found."""
+    waiting = reason_matches.waiting(run)
+    shown = waiting and {
+        "judgement": waiting.address,
+        "question": waiting.question,
+        "human": waiting.human,
+        "model": waiting.model,
+    }
+    items = [
+        {"matcher": each.matcher, "judgements": each.judgements}
+        | {name: getattr(each, name).json() for name in ("agree", "recall", "precision")}
+        for each in reason_matches.agreements(run)
+    ]
+    return {"items": items, "waiting": shown}
 
 
 def rollout(row: Rollout) -> dict[str, Any]:

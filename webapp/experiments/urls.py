@@ -1,7 +1,7 @@
 from django.urls import path
 from django.views.generic import RedirectView
 
-from . import claim_pages, objectives, views
+from . import claim_pages, objectives, reason_match_pages, views
 
 urlpatterns = [
     path("objectives", objectives.objectives, name="objectives"),
@@ -32,6 +32,7 @@ urlpatterns = [
     path("runs/<int:run_id>/delete", views.run_delete, name="run_delete"),
     path("runs/<int:run_id>/alarms", views.run_alarms, name="run_alarms"),
     path("runs/<int:run_id>/alarms/<int:alarm_id>/people", views.run_alarm_people, name="run_alarm_people"),
+    path("runs/<int:run_id>/reasons", reason_match_pages.reasons, name="run_reasons"),
     path("runs/<int:run_id>/people", views.run_people, name="run_people"),
     path("runs/<int:run_id>/<str:tab>", views.run_page, name="run_tab"),
 ]
