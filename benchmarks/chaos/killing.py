@@ -71,8 +71,8 @@ SERVICES = {
 LEEWAY = 0.5
 """Shares apart within which chance decides."""
 BEGINNERS = 0.1
-"""The share of draws that also hit what only begins. Were it one, a service that takes longer to start than it is until the next
-kill would never be up, and nothing would be at work that could be lost."""
+"""The share of draws that also hit what only begins, once until it is at work. Otherwise a service that takes longer to start than it is
+until the next kill would never be up, and nothing would be at work that could be lost."""
 
 
 def family(stack: Stack) -> list[Seen]:
@@ -155,13 +155,14 @@ class Draws:
         self._random = random.Random(seed)  # noqa: S311
         self.counts: Counter[str] = Counter()
         self._last: dict[str, float] = {}
+        self._broken_off: set[str] = set()
 
-    def also_beginners(self) -> bool:
-        return self._random.random() < BEGINNERS
-
-    def kind(self, there: Iterable[str], now: float) -> str:
-        """One of those that are furthest behind their shares; empty where all of them rest, or nobody is there but the judge."""
-        there = set(there)
+    def kind(self, there: Iterable[str], now: float, beginning: Collection[str] = ()) -> str:
+        """One of those that are furthest behind their shares; empty where all of them rest, or nobody is there but the judge.
+        `beginning`: those that are not at work yet are hit now and then, and not again before they are."""
+        there, begin_too = set(there), self._random.random() < BEGINNERS
+        self._broken_off &= {*beginning}
+        there -= self._broken_off if begin_too else {*beginning}
         due = [kind for kind in sorted(there) if self._rested(kind, now) and not self._takes_all(kind)]
         if not there - {"judge"} or not due:
             return ""
@@ -171,9 +172,12 @@ class Draws:
     def process(self, pids: Sequence[int]) -> int:
         return self._random.choice(sorted(pids))
 
-    def note(self, kind: str, now: float) -> None:
+    def note(self, kind: str, now: float, beginning: Collection[str] = ()) -> None:
+        """`kind` was hit. What belongs to the same service begins anew with it."""
         self.counts[kind] += 1
         self._last[kind] = now
+        if kind in beginning:
+            self._broken_off |= {each for each in beginning if SERVICES[each] == SERVICES[kind]}
 
     def _share(self, kind: str) -> float:
         return self.counts[kind] / SHARES[kind].weight
@@ -202,23 +206,21 @@ class Killer:
         """`spared`: kinds that are left alone; `runs`: those whose learner may be hit."""
         now = time.monotonic()
         living = {kind: list(pids) for kind, pids in kinds(self.stack, self.judge).items() if kind not in spared}
-        if not self.draws.also_beginners():
-            for kind in self._up.beginning(self.stack.output.read_text(), now):
-                living.pop(kind, None)
+        beginning = self._up.beginning(self.stack.output.read_text(), now)
         living["learner"] = [pid for pid in living.get("learner", ()) if run_of(pid) in runs]
-        kind = self.draws.kind((kind for kind, pids in living.items() if pids), now)
+        kind = self.draws.kind((kind for kind, pids in living.items() if pids), now, beginning)
         if not kind:
             return Hit("")
         pid = self.draws.process(living[kind])
         run = run_of(pid) if kind == "learner" else None
-        return Hit(kind, run) if self.kill(kind, pid) else Hit("")
+        return Hit(kind, run) if self.kill(kind, pid, beginning) else Hit("")
 
-    def kill(self, kind: str, pid: int) -> bool:
+    def kill(self, kind: str, pid: int, beginning: Collection[str] = ()) -> bool:
         try:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             return False
-        self.draws.note(kind, time.monotonic())
+        self.draws.note(kind, time.monotonic(), beginning)
         self.ledger.write("killed", process=kind, pid=pid)
         return True
 

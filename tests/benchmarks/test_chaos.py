@@ -214,6 +214,16 @@ def test_who_is_furthest_behind_its_share_is_hit_and_who_was_hit_rests() -> None
     assert draws.kind(["judge"], 100.0) == "", "an installation that is away is not hit"
 
 
+def test_who_was_hit_while_it_began_is_hit_again_only_once_it_was_at_work() -> None:
+    draws, there, web = Draws(3), ["web server", "web process"], ["web server", "web process"]
+    drawn = [kind for second in range(100) if (kind := draws.kind(there, float(second), web))]
+    assert 0 < len(drawn) < 30 and {*drawn} == {*there}, "one of ten draws hits who begins"
+    draws.note("web process", 0.0, web)
+    assert not any(draws.kind(there, 1000.0 + second, web) for second in range(100)), "its server begins with it"
+    assert draws.kind(there, 2000.0)
+    assert any(draws.kind(there, 3000.0 + second, web) for second in range(100)), "it was at work meanwhile"
+
+
 def test_learners_wait_for_ray_to_have_its_turn() -> None:
     draws = Draws(3)
     for _ in range(3):
@@ -261,12 +271,14 @@ class Slow:
             elif run == 1 or all(self.there_at[actor] <= now for actor in ACTORS):
                 self.made[run] += seconds / self.checkpoint_s
 
-    def living(self, now: float, may_end: list[int]) -> list[str]:
+    def living(self, may_end: list[int]) -> list[str]:
+        """What begins is there as well, like a service that its supervisor has started."""
         learner = ["learner"] if any(self.waits[run] <= 0 for run in may_end) else []
         away = () if self.waits[2] <= 0 else ACTORS
-        return [
-            kind for kind, at in self.there_at.items() if at + SHARES[kind].rest_s <= now and kind not in away
-        ] + learner
+        return [kind for kind in self.there_at if kind not in away] + learner
+
+    def beginning(self, now: float) -> list[str]:
+        return [kind for kind, at in self.there_at.items() if kind in SERVICES and at + SHARES[kind].rest_s > now]
 
     def lose(self, kind: str, run: int | None, now: float) -> None:
         for each in (kind, *self.hang.get(kind, ())):
@@ -286,9 +298,10 @@ def test_every_kind_is_hit_within_ten_minutes_on_a_busy_machine_and_runs_get_on(
         now += seconds
         slow.go_on(now, seconds)
         may_end, spared = mercy.may_end(), mercy.spared()
-        if kind := draws.kind([each for each in slow.living(now, may_end) if each not in spared], now):
+        beginning = slow.beginning(now)
+        if kind := draws.kind([each for each in slow.living(may_end) if each not in spared], now, beginning):
             run = next((run for run in may_end if slow.waits[run] <= 0), None) if kind == "learner" else None
-            draws.note(kind, now)
+            draws.note(kind, now, beginning)
             mercy.note(Hit(kind, run))
             slow.lose(kind, run, now)
     assert {*SHARES} == {*draws.counts}, draws.counts
