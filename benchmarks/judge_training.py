@@ -26,7 +26,7 @@ from unittest.mock import patch
 import torch
 
 from benchmarks.machine import describe
-from benchmarks.trainer_side import DEVICE
+from benchmarks.trainer_side import DEVICE, grpo_config
 from benchmarks.turns import Turns, Update, alternate
 from trainer.config import RECIPES, resolve
 from trainer.contracts import Example
@@ -173,7 +173,7 @@ def train_trl(options: argparse.Namespace, turns: Turns) -> None:
     from datasets import Dataset
     from peft import LoraConfig
     from transformers import TrainerCallback
-    from trl import GRPOConfig, GRPOTrainer
+    from trl import GRPOTrainer
 
     class Clock(TrainerCallback):  # type: ignore[misc]
         """Around the whole step: the trainer clips and calls the optimiser outside its `training_step`."""
@@ -196,23 +196,7 @@ def train_trl(options: argparse.Namespace, turns: Turns) -> None:
         for posed in questions(_config(options))
     ]
     with tempfile.TemporaryDirectory() as folder:
-        arguments = GRPOConfig(
-            output_dir=folder,
-            use_cpu=DEVICE == "cpu",
-            bf16=False,
-            per_device_train_batch_size=options.questions * options.group,
-            num_generations=options.group,
-            max_completion_length=options.tokens,
-            generation_kwargs={"min_new_tokens": options.tokens},
-            max_steps=options.steps + 1,
-            loss_type="grpo",
-            beta=0.0,
-            temperature=1.0,
-            gradient_checkpointing=False,
-            report_to=[],
-            save_strategy="no",
-            disable_tqdm=True,
-        )
+        arguments = grpo_config(folder, options.questions * options.group, options)
         GRPOTrainer(
             model=load_model(options.model),
             processing_class=load_tokenizer(options.model),

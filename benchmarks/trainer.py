@@ -27,7 +27,7 @@ from unittest.mock import patch
 import torch
 
 from benchmarks.machine import describe
-from benchmarks.trainer_side import DEVICE, Side, Taken, matmul_flops, pass_flops
+from benchmarks.trainer_side import DEVICE, Side, Taken, grpo_config, matmul_flops, pass_flops
 from trainer.config import resolve
 from trainer.contracts import Message
 from trainer.inference.chat import encode_prompt
@@ -172,7 +172,7 @@ def measure_trl(options: argparse.Namespace) -> Taken:
     from datasets import Dataset
     from peft import LoraConfig
     from transformers import TrainerCallback
-    from trl import GRPOConfig, GRPOTrainer
+    from trl import GRPOTrainer
 
     (dtype,) = options.dtypes
     side = Side(_tokens(options))
@@ -198,23 +198,7 @@ def measure_trl(options: argparse.Namespace) -> Taken:
             side.step_done(seen["tokens"])
 
     with tempfile.TemporaryDirectory() as folder:
-        arguments = GRPOConfig(
-            output_dir=folder,
-            use_cpu=DEVICE == "cpu",
-            bf16=dtype == "bfloat16",
-            per_device_train_batch_size=len(QUESTIONS) * options.group,
-            num_generations=options.group,
-            max_completion_length=options.tokens,
-            generation_kwargs={"min_new_tokens": options.tokens},
-            max_steps=options.steps + 1,
-            loss_type="grpo",
-            beta=0.0,
-            temperature=1.0,
-            gradient_checkpointing=False,
-            report_to=[],
-            save_strategy="no",
-            disable_tqdm=True,
-        )
+        arguments = grpo_config(folder, len(QUESTIONS) * options.group, options, dtype)
         trainer = Timed(
             model=load_model(options.model, dtype),
             processing_class=load_tokenizer(options.model),

@@ -1,4 +1,4 @@
-"""Clocks and memory of one side of `benchmarks.trainer`, and what the machine's matrix products can do."""
+"""Clocks and memory of one side of a comparison with TRL, its settings there, and what the machine's matrix products can do."""
 
 import re
 import time
@@ -71,6 +71,30 @@ class Side:
         for key, value in part.items():
             self._step[f"{phase}_{key}"] = self._step.get(f"{phase}_{key}", 0.0) + value
         self._step[f"{phase}_mib"] = max(self._step.get(f"{phase}_mib", 0.0), peak_mib())
+
+
+def grpo_config(folder: str, batch: int, options: Any, dtype: str = "float32") -> Any:
+    """TRL's settings of the work that our side does: `batch` responses a step, `options.group` to a prompt, each of exactly
+    `options.tokens` tokens, one update of plain GRPO without a reference model, `options.steps` after one that warms up."""
+    from trl import GRPOConfig
+
+    return GRPOConfig(
+        output_dir=folder,
+        use_cpu=DEVICE == "cpu",
+        bf16=dtype == "bfloat16",
+        per_device_train_batch_size=batch,
+        num_generations=options.group,
+        max_completion_length=options.tokens,
+        generation_kwargs={"min_new_tokens": options.tokens},
+        max_steps=options.steps + 1,
+        loss_type="grpo",
+        beta=0.0,
+        temperature=1.0,
+        gradient_checkpointing=False,
+        report_to=[],
+        save_strategy="no",
+        disable_tqdm=True,
+    )
 
 
 def reset_peak(device: str = DEVICE) -> None:
