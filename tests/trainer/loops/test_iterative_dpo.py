@@ -28,6 +28,7 @@ from .conftest import events_of, metrics_of
 
 JUDGED = {"kind": "judge", "name": "judge", "judge": "Comparer v1", "protocol": "pairwise", "against": "sample"}
 TRUTH = {"kind": "format", "name": "truth", "form": "pattern", "pattern": "[^a-m]*", "shadow": True}
+_IN_LINES = re.compile(r"<A>\n(.*?)\n</A>\n+<B>\n(.*?)\n</B>", re.DOTALL)
 _ANSWERS = re.compile(r"<response>\n(.*?)\n</response>", re.DOTALL)
 
 
@@ -105,6 +106,26 @@ def test_rounds_sample_label_and_learn_on_one_page(
     trained = [row for row in shown if row.phase == "train"]
     assert [row.reward for row in trained[:2]] == [1, 0] and trained[0].response != trained[1].response
     assert honest(trained[0].response, trained[1].response) == "A"
+
+
+def test_a_trained_judge_that_answers_in_lines_labels_the_pairs(
+    server: ChatServer, examples_file: Path, tiny_dir: Path, tmp_path: Path
+) -> None:
+    """Recipe `judge` leaves a judge of this form, and *Use as a judge* makes such a version of it."""
+
+    def in_lines(body: dict[str, Any]) -> str:
+        first, second = _IN_LINES.findall(body["messages"][-1]["content"])[0]
+        chosen = honest(first, second)
+        return "- as I see it\nVerdict: " + ("a tie" if chosen == "tie" else f"{chosen} better")
+
+    server.answer = in_lines
+    spec = resolve_judge({"kind": "pairwise", "form": "lines", "order": "both", "retries": 0})
+    asked = Access({"Comparer v1": JudgeAccess(spec, digest(spec, "1"), Target(server.url, "m", retries=0))})
+    config = configured(steps=2, evaluation={"every": 0, "max_examples": 0})
+    assert run(config, examples_file, tiny_dir, tmp_path / "run", access=asked)
+    values = metrics_of(tmp_path / "run")
+    assert values[1, "label/pairs"] == values[1, "label/kept"] * 4 == 4 and values[1, "label/inconsistent"] == 0
+    assert (2, "train/loss") in values
 
 
 def test_a_judge_that_always_names_the_first_teaches_nothing_in_both_orders(

@@ -1,20 +1,29 @@
 """What a run has trained to judge or to write rubrics becomes a judge version: by one click, asked as it was trained."""
 
+import json
 import sys
 
 import pytest
 
 from tests.cast import ApiClient, browser
 from tests.trainer.judges.inputs import INPUT
+from tests.webapp.annotation.seed import make_project
+from tests.webapp.weights.conftest import Process
 from trainer.config import resolve
 from trainer.config.task_parts import JudgementForm
+from trainer.judges import calls
 from trainer.judges.calls import expand
 from trainer.rewards.pair_judgements import question
+from webapp.annotation import kinds
+from webapp.annotation.api.queue import assignment_out
+from webapp.annotation.services import jobs, queue
 from webapp.evaluation import services as evaluations
+from webapp.experiments import grants
 from webapp.experiments.models import Run
 from webapp.inference.models import Endpoint, RegisteredModel
 from webapp.judging import services as judging
 from webapp.judging.models import Judge, JudgeVersion, Verdict
+from webapp.weights.models import WeightsJob
 
 from .test_outputs import made, output
 
@@ -111,6 +120,47 @@ def test_it_is_audited_and_rewards_a_policy_by_remax(trained, api, cast, version
     reward = {"kind": "judge", "judge": str(judge), "protocol": "pairwise", "against": "greedy"}
     rewarded = launch(config={"steps": 2, "rewards": [reward]})
     assert rewarded.slots.get(role="judge").judge == judge
+
+
+def test_it_labels_the_pairs_of_iterative_dpo(trained, api, launch, settings):
+    api.post(f"/models/{trained(**LINES).pk}/judge")
+    judge = JudgeVersion.objects.get()
+    reward = {"kind": "judge", "judge": str(judge), "protocol": "pairwise", "against": "sample"}
+    run = launch(recipe="iterative_dpo", config={"steps": 2, "rewards": [reward]})
+    assert run.slots.get(role="judge").judge == judge
+    grant = grants.judges(run)[str(judge)]
+    assert (grant.spec["kind"], grant.spec["form"], grant.spec["order"]) == ("pairwise", "lines", "both")
+    assert grant.local, "its weights answer in the run's own process"
+
+
+def test_it_suggests_to_annotators_what_it_says_of_their_pairs(trained, api, cast, monkeypatch):
+    """Its weights answer in a job of the cluster, in lines as in its training; the annotator sees it with the task."""
+    api.post(f"/models/{trained(**LINES).pk}/judge")
+    judge = JudgeVersion.objects.get()
+    project = make_project(cast.researcher, 1, people=[cast.annotator], settings={"suggestions": "before"})
+    job = judging.ask_judge(cast.researcher, project, judge)
+    while jobs.run(job.pk) is not None:
+        for queued in WeightsJob.objects.filter(state="queued"):
+            answer(queued, judge, lambda first: f"- Names more.\nVerdict: {'A' if first else 'B'} much better")
+    job.refresh_from_db()
+    assert (job.state, job.done, job.total) == ("finished", 1, 1), job.problem
+    [seat] = queue.claim(cast.annotator, project)
+    seen = assignment_out(seat, kinds.Settings.model_validate(project.settings))["view"]["suggestion"]
+    assert seen["verdict"] == "compared" and abs(seen["strength"]) == 3
+
+
+def answer(job: WeightsJob, judge: JudgeVersion, say) -> None:
+    """The cluster's process: the first answer of each pair wins, in either order."""
+    WeightsJob.objects.filter(pk=job.pk).update(state="starting", ray_job_id="x", next_try_at=None)
+    job.refresh_from_db()
+    process = Process(job)
+    items = [json.loads(line) for line in b"".join(process.get("/items")).decode().split("\n") if line]
+    found = []
+    for item in items:
+        raw = say(item["subject"]["order"] == "given")
+        said = {"state": "done", "raw": raw, "problem": "", "prompt_tokens": 1, "completion_tokens": 1}
+        found.append({**item, **said, "parsed": calls.read(judge.resolved, item["subject"], raw).parsed})
+    assert process.post(1, *found).status_code == process.post(state="finished").status_code == 200
 
 
 def test_asked_twice_it_is_the_same_version_and_an_archived_one_is_made_anew(trained, api, cast):
