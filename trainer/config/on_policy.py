@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from . import phases, policy_objective
+from .budget import Budget, PassRates
 from .errors import FieldProblem
 from .fields import Section, knob
 from .holdings import Holdings, Sampling
@@ -44,6 +45,11 @@ class Rollout(Section):
         ge=0,
         le=100,
         advanced=True,
+    )
+    budget: Budget | None = knob(
+        None,
+        "Give prompts whose pass rate says that they teach most more responses and others fewer (dynamic budget), by what this run "
+        "has seen of each; a step has P x G in all, as without",
     )
     token_records: float = knob(
         1.0,
@@ -93,6 +99,7 @@ class OnPolicyConfig(RecipeConfig):
         "What changes on the way, in this order; each begins after the one before it",
         max_length=50,
     )
+    pass_rates: PassRates = PassRates()
     evaluation: PolicyEvaluation = PolicyEvaluation()
 
     @property
@@ -205,12 +212,14 @@ class OnPolicyConfig(RecipeConfig):
         steps, longest = whole_number(raw, "steps"), whole_number(raw, "rollout", "max_new_tokens")
         mini, epochs = whole_number(raw, "optim", "minibatch_size"), whole_number(raw, "optim", "epochs_per_step")
         batch = p * g if p and g else None
+        budget = raw["rollout"].get("budget") if isinstance(raw.get("rollout"), Mapping) else None
+        each = f"{g or '–'} responses{' on average' if budget else ''}"
         updates = -(-batch // mini) * epochs if batch and mini and epochs else epochs
         total = batch * steps if batch and steps else None
         tokens = total * longest if total and longest else None
         return [
             *_round_amounts(raw, p),
-            Amount("Responses per step", batch, f"{p or '–'} prompts × {g or '–'} responses"),
+            Amount("Responses per step", batch, f"{p or '–'} prompts × {each}"),
             Amount("Updates per step", updates, "mini-batches × epochs"),
             Amount("Responses in all", total, f"over {steps or '–'} steps"),
             Amount("Tokens at most", tokens, f"{longest or '–'} per response"),
@@ -228,12 +237,34 @@ class OnPolicyConfig(RecipeConfig):
     def _group_problems(self) -> Iterator[FieldProblem]:
         rollout = self.rollout
         yield from policy_objective.problems(self.objective, rollout.max_new_tokens, rollout.group_size, rollout.top_p)
+        if rollout.budget:
+            yield from self._budget_problems(rollout.budget)
         if rollout.replace_flat and (why := self._needs_flat_groups()):
             yield FieldProblem("rollout.replace_flat", f"{why}; set it to 0")
         if rollout.replace_flat and self.runner.replay:
             yield FieldProblem(
                 "runner.replay", "a step of dynamic sampling fills itself with fresh prompts; set one to 0"
             )
+
+    def _budget_problems(self, budget: Budget) -> Iterator[FieldProblem]:
+        yield from budget.problems(self.rollout.prompts_per_step, self.rollout.group_size)
+        if why := self._needs_equal_groups():
+            yield FieldProblem("rollout.budget", f"{why}; switch it off")
+        if budget.low == 1 and getattr(self.objective, "advantage", "") != "remax":
+            yield FieldProblem(
+                "rollout.budget.low",
+                "a group of 1 gives its response the advantage 0; use at least 2, so that it teaches",
+            )
+
+    def _needs_equal_groups(self) -> str:
+        """Why all groups of a step must have the same size; empty where they need not."""
+        if self.runner.kind == "async":
+            return "an asynchronous run starts groups before the steps that would tell their sizes"
+        if self.runner.kind == "offline":
+            return "the prompts of an offline round are all sampled at its start, before anything is known of them"
+        if self.objective.name == "distill":
+            return "distillation learns alike from every response, whatever the pass rate"
+        return ""
 
 
 def _round_amounts(raw: Mapping[str, Any], prompts: int | None) -> list[Amount]:

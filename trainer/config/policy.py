@@ -79,8 +79,9 @@ class PolicyConfig(OnPolicyConfig):
 
     def _scaffold_problems(self) -> Iterator[FieldProblem]:
         scaffold = self.scaffold
-        if scaffold and scaffold.group == "binary" and scaffold.binary_n > self.rollout.group_size:
-            yield FieldProblem("scaffold.binary_n", f"larger than the group of {self.rollout.group_size}")
+        smallest = self.rollout.budget.low if self.rollout.budget else self.rollout.group_size
+        if scaffold and scaffold.group == "binary" and scaffold.binary_n > smallest:
+            yield FieldProblem("scaffold.binary_n", f"larger than the group of {smallest}")
         if scaffold and scaffold.ratio_mode == "corrected" and self.rollout.top_p < 1:
             yield FieldProblem(
                 "scaffold.ratio_mode",

@@ -181,6 +181,11 @@ _LENGTH = (
 _EXCLUDED = (
     "Responses that could not be scored and were left out; the rollout viewer says why for each. Missing is never 0."
 )
+_SIZES = "Largest and smallest group of the step (rollout.budget): prompts that teach most get most responses."
+_REACH = (
+    "Of the training prompts met so far: solved every time of late, sometimes, never. What is sometimes solved teaches most. "
+    "Much solved: harder data is due. Much out of reach: easier data, hints or a scaffold."
+)
 ROLLOUT = (
     Metric("rollout/length", "training", _LENGTH, "rollout", chart="Response length", unit="tokens"),
     Metric("eval/length", "held-out", "", "rollout", chart="Response length", unit="tokens"),
@@ -209,6 +214,32 @@ ROLLOUT = (
         unit="groups",
         better="lower",
         optional=True,
+    ),
+    Metric(
+        "rollout/largest_group",
+        "largest",
+        _SIZES,
+        "rollout",
+        chart="Responses to a prompt",
+        unit="responses",
+        optional=True,
+    ),
+    Metric(
+        "rollout/smallest_group",
+        "smallest",
+        "",
+        "rollout",
+        chart="Responses to a prompt",
+        unit="responses",
+        optional=True,
+    ),
+    *(
+        Metric(f"rollout/{key}", title, help, "data", chart="Prompts by pass rate", share=True, optional=True)
+        for key, title, help in (
+            ("solved", "solved", _REACH),
+            ("learnable", "learnable", ""),
+            ("out_of_reach", "out of reach", ""),
+        )
     ),
     Metric("rollout/excluded", "training", _EXCLUDED, "rollout", chart="Excluded responses", unit="responses"),
     Metric("eval/excluded", "held-out", "", "rollout", chart="Excluded responses", unit="responses"),

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from trainer.contracts.counted import counted
 from trainer.rollouts import (
     Groups,
     PromptPlan,
@@ -15,6 +16,7 @@ from trainer.rollouts import (
     flat_groups,
     greedy_samples,
     group_rewards,
+    one_of_each,
     sample_and_score,
 )
 
@@ -22,6 +24,7 @@ from .lagging import SamplerWeights
 from .parts import Parts
 from .planner import Planner
 from .replay import ReplayBuffer
+from .reports import size_metrics
 from .scoring import ScoringWatch
 from .stage import Progress, State, Tell
 
@@ -83,6 +86,18 @@ def flat(trajectories: Sequence[Trajectory]) -> set[int]:
     return {group for group in groups if group not in rewards or flat_groups({group: rewards[group]})}
 
 
+def _nothing_to_learn(trajectories: Sequence[Trajectory], rounds: int) -> str:
+    """Of a step of dynamic sampling that found no group to train on."""
+    rewards = [reward for group in group_rewards(trajectories).values() for reward in group]
+    prompts = counted(len({t.plan.group for t in trajectories}), "prompts")
+    tried = f"all {prompts}, of this step and of {counted(rounds, 'rounds')} of replacement,"
+    worth = f"the mean reward is {sum(rewards) / len(rewards):.3g}" if rewards else "no response has a reward"
+    return (
+        f"dynamic sampling found nothing to learn from: {tried} have responses that are all worth the same, and {worth}. The step "
+        "changes no weights. Solved prompts want harder data; prompts that nobody solves want easier data, a hint or a scaffold"
+    )
+
+
 def responses_of(
     parts: Parts,
     scorer: RewardScorer,
@@ -121,28 +136,35 @@ class SyncCollector:
             return self._without_flat(step, found, started, tell)
         replayed = self._buffer.draw(step, rollout.prompts_per_step)
         self._buffer.sampled(found)
-        metrics = {"perf/reward_wait_s": self._waited_s}
+        metrics = {"perf/reward_wait_s": self._waited_s} | self._sizes(found)
         if self._parts.config.runner.replay:
             metrics["rollout/replayed"] = float(len(replayed))
         return Collected(found, time.monotonic() - started, None, metrics, replayed)
 
     def _without_flat(self, step: int, found: list[Trajectory], started: float, tell: Tell) -> Collected:
         """Dynamic sampling: groups that teach nothing give way to groups of the prompts that come next."""
-        rollout = self._parts.config.rollout
+        config, rollout = self._parts.config, self._parts.config.rollout
+        groups, dull = {t.plan.group for t in found}, flat(found)
         for _ in range(rollout.replace_flat):
-            groups = {t.plan.group for t in found}
-            missing = rollout.prompts_per_step - len(groups) + len(flat(found))
+            missing = rollout.prompts_per_step - len(groups) + len(dull)
             if not missing:
                 break
-            found += self._sampled(step, self._planner.plan(step, range(len(groups), len(groups) + missing)), tell)
-        dull = flat(found)
+            lacking = config.batch_size - sum(t.plan.group not in dull for t in one_of_each(found))
+            further = range(len(groups), len(groups) + missing)
+            found += self._sampled(step, self._planner.plan(step, further, lacking), tell)
+            groups, dull = {t.plan.group for t in found}, flat(found)
         rows = [place for place, t in enumerate(found) if t.plan.group not in dull]
+        if not rows:
+            tell.log(_nothing_to_learn(found, rollout.replace_flat), "warning")
         metrics = {
             "rollout/replaced_groups": float(len(dull) if rows else 0),
             "perf/reward_wait_s": self._waited_s,
-        }
+        } | self._sizes(found)
         # Where no group teaches anything, the step keeps them all: they change no weights.
         return Collected(found, time.monotonic() - started, rows or None, metrics)
+
+    def _sizes(self, found: Sequence[Trajectory]) -> dict[str, float]:
+        return size_metrics(found) if self._parts.config.rollout.budget else {}
 
     def _sampled(self, step: int, plans: Sequence[PromptPlan], tell: Tell) -> list[Trajectory]:
         watch = ScoringWatch(tell, len(plans))

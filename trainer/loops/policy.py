@@ -27,7 +27,9 @@ from .phases import Phases
 from .planner import Planner
 from .posing import answered
 from .reports import (
+    outcomes,
     packing_metrics,
+    reach_metrics,
     reward_metrics,
     rollout_metrics,
     rollout_records,
@@ -87,6 +89,7 @@ class PolicyStage:
                 self.scorer.forget_missing()
             raise
         self._hacking.look(number, collected.trajectories, self.parts.tasks, tell)
+        self._learn_pass_rates(collected, tell)
         self.collector.updated(number)
         self.phases.passed(number, collected.trajectories, tell)
 
@@ -108,6 +111,7 @@ class PolicyStage:
             "missing": self._missing.state_dict(),
             "hacking": self._hacking.state_dict(),
             "phases": self.parts.schedule.state_dict(),
+            "pass_rates": self.planner.pass_rates.state_dict(),
         }
         return State(own | collector.values, tensors, self.parts.learner.elsewhere())
 
@@ -117,6 +121,7 @@ class PolicyStage:
         self._missing.load_state_dict(state.values.get("missing", {}))
         self._hacking.load_state_dict(state.values.get("hacking", {}))
         self.parts.schedule.load_state_dict(state.values.get("phases", {}))
+        self.planner.pass_rates.load_state_dict(state.values.get("pass_rates", {}))
         self.parts.learner.load_state_tensors(state.tensors)
         self.collector.restore(step, state)
 
@@ -173,6 +178,15 @@ class PolicyStage:
         if self.parts.task:
             values |= self.parts.task.measured(answered(trajectories, tasks))
         tell.metrics(values | collected.metrics)
+
+    def _learn_pass_rates(self, collected: Collected, tell: Tell) -> None:
+        """At the end of a step, so that one that is given up has taught nothing. Stored responses say nothing of the policy
+        as it is."""
+        if collected.elapsed_s is None:
+            return
+        rates = self.planner.pass_rates
+        rates.learned(outcomes(collected.trajectories, self.parts.config.pass_rates.threshold))
+        tell.metrics(reach_metrics(rates))
 
     def _look_at_rewards(self, step: int, collected: Collected, tell: Tell) -> None:
         """Raises Unrewarded; the responses are told before, for they show what happened."""

@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Literal, TypeVar
@@ -13,6 +13,7 @@ from torch import Tensor
 
 from trainer.contracts import Histogram, PartResult, RolloutRecord, RolloutTurn, TokenStretch
 from trainer.rollouts import Task, Trajectory, flat_groups, group_rewards, one_of_each
+from trainer.sampling import PassRates
 
 from .token_texts import TokenTexts
 from .update import UpdateReport
@@ -20,6 +21,7 @@ from .update import UpdateReport
 JUDGED = ("rubric", "judge")
 """Kinds of parts that may ask a judge."""
 _Others = TypeVar("_Others", float, None)
+_ROUNDING = 1e-9
 _RATIO_EDGES = tuple(round(0.5 + 0.05 * i, 2) for i in range(21))
 
 
@@ -74,6 +76,36 @@ def verifier_rates(trajectories: Sequence[Trajectory], tasks: Mapping[str, Task]
             if criterion.verifier and result.verdict.met is not None:
                 met[criterion.verifier.name].append(result.verdict.met)
     return {f"criterion/{name}": _mean(values) for name, values in met.items()}
+
+
+def outcomes(trajectories: Sequence[Trajectory], threshold: float) -> dict[str, list[bool]]:
+    """By the key of its prompt, whether each episode solved it: by the rubric's score where there is one, else by the reward.
+    Episodes without a reward are missing."""
+    found: dict[str, list[bool]] = defaultdict(list)
+    for trajectory in one_of_each(trajectories):
+        reward = trajectory.reward
+        worth = reward.total if reward.clipped is None else reward.clipped
+        if reward.total is not None and worth is not None:
+            found[trajectory.plan.example_key].append(worth >= threshold - _ROUNDING)
+    return dict(found)
+
+
+def size_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
+    """Of groups that a budget has given their sizes."""
+    sizes = Counter(t.plan.group for t in one_of_each(trajectories)).values()
+    return {"rollout/largest_group": float(max(sizes)), "rollout/smallest_group": float(min(sizes))}
+
+
+def reach_metrics(rates: PassRates) -> dict[str, float]:
+    """Shares of the prompts met so far; {} before the first outcome."""
+    reach = rates.reach()
+    if reach is None:
+        return {}
+    return {
+        "rollout/solved": reach.solved,
+        "rollout/learnable": reach.learnable,
+        "rollout/out_of_reach": reach.unsolved,
+    }
 
 
 def update_metrics(report: UpdateReport) -> tuple[dict[str, float], dict[str, Histogram]]:

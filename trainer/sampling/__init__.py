@@ -1,12 +1,17 @@
 """What is sampled next and under which prompt."""
 
+from .group_sizes import GroupSizes
 from .order import DataOrder
+from .pass_rates import PassRates, Reach
 from .plateau import level, warmest
 from .scaffold import ScaffoldText, group_factor, scaffold_for, scaffold_text, shown_count, step_factor
 from .schedule import Schedule
 
 __all__ = [
     "DataOrder",
+    "GroupSizes",
+    "PassRates",
+    "Reach",
     "ScaffoldText",
     "Schedule",
     "group_factor",

@@ -1,0 +1,34 @@
+"""How many responses each prompt of a step gets."""
+
+from collections.abc import Sequence
+
+from trainer.config.budget import Budget
+
+from .budget import LASTING, VALUES, allocate
+from .pass_rates import PassRates
+
+
+class GroupSizes:
+    """The same number for every prompt, or with a budget more where they are worth more."""
+
+    def __init__(self, size: int, budget: Budget | None, rates: PassRates) -> None:
+        self._size, self._budget, self._rates = size, budget, rates
+
+    def of(self, keys: Sequence[str], total: int | None = None) -> list[int]:
+        """Sizes of the groups of these prompts, in order; they sum to `total`, by default `size` for each.
+
+        Raises ValueError where the bounds of the budget leave no such sizes.
+        """
+        budget, rates = self._budget, self._rates
+        if budget is None:
+            return [self._size] * len(keys)
+        known = [rates.rate(key) for key in keys]
+        before = [rates.responses(key) if budget.value in LASTING else 0 for key in keys]
+        return allocate(
+            [budget.unknown if rate is None else rate for rate in known],
+            before,
+            self._size * len(keys) if total is None else total,
+            budget.low,
+            budget.high,
+            VALUES[budget.value],
+        )
