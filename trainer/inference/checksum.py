@@ -13,9 +13,9 @@ Named = tuple[str, Tensor]
 FORMAT = 2
 """Goes up whenever the checksum of the same weights becomes another one: two programs compare theirs."""
 _PIECE = 1 << 19
-"""Bytes that stay in a processor's own cache from one look at them to the next."""
-_SHARE = 1 << 20
-"""Bytes that a thread is given at once: the small tensors of adapters by the dozen."""
+"""Bytes that stay in a processor's own cache from one look at them to the next; tensors below are looked at together."""
+_ALONE = 1 << 25
+"""Bytes up to which one thread is done sooner than several that wait for each other."""
 _WAITING = 1 << 26
 """Bytes of tensors that wait to be summed up, and are kept so long."""
 _SIGNED = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -53,42 +53,89 @@ class Checksum:
 
     def _sum_up(self) -> None:
         """Side by side on the processors that torch may use."""
-        with ThreadPoolExecutor(torch.get_num_threads()) as threads:
-            for parts in threads.map(_parts, _shares(self._waiting)):
-                self._parts |= parts
+        self._parts |= _parts_of(self._waiting)
         self._waiting, self._bytes = [], 0
 
 
 def digest_of(weights: Weights) -> str:
     """The checksum of all of them."""
     checksum = Checksum()
-    for name, tensor in weights.items():
-        checksum.add(name, tensor)
+    checksum._parts = _parts_of([(name, tensor.detach()) for name, tensor in weights.items()])
     return checksum.hexdigest()
 
 
-def _shares(tensors: Sequence[Named]) -> Iterator[list[Named]]:
-    share: list[Named] = []
-    for named in tensors:
-        share.append(named)
-        if sum(tensor.nbytes for _, tensor in share) >= _SHARE:
-            yield share
-            share = []
-    if share:
-        yield share
+def _parts_of(tensors: Sequence[Named]) -> dict[str, str]:
+    threads = torch.get_num_threads() if sum(tensor.nbytes for _, tensor in tensors) > _ALONE else 1
+    if threads == 1:
+        return _parts(tensors)
+    parts: dict[str, str] = {}
+    with ThreadPoolExecutor(threads) as pool:
+        for done in pool.map(_parts, _shares(tensors, threads)):
+            parts |= done
+    return parts
+
+
+def _shares(tensors: Sequence[Named], threads: int) -> list[list[Named]]:
+    """One for each thread, of about as many bytes: the largest first, each to who has least."""
+    shares: list[list[Named]] = [[] for _ in range(threads)]
+    loads = [0] * threads
+    for named in sorted(tensors, key=lambda named: -named[1].nbytes):
+        least = loads.index(min(loads))
+        shares[least].append(named)
+        loads[least] += named[1].nbytes
+    return shares
 
 
 def _parts(tensors: Sequence[Named]) -> dict[str, str]:
-    return {name: f"{name} {tuple(tensor.shape)} {tensor.dtype} {_digest(tensor)}" for name, tensor in tensors}
+    parts = {}
+    for together in _together(tensors):
+        for (name, tensor), digest in zip(together, _digests([tensor for _, tensor in together]), strict=True):
+            parts[name] = f"{name} {tuple(tensor.shape)} {tensor.dtype} {digest}"
+    return parts
+
+
+def _together(tensors: Iterable[Named]) -> Iterator[list[Named]]:
+    """Small tensors of one precision, a piece of them at a time; each large one alone."""
+    waiting: dict[tuple[torch.dtype, torch.device], list[Named]] = {}
+    for named in tensors:
+        if named[1].nbytes >= _PIECE:
+            yield [named]
+            continue
+        alike = waiting.setdefault((named[1].dtype, named[1].device), [])
+        alike.append(named)
+        if len(alike) * named[1].nbytes >= _PIECE and sum(tensor.nbytes for _, tensor in alike) >= _PIECE:
+            yield waiting.pop((named[1].dtype, named[1].device))
+    yield from waiting.values()
+
+
+def _digests(tensors: Sequence[Tensor]) -> Iterator[str]:
+    """Of tensors of one precision on one device, each."""
+    if len(tensors) == 1:
+        yield _digest(tensors[0])
+        return
+    joined, start = _without_minus_zero(_bits(torch.cat([tensor.reshape(-1) for tensor in tensors]))), 0
+    for tensor in tensors:
+        yield xxhash.xxh3_128_hexdigest(joined[start : start + tensor.numel()])
+        start += tensor.numel()
 
 
 def _digest(tensor: Tensor) -> str:
-    """As integers, since numpy knows no bfloat16. -0 has the bits of the least one, so the least of a piece tells of any."""
-    plain = tensor.cpu().contiguous().reshape(-1)
-    bits = plain.view((_SIGNED if plain.is_floating_point() else _UNSIGNED)[plain.element_size()]).numpy()
-    found, least = xxhash.xxh3_128(), np.iinfo(bits.dtype).min
+    bits, found = _bits(tensor.reshape(-1)), xxhash.xxh3_128()
     step = _PIECE // bits.itemsize
     for start in range(0, len(bits), step):
-        piece = bits[start : start + step]
-        found.update(piece if piece.min() != least else np.where(piece == least, bits.dtype.type(0), piece))
+        found.update(_without_minus_zero(bits[start : start + step]))
     return found.hexdigest()
+
+
+def _bits(flat: Tensor) -> np.ndarray:
+    """As integers, since numpy knows no bfloat16."""
+    plain = flat.cpu().contiguous()
+    return plain.view((_SIGNED if plain.is_floating_point() else _UNSIGNED)[plain.element_size()]).numpy()
+
+
+def _without_minus_zero(bits: np.ndarray) -> np.ndarray:
+    """-0 has the bits of the least integer, so the least of all tells of any; what is unsigned has no -0."""
+    least = np.iinfo(bits.dtype).min
+    if least == 0 or len(bits) == 0 or bits.min() != least:
+        return bits
+    return np.where(bits == least, bits.dtype.type(0), bits)

@@ -85,11 +85,16 @@ class Trained:
         """The adapters alone, in a dtype of torch by name, as `<layer>.lora_A.weight` and `<layer>.lora_B.weight`; B with the scale multiplied in."""
         dtype = getattr(torch, precision)
         with torch.no_grad():
-            for name, module in self._peft_modules:
-                if hasattr(module, "lora_A"):
-                    a, b, scale = _adapter(module)
-                    yield f"{name}.lora_A.weight", a.to(dtype)
-                    yield f"{name}.lora_B.weight", (scale * b).to(dtype)
+            for name, a, b, scale in self._adapters:
+                yield f"{name}.lora_A.weight", whole(a).detach().to(dtype)
+                yield f"{name}.lora_B.weight", (scale * whole(b).detach()).to(dtype)
+
+    @cached_property
+    def _adapters(self) -> list[tuple[str, Tensor, Tensor, float]]:
+        """Name, A [R, I], B [O, R] and scale of each layer with an adapter, of A and B what this process holds. To look them
+        up in the layers takes longer than to copy them."""
+        found = [(name, layer) for name, layer in self._peft_modules if hasattr(layer, "lora_A")]
+        return [(name, *_held(layer)) for name, layer in found]
 
     @cached_property
     def _peft_modules(self) -> list[tuple[str, Any]]:
@@ -200,7 +205,13 @@ class Trained:
 
 def _adapter(layer: Any) -> tuple[Tensor, Tensor, float]:
     """A [R, I], B [O, R] and the scale of a layer with an adapter, whole."""
-    return whole(layer.lora_A["default"].weight), whole(layer.lora_B["default"].weight), layer.scaling["default"]
+    a, b, scale = _held(layer)
+    return whole(a), whole(b), scale
+
+
+def _held(layer: Any) -> tuple[Tensor, Tensor, float]:
+    """The same, of A and B what this process holds."""
+    return layer.lora_A["default"].weight, layer.lora_B["default"].weight, layer.scaling["default"]
 
 
 def _recompute_activations(model: Any) -> None:
