@@ -73,6 +73,7 @@ REVIEWING = {  # what reviewers may do besides reading
     "POST /datasets/{dataset_id}/views",
     "DELETE /views/{view_id}",
     "POST /recipes/{name}/check",
+    "POST /runs/{run_id}/reasons",
 }
 NOT_TO_READ = {"GET /projects/{project_id}/invites"}  # by reviewers
 

@@ -52,6 +52,7 @@ REVIEWERS_CHANGE = {
     "objective_calculate",
     "review_majority",
     "review_match",
+    "run_reasons",
     "view_delete",
     "view_save",
 }
