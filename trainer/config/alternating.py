@@ -67,6 +67,18 @@ class WriterTurns(Turns):
     max_new_tokens: int = knob(512, "Where a rubric is cut", unit="tokens", ge=1, le=65536)
 
 
+class Variances(Section):
+    """What the order of turns rests on, measured before the first step of each round (Rubric-ARM, 17 to 19)."""
+
+    pairs: int = knob(4, "Pairs of the round that are measured; 0: none", unit="pairs", ge=0, le=1024)
+    rubrics: int = knob(
+        4, "Rubrics sampled for each pair; the gradients of as many are in memory at once", unit="rubrics", ge=2, le=64
+    )
+    judgements: int = knob(
+        4, "Judgements sampled by each rubric; the share that is right is p(r)", unit="judgements", ge=2, le=256
+    )
+
+
 class TurnConfig(OnPolicyConfig):
     """One role's half of a run, as the stage of a sampled policy has it."""
 
@@ -92,6 +104,7 @@ class AlternatingConfig(RecipeConfig):
     judge: JudgeTurns = JudgeTurns()
     writer: WriterTurns = WriterTurns()
     sampler: Sampler = Sampler()
+    variances: Variances = Variances()
     objective: Objective = Grpo(eps_high=0.28, kl_beta=0.001)
     optim: PolicyOptim = PolicyOptim()
     evaluation: Evaluation = Evaluation()
@@ -227,6 +240,7 @@ RECIPE = Recipe(
         "judge": {"prompts_per_step": 2, "group_size": 2, "max_new_tokens": 8},
         "writer": {"prompts_per_step": 2, "group_size": 2, "max_new_tokens": 8},
         "matcher": "words",
+        "variances": {"pairs": 1, "rubrics": 2, "judgements": 2},
         "evaluation": {"every": 0, "max_examples": 2},
     },
 )

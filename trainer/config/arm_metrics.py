@@ -134,6 +134,107 @@ TURNS = (
     ),
     Metric("turn/readable", "readable", "", "data", chart="Rubrics of a judge's turn", unit="rubrics", optional=True),
 )
+_VARIANCES = "Variance of the gradient"
+_CAUSES = "The writer's variance by its causes"
+_LENGTHS = "Lengths of score vectors"
+_ASKED = "What a noisier writer asks for (19)"
+VARIANCES = (
+    Metric(
+        "variance/writer",
+        "step of the writer (18)",
+        "Before each round: rubrics and judgements of some of its pairs are sampled, and the gradient of the log-probability of each "
+        "is its score vector. What the variance of a single sample's gradient then is, for each role, as a mean over pairs. The paper "
+        "lets the judge learn first because the writer's is the larger.",
+        "policy",
+        chart=_VARIANCES,
+        optional=True,
+        count="variance/pairs",
+    ),
+    Metric(
+        "variance/judge",
+        "step of the judge (17)",
+        "",
+        "policy",
+        chart=_VARIANCES,
+        optional=True,
+        count="variance/pairs",
+    ),
+    Metric(
+        "variance/log_ratio",
+        "The writer's variance over the judge's",
+        "As a power of ten: above 0 the writer's step is the noisier.",
+        "policy",
+        optional=True,
+        count="variance/pairs",
+    ),
+    Metric(
+        "variance/noise",
+        "noise",
+        "Noise is what remains when the judge is not sure by a rubric. Inconsistency is what rubrics for one pair pull in different directions.",
+        "policy",
+        chart=_CAUSES,
+        optional=True,
+        count="variance/pairs",
+    ),
+    Metric(
+        "variance/inconsistency", "inconsistency", "", "policy", chart=_CAUSES, optional=True, count="variance/pairs"
+    ),
+    Metric(
+        "variance/writer_norm",
+        "rubrics",
+        "Root of the mean squared length.",
+        "policy",
+        chart=_LENGTHS,
+        optional=True,
+        count="variance/pairs",
+    ),
+    Metric("variance/judge_norm", "judgements", "", "policy", chart=_LENGTHS, optional=True, count="variance/pairs"),
+    Metric(
+        "variance/norm_ratio",
+        "rubric over judgement",
+        "Length of a rubric's score vector over a judgement's, and the bound above which the writer's step is the noisier.",
+        "policy",
+        chart=_ASKED,
+        optional=True,
+        count="variance/pairs",
+    ),
+    Metric("variance/norm_bound", "bound", "", "policy", chart=_ASKED, optional=True, count="variance/pairs"),
+    Metric(
+        "variance/p",
+        "How often the judge is right by a rubric",
+        "Mean of p(r) over the rubrics of the measurement. A judgement without a decision is not right.",
+        "policy",
+        better="higher",
+        share=True,
+        optional=True,
+        count="variance/pairs",
+    ),
+    Metric(
+        "variance/c1",
+        "C1",
+        "How much the rubrics of a pair disagree: the variance of p(r) times the score vector over the mean of its square. 1 at most; "
+        "0 where all pull alike. Missing where the judge was never right.",
+        "policy",
+        optional=True,
+        count="variance/pairs",
+    ),
+    Metric(
+        "variance/pairs",
+        "measured",
+        "A pair is measured where at least two of its rubrics can be read and used.",
+        "data",
+        chart="Pairs behind the variances",
+        optional=True,
+    ),
+    Metric(
+        "variance/left_out",
+        "left out",
+        "",
+        "data",
+        chart="Pairs behind the variances",
+        optional=True,
+    ),
+)
 _HELD_OUT = tuple(metric for metric in policy_metrics.ROLLOUT if metric.key.startswith("eval/"))
 METRICS = (
     *OUTCOME,
@@ -141,6 +242,7 @@ METRICS = (
     *RUBRICS,
     *JUDGING,
     *TURNS,
+    *VARIANCES,
     *by_role((*policy_metrics.POLICY, *policy_metrics.RATIOS)),
     *by_role(metric for metric in policy_metrics.ROLLOUT if "replaced" not in metric.key),
     *(replace(metric, optional=True) for metric in (*_HELD_OUT, *policy_metrics.SPEED)),

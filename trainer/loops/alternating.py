@@ -10,14 +10,12 @@ from typing import Any
 
 from trainer.config.alternating import OUTPUTS, ROLES, AlternatingConfig, Role
 from trainer.config.arm_metrics import SPLIT
-from trainer.contracts import Criterion, Example, Histogram
+from trainer.contracts import Example, Histogram
 from trainer.inference.sampling import SampleRequest
 from trainer.monitors import Records
-from trainer.rewards import Item
-from trainer.rewards.written import writing_of
 from trainer.rollouts import Rewards
 from trainer.seeding import derive_seed
-from trainer.tasks.arm import ArmWriting, JudgingByRubric, KeptRubric
+from trainer.tasks.arm import ArmWriting, JudgingByRubric, KeptRubric, criteria_of
 
 from .data import Prompt, PromptSets, read_examples
 from .errors import RunFailed
@@ -30,6 +28,7 @@ from .parts import Parts
 from .policy import PolicyStage
 from .posing import answered, posed_prompts
 from .reports import rollout_records
+from .score_vectors import ScoreVectors
 from .scoring import ScoringWatch
 from .stage import Job, ModelOutput, Progress, State, Tell
 from .two_roles import TwoRoles
@@ -162,6 +161,8 @@ class AlternatingStage:
 
     def _begun(self, number: int, role: Role, step: int, tell: Tell) -> Turn:
         """The next turn; a stop on the way leaves the last one as it was."""
+        if role == self._config.first:
+            self._measure(number, step, tell)
         rubrics: dict[str, KeptRubric] = {}
         if role == "judge":
             rubrics = self._rubrics(number, step, tell)
@@ -180,6 +181,13 @@ class AlternatingStage:
                 tell.log(f"{role}: {line}", "warning")
             self._open(stage, role, step - 1)
         return Turn(number, role, rubrics, stage)
+
+    def _measure(self, number: int, step: int, tell: Tell) -> None:
+        """What the order of turns rests on, on the first pairs of the round, before both of its turns."""
+        if not (most := self._config.variances.pairs):
+            return
+        scores = ScoreVectors(self._config, self._tokenizer, self._learner, self._sampler, self._roles)
+        tell.metrics(scores.measured(self._prompts(number)[:most], number, step - 1, tell))
 
     def _stage(self, number: int, role: Role, rubrics: Mapping[str, KeptRubric]) -> PolicyStage:
         """Raises RunFailed where there is nothing to learn from: of a judge, where no rubric can be read."""
@@ -200,10 +208,8 @@ class AlternatingStage:
 
     def _rubrics(self, number: int, step: int, tell: Tell) -> dict[str, KeptRubric]:
         """One for each pair of the round's shard, by the writer as it is, sampled once."""
-        keys = {example.key for example in self._shards[number // 2]}
-        parts = self._parts["writer"]
-        prompts = [prompt for prompt in parts.prompts.train if prompt.facts["pair"]["example"] in keys]
-        rollout = parts.config.rollout
+        prompts = self._prompts(number)
+        rollout = self._parts["writer"].config.rollout
         requests = [
             SampleRequest(
                 prompt.tokens,
@@ -222,16 +228,14 @@ class AlternatingStage:
             for prompt, result in zip(prompts, written, strict=True)
         }
 
+    def _prompts(self, number: int) -> list[Prompt]:
+        """The writer's questions about the pairs of the turn's round."""
+        keys = {example.key for example in self._shards[number // 2]}
+        found = self._parts["writer"].prompts.train
+        return [prompt for prompt in found if prompt.facts["pair"]["example"] in keys]
+
     def _kept(self, prompt: Prompt, text: str, cut: bool) -> KeptRubric:
         return KeptRubric(text, cut, criteria_of(prompt, text, cut, self._config))
-
-
-def criteria_of(prompt: Prompt, text: str, cut: bool, config: AlternatingConfig) -> tuple[Criterion, ...]:
-    """Those of a written rubric; none where it cannot be read, or where nothing of it earns points."""
-    longest = config.writer.max_new_tokens
-    item = Item("", prompt.example, None, text, longest if cut else 0, longest, facts=prompt.facts)
-    writing = writing_of(item, config.data.form)
-    return () if writing.fault else writing.criteria
 
 
 def shards(examples: Sequence[Example], prompts: Sequence[Prompt], config: AlternatingConfig) -> list[list[Example]]:

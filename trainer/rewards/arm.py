@@ -3,6 +3,7 @@
 Axes: R rubrics, D components of a score vector (the gradient of a log-probability).
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,6 +78,15 @@ def arm_variances(p_R: ArrayLike, u_writer_RD: ArrayLike, u_judge_RD: ArrayLike)
         inconsistency=inconsistency,
         c1=inconsistency / second if second else None,
     )
+
+
+def norm_bound(p: float, c1: float) -> float | None:
+    """`sqrt((1-p) / (1-p + C1 p))`, the right side of (19): where `|u_r| / |u_j|` is above it, the writer's step is the noisier.
+
+    None where the judge is always right and rubrics do not disagree: 0/0.
+    """
+    below = 1 - p + c1 * p
+    return math.sqrt((1 - p) / below) if below > 0 else None
 
 
 def _square(rows_RD: Floats) -> Floats:

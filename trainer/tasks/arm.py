@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from trainer.config.alternating import AlternatingConfig
 from trainer.contracts import Criterion, Example
 from trainer.contracts.model_folder import OutputRole
+from trainer.rewards import Item
 from trainer.rewards.rubric_judgements import label, question
-from trainer.rewards.written import FACTS, ComparedPair
+from trainer.rewards.written import FACTS, ComparedPair, writing_of
 from trainer.seeding import derive_seed
 
 from . import arm_metrics
@@ -15,6 +17,15 @@ from .base import Answered, Posed, question_key
 from .rubric_writing import RubricWriting
 
 UNREADABLE = "pairs left out: the rubric that the writer wrote cannot be read"
+
+
+class Asked(Protocol):
+    """A question of the writer, as the loop has it."""
+
+    @property
+    def example(self) -> Example: ...
+    @property
+    def facts(self) -> Mapping[str, Any]: ...
 
 
 @dataclass(frozen=True)
@@ -76,3 +87,11 @@ class JudgingByRubric:
         facts = {**written_for.facts, "criteria": len(rubric.criteria), "label": label(pair, swapped)}
         key = question_key(f"{asked.key} · by its rubric")
         return Posed(asked.model_copy(update={"key": key, "prompt": prompt}), facts)
+
+
+def criteria_of(prompt: Asked, text: str, cut: bool, config: AlternatingConfig) -> tuple[Criterion, ...]:
+    """Those of a written rubric; none where it cannot be read, or where nothing of it earns points."""
+    longest = config.writer.max_new_tokens
+    item = Item("", prompt.example, None, text, longest if cut else 0, longest, facts=prompt.facts)
+    writing = writing_of(item, config.data.form)
+    return () if writing.fault else writing.criteria

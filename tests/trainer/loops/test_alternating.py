@@ -160,6 +160,26 @@ def test_held_out_pairs_are_judged_in_both_orders(data: Path, tiny_dir: Path, tm
     assert all(sorted(one["parsed"]["people"] for one in both) == ["A", "B"] for both in judged)
 
 
+def test_variances_are_measured_before_each_round_and_change_nothing(
+    data: Path, tiny_dir: Path, tmp_path: Path
+) -> None:
+    out, plain = tmp_path / "run", tmp_path / "plain"
+    assert run(config(variances={"pairs": 2, "rubrics": 3, "judgements": 4}), data, tiny_dir, out)
+    assert run(config(variances={"pairs": 0}), data, tiny_dir, plain)
+    told = metrics_of(out)
+    assert {step for step, key in told if key.startswith("variance/")} == {1, 5}
+    for step in (1, 5):
+        assert told[step, "variance/pairs"] + told[step, "variance/left_out"] == 2
+    measured = [step for step in (1, 5) if told[step, "variance/pairs"]]
+    assert measured, "with three rubrics of a pair, two can be read"
+    for step in measured:
+        parts = told[step, "variance/noise"] + told[step, "variance/inconsistency"]
+        assert told[step, "variance/writer"] == pytest.approx(parts)
+        assert told[step, "variance/writer_norm"] > 0 and 0 <= told[step, "variance/p"] <= 1
+    one, other = weights(out, 6), weights(plain, 6)
+    assert not any(moved(one[owner], other[owner]) for owner in one)
+
+
 def test_switches(data: Path, tiny_dir: Path, tmp_path: Path) -> None:
     plain = {"prompts_per_step": 2, "group_size": 4, "max_new_tokens": 4, "format_reward": False}
     out = tmp_path / "run"

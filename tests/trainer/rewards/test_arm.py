@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from trainer.rewards.arm import arm_variances, judge_reward, writer_reward
+from trainer.rewards.arm import arm_variances, judge_reward, norm_bound, writer_reward
 
 
 @pytest.mark.parametrize(
@@ -50,6 +50,12 @@ def test_variances_by_hand() -> None:
 def test_one_rubric_disagrees_with_no_other() -> None:
     found = arm_variances([0.5], [[3, 4]], [[1]])
     assert (found.inconsistency, found.c1, found.var_writer) == (0, 0, 0.25 * 25)
+
+
+def test_what_a_noisier_writer_asks_for_by_hand() -> None:
+    assert norm_bound(0.5, 1.0) == pytest.approx(0.5**0.5)
+    assert norm_bound(0.5, 0.0) == 1 and norm_bound(1.0, 0.5) == 0
+    assert norm_bound(1.0, 0.0) is None
 
 
 def test_c1_is_undefined_where_nothing_is_pushed() -> None:
