@@ -108,6 +108,14 @@ class AlternatingConfig(RecipeConfig):
     objective: Objective = Grpo(eps_high=0.28, kl_beta=0.001)
     optim: PolicyOptim = PolicyOptim()
     evaluation: Evaluation = Evaluation()
+    votes: int = knob(
+        0,
+        "Voting@k: rubrics sampled for each held-out pair, with a judgement by each in both orders; what most of them choose is "
+        "measured beside what greedy ones do. 0: none; an odd number has no ties",
+        unit="votes",
+        ge=0,
+        le=99,
+    )
     matcher: Literal["embeddings", "words"] = knob(
         "embeddings",
         "What finds the human criterion that a written one repeats, where people have written a rubric; measured, never "
@@ -216,6 +224,7 @@ RECIPE = Recipe(
     brief=("{first} first", "{data.form}"),
     measured_by=(
         "evaluation.*",
+        "votes",
         "judge.max_new_tokens",
         "writer.max_new_tokens",
         "data.form",
@@ -240,6 +249,7 @@ RECIPE = Recipe(
         "judge": {"prompts_per_step": 2, "group_size": 2, "max_new_tokens": 8},
         "writer": {"prompts_per_step": 2, "group_size": 2, "max_new_tokens": 8},
         "matcher": "words",
+        "votes": 3,
         "variances": {"pairs": 1, "rubrics": 2, "judgements": 2},
         "evaluation": {"every": 0, "max_examples": 2},
     },

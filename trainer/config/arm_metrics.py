@@ -50,6 +50,29 @@ OUTCOME = (
         ),
         "95%.",
     ),
+    *with_ends(
+        Metric(
+            "eval/voting",
+            "Held-out accuracy by voting",
+            "Share of held-out pairs of which more than half of the votes are right. A vote is a sampled rubric with a sampled judgement "
+            "by it. Each pair is decided in both orders and counts once. Half of the votes, or no vote at all, is not right.",
+            "outcome",
+            better="higher",
+            count="eval/pairs",
+            share=True,
+            optional=True,
+        ),
+        "95%.",
+    ),
+    Metric(
+        "eval/votes",
+        "cast",
+        "A rubric that cannot be read, a question that is too long and a judgement without a decision are no vote.",
+        "judge",
+        chart="Votes on held-out pairs",
+        optional=True,
+    ),
+    Metric("eval/votes_missing", "missing", "", "judge", chart="Votes on held-out pairs", optional=True),
     Metric(
         "eval/consistent",
         "Orders that agree",

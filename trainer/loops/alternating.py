@@ -17,6 +17,7 @@ from trainer.rollouts import Rewards
 from trainer.seeding import derive_seed
 from trainer.tasks.arm import ArmWriting, JudgingByRubric, KeptRubric, criteria_of
 
+from . import score_vectors
 from .data import Prompt, PromptSets, read_examples
 from .errors import RunFailed
 from .evaluation import evaluate
@@ -28,10 +29,11 @@ from .parts import Parts
 from .policy import PolicyStage
 from .posing import answered, posed_prompts
 from .reports import rollout_records
-from .score_vectors import ScoreVectors
+from .rubric_trials import Trials
 from .scoring import ScoringWatch
 from .stage import Job, ModelOutput, Progress, State, Tell
 from .two_roles import TwoRoles
+from .voting import voted
 
 BOTH, DRAWN = (False, True), (False,)
 """Orders in which the judge is asked: held-out pairs in both, in training in the one that was drawn for the pair."""
@@ -117,7 +119,10 @@ class AlternatingStage:
         with self._roles.speaking("writer", number):
             found = evaluate(parts, self._evaluator, f"eval/{number}", progress, watch)
         tell.rollouts(partial(rollout_records, found.trajectories, parts.token_texts, "eval"))
-        return found.values | ArmWriting(self._config).held_out(answered(found.trajectories, parts.tasks))
+        values = found.values | ArmWriting(self._config).held_out(answered(found.trajectories, parts.tasks))
+        if k := self._config.votes:
+            values |= voted(self._trials(number, "votes"), parts.prompts.heldout, k, tell)
+        return values
 
     def state(self) -> State:
         missing = {role: counts.state_dict() for role, counts in self._missing.items()}
@@ -186,8 +191,11 @@ class AlternatingStage:
         """What the order of turns rests on, on the first pairs of the round, before both of its turns."""
         if not (most := self._config.variances.pairs):
             return
-        scores = ScoreVectors(self._config, self._tokenizer, self._learner, self._sampler, self._roles)
-        tell.metrics(scores.measured(self._prompts(number)[:most], number, step - 1, tell))
+        trials = self._trials(step - 1, "variances", number)
+        tell.metrics(score_vectors.measured(trials, self._learner, self._roles, self._prompts(number)[:most], tell))
+
+    def _trials(self, version: int, *purpose: str | int) -> Trials:
+        return Trials(self._config, self._tokenizer, self._sampler, self._roles, purpose, version)
 
     def _stage(self, number: int, role: Role, rubrics: Mapping[str, KeptRubric]) -> PolicyStage:
         """Raises RunFailed where there is nothing to learn from: of a judge, where no rubric can be read."""

@@ -4,39 +4,21 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trainer.config.alternating import AlternatingConfig, Role
-from trainer.inference.chat import encode_prompt
-from trainer.inference.sampling import Sampler, SampleRequest, SampleResult
+from trainer.inference.sampling import SampleResult
 from trainer.rewards.arm import ArmVariances, arm_variances, norm_bound
-from trainer.rewards.rubric_judgements import label, question, read
-from trainer.rewards.written import FACTS, ComparedPair
-from trainer.seeding import derive_seed
-from trainer.tasks.arm import criteria_of
 
 from .data import Prompt
 from .learner import Learner, Marked
+from .rubric_trials import Asked, Trials
 from .stage import Tell
 from .two_roles import TwoRoles
-
-Tokens = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Tried:
-    """A rubric that a judge can use, the question that asks for a judgement by it, and how many criteria it has."""
-
-    pair: ComparedPair
-    prompt: Prompt
-    written: Marked
-    asked: Tokens
-    criteria: int
 
 
 @dataclass(frozen=True)
@@ -48,101 +30,49 @@ class Measured:
     writer_D: Tensor
 
 
-class ScoreVectors:
-    """Samples rubrics and judgements with both roles as they are. Neither's weights nor moments are changed.
+def measured(
+    trials: Trials, learner: Learner, roles: TwoRoles, prompts: Sequence[Prompt], tell: Tell
+) -> dict[str, float]:
+    """Means over the pairs that could be measured, with both roles as they are; what is not defined is left out.
 
-    Everything random follows from the seed, the turn and the pair, so that a resumed run measures the same.
+    Neither's weights nor moments are changed. May raise StopRequested.
     """
+    sizes = trials.config.variances
+    rubrics = trials.rubrics(prompts, sizes.rubrics, tell.watch("writing rubrics to measure variances"))
+    asked = [[one for rubric in own if (one := trials.asked(rubric))] for own in rubrics]
+    flat = [one for own in asked for one in own]
+    watch = tell.watch("judging by them to measure variances")
+    said = iter(trials.judgements(flat, sizes.judgements, watch))
+    found = []
+    for own in asked:
+        judgements = list(islice(said, len(own)))
+        if len(own) > 1:
+            tell.check()
+            found.append(_scored(trials, learner, roles, own, judgements))
+    left_out = float(len(prompts) - len(found))
+    return summary(found) | {"variance/pairs": float(len(found)), "variance/left_out": left_out}
 
-    def __init__(
-        self, config: AlternatingConfig, tokenizer: Any, learner: Learner, sampler: Sampler, roles: TwoRoles
-    ) -> None:
-        self._config, self._tokenizer, self._learner = config, tokenizer, learner
-        self._sampler, self._roles = sampler, roles
 
-    def measured(self, prompts: Sequence[Prompt], turn: int, version: int, tell: Tell) -> dict[str, float]:
-        """Means over the pairs that could be measured; what is not defined is left out. May raise StopRequested."""
-        tried = self._rubrics(prompts, turn, version, tell)
-        judgements = self._judgements([each for rubrics in tried for each in rubrics], turn, version, tell)
-        found, place = list[list[Measured]](), 0
-        for rubrics in tried:
-            own = judgements[place : place + len(rubrics)]
-            place += len(rubrics)
-            if len(rubrics) > 1:
-                tell.check()
-                found.append(self._score(rubrics, own))
-        return summary(found) | {
-            "variance/pairs": float(len(found)),
-            "variance/left_out": float(len(prompts) - len(found)),
-        }
-
-    def _rubrics(self, prompts: Sequence[Prompt], turn: int, version: int, tell: Tell) -> list[list[Tried]]:
-        """For each pair those of its rubrics that can be read and whose question to the judge is not too long."""
-        each = self._config.variances.rubrics
-        requests = [
-            self._request("writer", prompt.tokens, "rubric", turn, prompt.example.key, n)
-            for prompt in prompts
-            for n in range(each)
-        ]
-        with self._roles.speaking("writer", version):
-            results = self._sampler.sample(requests, tell.watch("writing rubrics to measure variances"))
-        written = [results[start : start + each] for start in range(0, len(results), each)]
-        found = []
-        for prompt, own in zip(prompts, written, strict=True):
-            usable = (self._tried(prompt, result) for result in own)
-            found.append([one for one in usable if one is not None])
-        return found
-
-    def _tried(self, prompt: Prompt, result: SampleResult) -> Tried | None:
-        criteria = criteria_of(prompt, result.text, result.finish_reason == "length", self._config)
-        if not criteria:
-            return None
-        pair = ComparedPair.model_validate(prompt.facts[FACTS])
-        asked = encode_prompt(self._tokenizer, question(pair, criteria, self._config.data.judgement))
-        if len(asked) > self._config.data.max_prompt_tokens:
-            return None
-        return Tried(pair, prompt, Marked.response(prompt.tokens, result.tokens), asked, len(criteria))
-
-    def _judgements(self, tried: Sequence[Tried], turn: int, version: int, tell: Tell) -> list[list[SampleResult]]:
-        """Of each rubric those sampled by it."""
-        each = self._config.variances.judgements
-        requests = [
-            self._request("judge", one.asked, "judgement", turn, one.prompt.example.key, place, n)
-            for place, one in enumerate(tried)
-            for n in range(each)
-        ]
-        if not requests:
-            return []
-        with self._roles.speaking("judge", version):
-            results = self._sampler.sample(requests, tell.watch("judging by them to measure variances"))
-        return [results[start : start + each] for start in range(0, len(results), each)]
-
-    def _request(self, role: Role, tokens: Tokens, *named: Any) -> SampleRequest:
-        rollout = self._config.turn(role).rollout
-        seed = derive_seed(self._config.seed, "variances", *named)
-        return SampleRequest(
-            tokens, rollout.max_new_tokens, rollout.temperature, rollout.top_p, tuple(rollout.stop), seed
-        )
-
-    def _score(self, tried: Sequence[Tried], judgements: Sequence[Sequence[SampleResult]]) -> list[Measured]:
-        """Of the rubrics of one pair."""
-        config = self._config
-        with self._roles.held("writer"):
-            vectors = [score_vector(self._learner, one.written, config.writer.temperature) for one in tried]
-        found = []
-        with self._roles.held("judge"):
-            for one, said, writer_D in zip(tried, judgements, vectors, strict=True):
-                right = [self._right(one, result) for result in said]
-                rows = [Marked.response(one.asked, result.tokens) for result in said]
-                squares = [_square(score_vector(self._learner, row, config.judge.temperature)) for row in rows]
-                found.append(Measured(statistics.fmean(right), statistics.fmean(squares), writer_D))
-        return found
-
-    def _right(self, one: Tried, result: SampleResult) -> bool:
-        """A choice is forced: no decision is not right."""
-        cut = result.finish_reason == "length"
-        judged = read(result.text, one.criteria, self._config.data.judgement, cut)
-        return judged.verdict == label(one.pair)
+def _scored(
+    trials: Trials,
+    learner: Learner,
+    roles: TwoRoles,
+    asked: Sequence[Asked],
+    judgements: Sequence[Sequence[SampleResult]],
+) -> list[Measured]:
+    """The rubrics of one pair."""
+    config = trials.config
+    with roles.held("writer"):
+        vectors = [score_vector(learner, one.rubric.written, config.writer.temperature) for one in asked]
+    found = []
+    with roles.held("judge"):
+        for one, said, writer_D in zip(asked, judgements, vectors, strict=True):
+            # A choice is forced: no decision is not right.
+            right = [trials.right(one, result) is True for result in said]
+            rows = [Marked.response(one.tokens, result.tokens) for result in said]
+            squares = [_square(score_vector(learner, row, config.judge.temperature)) for row in rows]
+            found.append(Measured(statistics.fmean(right), statistics.fmean(squares), writer_D))
+    return found
 
 
 def score_vector(learner: Learner, row: Marked, temperature: float) -> Tensor:

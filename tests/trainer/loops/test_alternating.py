@@ -180,6 +180,19 @@ def test_variances_are_measured_before_each_round_and_change_nothing(
     assert not any(moved(one[owner], other[owner]) for owner in one)
 
 
+def test_votes_on_held_out_pairs_are_cast_by_sampled_rubrics_and_judgements(
+    data: Path, tiny_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"{__name__}.WRITTEN", (GOOD, GOOD, "Sure!"))
+    out = tmp_path / "run"
+    assert run(config(steps=1, votes=3, variances={"pairs": 0}), data, tiny_dir, out)
+    told = metrics_of(out)
+    for step in (0, 1):
+        assert told[step, "eval/votes"] + told[step, "eval/votes_missing"] == 3 * 2 * 3
+        assert 0 < told[step, "eval/votes"] < 18 and 0 <= told[step, "eval/voting"] <= 1
+    assert told[0, "eval/voting"] == told[1, "eval/voting"], "the same seeds at every evaluation, and scripted words"
+
+
 def test_switches(data: Path, tiny_dir: Path, tmp_path: Path) -> None:
     plain = {"prompts_per_step": 2, "group_size": 4, "max_new_tokens": 4, "format_reward": False}
     out = tmp_path / "run"
