@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 import torch
+from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM
 
 from trainer.config import resolve
+from trainer.inference.decoders import adapted
 from trainer.inference.models import load_model
 from trainer.loops.learner import Learner, Marked
 from trainer.loops.score_vectors import Measured, coordinates, score_vector, summary
@@ -58,37 +60,30 @@ def learner_of(tiny_dir: Path, lora: Any) -> Learner:
     return Learner(load_model(tiny_dir, "float32"), config)
 
 
-def test_a_score_vector_is_what_autograd_says_of_the_stock_model_and_changes_nothing(tiny_dir: Path) -> None:
-    learner = learner_of(tiny_dir, None)
+@pytest.mark.parametrize("rank", [None, 2])
+def test_a_score_vector_is_what_autograd_says_of_the_stock_model_and_changes_nothing(
+    rank: int | None, tiny_dir: Path
+) -> None:
+    learner = learner_of(tiny_dir, {"rank": rank} if rank else None)
+    if rank:  # adapters begin at 0, where half of their gradients are 0
+        with torch.no_grad():
+            for parameter in learner.parameters.values():
+                parameter.add_(torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1)) * 0.1)
     before = learner.policy()
     found = score_vector(learner, ROW, 0.7)
 
-    stock = AutoModelForCausalLM.from_pretrained(tiny_dir, dtype=torch.float32)
+    stock = AutoModelForCausalLM.from_pretrained(tiny_dir, dtype=torch.float32).eval()
+    if rank:
+        settings = LoraConfig(r=rank, lora_alpha=32, target_modules=adapted(stock), task_type="CAUSAL_LM")
+        stock = get_peft_model(stock, settings)
+    named = dict(stock.named_parameters())
+    with torch.no_grad():
+        for name, value in before.items():
+            named[name].copy_(value)
     logp = torch.log_softmax(stock(input_ids=torch.tensor([ROW.tokens])).logits[0] / 0.7, -1)
     total = sum(logp[place - 1, ROW.tokens[place]] for place in ROW.places)
-    named = dict(stock.named_parameters())
     grads = torch.autograd.grad(total, [named[name] for name in learner.parameters])
-    torch.testing.assert_close(found, torch.cat([grad.flatten() for grad in grads]), rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(found, torch.cat([grad.flatten() for grad in grads]), rtol=1e-3, atol=1e-3)
     assert found.norm() > 0
     assert all(parameter.grad is None for parameter in learner.parameters.values())
     assert all(torch.equal(before[name], value) for name, value in learner.policy().items())
-
-
-def test_with_adapters_a_score_vector_is_the_slope_of_the_log_probability(tiny_dir: Path) -> None:
-    learner, chance = learner_of(tiny_dir, {"rank": 2}), torch.Generator().manual_seed(1)
-
-    def step(direction: list[torch.Tensor], size: float) -> None:
-        with torch.no_grad():
-            for parameter, part in zip(learner.parameters.values(), direction, strict=True):
-                parameter.add_(size * part)
-
-    way = [torch.randn(parameter.shape, generator=chance) for parameter in learner.parameters.values()]
-    step(way, 0.1)  # adapters begin at 0, where half of their gradients are 0
-    found = score_vector(learner, ROW, 1.0)
-    said = []
-    for size in (1e-3, -2e-3):
-        step(way, size)
-        with torch.no_grad():
-            said.append(float(learner.measure([ROW])[0].logp_T.double().sum()))
-    slope = (said[0] - said[1]) / 2e-3
-    assert float(found @ torch.cat([part.flatten() for part in way])) == pytest.approx(slope, rel=0.02, abs=0.01)
