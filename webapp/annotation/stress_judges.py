@@ -41,7 +41,7 @@ class StressJudge(Protocol):
         """Has a worker ask about a submitted rubric what nobody asked before."""
 
     def said(self, version: int, given: Given) -> Said:
-        """What is known by now. Nobody is asked."""
+        """What is known by now. No judge is asked; a message to the worker that was lost is sent again."""
 
 
 JUDGE: list[StressJudge] = []

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from django.core.cache import cache
 
 from tests.cast import ApiClient, browser
 from tests.webapp.annotation.seed import make_project, pair
@@ -49,6 +50,22 @@ def submitted(cast, project, rubric=RUBRIC) -> tuple[ApiClient, dict]:
 
 def powers(report) -> list[str]:
     return [criterion["power"] for criterion in report["criteria"]]
+
+
+def test_a_message_that_was_lost_is_sent_again_when_the_author_looks(cast, judged, monkeypatch):
+    sent = []
+    monkeypatch.setattr(stressing, "enqueue", lambda name, answer: sent.append((name, answer)))
+    script, at_once = submitted(cast, judged)
+    look, answer = f"/assignments/{at_once['assignment']}/stress", Answer.objects.get().pk
+    assert script.get(look).json()["judging"] and sent == [("workers.judging.stress", answer)], "it may be on its way"
+    cache.delete(stressing._sent(answer))  # as after half a minute
+    for _ in range(2):
+        assert script.get(look).json()["judging"]
+    assert len(sent) == 2
+    monkeypatch.setattr(stressing, "_ask", lambda answer: cache.delete(stressing._sent(answer.pk)) or script.get(look))
+    stressing.stress(answer)
+    assert len(sent) == 2, "a worker has begun"
+    assert not script.get(look).json()["judging"]
 
 
 def test_principles_are_decided_once_the_judge_has_answered(cast, judged):

@@ -24,6 +24,10 @@ KINDS = ("criterion", "checklist")
 MOST_OFFERED = 200
 UNDECIDED = "the judge has given no verdict"
 ASKED_S = 600  # a worker that has not come to an end by then is not waited for
+AGAIN_S = (
+    30  # no worker has begun for so long: the message was lost, or many are before it, and asking twice costs nothing
+)
+WAITS, BEGUN = "waits", "begun"
 
 
 class ProjectJudge:
@@ -44,11 +48,14 @@ class ProjectJudge:
         return "" if usable else f"{row} or its endpoint is archived; restore it, or choose another"
 
     def ask(self, answer_id: int) -> None:
-        cache.set(_key(answer_id), 1, ASKED_S)
+        cache.set(_key(answer_id), WAITS, ASKED_S)
+        cache.set(_sent(answer_id), 1, AGAIN_S)
         enqueue("workers.judging.stress", answer_id)
 
     def said(self, version: int, given: Given) -> Said:
-        is_open = cache.get(_key(given.answer)) is not None  # before the verdicts: none comes after it is closed
+        state = cache.get(_key(given.answer))  # before the verdicts: none comes after it is closed
+        if state == WAITS and cache.add(_sent(given.answer), 1, AGAIN_S):
+            enqueue("workers.judging.stress", given.answer)
         row = queries.usable_versions(given.workspace, KINDS).filter(pk=version).first()
         if row is None:
             return Said()
@@ -58,12 +65,13 @@ class ProjectJudge:
             key[1]: {one.criterion_id: one.model_copy(update=_hidden(one)) for one in told}
             for key, told in criterion_verdicts(called).items()
         }
-        return Said(found, is_open)
+        return Said(found, state is not None)
 
 
 def stress(answer_id: int) -> None:
     """Asks about a submission what nobody asked before. An answer that is gone, or a judge that cannot be asked, leaves the
     criteria without a verdict."""
+    cache.set(_key(answer_id), BEGUN, ASKED_S)
     rows = Answer.objects.select_related("project", "assignment__project", "assignment__task__example")
     answer = rows.filter(pk=answer_id).first()
     try:
@@ -104,6 +112,10 @@ def _hidden(one: Verdict) -> dict[str, str]:
 
 def _key(answer_id: int) -> str:
     return f"stress:{answer_id}"
+
+
+def _sent(answer_id: int) -> str:
+    return f"stress:{answer_id}:sent"
 
 
 JUDGE.append(ProjectJudge())
