@@ -28,7 +28,7 @@ INSTALL := -m pip install -qq --disable-pip-version-check --no-compile
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-fast $(TESTS) gpu gpu-fits gpu-check vllm test-vllm lint format bench bench-results bench-judges bench-trainer bench-recipes bench-judge-training chaos soak screenshot pictures sbom audit-packages bundle bundle-check clean
+.PHONY: help setup run test test-fast $(TESTS) gpu gpu-fits gpu-check vllm test-vllm lint format bench bench-results bench-judges bench-trainer bench-recipes bench-judge-training bench-curricula chaos soak screenshot pictures sbom audit-packages bundle bundle-check clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -137,6 +137,9 @@ bench-judges: setup  ## Measure judging through an endpoint, beside a bare loop 
 
 bench-trainer: setup  ## Measure a training step beside TRL's: time, tokens/s and peak memory, float32 and bfloat16
 	$(PY) -m benchmarks trainer tree_attention products
+
+bench-curricula: setup  ## Measure what the schedule of a step costs, K-center, and that each state resumes bit for bit
+	$(PY) -m benchmarks curricula
 
 bench-judge-training: setup  ## Measure judgements trained per second beside TRL's GRPOTrainer, and the matching of 10,000 pairs of reason lists
 	$(PY) -m benchmarks judge_training

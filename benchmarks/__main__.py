@@ -73,6 +73,11 @@ MODULES = {
         8,
         "--steps 1 --questions 2 --group 2 --tokens 8 --pairs 40",
     ),
+    "curricula": Module(
+        "the schedule of a step as a share of it, K-center, and whether a schedule resumes",
+        1,
+        "--prompts 64 --steps 3 --responses 4 --tokens 4 --examples 1000 --picks 5",
+    ),
     "runners": Module(
         "asynchronous runs beside synchronous ones and beside the simulator",
         12,
