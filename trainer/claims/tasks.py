@@ -22,6 +22,7 @@ class Constructed:
 
 TASKS: Mapping[Task, Constructed] = {
     "syllables": Constructed(lambda setting: toy.examples(setting.wanted), toy.make_model),
+    "graded": Constructed(lambda setting: toy.graded(), toy.make_model),
     "faults": Constructed(lambda setting: faults.examples(), faults.make_model),
     "rubrics": Constructed(lambda setting: rubrics.examples(), rubrics.make_model, rubrics.access),
 }

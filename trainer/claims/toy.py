@@ -7,7 +7,7 @@ and others hardly ever: those have to be found. Held-out prompts have the topics
 """
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,17 @@ from .teaching import Course, Lesson, Progress, silent, teach
 
 SYLLABLES = tuple(consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou")
 TOPICS = ("ant", "bee", "cat", "dog", "elk", "fox", "gnu", "hen")
+GRADES: tuple[tuple[str, tuple[int, ...]], ...] = (
+    ("easy", (2,)),
+    ("easy", (3,)),
+    ("middle", (10,)),
+    ("middle", (12,)),
+    ("middle", (15,)),
+    ("hard", (6, 20)),
+    ("hard", (8, 16)),
+    ("hard", (5, 25)),
+)
+"""Of each topic the difficulty, and the ranks of the syllables that a good answer says all of."""
 _TRAINED, _HELD_OUT = 6, 4
 _SAID = 4
 
@@ -33,6 +44,44 @@ def examples(wanted: int, seed: int = 5) -> list[Example]:
             split: Any = "train" if place < _TRAINED else "heldout"
             rows.append(Example(key=f"{topic}-{number}", prompt=prompt, split=split, rubric=rubric))
     return rows
+
+
+def graded(seed: int = 5) -> list[Example]:
+    """The same language with known difficulty, which is each example's domain. An answer passes when it says all that its topic
+    asks for: reward 1, else 0. What the untrained model says by Zipf's law makes an `easy` topic pass often, a `middle` one now
+    and then, and a `hard` one hardly ever (`chance`).
+    """
+    chooser, said = random.Random(seed), ranked()  # noqa: S311 - a task, not a secret
+    rows = []
+    for topic, (level, places) in zip(TOPICS, GRADES, strict=True):
+        wanted = [said[place - 1] for place in places]
+        verifier = VerifierSpec(name="must_contain", args={"texts": wanted, "match": "all", "whole_word": True})
+        rubric = Rubric(criteria=(Criterion(id="all", text=" ".join(wanted), points=1.0, verifier=verifier),))
+        for place, number in enumerate(chooser.sample(range(10, 100), _TRAINED + _HELD_OUT)):
+            prompt = (Message(role="user", content=f"{topic} {number}"),)
+            split: Any = "train" if place < _TRAINED else "heldout"
+            key = f"{topic}-{number}"
+            rows.append(Example(key=key, prompt=prompt, split=split, rubric=rubric, domain=level))
+    return rows
+
+
+def ranked(seed: int = 0) -> list[str]:
+    """The syllables by how often the untrained model of `seed` says them."""
+    return random.Random(seed).sample(SYLLABLES, len(SYLLABLES))  # noqa: S311 - as above
+
+
+def chance(places: Sequence[int], answers: int = 20_000) -> float:
+    """How often four different syllables, drawn by Zipf's law, hold those of these ranks, from 1: the pass rate of a model that
+    has learned its habit perfectly. By simulation."""
+    chooser, ranks = random.Random(0), range(1, len(SYLLABLES) + 1)  # noqa: S311 - as above
+    return sum(set(places) <= _zipf(chooser, ranks) for _ in range(answers)) / answers
+
+
+def _zipf(chooser: random.Random, ranks: Sequence[int]) -> set[int]:
+    said: set[int] = set()
+    while len(said) < _SAID:
+        said.update(chooser.choices(ranks, [1.0 / rank for rank in ranks]))
+    return said
 
 
 def make_model(directory: Path, progress: Progress = silent, seed: int = 0) -> bool:

@@ -48,6 +48,14 @@ HELD_OUT_REWARD = (
 )
 OUTCOME = (
     Metric(
+        "eval/domain/*",
+        "Held-out score by domain",
+        f"Of the held-out prompts of each domain of the data, where there are 2 to 20. {_SCORE}",
+        "outcome",
+        better="higher",
+        optional=True,
+    ),
+    Metric(
         "reward/mean",
         "Reward",
         "Mean reward of the step's responses, where an attempt in several turns counts once; the band is the mean spread "
@@ -214,6 +222,13 @@ ROLLOUT = (
         unit="groups",
         better="lower",
         optional=True,
+    ),
+    Metric(
+        "rollout/responses",
+        "Responses",
+        "Sampled for the step, those of groups that were replaced included.",
+        "rollout",
+        unit="responses",
     ),
     Metric(
         "rollout/largest_group",

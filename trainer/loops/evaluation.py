@@ -12,6 +12,10 @@ from trainer.seeding import derive_seed
 from .data import Prompt
 from .parts import Parts
 
+_DOMAINS = 20
+_SHOWN = 60
+"""Letters of a domain's name in the key of its metric."""
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -63,10 +67,22 @@ def _values(trajectories: list[Trajectory], prompts: Mapping[str, Prompt]) -> di
     rewarded = [t.reward.total for t in trajectories if t.reward.total is not None]
     if rewarded:
         values["eval/reward"] = sum(rewarded) / len(rewarded)
+    values |= _by_domain([t for t in trajectories if t.reward.score is not None], prompts)
     error = _standard_error(trajectories)
     if error is not None:
         values["eval/rubric_score_se"] = error
     return values
+
+
+def _by_domain(scored: list[Trajectory], prompts: Mapping[str, Prompt]) -> dict[str, float]:
+    """Mean rubric score of each domain; {} where there is one alone, or so many that nobody would read them."""
+    domains: dict[str, list[float]] = defaultdict(list)
+    for trajectory in scored:
+        name = prompts[trajectory.plan.example_key].example.domain
+        domains[name[:_SHOWN] or "none"].append(trajectory.reward.score or 0.0)
+    if not 1 < len(domains) <= _DOMAINS:
+        return {}
+    return {f"eval/domain/{name}": statistics.fmean(scores) for name, scores in domains.items()}
 
 
 def _excluded(trajectory: Trajectory, prompt: Prompt) -> bool:

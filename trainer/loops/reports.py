@@ -31,6 +31,7 @@ def rollout_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     groups, episodes = group_rewards(trajectories), one_of_each(trajectories)
     rewards = [t.reward.total for t in episodes if t.reward.total is not None]
     values = {
+        "rollout/responses": float(len(episodes)),
         "rollout/length": _mean([t.length for t in trajectories]),
         "rollout/truncated_share": _mean([t.stop == "length" for t in trajectories]),
         "rollout/excluded": float(len(episodes) - len(rewards)),

@@ -3,7 +3,7 @@
 from collections import defaultdict
 
 from trainer.benchmarks.claims import PLANS
-from trainer.benchmarks.claims.curves import measured, metric_of
+from trainer.benchmarks.claims.curves import curves_of, measured
 
 from .models import ClaimRun, MetricPoint, Run
 
@@ -15,7 +15,7 @@ def keep(run: Run) -> None:
         return
     wanted = list(PLANS[row.study.plan].measures())
     curves: dict[str, dict[int, float]] = defaultdict(dict)
-    points = MetricPoint.objects.filter(run=run, key__in={metric_of(each) for each in wanted})
+    points = MetricPoint.objects.filter(run=run, key__in=curves_of(wanted))
     for key, step, value in points.values_list("key", "step", "value"):
         if value is not None:
             curves[key][step] = value

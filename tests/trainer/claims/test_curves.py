@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainer.benchmarks.claims.curves import measured, metric_of, read
+from trainer.benchmarks.claims.curves import curves_of, measured, metric_of, read
 
 
 def test_each_reading_of_a_curve() -> None:
@@ -18,7 +18,19 @@ def test_what_is_not_there_is_missing_and_never_zero() -> None:
     assert measured({"a": {0: 1.0, 1: 3.0}}, ["a:change", "b:last"]) == {"a:change": 2.0, "b:last": None}
 
 
-@pytest.mark.parametrize("name", ["accuracy", "eval/rc:", ":last", "eval/rc:mean"])
+def test_runs_are_compared_at_equal_rollouts() -> None:
+    """64 responses a step against 128: when 256 are sampled, the one is at step 4, the other at step 2."""
+    score = {0: 0.0, 2: 0.2, 4: 0.4, 6: 0.6}
+    plain = {"score": score, "rollout/responses": dict.fromkeys(range(1, 7), 64.0)}
+    more = {"score": score, "rollout/responses": dict.fromkeys(range(1, 7), 128.0)}
+    assert measured(plain, ["score:by_256"]) == {"score:by_256": 0.4}
+    assert measured(more, ["score:by_256"]) == {"score:by_256": 0.2}
+    assert measured(more, ["score:by_255"]) == {"score:by_255": 0.0}, "not even two steps"
+    assert measured({"score": score}, ["score:by_256"]) == {"score:by_256": None}, "nobody counted"
+    assert curves_of(["score:by_256", "score:last", "loss:last"]) == ["score", "rollout/responses", "loss"]
+
+
+@pytest.mark.parametrize("name", ["accuracy", "eval/rc:", ":last", "eval/rc:mean", "eval/rc:by_0", "eval/rc:by_"])
 def test_what_names_no_reading_is_no_measure(name: str) -> None:
     with pytest.raises(ValueError, match="expected a metric, a colon and one of first, last"):
         metric_of(name)

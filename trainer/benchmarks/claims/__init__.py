@@ -1,5 +1,6 @@
 """Claims of papers as plans: what is compared, what decides, and the verdict. Torch-free: the web side reads them too."""
 
+from .budgets import BUDGETS
 from .judges import RATIONALE
 from .plan import SIZES, Arm, Claim, Part, Plan, Setting, Size
 from .policies import OAPL, OAPL_OFFLINE, RUSCARL
@@ -23,4 +24,4 @@ __all__ = [
     "mean_over_seeds",
 ]
 
-PLANS: dict[str, Plan] = {plan.name: plan for plan in (RATIONALE, MAMS, RUSCARL, OAPL, OAPL_OFFLINE)}
+PLANS: dict[str, Plan] = {plan.name: plan for plan in (RATIONALE, MAMS, RUSCARL, OAPL, OAPL_OFFLINE, BUDGETS)}

@@ -2,22 +2,44 @@
 
 A measure is named `metric:reading`. Readings of a curve: `first` and `last` are its first and last values; `change` is the last
 less the first; `early` and `late` are the means of the first and the last fifth of its points (of one at least); `rise` is the
-late mean less the early one.
+late mean less the early one. `by_N` is its last value by the time that at most N responses had been sampled, so that runs can be
+compared at equal rollouts, however many each step takes.
 """
 
+import re
 import statistics
 from collections.abc import Iterable, Mapping
 
 READINGS = ("first", "last", "change", "early", "late", "rise")
-_SHARE = 5
+SAMPLED = "rollout/responses"
+"""The curve that says how many responses each step has sampled."""
+_SHARE, _AT = 5, re.compile(r"by_([1-9][0-9]*)")
 
 
 def metric_of(measure: str) -> str:
     """The key of the metric that a measure reads. Raises ValueError for a measure that names no reading."""
     metric, _, reading = measure.rpartition(":")
-    if not metric or reading not in READINGS:
-        raise ValueError(f"{measure!r} is no measure; expected a metric, a colon and one of {', '.join(READINGS)}")
+    if not metric or not (reading in READINGS or _AT.fullmatch(reading)):
+        raise ValueError(
+            f"{measure!r} is no measure; expected a metric, a colon and one of {', '.join(READINGS)} or by_N, N responses"
+        )
     return metric
+
+
+def curves_of(measures: Iterable[str]) -> list[str]:
+    """The keys of all metrics that the measures are read off. Raises ValueError as `metric_of` does."""
+    found = []
+    for measure in measures:
+        found.append(metric_of(measure))
+        if _AT.fullmatch(measure.rpartition(":")[2]):
+            found.append(SAMPLED)
+    return list(dict.fromkeys(found))
+
+
+def read_by(curve: Mapping[int, float], sampled: Mapping[int, float], most: int) -> float | None:
+    """The last value by the time that at most `most` responses had been sampled; None where nobody counted them."""
+    steps = [step for step in sorted(curve) if sum(count for at, count in sampled.items() if at <= step) <= most]
+    return curve[steps[-1]] if steps and sampled else None
 
 
 def read(curve: Mapping[int, float], reading: str) -> float | None:
@@ -40,4 +62,9 @@ def read(curve: Mapping[int, float], reading: str) -> float | None:
 
 def measured(curves: Mapping[str, Mapping[int, float]], measures: Iterable[str]) -> dict[str, float | None]:
     """Each measure of one run; None where the run has no such curve. Raises ValueError for what is no measure."""
-    return {each: read(curves.get(metric_of(each), {}), each.rpartition(":")[2]) for each in measures}
+    return {each: _measured(curves, metric_of(each), each.rpartition(":")[2]) for each in measures}
+
+
+def _measured(curves: Mapping[str, Mapping[int, float]], metric: str, reading: str) -> float | None:
+    curve, at = curves.get(metric, {}), _AT.fullmatch(reading)
+    return read_by(curve, curves.get(SAMPLED, {}), int(at[1])) if at else read(curve, reading)

@@ -103,6 +103,17 @@ METHODS: tuple[Method, ...] = (
         "DAPO (Yu et al., 2025)",
         recipe="policy",
         at={"objective.name": "dapo", "rollout.replace_flat": "1"},
+        plans=("budgets",),
+    ),
+    Method(
+        "budget",
+        "Dynamic budget",
+        "The responses of a step go to the prompts where they are worth most, by how often the run has solved each.",
+        "The same rollouts teach more, because fewer are spent on prompts that are solved or out of reach.",
+        "LongCat-Flash-Thinking-2601 (2026)",
+        recipe="policy",
+        at={"rollout.budget.value": "learning"},
+        plans=("budgets",),
     ),
     Method(
         "icepop",

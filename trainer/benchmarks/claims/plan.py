@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 Size = Literal["tiny", "demo"]
 SIZES: tuple[Size, ...] = ("tiny", "demo")
-Task = Literal["syllables", "faults", "rubrics"]
+Task = Literal["syllables", "graded", "faults", "rubrics"]
 """Constructed tasks of `trainer.claims`, each with a model that was taught for it."""
 
 

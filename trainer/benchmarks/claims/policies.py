@@ -4,7 +4,7 @@ from typing import Any
 
 from .plan import Arm, Claim, Part, Plan, Setting, merged
 
-_TINY: dict[str, Any] = {
+TINY: dict[str, Any] = {
     "model": {"lora": None},
     "rollout": {"prompts_per_step": 8, "group_size": 8, "max_new_tokens": 16},
     "optim": {"lr": 1e-3},
@@ -53,7 +53,7 @@ RUSCARL = Plan(
         ),
     ),
     sizes={
-        "tiny": Setting(merged(_TINY, {"steps": 80}), (0, 1, 2, 3, 4), note=_TOY),
+        "tiny": Setting(merged(TINY, {"steps": 80}), (0, 1, 2, 3, 4), note=_TOY),
         "demo": Setting(merged(_DEMO, {"steps": 100}), (0, 1, 2), correct=0.8, note=_SMOLLM),
     },
 )
@@ -105,7 +105,7 @@ OAPL = Plan(
         ),
     ),
     sizes={
-        "tiny": Setting(merged(_TINY, _LONGER), (0, 1, 2), wanted=2, note=_TOY),
+        "tiny": Setting(merged(TINY, _LONGER), (0, 1, 2), wanted=2, note=_TOY),
         "demo": Setting(merged(_DEMO, {"steps": 150}), (0, 1, 2), correct=0.8, note=_SMOLLM),
     },
 )
@@ -169,7 +169,7 @@ OAPL_OFFLINE = Plan(
         ),
     ),
     sizes={
-        "tiny": Setting(merged(_TINY, _LONGER), (0, 1, 2), wanted=2, note=_TOY),
+        "tiny": Setting(merged(TINY, _LONGER), (0, 1, 2), wanted=2, note=_TOY),
         "demo": Setting(merged(_DEMO, {"steps": 150}), (0, 1, 2), correct=0.8, note=_SMOLLM),
     },
 )

@@ -1,0 +1,27 @@
+"""The task whose difficulty is known."""
+
+from collections import defaultdict
+
+from trainer.claims import toy
+from trainer.rewards import score_rubric
+
+
+def test_difficulties_are_far_apart() -> None:
+    chances = defaultdict(list)
+    for level, places in toy.GRADES:
+        chances[level].append(toy.chance(places, 4000))
+    assert min(chances["easy"]) > 0.2
+    assert 0.03 < min(chances["middle"]) and max(chances["middle"]) < 0.15
+    assert max(chances["hard"]) < 0.02
+
+
+def test_an_answer_says_all_or_is_worth_nothing() -> None:
+    rows = toy.graded()
+    assert len({row.key for row in rows}) == len(rows) == 80
+    assert [row.domain for row in rows if row.split == "heldout"] == ["easy"] * 8 + ["middle"] * 12 + ["hard"] * 12
+    hard = next(row for row in rows if row.domain == "hard")
+    said = toy.ranked()
+    wanted = [said[place - 1] for place in toy.GRADES[5][1]]
+    assert hard.rubric
+    for answer, worth in ((" ".join(wanted), 1.0), (wanted[0], 0.0)):
+        assert score_rubric(hard.rubric, answer).score == worth
