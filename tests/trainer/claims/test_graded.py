@@ -11,7 +11,7 @@ def test_difficulties_are_far_apart() -> None:
     for level, places in toy.GRADES:
         chances[level].append(toy.chance(places, 4000))
     assert min(chances["easy"]) > 0.2
-    assert 0.03 < min(chances["middle"]) and max(chances["middle"]) < 0.15
+    assert min(chances["middle"]) > 0.03 and max(chances["middle"]) < 0.15
     assert max(chances["hard"]) < 0.02
 
 
