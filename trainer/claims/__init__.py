@@ -1,5 +1,5 @@
 """Does a paper's central claim hold here? Each plan (`trainer.benchmarks.claims`) runs the comparison behind it and writes a
 verdict with intervals.
 
-`python -m trainer claims rationale|ruscarl|oapl|oapl_offline --size tiny|demo`; see docs/claims.md.
+`python -m trainer claims NAME --size tiny|demo`; see docs/claims.md.
 """

@@ -17,11 +17,18 @@ SCORES = {(0, 0): 1.0, (0, 1): 0.0, (1, 0): 0.75, (1, 1): None}  # (prompt, resp
 
 
 def evaluated(
-    make_loop: Callable[..., Any], samples: int, scores: dict[tuple[int, int], float | None], rubric: bool = True
+    make_loop: Callable[..., Any],
+    samples: int,
+    scores: dict[tuple[int, int], float | None],
+    rubric: bool = True,
+    domains: tuple[str, str] = ("", ""),
 ) -> Evaluation:
     config = small_config(evaluation={"samples": samples, "temperature": 1.0, "every": 2})
     parts = make_loop(config).stage.parts
-    parts.prompts.heldout[2:] = []
+    parts.prompts.heldout[:] = [
+        replace(prompt, example=prompt.example.model_copy(update={"domain": domain}))
+        for prompt, domain in zip(parts.prompts.heldout, domains, strict=False)
+    ]
     if not rubric:
         parts.prompts.heldout[:] = [replace(prompt, rubric=None) for prompt in parts.prompts.heldout]
     order = iter([scores[group, sample] for group in range(2) for sample in range(samples)])
@@ -70,3 +77,13 @@ def test_without_a_rubric_what_has_a_reward_is_not_excluded(make_loop: Callable[
 def test_one_scored_prompt_has_no_error(make_loop: Callable[..., Any]) -> None:
     one = evaluated(make_loop, 1, {(0, 0): 1.0, (1, 0): None})
     assert "eval/rubric_score_se" not in one.values
+
+
+@pytest.mark.parametrize("domains", [("easy", "hard"), ("easy", "easy")])
+def test_each_domain_has_its_mean_where_there_are_several(
+    domains: tuple[str, str], make_loop: Callable[..., Any]
+) -> None:
+    values = evaluated(make_loop, 2, SCORES, domains=domains).values
+    found = {key: value for key, value in values.items() if key.startswith("eval/domain/")}
+    # Of the second prompt one response has no score.
+    assert found == ({"eval/domain/easy": 0.5, "eval/domain/hard": 0.75} if domains[1] == "hard" else {})
