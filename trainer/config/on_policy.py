@@ -133,6 +133,12 @@ class OnPolicyConfig(RecipeConfig):
         if self.phases and (why := phases.why_not(self.runner.kind, self.runner.replay, self.optim.processes)):
             yield FieldProblem("phases", f"{why}; take the phases away")
         yield from phases.problems(self.phases, self.steps, self.evaluation.max_examples)
+        for place, phase in enumerate(self.phases):
+            if phase.lengths == "toggle" and self.rollout.replace_flat:
+                yield FieldProblem(
+                    f"phases.{place}.lengths",
+                    "a budget teaches groups that are solved, which rollout.replace_flat replaces; set that to 0",
+                )
 
     def data_problems(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:
         yield from super().data_problems(counts)

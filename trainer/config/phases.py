@@ -13,20 +13,34 @@ class Phase(Section):
     """From when it begins until the next one does, it changes what it names; the rest stays as in the phase before."""
 
     name: str = knob("", "What pages call it; empty: what it changes", max_length=40)
-    begins: Literal["step", "plateau"] = knob(
+    begins: Literal["step", "plateau", "pass_rate"] = knob(
         "step",
         "What it waits for, once the phase before it has begun. `step`: a step that you name. `plateau`: the mean reward has "
-        "levelled off, so that the slope over the last steps cannot be told from 0",
+        "levelled off, so that the slope over the last steps cannot be told from 0. `pass_rate`: enough responses of the last "
+        "steps are correct",
     )
     step: int = knob(1, "Its first step", ge=1, le=10_000_000, when=("begins", ("step",)))
     window: int = knob(
         20,
-        "Steps whose mean reward is looked at, all of this phase's predecessor. Few steps of a noisy reward look level "
+        "Steps that are looked at, all of this phase's predecessor. Few steps of a noisy reward look level "
         "although they rise",
         unit="steps",
         ge=4,
         le=10_000,
-        when=("begins", ("plateau",)),
+        when=("begins", ("plateau", "pass_rate")),
+    )
+    pass_rate: float = knob(
+        0.5,
+        "Mean share of correct responses of these steps from which it begins",
+        unit="of the responses",
+        gt=0,
+        le=1,
+        when=("begins", ("pass_rate",)),
+    )
+    correct: float = knob(
+        1.0,
+        "Reward from which a response is correct, for a pass rate and for the budgets of a toggle",
+        advanced=True,
     )
     temperature: Literal["same", "set", "search"] = knob(
         "same",
@@ -54,6 +68,33 @@ class Phase(Section):
         advanced=True,
     )
 
+    lengths: Literal["same", "toggle", "free"] = knob(
+        "same",
+        "Length of responses: the `same` as before; `toggle` between steps with a budget for each prompt and free ones; `free` "
+        "from now on",
+    )
+    every: int = knob(
+        20,
+        "How long a stretch with a budget lasts, and a free one after it; the phase begins with a budget",
+        unit="steps",
+        ge=1,
+        le=1_000_000,
+        when=("lengths", ("toggle",)),
+    )
+    quantile: float = knob(
+        0.8,
+        "Of the lengths of a prompt's correct responses, the quantile that becomes its budget; it is taken once, from the first "
+        "group of the phase that has a correct response",
+        ge=0,
+        le=1,
+        when=("lengths", ("toggle",)),
+    )
+    solved: float = knob(
+        0.5,
+        "Mean reward of a group from which its budget is enforced: prompts that the policy hardly solves stay free",
+        when=("lengths", ("toggle",)),
+    )
+
     @property
     def grid(self) -> list[float]:
         """The temperatures that are tried, ascending."""
@@ -65,7 +106,9 @@ class Phase(Section):
         """When it begins, in words."""
         if self.begins == "step":
             return f"step {self.step}"
-        return f"once the reward has levelled off over {self.window} steps"
+        if self.begins == "plateau":
+            return f"once the reward has levelled off over {self.window} steps"
+        return f"once {self.pass_rate:.3g} of the responses of {self.window} steps are correct"
 
     @property
     def what(self) -> str:
@@ -77,6 +120,10 @@ class Phase(Section):
             yield f"temperature {self.set_to:g}"
         elif self.temperature == "search":
             yield f"the best temperature of {self.lowest:g} to {self.highest:g}"
+        if self.lengths == "toggle":
+            yield f"length budget on and off every {self.every} steps"
+        elif self.lengths == "free":
+            yield "lengths free"
 
     @property
     def changes(self) -> bool:
@@ -118,7 +165,7 @@ def problems(phases: Sequence[Phase], steps: int, held_out: int) -> Iterator[Fie
         elif phase.window >= steps:
             yield FieldProblem(
                 f"{at}.window",
-                f"no plateau can be seen before step {phase.window + 1}, and the run ends after step {steps}",
+                f"it cannot begin before step {phase.window + 1}, and the run ends after step {steps}",
             )
         if phase.temperature == "search":
             if phase.highest <= phase.lowest:

@@ -366,6 +366,32 @@ PHASES = (
         optional=True,
         marks=True,
     ),
+    Metric(
+        "phase/budget",
+        "Budget of lengths",
+        "1 where a stretch of steps with a budget begins, 0 where a free one does; charts have a line at the top where it is on.",
+        "rollout",
+        optional=True,
+        marks=True,
+    ),
+    Metric(
+        "toggle/limited",
+        "Prompts with a budget",
+        "Groups of the step whose prompt has a budget of tokens, because a response to it was correct.",
+        "rollout",
+        share=True,
+        optional=True,
+    ),
+    Metric(
+        "toggle/over",
+        "Over budget",
+        "Responses of the step that count as worth 0 because they are longer than their budget; 0 in free steps. Healthy: falls "
+        "through a stretch with a budget. The reward's own charts show what was measured.",
+        "rollout",
+        better="lower",
+        share=True,
+        optional=True,
+    ),
 )
 
 _THROUGHPUT = (

@@ -1,14 +1,15 @@
 """Phases of a run as its steps go by: each begins when it is due, and is told to the page."""
 
-import statistics
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
 from trainer.config.phases import Phase
-from trainer.rollouts import RewardScorer, Trajectory, one_of_each
+from trainer.rollouts import Reward, RewardScorer, Trajectory, one_of_each
 from trainer.sampling import warmest
+from trainer.sampling.toggle import toggle_budget, toggle_rewards
 
-from .collecting import Collector
+from .collecting import Collected, Collector
 from .evaluation import evaluate
 from .parts import Parts
 from .scoring import ScoringWatch
@@ -30,14 +31,56 @@ class Phases:
             tell.metrics({"phase/number": float(schedule.number)})
             now = f"; the temperature is {self._parts.rollout.temperature:g}" if temperature is not None else ""
             tell.log(f"phase {schedule.number} begins: {phase.what}{now}")
+        if step == 1 or schedule.in_budget(step) != schedule.in_budget(step - 1) or schedule.began[-1:] == [step]:
+            self._tell_budget(step, tell)
         if self._parts.config.phases:
             tell.metrics({"rollout/temperature": self._parts.rollout.temperature})
+
+    def rewarded(self, step: int, collected: Collected, tell: Tell) -> Collected:
+        """The same with the rewards that are trained on: of Toggle, 0 above the budget. What is measured stays as it is."""
+        if self._parts.schedule.toggle is None:
+            return collected
+        groups: dict[int, list[int]] = defaultdict(list)
+        for place, trajectory in enumerate(collected.trajectories):
+            groups[trajectory.plan.group].append(place)
+        trained = list(collected.trajectories)
+        limited = cut = 0
+        for places in groups.values():
+            found, budget = self._toggled(step, [trained[place] for place in places])
+            limited += budget is not None
+            for place, each in zip(places, found, strict=True):
+                cut += each is not trained[place]
+                trained[place] = each
+        tell.metrics({"toggle/limited": limited / len(groups), "toggle/over": cut / len(trained)} if groups else {})
+        return replace(collected, trajectories=trained)
+
+    def _toggled(self, step: int, group: Sequence[Trajectory]) -> tuple[list[Trajectory], float | None]:
+        """A group with what its responses are worth in a toggle, and the budget of its prompt; None where it has none."""
+        schedule, key = self._parts.schedule, group[0].plan.example_key
+        assert schedule.toggle is not None  # noqa: S101 - for the types: the caller has looked
+        phase, first = schedule.toggle
+        lengths, rewards = [each.length for each in group], [each.reward.total for each in group]
+        if key not in schedule.budgets:
+            budget = toggle_budget(lengths, rewards, phase.quantile, phase.correct)
+            if budget is None:
+                return list(group), None
+            schedule.budgets[key] = budget
+        budget = schedule.budgets[key]
+        worth = toggle_rewards(rewards, lengths, budget, step - first, phase.every, phase.solved)
+        return [
+            each if total == each.reward.total else replace(each, reward=_over(each.reward, total, budget))
+            for each, total in zip(group, worth, strict=True)
+        ], budget
+
+    def _tell_budget(self, step: int, tell: Tell) -> None:
+        if any(phase.lengths == "toggle" for phase in self._parts.config.phases):
+            tell.metrics({"phase/budget": float(self._parts.schedule.in_budget(step))})
 
     def passed(self, step: int, trajectories: Sequence[Trajectory], tell: Tell) -> None:
         """The step has happened, with these responses. At the end it is said which phases never came."""
         rewards = [t.reward.total for t in one_of_each(trajectories) if t.reward.total is not None]
         schedule = self._parts.schedule
-        schedule.note(statistics.fmean(rewards) if rewards else None)
+        schedule.note(rewards)
         if step == self._parts.config.steps:
             for number, phase in enumerate(schedule.waiting, schedule.number + 1):
                 tell.log(f"phase {number}, {phase.what}, never began: it waited for {_awaited(phase)}", "warning")
@@ -71,7 +114,14 @@ class Phases:
         return values.get("eval/rubric_score", values.get("eval/reward"))
 
 
+def _over(reward: Reward, total: float | None, budget: float) -> Reward:
+    """Worth `total` because it is longer than `budget`, which its record says."""
+    return replace(reward, total=total, components={**reward.components, "over_budget_of": budget})
+
+
 def _awaited(phase: Phase) -> str:
     if phase.begins == "step":
         return f"step {phase.step}"
-    return f"the mean reward to level off over {phase.window} steps"
+    if phase.begins == "plateau":
+        return f"the mean reward to level off over {phase.window} steps"
+    return f"{phase.pass_rate:.3g} of the responses of {phase.window} steps to be correct"

@@ -75,12 +75,13 @@ class PolicyStage:
             collected = self.collector.collect(number, tell)
             self._note(collected, tell)
             self._look_at_rewards(number, collected, tell)
-            rewarded = collected.trajectories + collected.replayed
+            trained = self.phases.rewarded(number, collected, tell)
+            rewarded = trained.trajectories + trained.replayed
             advantages_B = self.advantages(rewarded, self._greedy(rewarded, number, tell))
             self._check_engine(number, collected.trajectories, tell)
             tell.check()
             self.parts.sampler.rest()
-            self._update(number, collected, advantages_B, tell)
+            self._update(number, trained, advantages_B, tell)
         except (StopRequested, Unrewarded) as error:
             # The step has not happened: its prompts are drawn again by the run that resumes.
             self.planner.order.load_state_dict(order_before)

@@ -1,11 +1,15 @@
 """Which phase a run is in. What it has seen decides when the next one begins; all of it is saved with a checkpoint."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trainer.config.phases import Phase
 
 from .plateau import level
+from .toggle import budget_phase
+
+_ROUNDING = 1e-9
 
 
 class Schedule:
@@ -16,10 +20,15 @@ class Schedule:
         self._longest = max((phase.window for phase in phases), default=0)
         self._means: list[float] = []
         """Mean rewards of the steps since the newest phase began; no more of them than a window needs."""
+        self._passed: list[float] = []
+        """Of the same steps the shares of responses that the next phase takes for correct."""
         self.began: list[int] = []
         """The first step of each phase that has begun."""
         self.temperature: float | None = None
         """What the phases have set; None: what the config says."""
+
+        self.budgets: dict[str, float] = {}
+        """Tokens that responses to a prompt may have in a toggle, by the prompt's key."""
 
     @property
     def number(self) -> int:
@@ -31,35 +40,64 @@ class Schedule:
         """The phases that have not begun."""
         return self._phases[self.number :]
 
+    @property
+    def toggle(self) -> tuple[Phase, int] | None:
+        """The phase whose toggle is on, and its first step."""
+        said = [each for each in zip(self._phases, self.began, strict=False) if each[0].lengths != "same"]
+        return said[-1] if said and said[-1][0].lengths == "toggle" else None
+
+    def in_budget(self, step: int) -> bool:
+        """Whether responses have a budget at `step`, which is not before the newest phase."""
+        return self.toggle is not None and budget_phase(step - self.toggle[1], self.toggle[0].every)
+
     def due(self, step: int) -> Phase | None:
         """The next phase where it begins with `step`; changes nothing."""
         for phase in self.waiting[:1]:
             if phase.begins == "step":
                 return phase if step >= phase.step else None
             seen = self._means[-phase.window :]
+            shares = self._passed[-phase.window :]
+            if phase.begins == "pass_rate":
+                return phase if len(shares) == phase.window and _reaches(shares, phase.pass_rate) else None
             return phase if len(seen) == phase.window and level(seen) else None
         return None
 
     def begin(self, step: int, temperature: float | None) -> None:
         """The next phase begins with `step`; `temperature`: what it samples with, None where that stays."""
+        if self.waiting[0].lengths != "same":
+            self.budgets = {}
         self.began.append(step)
-        self._means = []
+        self._means, self._passed = [], []
         if temperature is not None:
             self.temperature = temperature
 
-    def note(self, mean: float | None) -> None:
-        """A step has happened; `mean` of its rewards, None where there was none: such a step counts in no window."""
-        if mean is not None:
-            self._means = [*self._means, mean][-self._longest :] if self._longest else []
+    def note(self, rewards: Sequence[float]) -> None:
+        """A step has happened, with these rewards; one without any counts in no window."""
+        for phase in self.waiting[:1] if rewards else ():
+            correct = sum(reward >= phase.correct - _ROUNDING for reward in rewards)
+            self._means = [*self._means, math.fsum(rewards) / len(rewards)][-self._longest :]
+            self._passed = [*self._passed, correct / len(rewards)][-self._longest :]
 
     def state_dict(self) -> dict[str, Any]:
         """Empty without phases."""
         if not self._phases:
             return {}
-        return {"began": list(self.began), "means": list(self._means), "temperature": self.temperature}
+        return {
+            "began": list(self.began),
+            "means": list(self._means),
+            "passed": list(self._passed),
+            "temperature": self.temperature,
+            "budgets": dict(self.budgets),
+        }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Checkpoints of earlier releases have none."""
         self.began = list(state.get("began", ()))
         self._means = list(state.get("means", ()))
+        self._passed = list(state.get("passed", ()))
         self.temperature = state.get("temperature")
+        self.budgets = dict(state.get("budgets", {}))
+
+
+def _reaches(shares: Sequence[float], pass_rate: float) -> bool:
+    return math.fsum(shares) / len(shares) >= pass_rate - _ROUNDING

@@ -9,18 +9,20 @@ CORRECT = 1.0  # the reward from which a response counts as correct
 _ROUNDING = 1e-9
 
 
-def toggle_budget(lengths: Sequence[int], rewards: Sequence[float | None], rho: float) -> float | None:
+def toggle_budget(
+    lengths: Sequence[int], rewards: Sequence[float | None], rho: float, correct: float = CORRECT
+) -> float | None:
     """Tokens that a prompt's responses may have: the linear `rho`-quantile of the lengths of its correct responses.
 
-    It is estimated once, at the start of the run. A response is correct from reward 1 on; one without a reward is not.
+    It is estimated once, at the start of the run. A response is correct from reward `correct` on; one without a reward is not.
     None where no response is correct: there is no budget then.
     """
-    correct = [
+    found = [
         length
         for length, reward in zip(lengths, rewards, strict=True)
-        if reward is not None and reward >= CORRECT - _ROUNDING
+        if reward is not None and reward >= correct - _ROUNDING
     ]
-    return float(np.quantile(correct, rho)) if correct else None
+    return float(np.quantile(found, rho)) if found else None
 
 
 def budget_phase(t: int, m: int) -> bool:

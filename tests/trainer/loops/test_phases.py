@@ -8,11 +8,15 @@ import pytest
 
 from tests.trainer.running import run
 from trainer.config import ConfigInvalid
+from trainer.loops.collecting import Collected
 from trainer.loops.errors import StopRequested
+from trainer.loops.session import StepTell
+from trainer.rollouts import PromptPlan, Reward, Span, Trajectory
 
-from .conftest import events_of, metrics_of, small_config
+from .conftest import SMALL, events_of, metrics_of, small_config
 
 SET = {"begins": "step", "step": 2, "temperature": "set", "set_to": 0.7}
+TOGGLE = {"begins": "step", "step": 2, "lengths": "toggle", "every": 2, "quantile": 0.5, "solved": 0.5}
 SEARCH = {"begins": "step", "step": 3, "temperature": "search", "lowest": 0.5, "highest": 1.5, "tried": 3}
 
 
@@ -96,6 +100,76 @@ def test_a_plateau_that_never_comes_is_said(examples_file: Path, tiny_dir: Path,
     assert said in logged(tmp_path / "run")
 
 
+def group(number: int, key: str, *worth: tuple[int, float | None]) -> list[Trajectory]:
+    """Responses to a prompt, by their length and reward."""
+    return [
+        Trajectory(
+            PromptPlan(key, number, index, key, (1,), (1,), 0),
+            (Span("prompt", (1,)), Span("policy", (2,) * length, (-1.0,) * length, 0)),
+            "",
+            "stop",
+            reward=Reward(reward),
+        )
+        for index, (length, reward) in enumerate(worth)
+    ]
+
+
+def rewards(collected: Collected) -> list[float | None]:
+    return [trajectory.reward.total for trajectory in collected.trajectories]
+
+
+def test_a_toggle_takes_the_reward_of_long_responses_and_gives_it_back(
+    make_loop: Callable[..., Any], tmp_path: Path
+) -> None:
+    """Prompt a: correct lengths 10, 20, 30, so its budget is 20. Prompt b has no correct response and no budget."""
+    session = make_loop(small_config(phases=[TOGGLE], steps=9))
+    stage, schedule = session.stage, session.stage.parts.schedule
+    found = Collected(
+        [*group(0, "a", (10, 1.0), (20, 1.0), (30, 1.0), (40, None)), *group(1, "b", (10, 0.5), (90, 0.9))], None
+    )
+    trained = {}
+    for step in range(1, 7):
+        tell = StepTell(session, step)
+        stage.phases.enter(step, tell)
+        trained[step] = rewards(stage.phases.rewarded(step, found, tell))
+    measured = [1.0, 1.0, 1.0, None, 0.5, 0.9]
+    cut = [1.0, 1.0, 0.0, None, 0.5, 0.9]
+    assert trained == {1: measured, 2: cut, 3: cut, 4: measured, 5: measured, 6: cut}
+    assert rewards(found) == measured
+    assert schedule.budgets == {"a": 20.0}
+    told = metrics_of(tmp_path / "run")
+    assert {step: value for (step, key), value in told.items() if key == "phase/budget"} == {1: 0, 2: 1, 4: 0, 6: 1}
+    assert (told[2, "toggle/limited"], told[2, "toggle/over"], told[4, "toggle/over"]) == (0.5, 1 / 6, 0.0)
+
+
+def test_a_budget_is_taken_once_and_not_enforced_where_the_prompt_is_hardly_solved(
+    make_loop: Callable[..., Any],
+) -> None:
+    session = make_loop(small_config(phases=[TOGGLE]))
+    stage, tell = session.stage, StepTell(session, 2)
+    stage.phases.enter(2, tell)
+    stage.phases.rewarded(2, Collected(group(0, "a", (10, 1.0), (20, 1.0)), None), tell)
+    later = Collected(group(0, "a", (60, 1.0), (70, 1.0), (10, 0.0), (10, 0.0)), None)  # mean 0.5, which is enough
+    assert rewards(stage.phases.rewarded(3, later, tell)) == [0.0, 0.0, 0.0, 0.0]
+    assert stage.parts.schedule.budgets == {"a": 15.0}
+    hardly = Collected(group(0, "a", (60, 1.0), (10, 0.0), (10, 0.0)), None)
+    assert rewards(stage.phases.rewarded(3, hardly, tell)) == [1.0, 0.0, 0.0]
+
+
+def test_a_resumed_run_keeps_the_budgets_of_its_prompts(examples_file: Path, tiny_dir: Path, tmp_path: Path) -> None:
+    config = small_config(phases=[TOGGLE | {"step": 1, "correct": 0.0, "solved": 0.0, "every": 3}], steps=4)
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    run(config, examples_file, tiny_dir, whole)
+    run(config, examples_file, tiny_dir, broken)
+    for step in (3, 4):
+        (broken / "checkpoints" / f"step-{step:06d}" / "state.json").unlink()
+    (broken / "events.jsonl").unlink()
+    assert run(config, examples_file, tiny_dir, broken, resume=True)
+    again, expected = metrics_of(broken), metrics_of(whole)
+    assert expected[1, "toggle/limited"] > 0
+    assert again == {place: value for place, value in expected.items() if place[0] >= 3}
+
+
 @pytest.mark.parametrize(
     ("changes", "path", "words"),
     [
@@ -105,7 +179,7 @@ def test_a_plateau_that_never_comes_is_said(examples_file: Path, tiny_dir: Path,
         (
             {"phases": [{"begins": "plateau", "window": 4, "temperature": "set"}]},
             "phases.0.window",
-            "no plateau can be seen before step 5",
+            "it cannot begin before step 5",
         ),
         ({"phases": [SEARCH | {"highest": 0.4}]}, "phases.0.highest", "not above the lowest"),
         (
@@ -113,6 +187,7 @@ def test_a_plateau_that_never_comes_is_said(examples_file: Path, tiny_dir: Path,
             "phases.0.temperature",
             "a search needs held-out prompts",
         ),
+        ({"phases": [TOGGLE], "rollout": SMALL["rollout"] | {"replace_flat": 1}}, "phases.0.lengths", "set that to 0"),
         ({"phases": [SET], "runner": {"kind": "async"}}, "phases", "sample ahead"),
         ({"phases": [SET], "optim": {"processes": 2}}, "phases", "told of no phase"),
     ],

@@ -17,6 +17,10 @@ def test_the_budget_is_a_linear_quantile_of_the_correct_lengths() -> None:
     assert toggle_budget([7], [1], 0.3) == 7
 
 
+def test_what_counts_as_correct_can_be_said() -> None:
+    assert toggle_budget([10, 20, 30], [0.5, 0.7, 0.4], 1.0, 0.5) == 20
+
+
 def test_without_a_correct_response_there_is_no_budget() -> None:
     assert toggle_budget([10, 20], [0, 0.9], 0.5) is None
     assert toggle_budget([10], [None], 0.5) is None

@@ -3,16 +3,19 @@
 import { colour, faint } from "./chart.js";
 import { make } from "./format.js";
 
-/** `planned`: [{ when, what }] in order. `curve()`: the numbers of the phases that have begun, by step, if any. */
+/** The points of a curve that may be missing: its value as the number, at its step. */
+const pointsOf = (curve) => (curve ? curve.steps.map((step, i) => ({ number: curve.values[i], step, time: curve.times[i] })) : []);
+
+/** `planned`: [{ when, what }] in order. `curves()`: by step the numbers of the phases that
+ *  have begun, and whether responses have a budget; each may be missing. */
 export class Phases {
-  constructor(place, planned, curve, over) {
-    Object.assign(this, { place, planned, curve, over });
+  constructor(place, planned, curves, over) {
+    Object.assign(this, { place, planned, curves, over });
   }
 
   /** [{ number, step, time }] of those that have begun; 0 is the run before the first. */
   begun() {
-    const curve = this.curve();
-    const found = curve ? curve.steps.map((step, i) => ({ number: curve.values[i], step, time: curve.times[i] })) : [];
+    const found = pointsOf(this.curves()[0]);
     return this.planned.length && found[0]?.step !== 1 ? [{ number: 0, step: 1, time: null }, ...found] : found;
   }
 
@@ -39,6 +42,13 @@ export class Phases {
       pen.fillRect(left, u.bbox.top, right - left, u.bbox.height);
       pen.fillStyle = colour("--text-3");
       if (right - left > 16 * devicePixelRatio) pen.fillText(String(phase.number), left + 3 * devicePixelRatio, u.bbox.top + 2 * devicePixelRatio);
+    });
+    const budget = pointsOf(this.curves()[1]);
+    budget.forEach((each, i) => {
+      if (!each.number) return;
+      pen.fillStyle = faint("--text-3", 0.6);
+      const right = i + 1 < budget.length ? at(budget[i + 1]) : u.bbox.left + u.bbox.width;
+      pen.fillRect(at(each), u.bbox.top, Math.max(right - at(each), 0), 2 * devicePixelRatio);
     });
     pen.restore();
   }

@@ -16,9 +16,9 @@ import { toast } from "./toast.js";
 
 const place = document.getElementById("charts");
 const store = new Store();
-const marks = declared.metrics.find((metric) => metric.marks)?.key;
+const marks = ["phase/number", "phase/budget"];
 const planned = JSON.parse(document.getElementById("phases-data").textContent);
-const phases = new Phases(document.getElementById("phases"), planned, () => store.get(marks), isOver);
+const phases = new Phases(document.getElementById("phases"), planned, () => marks.map((key) => store.get(key)), isOver);
 const board = new Board({ origin: Date.parse(run.started_at ?? run.created_at) / 1000, backdrop: phases });
 const charts = new Map(); // chart id -> Chart
 const byKey = new Map(); // metric key -> charts that draw it
@@ -106,7 +106,7 @@ store.listen((keys) => {
     known = now;
     layout();
   }
-  if (keys.includes(marks)) {
+  if (marks.some((key) => keys.includes(key))) {
     phases.list();
     for (const chart of charts.values()) board.touch(chart);
   }
