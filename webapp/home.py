@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 from trainer.contracts.counted import counted
 from webapp.accounts import queries as accounts
 from webapp.accounts.models import Membership, Role
-from webapp.annotation.catalogue import KINDS
+from webapp.annotation.kinds import KINDS
 from webapp.annotation.queries import mine as annotation
 from webapp.annotation.queries import projects
 from webapp.annotation.queries.mine import Waiting

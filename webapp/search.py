@@ -68,7 +68,7 @@ def _runs(workspace_id: int, words: list[str]) -> list[dict[str, str]]:
 
 def _projects(workspace_id: int, words: list[str]) -> list[dict[str, str]]:
     rows = Project.objects.filter(_every(words, "name"), workspace_id=workspace_id).order_by("-id")[:MOST_OF_A_KIND]
-    return [_item("project", row.name, row.get_kind_display(), reverse("project", args=[row.pk])) for row in rows]
+    return [_item("project", row.name, row.kind_title, reverse("project", args=[row.pk])) for row in rows]
 
 
 def _work(membership: Membership, words: list[str]) -> list[dict[str, str]]:

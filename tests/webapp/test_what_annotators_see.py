@@ -9,6 +9,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from tests.cast import ApiClient, browser
 from tests.webapp.annotation.seed import make_project, pair
+from webapp.annotation.kinds import KINDS
 from webapp.annotation.models import Assignment, Comment, Project, ProjectInvite, Task
 from webapp.annotation.services import gold, projects, queue, review, suggestions
 from webapp.datasets.models import Example
@@ -109,13 +110,13 @@ def said(client, method: str, address: str) -> set[str]:
     return {word for word in SECRETS if word in text}
 
 
-@pytest.mark.parametrize("kind", Project.Kind.values)
+@pytest.mark.parametrize("kind", KINDS)
 def test_no_address_tells_an_annotator_what_is_not_theirs(cast, kind):
     project = working(cast, kind)
     page, script = browser(cast.annotator), ApiClient(cast.annotator).client
     for route in addresses():
         ours = any(word in route for word in ("project", "task", "assignment", "example"))
-        if "sign-out" in route or not (ours or kind == Project.Kind.PAIRWISE):
+        if "sign-out" in route or not (ours or kind == "pairwise"):
             continue
         address = filled(cast, project, route)
         for client, method in (

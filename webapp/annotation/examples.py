@@ -20,5 +20,5 @@ def tasks(example: Example) -> Iterator[Known]:
         resolution = getattr(task, "resolution", None)
         about = f"{subject_words(task.subject)}: " if task.subject else ""
         note = f"{about}{wanted}" + (f", {resolution.get_source_display().lower()}" if resolution else "")
-        title = f"{task.project.name} · {task.project.get_kind_display()}"
+        title = f"{task.project.name} · {task.project.kind_title}"
         yield Known("Task", title, f"/projects/{task.project_id}/tasks/{task.pk}", note)

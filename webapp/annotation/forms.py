@@ -14,8 +14,8 @@ from webapp.datasets import queries as datasets
 from webapp.datasets.models import DatasetVersion
 
 from . import stress_judges
-from .catalogue import KINDS, STRATEGIES, KindInfo
-from .kinds import Scale, Settings
+from .catalogue import STRATEGIES
+from .kinds import KINDS, Scale, Settings, TaskKind
 from .models import Project
 from .queries import projects as queries
 from .queries import sizes
@@ -99,7 +99,7 @@ class SettingsForm:
         raw |= {name: bool(values.get(name)) for name in TICKS}
         raw["stress_judge"] = _number(values["stress_judge"]) if values.get("stress_judge") else None
         raw["dimensions"] = [line.strip() for line in values.get("dimensions", "").splitlines() if line.strip()]
-        if kind == Project.Kind.RATING:
+        if kind == "rating":
             raw["scales"] = [_scale(row) for row in values.get("scales", []) if row.get("name", "").strip()]
         return raw
 
@@ -150,7 +150,7 @@ class ProjectForm(SettingsForm):
         newest = queries.guidelines(like).first() if like else None
         values |= {
             "name": "",
-            "kind": like.kind if like else Project.Kind.PAIRWISE.value,
+            "kind": like.kind if like else next(iter(KINDS)),
             "dataset": str(like.version_id) if like else version_id,
             "overlap": str(like.overlap if like else 2),
             "strategy": like.strategy if like else Project.Strategy.ORDER.value,
@@ -169,7 +169,7 @@ class ProjectForm(SettingsForm):
         return cls(values, workspace=membership.workspace_id, membership=membership)
 
     @property
-    def kinds(self) -> list[KindInfo]:
+    def kinds(self) -> list[TaskKind]:
         return list(KINDS.values())
 
     @property

@@ -19,17 +19,6 @@ MAX_OVERLAP = 50
 class Project(models.Model):
     """What is asked about which version of a dataset, of how many people, and how. `settings` fits `kinds.Settings`."""
 
-    class Kind(models.TextChoices):
-        PAIRWISE = "pairwise", "Pairwise preference"
-        RUBRIC = "rubric", "Rubric authoring"
-        GRADING = "grading", "Criterion grading"
-        RANKING = "ranking", "Ranking"
-        RATING = "rating", "Rating on scales"
-        RATIONALE = "rationale", "Rationale to atomic reasons"
-
-    COMPARING = (Kind.PAIRWISE, Kind.RANKING)
-    """Whose answers become comparisons of two responses."""
-
     class State(models.TextChoices):
         DRAFT = "draft", "Draft"
         OPEN = "open", "Open"
@@ -44,7 +33,7 @@ class Project(models.Model):
 
     workspace = models.ForeignKey("accounts.Workspace", on_delete=models.CASCADE, related_name="projects")
     name = models.CharField(max_length=120)
-    kind = models.CharField(max_length=10, choices=Kind.choices)
+    kind = models.CharField(max_length=40)  # a name in `kinds.KINDS`
     version = models.ForeignKey("datasets.DatasetVersion", on_delete=models.PROTECT, related_name="projects")
     overlap = models.PositiveSmallIntegerField(default=2)
     strategy = models.CharField(max_length=12, choices=Strategy.choices, default=Strategy.ORDER)
@@ -65,8 +54,10 @@ class Project(models.Model):
         return self.name
 
     @property
-    def compares(self) -> bool:
-        return self.kind in self.COMPARING
+    def kind_title(self) -> str:
+        from .kinds import KINDS  # the kinds read what may not be loaded before the models are
+
+        return KINDS[self.kind].title
 
 
 class Guidelines(models.Model):

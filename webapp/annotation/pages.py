@@ -9,7 +9,7 @@ from django.urls import NoReverseMatch, reverse
 from webapp.accounts.models import Membership, Role
 
 from . import access
-from .catalogue import KINDS
+from .kinds import KINDS
 from .models import Project
 from .queries import projects as queries
 from .queries.faces import Faces, faces

@@ -6,19 +6,17 @@ has no field for is kept under `meta.annotation`, by project.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
 from typing import Any
 
 from trainer.contracts.counted import counted
 from webapp.datasets.labels import IMPORTED, RUBRIC_BY, is_imported, whose
 
-from .consolidation import STRENGTHS, WITHOUT_STRENGTH
+from .kinds import TaskKind, of
+from .kinds.values import STRENGTHS, WITHOUT_STRENGTH
 from .models import Project, PublishedCase, Task
 
 Fate, Reason = PublishedCase.Fate, PublishedCase.Reason
-ORDERED = 2  # strength of "better" for a pair out of a ranking, which says which but not how much
 SAYS = 200  # characters of what a label says
-IN_NOTES = frozenset({"grading", "rating"})  # whose judgements an example has no field for
 
 
 @dataclass(frozen=True)
@@ -66,19 +64,20 @@ def with_judgements(
     of others on what is judged now."""
     made = without_own(content, project, given[0].task.example.content)
     changed = made.content
-    preferences = [each for judgement in given for each in _preferences(project.kind, judgement)]
+    kind = of(project.kind)
+    preferences = [each for judgement in given for each in _preferences(kind, judgement)]
     if preferences:
         stay = _others(changed, preferences, given, project, replace, made.cases)
         changed["preferences"] = stay + preferences
     else:
         _keep(changed, changed.get("preferences", []), made.cases)
-    if project.kind == Project.Kind.RUBRIC and what == "resolutions":
+    if kind.writes_rubric and what == "resolutions":
         _rubric(changed, given[-1], made.cases)
     note = {
         "project": project.name,
         "kind": project.kind,
         "what": what,
-        "tasks": [_note(project.kind, each, what) for each in given],
+        "tasks": [_note(kind, each, what) for each in given],
     }
     meta = changed.get("meta", {})
     changed["meta"] = {**meta, "annotation": {**_notes(meta), str(project.pk): note}}
@@ -96,7 +95,7 @@ def without_own(content: dict[str, Any], project: Project, original: dict[str, A
     meta = dict(content.get("meta", {}))
     notes = _notes(meta)
     note = notes.pop(str(project.pk), None)
-    if note and project.kind in IN_NOTES:
+    if note and of(project.kind).only_noted:
         told = [each for each in note.get("tasks", ()) if isinstance(each, dict)]
         made.cases += [Case(Fate.REPLACED, Reason.EARLIER, key, _noted(each, project), _told(each)) for each in told]
     if str(meta.get(RUBRIC_BY, "")).endswith(mine(project)):
@@ -132,8 +131,8 @@ def _others(
     of the preference it explains."""
     others = list(content.get("preferences", ()))
     stay = others
-    if replace and project.kind == Project.Kind.RATIONALE:
-        explained = [_explained(each) for each in given]
+    explained = [found for each in given if (found := _explained(of(project.kind), each)) is not None]
+    if replace and explained:
         stay = [each for each in others if each not in explained]
     elif replace:
         pairs = {frozenset((each["a"], each["b"])) for each in new}
@@ -177,51 +176,19 @@ def _told(task: dict[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in values.items())[:SAYS] if isinstance(values, dict) else ""
 
 
-def _explained(given: Given) -> dict[str, Any] | None:
-    """The preference a rationale is about, as it was when it was asked for; None where the person was given none."""
-    index = given.task.subject.get("preference")
-    if index is None:
-        return None
-    found: dict[str, Any] = given.task.example.content["preferences"][index]
-    return found
+def _explained(kind: TaskKind, given: Given) -> dict[str, Any] | None:
+    return kind.explained(given.task.subject, given.task.example.content)
 
 
-def _preferences(kind: str, given: Given) -> list[dict[str, Any]]:
-    content, subject = given.content, given.task.subject
-    if kind == "pairwise":
-        parts = {name: content[name] for name in ("verdict", "strength", "reasons")}
-        return [{"a": subject["a"], "b": subject["b"], "rater": given.rater, **parts}]
-    if kind == "ranking":
-        place = {side: tier for tier, sides in enumerate(content["tiers"]) for side in sides}
-        return [_ranked(one, two, place, given.rater) for one, two in combinations(sorted(place), 2)]
-    judged = _explained(given) if kind == "rationale" else None
-    if judged is not None:
-        sides: dict[str, Any] = {name: judged[name] for name in ("a", "b", "strength", "verdict") if name in judged}
-        return [{**sides, "rater": given.rater, "reasons": content["reasons"]}]
-    return []
+def _preferences(kind: TaskKind, given: Given) -> list[dict[str, Any]]:
+    return kind.preferences(given.content, given.task.subject, given.task.example.content, given.rater)
 
 
-def _ranked(one: str, two: str, place: dict[str, int], rater: str) -> dict[str, Any]:
-    order = (place[one] > place[two]) - (place[one] < place[two])
-    return {"a": one, "b": two, "strength": ORDERED * order, "rater": rater}
-
-
-def _note(kind: str, given: Given, what: str) -> dict[str, Any]:
+def _note(kind: TaskKind, given: Given, what: str) -> dict[str, Any]:
     """What was said, where an example has no field for it, and where it comes from."""
     found: dict[str, Any] = {"subject": given.task.subject, "source": given.source}
     if given.agreement is not None:
         found["agreement"] = round(given.agreement, 4)
     if what == "answers":
         found["rater"] = given.rater
-    content = given.content
-    if kind == "pairwise" and content.get("dimensions"):
-        found["dimensions"] = content["dimensions"]
-    if kind == "grading":
-        found["grades"] = {grade["criterion"]: grade["verdict"] for grade in content["grades"]}
-    if kind == "rating":
-        found["ratings"] = content["ratings"]
-    if kind == "rubric" and what == "answers":
-        found["rubric"] = content["rubric"]
-    if kind == "rationale":
-        found |= {"rationale": content.get("source", ""), "reasons": content["reasons"]}
-    return found
+    return found | kind.note(given.content, what)

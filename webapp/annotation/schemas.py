@@ -6,12 +6,14 @@ from typing import Annotated, Any, Literal
 from ninja import Schema
 from pydantic import Field
 
-from .kinds import Settings
+from webapp.core.strict_query import OneOf
+
+from .kinds import KINDS, Settings
 from .models import MAX_OVERLAP
 
 Id = Annotated[int, Field(ge=1, lt=2**63)]
 Number = Annotated[int, Field(ge=1, lt=2**31)]
-KindName = Literal["pairwise", "rubric", "grading", "ranking", "rating", "rationale"]
+KindName = Annotated[str, OneOf(tuple(KINDS))]
 StrategyName = Literal["order", "random", "uncertainty", "disagreement"]
 Overlap = Annotated[int, Field(ge=1, le=MAX_OVERLAP, description="Different people per task")]
 Guidelines = Annotated[str, Field(max_length=100_000, description="Markdown")]

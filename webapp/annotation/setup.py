@@ -9,8 +9,8 @@ from webapp.core.problems import Invalid
 from webapp.datasets.models import DatasetVersion
 
 from . import stress_judges
-from .catalogue import KINDS, STRATEGIES
-from .kinds import Settings
+from .catalogue import STRATEGIES
+from .kinds import KINDS, Settings
 from .models import MAX_OVERLAP, Project
 
 MAX_NAME, MAX_GUIDELINES = 120, 100_000
@@ -96,8 +96,8 @@ def _settings(kind: str, raw: Mapping[str, Any], problems: Problems) -> dict[str
             path = ".".join(["settings", *map(str, each["loc"])])
             problems.setdefault(path, str(each["msg"]).removeprefix("Value error, "))
         return {}
-    if kind == Project.Kind.RATING and not found.scales:
-        problems["settings.scales"] = "name at least one scale"
+    for path, message in (KINDS[kind].problems(found) if kind in KINDS else {}).items():
+        problems[f"settings.{path}"] = message
     for path, names in (("dimensions", found.dimensions), ("scales", [scale.name for scale in found.scales])):
         if len(set(names)) < len(names):
             problems[f"settings.{path}"] = "each name may occur once"

@@ -7,6 +7,7 @@ from django.db import transaction
 
 from trainer.contracts import Example, Response
 from webapp.accounts.models import Membership
+from webapp.annotation.kinds import COMPARING
 from webapp.annotation.models import Project
 from webapp.annotation.services import projects
 from webapp.core.problems import Conflict, Invalid
@@ -18,7 +19,6 @@ from .models import Case, Evaluation
 MAX_EXAMPLES = 5_000
 SIDES = ("a", "b", "response")
 Brought = dict[str, dict[str, Response]]
-COMPARISONS = (Project.Kind.PAIRWISE, Project.Kind.RANKING)
 
 
 @transaction.atomic
@@ -75,7 +75,7 @@ def _with(example: Example, brought: dict[str, Response]) -> Example:
 
 
 def _trimmed(found: dict[str, Example], wanted: dict[str, set[str]], kind: str) -> Iterator[Example]:
-    fewest = 2 if kind in COMPARISONS else 1
+    fewest = 2 if kind in COMPARING else 1
     for key, example in found.items():
         keep = wanted[key] & {response.id for response in example.responses}
         if len(keep) < fewest:

@@ -8,6 +8,7 @@ from django.db.models import Count
 from trainer.config import RECIPES
 from trainer.contracts.counted import counted
 from webapp.accounts.models import Membership
+from webapp.annotation.kinds import COMPARING
 from webapp.annotation.models import Answer, Project
 from webapp.annotation.services import publish
 from webapp.annotation.services.standing import STANDS
@@ -36,7 +37,7 @@ class Judged:
 def ready(workspace_id: int) -> list[Judged]:
     """The workspace's projects with enough answers, those with most first. Gold tasks do not count: their answer is known."""
     found = (
-        Answer.objects.filter(STANDS, project__workspace_id=workspace_id, project__kind__in=Project.COMPARING)
+        Answer.objects.filter(STANDS, project__workspace_id=workspace_id, project__kind__in=COMPARING)
         .filter(assignment__task__overlap__isnull=False)
         .values("project_id")
         .annotate(answers=Count("pk"))

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webapp.annotation.consensus import agreement, majority, numbered, unanimous
-from webapp.annotation.kinds import ANSWERS
+from webapp.annotation.consensus import agreement, majority, unanimous
+from webapp.annotation.kinds import KINDS
+from webapp.annotation.kinds.values import numbered
 
 from .answers import grades, preference, ranking, ratings, rubric
 
@@ -87,6 +88,6 @@ def test_a_majority_is_an_answer_on_the_side_of_more_than_half(strengths):
     found = majority("pairwise", [preference(strength) for strength in strengths])
     if found is None:
         return
-    ANSWERS["pairwise"].model_validate(found)
+    KINDS["pairwise"].answer.model_validate(found)
     sign = (found["strength"] > 0) - (found["strength"] < 0)
     assert 2 * sum(((s > 0) - (s < 0)) == sign for s in strengths) > len(strengths)

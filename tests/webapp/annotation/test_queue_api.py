@@ -8,7 +8,8 @@ from django.utils import timezone
 
 from tests.cast import ApiClient
 from tests.webapp.annotation.seed import ANSWER, make_project, pair
-from webapp.annotation.models import Answer, Assignment, Comment, Participant, Project, Task
+from webapp.annotation.kinds import KINDS
+from webapp.annotation.models import Answer, Assignment, Comment, Participant, Task
 
 pytestmark = pytest.mark.django_db
 SECRETS = ("ID-ONE", "ID-TWO", "MODEL-ONE", "MODEL-TWO", "RATER", "CLASSIFIED", "SECRET")
@@ -46,7 +47,7 @@ def test_one_request_submits_and_brings_the_next(cast, script):
     assert reply["feedback"] is reply["after"] is reply["stress"] is None
 
 
-@pytest.mark.parametrize("kind", Project.Kind.values)
+@pytest.mark.parametrize("kind", KINDS)
 def test_annotators_never_see_labels_ids_models_or_other_answers(cast, script, kind):
     reason = {"text": "clearer", "response": "ID-ONE"}
     example = pair(
@@ -94,7 +95,7 @@ def test_the_view_fits_its_contract(cast, script):
     from webapp.annotation.api.queue import QueueOut
 
     example = pair(rubric={"criteria": [{"id": "c1", "text": "Is clear.", "points": 2}]})
-    for kind in Project.Kind.values:
+    for kind in KINDS:
         project = make_project(cast.researcher, [example], kind=kind, people=[cast.annotator])
         got = claim(script, project)
         assert QueueOut.model_validate(got).items[0].view.kind == kind

@@ -50,12 +50,12 @@ def test_each_kind_has_its_subjects(kind, content, expected):
 
 
 def test_a_rationale_is_the_text_given_or_the_reasons_one_a_line():
-    from webapp.annotation import shown
+    from webapp.annotation import labels
 
     given = example(2, [preference("r0", "r1", reasons=REASONS)])
     subject = subjects.of("rationale", given)[0]
-    assert shown.rationale(subject, given) == "shorter\nkinder"
-    assert shown.rationale(subject, {**given, "meta": {"rationale": ["first text"]}}) == "first text"
+    assert labels.rationale(subject, given) == "shorter\nkinder"
+    assert labels.rationale(subject, {**given, "meta": {"rationale": ["first text"]}}) == "first text"
 
 
 def test_uncertainty_is_the_disagreement_of_raters():

@@ -243,7 +243,7 @@ def own_project(cast) -> Project:
     version = datasets.freeze(
         cast.researcher, datasets.new_version(cast.researcher, dataset, records, None, {"from": "test"})
     )
-    made = projects.create(cast.researcher, name="My grades", kind=Project.Kind.GRADING, dataset=version)
+    made = projects.create(cast.researcher, name="My grades", kind="grading", dataset=version)
     made = projects.set_state(cast.researcher, made, Project.State.OPEN)
     tasks.make(made.pk)
     made.refresh_from_db()

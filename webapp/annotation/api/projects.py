@@ -16,8 +16,7 @@ from webapp.datasets.models import DatasetVersion
 
 from .. import access, advice, shapes
 from .. import schemas as s
-from ..catalogue import KINDS
-from ..kinds import ANSWERS, Settings
+from ..kinds import KINDS, Settings
 from ..models import Project
 from ..queries import mine as own
 from ..queries import people as persons
@@ -56,14 +55,16 @@ def _shown(project: Project) -> dict[str, Any]:
 def kinds(request: HttpRequest) -> dict[str, Any]:
     access.may_read(require(request))
     items = [
-        {"name": k.name, "title": k.title, "text": k.text, "needs": list(k.needs), "answer": _schema(k.name)}
+        {
+            "name": k.name,
+            "title": k.title,
+            "text": k.text,
+            "needs": list(k.needs),
+            "answer": k.answer.model_json_schema(),
+        }
         for k in KINDS.values()
     ]
     return {"items": items, "settings": Settings.model_json_schema()}
-
-
-def _schema(kind: str) -> dict[str, Any]:
-    return ANSWERS[kind].model_json_schema()
 
 
 @router.get("/projects", response=s.ProjectList, summary="The projects of this workspace, newest first")

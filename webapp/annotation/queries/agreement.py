@@ -15,7 +15,7 @@ from django.db.models import Count, Q
 
 from trainer.benchmarks.agreement import Level, ac1, alpha, cohen_of, counted, fleiss, percent
 from trainer.benchmarks.estimate import proportion, undefined
-from webapp.annotation import shown
+from webapp.annotation import labels
 from webapp.annotation.models import AgreementReport, Answer, Project, Task
 
 from . import matched
@@ -145,7 +145,7 @@ def _worded(project: Project, given: Given) -> Iterator[tuple[Ints, list[str]]]:
         found = [
             (given.unit(task.pk, one["id"]), one["text"])
             for task in tasks
-            for one in shown.criteria(task.example.content)
+            for one in labels.criteria(task.example.content)
             if one["text"] and one["id"] in given.items
         ]
         yield np.array([unit for unit, _ in found], np.int64), [text for _, text in found]

@@ -1,14 +1,13 @@
 """Answers out: un-swapped, under pseudonyms, with everything a study asks for. Streams; memory stays flat."""
 
 import json
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
 from django.db import connection
 
-from webapp.annotation import consolidation, kinds
+from webapp.annotation import kinds
 from webapp.annotation.models import Project
 from webapp.core import spreadsheets
 
@@ -108,49 +107,24 @@ def _plain(value: Any) -> Any:
 def table_head(project: Project, people: Faces) -> str:
     """The first line of the CSV."""
     names = [name for name in COLUMNS if name != "name" or people.named]
-    return spreadsheets.lines([[*names, *_parts(project)]])
+    return spreadsheets.lines([[*names, *_columns(project)]])
 
 
 def table_rows(project: Project, people: Faces, after: int, revisions: bool) -> tuple[str, int | None]:
     """(lines of the CSV, the id to go on behind): `lines`, with the parts of the answer in columns of their own."""
     found = page(project, people, after, revisions=revisions)
-    parts = _parts(project)
-    text = spreadsheets.lines([_cells(row, parts) for row in found])
+    columns = _columns(project)
+    text = spreadsheets.lines([_cells(row, columns) for row in found])
     return text, found[-1]["id"] if len(found) == AT_A_TIME else None
 
 
-def _parts(project: Project) -> list[str]:
-    settings = kinds.Settings.model_validate(project.settings)
-    return {
-        "pairwise": ["verdict", "strength", *(f"dimension:{name}" for name in settings.dimensions), "reasons"],
-        "rating": [f"scale:{scale.name}" for scale in settings.scales],
-        "ranking": ["verdict", "order"],
-        "grading": ["met", "not_met", "cannot_assess"],
-        "rubric": ["criteria"],
-        "rationale": ["reasons"],
-    }[project.kind]
+def _columns(project: Project) -> Mapping[str, Callable[[Mapping[str, Any]], Any]]:
+    return kinds.of(project.kind).columns(kinds.Settings.model_validate(project.settings))
 
 
-def _cells(row: Mapping[str, Any], parts: list[str]) -> list[Any]:
+def _cells(row: Mapping[str, Any], columns: Mapping[str, Callable[[Mapping[str, Any]], Any]]) -> list[Any]:
     cells = [_cell(row[name]) for name in COLUMNS if name in row]
-    return cells + [_cell(_part(row["content"], part)) for part in parts]
-
-
-def _part(content: Mapping[str, Any], part: str) -> Any:
-    name = part.partition(":")[2]
-    if part.startswith("dimension:"):
-        return content.get("dimensions", {}).get(name)
-    if part.startswith("scale:"):
-        return content["ratings"].get(name)
-    if part == "order":
-        return " > ".join(" = ".join(tier) for tier in content["tiers"])
-    if part in ("met", "not_met", "cannot_assess"):
-        return " ".join(grade["criterion"] for grade in content["grades"] if grade["verdict"] == part)
-    if part == "criteria":
-        return "\n".join(f"{each['points']:g} {each['text']}" for each in content["rubric"]["criteria"])
-    if part == "reasons":
-        return "\n".join(each["text"] for each in content.get("reasons", ()))
-    return content.get(part)
+    return cells + [_cell(value(row["content"])) for value in columns.values()]
 
 
 def _cell(value: Any) -> Any:
@@ -165,17 +139,4 @@ def _cell(value: Any) -> Any:
 
 def says(row: Mapping[str, Any]) -> str:
     """An answer in a few words, for lists."""
-    content, kind = row["content"], row["kind"]
-    if kind == "pairwise":
-        return (
-            consolidation.WITHOUT_STRENGTH.get(content["verdict"]) or consolidation.STRENGTHS[str(content["strength"])]
-        )
-    if kind == "grading":
-        counted = Counter(grade["verdict"] for grade in content["grades"])
-        return f"{counted['met']} of {len(content['grades'])} met"
-    if kind == "ranking":
-        return _part(content, "order") or "cannot assess"
-    if kind == "rating":
-        return ", ".join(f"{name} {'–' if value is None else value}" for name, value in content["ratings"].items())
-    listed = content["rubric"]["criteria"] if kind == "rubric" else content["reasons"]
-    return f"{len(listed)} {'criteria' if kind == 'rubric' else 'reasons'}"
+    return kinds.of(row["kind"]).says(row["content"])

@@ -9,9 +9,9 @@ from typing import Any
 from trainer.benchmarks.agreement import Rating, ac1, alpha, fleiss, percent, tabulate
 from trainer.benchmarks.estimate import bootstrap_mean
 from webapp.annotation.consensus import items
+from webapp.annotation.kinds import of
 from webapp.annotation.models import Answer, Project, TaskReview
 
-NAMES = {"rubric": "criteria", "rationale": "reasons", "pairwise": "reasons"}
 ATTRIBUTES = {"sign": "Sign of the points", "kind": "Hard rule or principle", "importance": "Importance"}
 TASKS_AT_A_TIME = 500
 
@@ -21,7 +21,8 @@ def report(project: Project) -> dict[str, Any] | None:
 
     None for kinds of task without items. Tasks nobody gave an item to say nothing and are left out.
     """
-    if project.kind not in NAMES:
+    name = of(project.kind).items_name
+    if not name:
         return None
     shares: list[float] = []
     by_pair: dict[tuple[int, int], list[float]] = defaultdict(list)
@@ -39,7 +40,7 @@ def report(project: Project) -> dict[str, Any] | None:
             _rate(review, answers, ratings)
     pairs = sorted(by_pair, key=lambda pair: (-len(by_pair[pair]), pair))
     return {
-        "name": NAMES[project.kind],
+        "name": name,
         "share": bootstrap_mean(shares).json(),
         "matchers": dict(matchers),
         "pairs": [{"raters": list(pair), "share": bootstrap_mean(by_pair[pair]).json()} for pair in pairs],

@@ -18,6 +18,7 @@ from django.utils import timezone
 
 from webapp.accounts.models import Membership, User
 
+from .. import kinds
 from ..models import AgreementReport, Assignment, Participant, Project
 from .raters import Rater, raters
 
@@ -28,17 +29,6 @@ FASTER, LESS_AGREEING = 0.5, 0.15
 DAILY_UP_TO = timedelta(days=60)  # of work; beyond, a point is a week
 State = Assignment.State
 
-# (unit, value) of each answer `a`: what two people can say equally or not. Strength counts by its sign.
-UNITS = {
-    "pairwise": """CROSS JOIN LATERAL (SELECT '' AS unit, CASE WHEN a.content->>'verdict' = 'compared'
-        THEN sign((a.content->>'strength')::int)::text ELSE a.content->>'verdict' END AS value) u""",
-    "grading": """CROSS JOIN LATERAL (SELECT g->>'criterion' AS unit, g->>'verdict' AS value
-        FROM jsonb_array_elements(a.content->'grades') g) u""",
-    "rating": """CROSS JOIN LATERAL (SELECT key AS unit, coalesce(value, 'cannot_assess') AS value
-        FROM jsonb_each_text(a.content->'ratings')) u""",
-    "ranking": """CROSS JOIN LATERAL (SELECT '' AS unit, coalesce((SELECT string_agg(side, ',' ORDER BY side)
-        FROM jsonb_array_elements_text(a.content->'tiers'->0) side), 'cannot_assess') AS value) u""",
-}
 # user, day (NULL: all together), answers, median seconds, fast ones of those timed, right ones of gold answers, the last
 SPEEDS = """
     SELECT s.user_id, date_trunc(%(step)s, a.submitted_at)::date AS at, count(*),
@@ -186,11 +176,11 @@ def measure(project: Project) -> dict[str, Any]:
 
 def compares(project: Project) -> bool:
     """Whether answers of this kind can be equal; texts are matched by meaning, on the agreement page."""
-    return project.kind in UNITS
+    return bool(kinds.of(project.kind).units_sql)
 
 
 def _agreements(project: Project, values: dict[str, Any]) -> list[tuple[Any, ...]]:
-    return _rows(AGREEMENT.format(units=UNITS[project.kind]), values) if compares(project) else []
+    return _rows(AGREEMENT.format(units=kinds.of(project.kind).units_sql), values) if compares(project) else []
 
 
 def warnings(total: Figures, points: Sequence[Point]) -> list[str]:

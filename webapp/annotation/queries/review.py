@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import Count, Q, QuerySet
 
 from webapp.annotation import consensus, consolidation, kinds
-from webapp.annotation.consolidation import Answered, Row
+from webapp.annotation.kinds.table import Given, Row
 from webapp.annotation.models import Answer, Comment, Project, Resolution, Task, TaskReview
 
 OPEN = Q(task__resolution=None)
@@ -44,8 +44,8 @@ class Opened:
         return self.task.project.kind
 
     @property
-    def answered(self) -> list[Answered]:
-        return [Answered(each.pk, each.content) for each in self.answers]
+    def answered(self) -> list[Given]:
+        return [Given(each.pk, each.content) for each in self.answers]
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def opened(task: Task) -> Opened:
     settings = kinds.Settings.model_validate(task.project.settings)
     example = task.example.content
     groups, matcher = _groups(task.project.kind, answers, review)
-    given = [Answered(each.pk, each.content) for each in answers]
+    given = [Given(each.pk, each.content) for each in answers]
     rows = consolidation.rows(task.project.kind, settings, task.subject, example, given, groups)
     return Opened(task, settings, example, answers, groups, matcher, rows)
 
@@ -148,7 +148,7 @@ def _groups(kind: str, answers: Sequence[Answer], review: TaskReview | None) -> 
     ids = {each.pk for each in answers}
     if review and review.groups is not None and set(review.answers) == ids:
         return review.groups, review.matcher
-    if kind in ("grading", "rating", "ranking"):
+    if not kinds.of(kind).items_name:
         return None, ""
     return [[[each.pk, index]] for each in answers for index in range(len(consensus.items(kind, each.content)))], ""
 

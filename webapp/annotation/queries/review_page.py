@@ -4,9 +4,9 @@ from string import ascii_uppercase
 from typing import Any
 
 from webapp.annotation import kinds
-from webapp.annotation.consolidation import Row, agreed
+from webapp.annotation.consolidation import agreed
+from webapp.annotation.kinds.table import Row
 from webapp.annotation.models import Answer, Resolution
-from webapp.annotation.shown import rationale
 
 from .faces import Faces, comment, day
 from .review import Opened, beside, comments
@@ -20,11 +20,12 @@ def task(opened: Opened, people: Faces) -> dict[str, Any]:
         "task": row.pk,
         "project": row.project_id,
         "kind": opened.kind,
+        "heading": kinds.of(opened.kind).heading,
         "key": row.example.key,
         "domain": row.example.domain,
         "prompt": opened.example["prompt"],
         "reference": opened.example.get("reference"),
-        "rationale": rationale(row.subject, opened.example) if opened.kind == "rationale" else None,
+        "rationale": kinds.of(opened.kind).rationale(row.subject, opened.example),
         "responses": _responses(opened),
         "people": [_person(each, people, opened.settings.fast_seconds) for each in _by_number(opened, people)],
         "rows": [_row(each, len(opened.answers)) for each in opened.rows],
@@ -41,7 +42,7 @@ def task(opened: Opened, people: Faces) -> dict[str, Any]:
 def _responses(opened: Opened) -> list[dict[str, str]]:
     known = {each["id"]: each["text"] for each in opened.example.get("responses", ())}
     sides = kinds.subject_sides(opened.task.subject)
-    if opened.kind == "rubric":
+    if kinds.of(opened.kind).responses_after:
         sides = list(known)[: kinds.MAX_RESPONSES]
     return [
         {"letter": letter, "id": side, "text": known.get(side, "")}

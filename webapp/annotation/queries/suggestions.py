@@ -52,21 +52,7 @@ def _agreement(project: Project) -> list[tuple[str, dict[str, Any]]]:
     same: dict[str, list[bool]] = {}
     rows = answers.order_by("-id").values_list("suggestion", "content", "assignment__task__suggestion__content")
     for when, content, suggested in rows[:COMPARED]:
-        same.setdefault(when, []).extend(_same(project.kind, content, suggested))
+        same.setdefault(when, []).extend(kinds.of(project.kind).same_as(content, suggested))
     return [
         (words, proportion(sum(same[when]), len(same[when])).json()) for when, words in WHEN.items() if when in same
     ]
-
-
-def _same(kind: str, content: dict[str, Any], suggested: dict[str, Any]) -> list[bool]:
-    """One for each judgement that both made."""
-    if kind == Project.Kind.PAIRWISE:
-        strength = content.get("strength")
-        return [] if strength is None else [_sign(strength) == _sign(suggested["strength"])]
-    given = {grade["criterion"]: grade["verdict"] for grade in content["grades"]}
-    judged = {grade["criterion"]: grade["verdict"] for grade in suggested["grades"]}
-    return [given[name] == judged[name] for name in judged if given.get(name, "cannot_assess") != "cannot_assess"]
-
-
-def _sign(value: int) -> int:
-    return (value > 0) - (value < 0)

@@ -39,8 +39,8 @@ def wins(project: Project) -> list[Win] | None:
     answers = Answer.objects.filter(
         project=project, current=True, assignment__state="submitted", assignment__task__overlap__isnull=False
     )
-    if project.kind != Project.Kind.PAIRWISE or answers[: MOST_ANSWERS + 1].count() > MOST_ANSWERS:
-        return [] if project.kind != Project.Kind.PAIRWISE else None
+    if project.kind != "pairwise" or answers[: MOST_ANSWERS + 1].count() > MOST_ANSWERS:
+        return [] if project.kind != "pairwise" else None
     met: dict[tuple[str, str], _Met] = defaultdict(_Met)
     for task, models, share in _said(answers):
         turned = models[0] > models[1]

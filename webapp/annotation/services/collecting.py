@@ -21,9 +21,9 @@ A, B = "a", "b"  # ids of the two responses
 
 def collecting(workspace_id: int) -> list[Project]:
     """The projects that take pairs, newest first."""
-    rows = Project.objects.filter(
-        workspace_id=workspace_id, kind=Project.Kind.PAIRWISE, version__lineage__from=LINEAGE
-    ).exclude(state=Project.State.CLOSED)
+    rows = Project.objects.filter(workspace_id=workspace_id, kind="pairwise", version__lineage__from=LINEAGE).exclude(
+        state=Project.State.CLOSED
+    )
     return list(rows.order_by("-id")[:50])
 
 
@@ -61,7 +61,7 @@ def _begun(membership: Membership, record: Example, name: str) -> tuple[Project,
     try:
         dataset = datasets.create_dataset(membership, name, "Answers that were compared while models were tried.")
         version = growing.version(membership, dataset, [record], None, LINEAGE)
-        project = projects.create(membership, name=name, kind=Project.Kind.PAIRWISE, dataset=version)
+        project = projects.create(membership, name=name, kind="pairwise", dataset=version)
     except Invalid as problem:
         why = problem.fields.get("name") or "; ".join(problem.fields.values())
         raise Invalid("The project cannot be set up.", {"new_project": why}) from problem

@@ -52,7 +52,7 @@ def grade(membership: Membership, records: Sequence[Example], chosen: int | None
 def standing(workspace_id: int) -> Project | None:
     """The newest that takes more responses: those whose dataset was begun for it, not those that runs have named."""
     begun = DatasetVersion.objects.filter(dataset=OuterRef("version__dataset"), number=1, lineage__from=LINEAGE)
-    rows = Project.objects.filter(Exists(begun), workspace_id=workspace_id, kind=Project.Kind.GRADING).exclude(
+    rows = Project.objects.filter(Exists(begun), workspace_id=workspace_id, kind="grading").exclude(
         state=Project.State.CLOSED
     )
     newest = rows.select_related("version__dataset").order_by("-id").first()
@@ -61,7 +61,7 @@ def standing(workspace_id: int) -> Project | None:
 
 def fitting(workspace_id: int, most: int) -> list[Project]:
     """What a run may name, the newest first."""
-    rows = _grading(workspace_id).filter(kind=Project.Kind.GRADING, state__in=TAKING).order_by("-id")
+    rows = _grading(workspace_id).filter(kind="grading", state__in=TAKING).order_by("-id")
     return [row for row in rows[:most] if not unfit(row)]
 
 
@@ -77,7 +77,7 @@ def _grading(workspace_id: int) -> QuerySet[Project]:
 
 def unfit(project: Project) -> str:
     """Why responses that a judge has graded cannot go to the project, a row of `named`; empty if they can."""
-    if project.kind != Project.Kind.GRADING:
+    if project.kind != "grading":
         return "does not grade criteria"
     if project.state not in TAKING or not project.tasks_made:
         return f"is {project.state}; it must be open or paused" if project.tasks_made else "is still being set up"
@@ -93,7 +93,7 @@ def unfit(project: Project) -> str:
 def _begun(membership: Membership, records: Sequence[Example]) -> Project:
     name = _free_name(membership.workspace_id)
     version = growing.version(membership, datasets.create_dataset(membership, name, ABOUT), records, None, LINEAGE)
-    project = projects.create(membership, name=name, kind=Project.Kind.GRADING, dataset=version, guidelines=GUIDELINES)
+    project = projects.create(membership, name=name, kind="grading", dataset=version, guidelines=GUIDELINES)
     return projects.set_state(membership, project, Project.State.OPEN)
 
 
@@ -111,7 +111,7 @@ def _tasks(project: Project, keys: Sequence[str]) -> dict[str, Task]:
     found = {}
     for member in members:
         content = member.example.content
-        subject = subjects.of(Project.Kind.GRADING, content)[0]
+        subject = subjects.of("grading", content)[0]
         rank = subjects.rank(project.strategy, project.pk, (member.position, 0), subject, content)
         found[member.example.key] = tasks.add(project, member.example_id, subject, rank)
     return found

@@ -6,13 +6,13 @@ from typing import Any
 
 from django.db import transaction
 
-from webapp.annotation import subjects
+from webapp.annotation import kinds, subjects
 from webapp.annotation.models import Answer, Participant, Project, Task
 
 from .seats import START, lock
 
 # kinds whose answers a judge can give
-SUGGESTED = frozenset({"pairwise", "grading"})
+SUGGESTED = frozenset(name for name, kind in kinds.KINDS.items() if kind.suggested)
 
 
 def follows_disagreement(project: Project) -> bool:

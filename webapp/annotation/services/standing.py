@@ -150,7 +150,7 @@ def _store(reviews: Sequence[TaskReview]) -> None:
 def by_words(kind: str, answers: dict[int, Any]) -> list[list[list[int]]] | None:
     """Groups of items that say the same in the same words: [[[answer id, index], ...], ...]; None without items."""
     places = [(answer, index) for answer in answers for index in range(len(consensus.items(kind, answers[answer])))]
-    if not places or kind not in ("rubric", "rationale", "pairwise"):
+    if not places:
         return None
     texts = [str(consensus.items(kind, answers[answer])[index]["text"]) for answer, index in places]
     found = group(words_similarity(texts), [answer for answer, _ in places], WORDS_THRESHOLD)

@@ -4,7 +4,6 @@ from functools import cache
 from typing import Any
 
 from django import template
-from django.templatetags.static import static
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
@@ -12,13 +11,13 @@ from django.utils.safestring import SafeString, mark_safe
 from trainer.contracts.counted import counted
 from webapp.core.templatetags.ui import icon, initials, percent
 
+from ..kinds import KINDS
 from ..models import Task
 from ..queries.people import Line, Person, Share
 
 register = template.Library()
 NAMES = {"agreement": "as others", "seconds": "median"}
 WORDS = {"agreement": "{:.0%}".format, "seconds": "{:.0f} s".format}
-STRENGTHS = {1: "slightly better", 2: "better", 3: "much better"}
 DOWN = [f"{22 - height / 5:.1f}" for height in range(101)]  # where a height in percent stands in a picture of 24
 BAR, GAP, HEIGHT = 16, 4, 96
 FEWEST_BARS = 24  # there is room for: the first hour of a project is a bar, not a wall
@@ -27,11 +26,8 @@ FEWEST_BARS = 24  # there is room for: the first hour of a project is a bar, not
 @register.simple_tag
 def picture(kind: str) -> SafeString:
     """A small drawing of what the page of this kind of task looks like."""
-    return format_html(
-        '<svg class="kind-picture" viewBox="0 0 64 44" aria-hidden="true"><use href="{}#{}"></use></svg>',
-        static("img/kinds.svg"),
-        kind,
-    )
+    drawn = mark_safe(KINDS[kind].picture)  # noqa: S308  our own shapes
+    return format_html('<svg class="kind-picture" viewBox="0 0 64 44" aria-hidden="true">{}</svg>', drawn)
 
 
 @register.simple_tag
@@ -173,14 +169,7 @@ def subject_words(subject: dict[str, Any]) -> str:
 @register.filter
 def preference_words(content: dict[str, Any], subject: dict[str, Any]) -> str:
     """A pairwise answer as a sentence that names the side by its id."""
-    if content.get("verdict") == "cannot_assess":
-        return "Cannot assess"
-    strength = content.get("strength")
-    if not strength:
-        return "Both bad" if content.get("verdict") == "both_bad" else "Neither is better"
-    side = subject["b"] if strength > 0 else subject["a"]
-    words = f"{side} is {STRENGTHS[abs(strength)]}"
-    return f"Both bad; {words}" if content.get("verdict") == "both_bad" else words
+    return KINDS["pairwise"].words(content, subject)
 
 
 @register.filter
@@ -189,23 +178,22 @@ def dimension_words(strength: int | None, subject: dict[str, Any]) -> str:
     return "–" if strength is None else preference_words({"strength": strength}, subject)
 
 
-@register.filter
-def known_words(content: dict[str, Any] | None, subject: dict[str, Any]) -> str:
-    """A known answer in few words, whatever its kind."""
-    if not content:
-        return "–"
-    if "grades" in content:
-        met = sum(grade["verdict"] == "met" for grade in content["grades"])
-        return f"{met} of {len(content['grades'])} met"
-    if "rubric" in content:
-        return counted(len(content["rubric"]["criteria"]), "criteria")
-    if "reasons" in content and "strength" not in content:
-        return counted(len(content["reasons"]), "reasons")
-    if "ratings" in content:
-        return ", ".join(f"{name} {'–' if value is None else value}" for name, value in content["ratings"].items())
-    if "tiers" in content:
-        return " > ".join(" = ".join(tier) for tier in content["tiers"]) or "Cannot assess"
-    return preference_words(content, subject)
+@register.simple_tag
+def known_words(kind: str, content: dict[str, Any] | None, subject: dict[str, Any]) -> str:
+    """A known answer in few words."""
+    return KINDS[kind].words(content, subject) if content else "–"
+
+
+@register.simple_tag
+def answer_template(kind: str) -> str:
+    """The template that draws an answer of this kind."""
+    return KINDS[kind].template
+
+
+@register.simple_tag
+def answer_facts(kind: str, content: dict[str, Any], subject: dict[str, Any]) -> list[tuple[str, str]]:
+    """An answer as (name, words) pairs, for kinds without a template of their own."""
+    return KINDS[kind].facts(content, subject)
 
 
 @register.simple_tag

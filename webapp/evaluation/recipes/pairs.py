@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from trainer.contracts import Example, Response
 from trainer.judges.combine import majority
-from webapp.annotation.shown import is_judge
+from webapp.annotation.labels import is_judge
 
 from .. import report as r
 from .base import Found

@@ -165,7 +165,7 @@ def _input(task: Task) -> JudgeInput:
 
 def _keep(job: Job, version: JudgeVersion, inputs: Sequence[JudgeInput]) -> None:
     """Stores what the judge says now. A task of which it said nothing readable has none: missing stays missing."""
-    read = pair_suggestion if job.project.kind == Project.Kind.PAIRWISE else grades_suggestion
+    read = pair_suggestion if job.project.kind == "pairwise" else grades_suggestion
     kept, answered = job.result.get("tasks", 0), queries.answers(version, inputs)
     while some := list(islice(answered, KEPT_AT_A_TIME)):
         found = {int(given.subject["task"]): read(given, said) for given, said in some}

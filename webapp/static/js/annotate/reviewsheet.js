@@ -52,10 +52,9 @@ export function drawSheet(place, view) {
 }
 
 function heading(data) {
-  const shared = { rubric: "Criterion", rationale: "Reason", grading: "Criterion", rating: "Scale", ranking: "Order" }[data.kind] ?? "Judgement";
   const how = { words: "matched by words", "a reviewer": "matched by a reviewer", "": "" }[data.matcher];
-  if (how === "") return [shared];
-  return [shared, el("small", {}, data.kind === "pairwise" ? `reasons ${how ?? "matched by meaning"}` : (how ?? "matched by meaning"))];
+  if (how === "") return [data.heading];
+  return [data.heading, el("small", {}, data.kind === "pairwise" ? `reasons ${how ?? "matched by meaning"}` : (how ?? "matched by meaning"))];
 }
 
 function personHead(person, index, view) {

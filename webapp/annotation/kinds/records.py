@@ -1,4 +1,4 @@
-"""What each kind of task asks, shows and stores. The records here are the contract between pages, API and exports.
+"""What the kinds of task share: settings, reasons, what a browser gets. They are the contract between pages, API and exports.
 
 Two frames. The *subject's* frame names responses by their ids in the example. The *shown* frame names them by letters,
 "A", "B", ... in the order this person sees them (`Assignment.order`), so that a browser never learns ids or origins.
@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from trainer.contracts import Criterion, Rubric
+from trainer.contracts import Criterion
 from trainer.contracts.base import Record
 
 Text = Annotated[str, Field(max_length=20_000)]
@@ -85,79 +85,6 @@ class Answered(Record):
     note: Text = ""
 
 
-class PairwiseAnswer(Answered):
-    """`strength` -3 (the first side is much better) .. 3 (the second is); None unless compared (METHODS 1)."""
-
-    verdict: Literal["compared", "both_bad", "cannot_assess"] = "compared"
-    strength: Strength | None = None
-    dimensions: dict[Name, Strength | None] = Field(default_factory=dict)
-    reasons: tuple[Reason, ...] = Field(default=(), max_length=MAX_REASONS)
-
-    @model_validator(mode="after")
-    def _strength_iff_compared(self) -> Self:
-        if self.verdict == "compared" and self.strength is None:
-            raise ValueError("choose one of the seven steps, or say why there is no choice")
-        if self.verdict == "cannot_assess" and self.strength is not None:
-            raise ValueError("a pair that could not be assessed has no strength")
-        return self
-
-
-class RubricAnswer(Answered):
-    rubric: Rubric
-
-    @model_validator(mode="after")
-    def _bounded(self) -> Self:
-        if len(self.rubric.criteria) > MAX_CRITERIA:
-            raise ValueError(f"a rubric has at most {MAX_CRITERIA} criteria")
-        return self
-
-
-class CriterionGrade(Record):
-    """One criterion of the rubric by its id; the span counts characters of the response."""
-
-    criterion: Name
-    verdict: Literal["met", "not_met", "cannot_assess"]
-    start: int | None = Field(default=None, ge=0)
-    end: int | None = Field(default=None, ge=0)
-    note: Text = ""
-
-
-class GradingAnswer(Answered):
-    """Every criterion of the rubric exactly once (checked against the example on submission)."""
-
-    grades: tuple[CriterionGrade, ...] = Field(min_length=1, max_length=500)
-
-
-class RankingAnswer(Answered):
-    """Tiers from best to worst, equals within one. Best of n: two tiers, the best one and the rest."""
-
-    tiers: tuple[tuple[Side, ...], ...] = Field(default=(), max_length=MAX_RESPONSES)
-    verdict: Literal["ranked", "cannot_assess"] = "ranked"
-
-
-class RatingAnswer(Answered):
-    """Every scale of the project; None: cannot assess."""
-
-    ratings: dict[Name, int | None]
-
-
-class RationaleAnswer(Answered):
-    """A rationale cut into atomic reasons. `source` is the text as given, or as this person wrote it."""
-
-    source: Text = ""
-    reasons: tuple[Reason, ...] = Field(min_length=1, max_length=MAX_REASONS)
-
-
-ANSWERS: Mapping[str, type[Answered]] = {
-    "pairwise": PairwiseAnswer,
-    "rubric": RubricAnswer,
-    "grading": GradingAnswer,
-    "ranking": RankingAnswer,
-    "rating": RatingAnswer,
-    "rationale": RationaleAnswer,
-}
-
-
 class Shown(Record):
     """A response as an annotator sees it: a letter and a text, nothing else."""
 
@@ -190,41 +117,3 @@ def letters(subject: Mapping[str, Any], order: Sequence[int]) -> dict[str, str]:
     """{letter shown: response id} for an assignment whose sides were arranged by `order`."""
     sides = subject_sides(subject)
     return {ascii_uppercase[place]: sides[index] for place, index in enumerate(order)}
-
-
-def to_subject(kind: str, content: dict[str, Any], subject: Mapping[str, Any], order: Sequence[int]) -> dict[str, Any]:
-    """The answer in the subject's frame: letters become ids, and a swapped pair's signs turn.
-
-    Raises ValueError for a letter that was not shown.
-    """
-    return _renamed(kind, content, letters(subject, order), swapped=list(order) == [1, 0])
-
-
-def to_shown(kind: str, content: dict[str, Any], subject: Mapping[str, Any], order: Sequence[int]) -> dict[str, Any]:
-    """The inverse of `to_subject`."""
-    names = {side: letter for letter, side in letters(subject, order).items()}
-    return _renamed(kind, content, names, swapped=list(order) == [1, 0])
-
-
-def _renamed(kind: str, content: dict[str, Any], names: Mapping[str, str], *, swapped: bool) -> dict[str, Any]:
-    def name(side: str) -> str:
-        if side not in names:
-            raise ValueError(f"there is no response {side!r} in this task")
-        return names[side]
-
-    moved = dict(content)
-    if "reasons" in moved:
-        moved["reasons"] = [
-            {**r, "response": name(r["response"])} if r.get("response") else r for r in moved["reasons"]
-        ]
-    if "tiers" in moved:
-        moved["tiers"] = [[name(side) for side in tier] for tier in moved["tiers"]]
-    if kind == "pairwise" and swapped:
-        moved["strength"] = _turned(moved.get("strength"))
-        if "dimensions" in moved:
-            moved["dimensions"] = {key: _turned(value) for key, value in moved["dimensions"].items()}
-    return moved
-
-
-def _turned(strength: int | None) -> int | None:
-    return None if strength is None else -strength

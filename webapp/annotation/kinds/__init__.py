@@ -1,0 +1,39 @@
+"""The kinds of task, one module each: what it asks, shows, stores, and what becomes of its answers.
+
+A module with a `KIND` is a kind; `static/js/annotate/kinds/NAME.js` is its widget. The other modules are what kinds share.
+"""
+
+from .base import TaskKind
+from .frames import to_shown, to_subject
+from .records import (
+    MAX_CRITERIA,
+    MAX_RESPONSES,
+    Answered,
+    Reason,
+    Scale,
+    Settings,
+    Shown,
+    TaskView,
+    letters,
+    subject_sides,
+)
+from .registry import COMPARING, KINDS, of
+
+__all__ = [
+    "COMPARING",
+    "KINDS",
+    "MAX_CRITERIA",
+    "MAX_RESPONSES",
+    "Answered",
+    "Reason",
+    "Scale",
+    "Settings",
+    "Shown",
+    "TaskKind",
+    "TaskView",
+    "letters",
+    "of",
+    "subject_sides",
+    "to_shown",
+    "to_subject",
+]

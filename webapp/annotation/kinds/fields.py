@@ -1,0 +1,31 @@
+"""What of an answer can be compared between people, and at which level of measurement."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trainer.benchmarks.agreement import Level  # loads numpy, which most readers of a kind do not need
+
+
+@dataclass(frozen=True)
+class Field:
+    """`sql` yields (item, value) from `answer.content`; `params` fill its placeholders. `item` tells units within a task
+    apart (a criterion, a pair of responses); a null value is a missing rating."""
+
+    key: str
+    label: str
+    level: "Level"
+    sql: str
+    params: tuple[str, ...] = ()
+    shown: Mapping[Any, str] = field(default_factory=dict)
+    items: str = ""  # what `item` is, where a task has several units
+
+    def value(self, text: str) -> str | float:
+        return text if self.level == "nominal" else float(text)
+
+    def says(self, value: str | float) -> str:
+        """Words for a value, for people."""
+        if isinstance(value, float):
+            return self.shown.get(int(value), f"{value:g}")
+        return self.shown.get(value, value)

@@ -1,0 +1,73 @@
+"""What several kinds of task count with: signs, votes, words for values, criteria of several rubrics."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
+from typing import Any
+
+STRENGTHS = {
+    "-3": "A much better",
+    "-2": "A better",
+    "-1": "A slightly better",
+    "0": "same",
+    "1": "B slightly better",
+    "2": "B better",
+    "3": "B much better",
+}
+STRENGTHS_BY_NUMBER = {int(value): words for value, words in STRENGTHS.items()}
+WITHOUT_STRENGTH = {"both_bad": "both bad", "cannot_assess": "cannot assess"}
+NONE = "none"  # the value of a reviewer's row that stands for "no value"
+ORDERED = 2  # strength of "better" for a pair out of an order, which says which but not how much
+
+
+def sign(value: float) -> int:
+    return (value > 0) - (value < 0)
+
+
+def most(values: Iterable[Any], of: int) -> Any:
+    """The value with more than `of` / 2 votes, else None."""
+    value, votes = max(Counter(values).items(), key=lambda item: item[1], default=(None, 0))
+    return value if 2 * votes > of else None
+
+
+def majority_strength(values: Sequence[int | None], of: int) -> int | None:
+    """The median strength of those on the side that more than half of `of` people took; None without such a side."""
+    side: int | None = most([sign(value) for value in values if value is not None], of)
+    if side is None:
+        return None
+    middle = median(sorted(abs(value) for value in values if value is not None and sign(value) == side))
+    return side * int(middle)  # between two steps: the more careful one
+
+
+def plain(text: str) -> str:
+    """Words that say the same but for case, spaces and the last mark."""
+    return " ".join(text.lower().split()).rstrip(".!")
+
+
+def number(value: str) -> int | None:
+    """Of a value in a reviewer's row; see NONE."""
+    return None if value == NONE else int(value)
+
+
+def written(value: int | None) -> str:
+    """The inverse of `number`."""
+    return NONE if value is None else str(value)
+
+
+def numbered(criteria: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Criteria of several rubrics as one: ids that two of them share are counted on."""
+    taken: set[str] = set()
+    found = []
+    for criterion in criteria:
+        name, count = str(criterion["id"]), 1
+        while name in taken:
+            count += 1
+            name = f"{str(criterion['id'])[:58]}-{count}"
+        taken.add(name)
+        found.append({**criterion, "id": name})
+    return found
+
+
+def preference(one: str, two: str, order: int, rater: str) -> dict[str, Any]:
+    """A preference out of an order: `order` is -1 where `one` stands before `two`, 0 where they are equal, 1 else."""
+    return {"a": one, "b": two, "strength": ORDERED * order, "rater": rater}
