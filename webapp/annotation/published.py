@@ -78,6 +78,7 @@ def with_judgements(
         "kind": project.kind,
         "what": what,
         "tasks": [_note(kind, each, what) for each in given],
+        **kind.summary([(each.task.subject, each.content) for each in given]),
     }
     meta = changed.get("meta", {})
     changed["meta"] = {**meta, "annotation": {**_notes(meta), str(project.pk): note}}

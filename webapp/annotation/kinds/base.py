@@ -187,6 +187,10 @@ class TaskKind(ABC):
         """What of an answer an example has no field for; `what` is published: "answers" or "resolutions"."""
         return {}
 
+    def summary(self, given: Sequence[tuple[Content, Content]]) -> dict[str, Any]:
+        """What follows from all that is published about one example, as (subject, answer) pairs."""
+        return {}
+
 
 def _shared_items(sizes: Sequence[int], groups: Groups) -> float:
     """Mean over pairs of answers of 2 x matched / (items of both): the structural F1 of RubricBench, both ways."""
