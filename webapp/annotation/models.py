@@ -179,7 +179,7 @@ class Assignment(models.Model):
 
 
 class Answer(models.Model):
-    """One submission. `content` fits `kinds.ANSWERS[kind]`, in the subject's frame. Reopened and submitted again, the
+    """One submission. `content` fits the `answer` of its kind, in the subject's frame. Reopened and submitted again, the
     next revision stands and this one is kept."""
 
     assignment = models.ForeignKey(Assignment, on_delete=models.CASCADE, related_name="answers", db_index=False)
@@ -220,7 +220,7 @@ class Resolution(models.Model):
     task = models.OneToOneField(Task, on_delete=models.CASCADE, related_name="resolution")
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="resolutions")
     source = models.CharField(max_length=12, choices=Source.choices)
-    content = models.JSONField(null=True)  # fits `kinds.ANSWERS[kind]`; None while unresolved
+    content = models.JSONField(null=True)  # fits the `answer` of its kind; None while unresolved
     trace = models.JSONField(default=list)  # which answers' parts were kept, merged, edited or dropped
     decided_by = models.ForeignKey("accounts.User", null=True, on_delete=models.SET_NULL, related_name="+")
     decided_at = models.DateTimeField(auto_now=True)

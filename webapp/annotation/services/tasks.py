@@ -154,7 +154,7 @@ def _known(task: Task, settings: kinds.Settings, content: dict[str, Any]) -> dic
     """The known answer, checked as if a person had given it with the sides as they are in the subject."""
     kind, order = task.project.kind, list(range(len(kinds.subject_sides(task.subject))))
     try:
-        record = kinds.ANSWERS[kind].model_validate(content).model_dump(mode="json")
+        record = kinds.of(kind).answer.model_validate(content).model_dump(mode="json")
         given = kinds.to_shown(kind, record, task.subject, order)
     except ValidationError as error:
         raise Invalid(checks.REFUSED, checks.complaints(error)) from error
