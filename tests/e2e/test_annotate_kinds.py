@@ -188,6 +188,37 @@ def test_responses_are_put_in_an_order_with_a_tie(bench):
     assert [sorted(tier) for tier in stored()["tiers"]] == [sorted([id_of["A"], id_of["B"]]), [id_of["C"]]]
 
 
+def test_the_best_and_the_worst_are_chosen_kept_as_a_draft_and_opened_again(bench):
+    at = bench("best_worst")
+    item = {letter: at.page.locator(f'.order-item[data-letter="{letter}"]') for letter in "ABC"}
+    refused(at, "Nothing is answered yet.")
+    at.press("2")
+    says(at, "Response B is the best.")
+    refused(at, "Choose the worst response")
+    at.press("Escape", "2")
+    says(at, "Response B.")
+    at.press("2", "1")
+    says(at, "Response A is the worst.")
+    at.press("ArrowDown", "ArrowDown", "w")
+    says(at, "Response C is the worst.")
+    expect(item["A"].get_by_role("button", name="Worst: A")).to_have_attribute("aria-pressed", "false")
+    at.saved()
+    at.page.reload()
+    expect(item["B"].get_by_role("button", name="Best: B")).to_have_attribute("aria-pressed", "true")
+    shown = {letter: item[letter].locator(".order-text").text_content() for letter in "ABC"}
+    at.press("Control+Enter")
+    at.delivered()
+    id_of = {letter: next(r["id"] for r in RESPONSES if r["text"].startswith(shown[letter][:20])) for letter in "ABC"}
+    assert (stored()["best"], stored()["worst"]) == (id_of["B"], id_of["C"])
+    at.press("Control+z")
+    expect(item["B"].get_by_role("button", name="Best: B")).to_have_attribute("aria-pressed", "true")
+    at.press("u")
+    says(at, "Cannot assess.")
+    at.press("Control+Enter")
+    at.delivered()
+    assert stored() == {"verdict": "cannot_assess", "best": None, "worst": None, "note": ""}
+
+
 def test_the_list_to_be_ordered_shows_how_the_responses_begin(bench):
     texts = [r"It is $\frac{1}{2}$.", r"So \(x^2\) and `y`:" + " and" * 200 + r" $\frac{3}{4}$", "Neither."]
     at = bench("ranking", [{"id": f"r{n}", "text": text} for n, text in enumerate(texts)])

@@ -155,7 +155,7 @@ class TaskKind(ABC):
 
     def right(self, settings: Settings, given: Content, known: Content) -> bool | None:
         """Whether an answer is right by a known one; None where it takes matching to tell."""
-        return self.judgement(given) == self.judgement(known)
+        return bool(self.judgement(given) == self.judgement(known))
 
     def bare(self, content: Content) -> dict[str, Any]:
         """An answer without what is one's own (notes, reasons for a choice): what another is held against."""
