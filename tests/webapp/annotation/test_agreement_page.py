@@ -7,10 +7,11 @@ import pytest
 from django.utils import timezone
 
 from tests.cast import ApiClient, browser
+from webapp.annotation.kinds.fields import Field
+from webapp.annotation.kinds.grading import VERDICTS
 from webapp.annotation.models import AgreementReport, Project, Resolution, TaskReview
 from webapp.annotation.queries import agreement, given
 from webapp.annotation.queries.agreement import measure
-from webapp.annotation.queries.fields import VERDICTS, Field
 from webapp.annotation.services import projects, queue, standing
 
 from . import seed
