@@ -1,6 +1,8 @@
 """What holds of every kind of task: a new one is tried here as soon as it has two answers below."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +61,12 @@ def groups_of(kind: str, answers: list[dict[str, Any]]) -> list[list[tuple[int, 
 
 def test_every_kind_has_answers_to_try_it_with():
     assert set(ANSWERS) == set(KINDS)
+
+
+def test_kinds_load_without_django():
+    """As in the confined child that tries a rubric's verifiers."""
+    code = "import sys, webapp.annotation.kinds; sys.exit('django.db.models' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=WIDGETS.parents[4], check=False).returncode == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -69,6 +69,7 @@ def test_annotators_never_see_labels_ids_models_or_other_answers(cast, script, k
         "ranking": {"tiers": [["A"], ["B"]], "note": "SECRET"},
         "rating": {"ratings": {"Clarity": 4}, "note": "SECRET"},
         "rationale": {"reasons": [{"text": "SECRET"}]},
+        "best_worst": {"best": "A", "worst": "B", "note": "SECRET"},
     }
     other = ApiClient(cast.researcher)
     theirs = claim(other, project)["items"][0]["id"]

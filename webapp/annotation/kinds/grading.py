@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field as Limits
 
 from trainer.contracts.base import Record
-from webapp.datasets.curation.criteria import MET, graded
+from webapp.datasets.graded import MET, graded
 
 from .. import labels
 from .base import Content, Groups, Problems, Subject, TaskKind

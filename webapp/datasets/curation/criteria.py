@@ -8,11 +8,10 @@ from trainer.rewards.verifiers import VerifierError, verify
 from webapp.core.problems import Invalid
 
 from .. import queries
+from ..graded import Votes, graded
 from ..models import CurationJob
 from .progress import Report
 
-Votes = dict[tuple[str, str], list[bool]]  # (response, criterion) -> who said what
-MET = {"met": True, "not_met": False}
 FEWEST = 2  # responses that must be there before a criterion can be called idle
 
 
@@ -65,30 +64,3 @@ def _verdicts(example: Example, criterion: Criterion, votes: Votes) -> Iterator[
             met = None if 2 * for_it == len(given) else 2 * for_it > len(given)
         if met is not None:
             yield met
-
-
-def graded(meta: dict[str, Any]) -> Votes:
-    """What people and judges said of each response and criterion: `meta.verdicts`, as imports of graded files leave
-    them, and the grades of published annotation, wherever they stand in `meta.annotation`."""
-    votes: Votes = {}
-    for each in _dicts(meta.get("verdicts")):
-        for verdict in _dicts(each.get("verdicts")):
-            if isinstance(verdict.get("met"), bool) and isinstance(each.get("response"), str):
-                votes.setdefault((each["response"], str(verdict.get("criterion_id"))), []).append(verdict["met"])
-    for note in _dicts(meta.get("annotation")):
-        subject, grades = note.get("subject"), note.get("grades")
-        if isinstance(subject, dict) and isinstance(grades, dict):
-            for criterion, word in grades.items():
-                if word in MET:
-                    votes.setdefault((str(subject.get("response")), criterion), []).append(MET[word])
-    return votes
-
-
-def _dicts(value: Any) -> Iterator[dict[str, Any]]:
-    """Every object in a list, or in what a dict holds, at any depth; the outermost first."""
-    if isinstance(value, dict):
-        yield value
-        value = list(value.values())
-    if isinstance(value, list):
-        for each in value:
-            yield from _dicts(each)
