@@ -28,6 +28,7 @@ ANSWERS = {
     "ranking": {"tiers": [["A"], ["B"]], "note": "CLASSIFIED"},
     "rating": {"ratings": {"Clarity": 4}, "note": "CLASSIFIED"},
     "rationale": {"reasons": [{"text": "CLASSIFIED"}], "source": "CLASSIFIED"},
+    "best_worst": {"best": "A", "worst": "B", "note": "CLASSIFIED"},
 }
 OWN = {  # what the annotator says; nothing of it is a secret
     "pairwise": {"verdict": "compared", "strength": 1},
@@ -36,6 +37,7 @@ OWN = {  # what the annotator says; nothing of it is a secret
     "ranking": {"tiers": [["A"], ["B"]]},
     "rating": {"ratings": {"Clarity": 4}},
     "rationale": {"reasons": [{"text": "It is short"}], "source": "Short."},
+    "best_worst": {"best": "A", "worst": "B"},
 }
 
 

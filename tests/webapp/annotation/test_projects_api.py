@@ -3,6 +3,7 @@
 import pytest
 
 from tests.cast import ApiClient
+from webapp.annotation.kinds import KINDS
 from webapp.annotation.models import Participant, Project
 from webapp.annotation.services import queue, tasks
 
@@ -58,7 +59,9 @@ def test_the_size_is_told_before_anything_is_made(api, version):
 
 def test_kinds_come_with_the_schema_of_their_answers(api):
     found = api.get("/projects/kinds").json()
-    assert len(found["items"]) == 6 and "lease_minutes" in found["settings"]["properties"]
+    assert [kind["name"] for kind in found["items"]] == list(KINDS) and "lease_minutes" in found["settings"][
+        "properties"
+    ]
     assert "strength" in next(kind for kind in found["items"] if kind["name"] == "pairwise")["answer"]["properties"]
 
 

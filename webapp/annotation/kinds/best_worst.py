@@ -99,7 +99,7 @@ class BestWorst(TaskKind):
         """Half for another best, half for another worst."""
         if one.get("verdict") != two.get("verdict"):
             return 1.0
-        return ((one["best"] != two["best"]) + (one["worst"] != two["worst"])) / 2
+        return sum(one[part] != two[part] for part in _PARTS) / len(_PARTS)
 
     def majority(self, contents: Sequence[Content], groups: Groups) -> dict[str, Any] | None:
         """Best and worst each need more than half. One response cannot have both: no person gives it both."""

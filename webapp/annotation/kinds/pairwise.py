@@ -133,8 +133,7 @@ class Pairwise(TaskKind):
             "verdict": lambda content: content.get("verdict"),
             "strength": lambda content: content.get("strength"),
         }
-        for name in settings.dimensions:
-            found[f"dimension:{name}"] = lambda content, name=name: content.get("dimensions", {}).get(name)
+        found |= {f"dimension:{name}": _dimension(name) for name in settings.dimensions}
         return {**found, "reasons": lambda content: "\n".join(each["text"] for each in content.get("reasons", ()))}
 
     def items(self, content: Content) -> list[Any]:
@@ -248,6 +247,10 @@ class Pairwise(TaskKind):
 
     def note(self, content: Content, what: str) -> dict[str, Any]:
         return {"dimensions": content["dimensions"]} if content.get("dimensions") else {}
+
+
+def _dimension(name: str) -> Callable[[Content], int | None]:
+    return lambda content: content.get("dimensions", {}).get(name)
 
 
 def _turned(strength: int | None) -> int | None:

@@ -112,7 +112,7 @@ class Rationale(TaskKind):
         judged = self.explained(subject, example)
         if judged is None:
             return []
-        sides = {name: judged[name] for name in ("a", "b", "strength", "verdict") if name in judged}
+        sides: dict[str, Any] = {name: judged[name] for name in ("a", "b", "strength", "verdict") if name in judged}
         return [{**sides, "rater": rater, "reasons": content["reasons"]}]
 
     def explained(self, subject: Content, example: Content) -> dict[str, Any] | None:

@@ -16,10 +16,11 @@ from django.db.models import Count, Q
 from trainer.benchmarks.agreement import Level, ac1, alpha, cohen_of, counted, fleiss, percent
 from trainer.benchmarks.estimate import proportion, undefined
 from webapp.annotation import labels
+from webapp.annotation.kinds.fields import Field
 from webapp.annotation.models import AgreementReport, Answer, Project, Task
 
 from . import matched
-from .fields import Field, fields
+from .fields import fields
 from .given import Given, Ints, Value, read
 
 NAMES = ("percent", "fleiss", "ac1", "alpha")

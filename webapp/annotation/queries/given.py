@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from webapp.annotation.kinds.fields import Field
 from webapp.annotation.models import Project
 
-from .fields import Field, rows
+from .fields import rows
 
 Ints = NDArray[np.int64]
 Value = str | float

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from webapp.accounts.models import Membership
 from webapp.annotation import checks, consensus, consolidation, kinds, shown
+from webapp.annotation.kinds.table import Undecided
 from webapp.annotation.models import (
     AgreementReport,
     Answer,
@@ -85,7 +86,7 @@ def _assembled(opened: queries.Opened, decisions: Mapping[str, Any]) -> tuple[di
     wanted = {**settled, **decisions}
     try:
         return consolidation.assemble(opened.kind, opened.task.subject, opened.answered, opened.rows, wanted)
-    except consolidation.Undecided as problem:
+    except Undecided as problem:
         raise Invalid("Not every part is decided yet.", {f"decisions.{problem.row}": str(problem)}) from problem
 
 

@@ -47,7 +47,9 @@ class BestWorst {
     const rank = el("span.order-rank", { ariaHidden: "true" });
     const name = el("button.order-name", { type: "button", onclick: () => this.look(letter) }, el("span.order-letter", {}, letter), preview(el("span.order-text.truncate"), text), state, hint);
     const buttons = Object.fromEntries(PARTS.map((part) => [part, el("button.choice", { type: "button", ariaLabel: `${WORDS[part]}: ${letter}`, onclick: () => this.choose(part, letter), data: { tone: part === "best" ? "good" : "bad" } }, WORDS[part])]));
-    const element = el("li.order-item", { data: { letter } }, rank, name, el("span.row.nowrap.gap-1", {}, ...Object.values(buttons)));
+    const choice = el("span.row.nowrap.gap-1", {}, ...Object.values(buttons));
+    choice.style.padding = "var(--s1)";
+    const element = el("li.order-item", { data: { letter } }, rank, name, choice);
     return { element, rank, name, state, buttons };
   }
 
