@@ -6,6 +6,7 @@ for the same effort. One answer about n responses orders 2n - 3 of their pairs.
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from statistics import mean
 from string import ascii_uppercase
 from typing import Any, Literal
 
@@ -99,7 +100,7 @@ class BestWorst(TaskKind):
         """Half for another best, half for another worst."""
         if one.get("verdict") != two.get("verdict"):
             return 1.0
-        return sum(one[part] != two[part] for part in _PARTS) / len(_PARTS)
+        return mean(float(one[part] != two[part]) for part in _PARTS)
 
     def majority(self, contents: Sequence[Content], groups: Groups) -> dict[str, Any] | None:
         """Best and worst each need more than half. One response cannot have both: no person gives it both."""
