@@ -7,7 +7,8 @@ from tests import patience
 from tests.e2e.look import faults
 from tests.e2e.test_run_page import run  # noqa: F401 - a fixture
 from tests.webapp.experiments.test_people import give_rubrics, judged
-from webapp.experiments.models import GradedResponse, Run
+from webapp.experiments import alarms
+from webapp.experiments.models import GradedResponse, Run, RunAlarm
 
 pytestmark = pytest.mark.browser
 
@@ -33,3 +34,26 @@ def test_an_alarm_comes_while_one_looks_and_is_sent_to_people(open_page, as_rese
     page.get_by_role("button", name="Send to annotation").click()
     expect(page.get_by_text("2 responses went to people.")).to_be_visible()
     assert GradedResponse.objects.filter(run=run).count() == 2
+
+
+def test_an_open_alarm_stays_open_and_shows_that_somebody_else_has_sent_it(
+    open_page,
+    as_researcher,
+    cast,
+    run,  # noqa: F811
+    process,
+):
+    give_rubrics(cast.researcher, run)
+    trainer = process(Run.objects.get(pk=run.pk))
+    alarm = {"signal": "flattery", "since": 6, "share": 0.5, "before": 0.01, "paid": 4.5}
+    rows = [judged(0, response="What a brilliant question!")]
+    told = trainer.event("alarm", 7, places=[{"group": 0, "index": 0}], part="rubric", criterion="Is polite", **alarm)
+    trainer.post(trainer.event("rollouts", 7, rollouts=rows), told)
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{run.id}")
+    page.locator("#alarms summary", has_text="Flattery").press("Enter")
+    expect(page.get_by_role("button", name="Send to annotation")).to_be_visible()
+    alarms.ask(cast.researcher, run, RunAlarm.objects.get())
+    expect(page.get_by_text("1 response sent to people")).to_be_visible(timeout=patience.SECONDS * 1000)
+    expect(page.get_by_role("button", name="Send to annotation")).to_have_count(0)
+    expect(page.locator("#alarms summary", has_text="Flattery")).to_be_focused()

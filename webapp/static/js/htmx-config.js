@@ -8,6 +8,21 @@ document.addEventListener("htmx:configRequest", (event) => {
   if (event.detail.verb !== "get") event.detail.headers["X-CSRFToken"] = csrfToken();
 });
 
+// What somebody has opened stays open when a fragment comes anew, and keeps the focus: it is drawn again with what has changed.
+let opened = new Set();
+let focused = "";
+document.addEventListener("htmx:beforeSwap", ({ detail: { target } }) => {
+  opened = new Set([...target.querySelectorAll("details[open][id]")].map((fold) => fold.id));
+  const active = document.activeElement;
+  focused = active?.matches("summary") && target.contains(active) ? active.parentElement.id : "";
+});
+document.addEventListener("htmx:load", ({ detail: { elt } }) => {
+  for (const fold of elt.querySelectorAll("details[id]")) {
+    if (opened.has(fold.id)) fold.open = true;
+    if (focused && fold.id === focused) fold.querySelector("summary").focus();
+  }
+});
+
 // A refused form (422) comes back as the form with messages at its fields: it is swapped in like a success.
 document.addEventListener("htmx:beforeSwap", (event) => {
   if (event.detail.xhr.status === 422) {
