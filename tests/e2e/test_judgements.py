@@ -125,3 +125,25 @@ def test_what_only_looks_like_a_judgement_is_shown_as_it_is(open_page, as_resear
     expect(page.locator(".response").locator(".judged, .matching, .rubrics")).to_have_count(0)
     said.nth(2).locator("summary").click()
     expect(said.nth(2)).to_contain_text('"matches"')
+
+
+def test_a_reviewer_matches_reasons_blind_and_the_page_says_how_far_the_matcher_agrees(
+    open_page, as_researcher, told, tmp_path
+):
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{told.id}/reasons")
+    expect(page.locator("#reasons")).to_contain_text("not measured yet")
+    expect(page.get_by_role("main")).not_to_contain_text("embeddings")
+    page.screenshot(path=tmp_path / "reasons.png", full_page=True)
+    page.get_by_role("checkbox", name="H1 and R1 say the same").check()
+    page.get_by_role("button", name="Save, next").click()
+    expect(page.locator("#reasons")).to_contain_text("of 4 pairs of reasons in 1 judgement")
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.emulate_media(color_scheme="dark")
+    page.screenshot(path=tmp_path / "reasons-phone.png", full_page=True)
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    assert wide <= 390
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.goto(f"/runs/{told.id}")
+    expect(page.locator("#reasons")).to_contain_text("It finds 100% of the 1 match that people see")
+    page.screenshot(path=tmp_path / "reasons-run.png")
