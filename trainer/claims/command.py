@@ -30,6 +30,7 @@ def main(arguments: list[str]) -> int:
     seeds = sorted(set(options.seeds or plan.sizes[size].seeds))
     began = time.monotonic()
     try:
+        _own(out, f"{plan.name}-{size}")
         data, model = _material(plan, size, out, options)
         jobs = _jobs(plan, size, seeds, out, data, model, options.steps)
         prepare(jobs)
@@ -86,10 +87,18 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     return options
 
 
+def _own(out: Path, claim: str) -> None:
+    """Marks the folder as that of the claim. Raises ValueError where it is another's: its model was taught another task."""
+    out.mkdir(parents=True, exist_ok=True)
+    marker = out / "claim"
+    if marker.exists() and marker.read_text() != claim:
+        raise ValueError(f"{out} holds the runs of {marker.read_text()}; give another --out")
+    marker.write_text(claim)
+
+
 def _material(plan: Plan, size: Size, out: Path, options: argparse.Namespace) -> tuple[Path, Path]:
     """Files of examples and model; the toy's are made, in OUT. Raises OSError or ValueError."""
     if size == "tiny":
-        out.mkdir(parents=True, exist_ok=True)
         data = out / "examples.jsonl"
         task = TASKS[plan.task]
         rows = task.examples(plan.sizes[size])

@@ -4,6 +4,7 @@
 what it belongs to; a test goes over all operations. Reading is by GET, everything else is writing; who may write may read.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,6 +13,7 @@ from webapp.core.problems import Invalid, Problem
 
 READING = ("GET", "HEAD", "OPTIONS")
 PREFIX = "/api/v1/"
+_ID = re.compile(r"\d+|{\w+}")
 
 
 class Right(StrEnum):
@@ -40,7 +42,7 @@ ABOUT = {
     Area.JUDGING: "judges, their trials and verdicts, verifiers",
     Area.MODELS: "models, endpoints, jobs with weights, trying",
 }
-# By the first parts of an address, of which the longest that fits counts. None: open to every token
+# By the first parts of an address, of which the longest that fits counts; `*` is an id. None: open to every token
 OF: Mapping[str, Area | None] = {
     "me": None,
     "me/data": Area.ACCOUNT,  # and of people who are signed in: see `access.by_hand`
@@ -76,6 +78,7 @@ OF: Mapping[str, Area | None] = {
     "verifiers": Area.JUDGING,
     "endpoints": Area.MODELS,
     "models": Area.MODELS,
+    "models/*/judge": Area.JUDGING,  # makes a judge of a trained model
     "try": Area.MODELS,
     "weights-jobs": Area.MODELS,
 }
@@ -106,8 +109,8 @@ class Unplaced(LookupError):
 
 def needed(method: str, path: str) -> Need | None:
     """What a request asks of a token; None: nothing. Raises Unplaced."""
-    parts = path.removeprefix(PREFIX).strip("/").split("/")
-    for length in (2, 1):
+    parts = ["*" if _ID.fullmatch(part) else part for part in path.removeprefix(PREFIX).strip("/").split("/")]
+    for length in (3, 2, 1):
         if (start := "/".join(parts[:length])) in OF:
             area = OF[start]
             return None if area is None else Need(area, Right.READ if method in READING else Right.WRITE)

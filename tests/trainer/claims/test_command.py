@@ -116,6 +116,13 @@ def test_the_pieces_of_the_task_are_tokens_of_their_own(tmp_path: Path) -> None:
     assert tokenizer.decode(tokenizer(answer)["input_ids"]) == answer
 
 
+def test_a_folder_of_another_claim_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "claim").write_text("ruscarl-tiny")
+    assert command.main(["rationale", "--out", str(tmp_path)]) == 2
+    assert "holds the runs of ruscarl-tiny; give another --out" in capsys.readouterr().err
+    assert [file.name for file in tmp_path.iterdir()] == ["claim"]
+
+
 def test_a_size_that_a_plan_lacks_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         command.main(["rationale", "--size", "demo"])

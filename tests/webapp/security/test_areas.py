@@ -76,6 +76,13 @@ def test_reading_does_not_write_and_writing_reads(cast):
     assert reader.get("/api/v1/me").status_code == 200 and reader.get("/api/v1/runs").status_code == 403
 
 
+def test_making_a_judge_of_a_trained_model_asks_for_the_area_of_judges(cast):
+    models, judges = (script(cast.owner, {area: "write"}) for area in ("models", "judging"))
+    refused = asked(models, "POST", "/api/v1/models/{id}/judge")
+    assert (refused.status_code, refused.json()["needed"]) == (403, "judging:write")
+    assert asked(judges, "POST", "/api/v1/models/{id}/judge").status_code in (404, 422)
+
+
 def test_an_address_that_nobody_has_placed_is_closed(cast, monkeypatch):
     monkeypatch.setattr(areas, "OF", {key: area for key, area in areas.OF.items() if key != "datasets"})
     answer = ApiClient(cast.owner).get("/datasets")
