@@ -143,8 +143,8 @@ def _submitted(client: RayClient, run: Run) -> None:
 
 def stop(run_id: int) -> None:
     """A run that was never submitted is over at once. Otherwise its process hears of it with its next heartbeat."""
-    run = Run.objects.with_names().filter(id=run_id, state=State.STOPPING, ray_job_id="").first()
-    if run:
+    unheard = Run.objects.filter(state=State.STOPPING, ray_job_id="", heartbeat_at=None)
+    if run := unheard.with_names().filter(id=run_id).first():
         move(run, State.STOPPED, reason="Stopped before it started")
 
 
@@ -188,6 +188,8 @@ def _web_answers() -> bool:
 
 
 def _inspect(run: Run, now: datetime, since: datetime) -> None:
+    if not run.ray_job_id and run.heartbeat_at and not _noted_late(run):
+        return
     if not run.ray_job_id:
         if run.state == State.STOPPING:
             stop(run.id)
@@ -212,6 +214,13 @@ def _inspect(run: Run, now: datetime, since: datetime) -> None:
     elif now - max(run.heartbeat_at or run.state_at, since) > (STALLED if job or not run.heartbeat_at else SILENT):
         _kill(client, run)
         _lost(run, f"No sign of life for {quiet.total_seconds():.0f} s", client)
+
+
+def _noted_late(run: Run) -> bool:
+    """Of a run that speaks: Ray took it, and what was to note the job came to its end before. False: it has another attempt by now."""
+    run.ray_job_id = job_id(run.id, run.attempt)
+    rows = Run.objects.filter(id=run.id, attempt=run.attempt, state__in=ALIVE, ray_job_id="")
+    return bool(rows.update(ray_job_id=run.ray_job_id, next_try_at=None))
 
 
 def _say(run: Run, reason: str, now: datetime) -> None:

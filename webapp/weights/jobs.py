@@ -125,8 +125,8 @@ def _submitted(client: RayClient, job: WeightsJob) -> None:
 
 def stop(pk: int) -> None:
     """A job that was never submitted is over at once. Otherwise its process hears of it with its next sign of life."""
-    job = WeightsJob.objects.select_related("workspace").filter(pk=pk, state=State.STOPPING, ray_job_id="").first()
-    if job:
+    unheard = WeightsJob.objects.filter(state=State.STOPPING, ray_job_id="", heartbeat_at=None)
+    if job := unheard.select_related("workspace").filter(pk=pk).first():
         move(job, State.STOPPED, problem="Stopped before it started")
 
 
@@ -150,6 +150,8 @@ def watch() -> None:
 
 
 def _inspect(job: WeightsJob, now: datetime, since: datetime) -> None:
+    if not job.ray_job_id and job.heartbeat_at and not _noted_late(job):
+        return
     if not job.ray_job_id:
         if job.state == State.STOPPING:
             stop(job.pk)
@@ -179,6 +181,13 @@ def _inspect(job: WeightsJob, now: datetime, since: datetime) -> None:
             else f"No sign of life for {quiet.total_seconds():.0f} s"
         )
         _finish(job, why, client)
+
+
+def _noted_late(job: WeightsJob) -> bool:
+    """Of a job that speaks: Ray took it, and what was to note that came to its end before. False: it has another attempt by now."""
+    job.ray_job_id = job_id(job)
+    rows = WeightsJob.objects.filter(pk=job.pk, attempt=job.attempt, state__in=ALIVE, ray_job_id="")
+    return bool(rows.update(ray_job_id=job.ray_job_id, next_try_at=None))
 
 
 def _words(asked: Wanted) -> str:

@@ -202,6 +202,33 @@ def test_a_run_that_loses_its_process_goes_on_by_itself(live, run, ray, lost):
     assert f"run-{run.id}-2" in ray.jobs
 
 
+def test_a_run_whose_submission_was_never_noted_is_watched_once_it_speaks(run, ray, monkeypatch):
+    def killed(*args):
+        raise OSError("terminating connection due to unexpected postmaster exit")
+
+    with monkeypatch.context() as falling:
+        falling.setattr(jobs, "_submitted", killed)
+        with pytest.raises(OSError, match="postmaster"):
+            jobs.launch(run.id)
+    process = Trainer(run)
+    assert process.post(process.event("state", state="running")).status_code == 200
+    assert (fresh(run).state, fresh(run).ray_job_id) == ("running", ""), "Ray has it, and nobody wrote that down"
+    jobs.watch()
+    assert (fresh(run).ray_job_id, fresh(run).next_try_at) == (f"run-{run.id}-1", None)
+    set_row(run, heartbeat_at=ago(20))
+    ray.jobs.clear()
+    jobs.watch()
+    assert (fresh(run).state, fresh(run).attempt) == ("queued", 2)
+
+
+def test_a_run_whose_submission_was_never_noted_stops_by_itself(live, run, ray, cast):
+    set_row(run, ray_job_id="", heartbeat_at=timezone.now())
+    services.stop(cast.researcher, fresh(run))
+    jobs.stop(run.id)
+    jobs.watch()
+    assert (fresh(run).state, fresh(run).ray_job_id) == ("stopping", f"run-{run.id}-1"), "it may save what it has"
+
+
 def test_whoever_loses_processes_in_a_row_goes_on_no_more_until_there_is_a_checkpoint_or_somebody_wants_it(
     live, run, ray, cast
 ):

@@ -182,6 +182,14 @@ def test_a_launch_whose_task_was_lost_is_queued_again(job, monkeypatch):
     assert sent == 2 * [("workers.weights.launch", job.pk)]
 
 
+def test_a_job_whose_submission_was_never_noted_is_watched_once_it_speaks(process, job, ray):
+    spoke = timezone.now() - timedelta(minutes=1)
+    WeightsJob.objects.filter(pk=job.pk).update(state="running", ray_job_id="", heartbeat_at=spoke)
+    ray.jobs[f"weights-{job.pk}-1"] = {"status": "FAILED", "message": "", "logs": "a\n", "exit_code": 1}
+    jobs.watch()
+    assert (fresh(job).state, fresh(job).ray_job_id) == ("failed", f"weights-{job.pk}-1")
+
+
 def test_a_queued_job_stops_at_once(job, cast):
     assert services.stop(job, cast.researcher.user).state == "stopped"
     assert jobs.launch(job.pk) is None and fresh(job).state == "stopped"
