@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.machine import describe
 from trainer.config.budget import Budget
-from trainer.sampling import DataOrder, GroupSizes, PassRates
+from trainer.curriculum import DataOrder, GroupSizes, PassRates
 from trainer.selection import k_center
 
 GROUP, AIM = 8, 0.01

@@ -23,10 +23,10 @@ from typing import Any
 from benchmarks.judge_endpoint import AT_ONCE, READS, WRITES
 from benchmarks.machine import describe
 from benchmarks.seeded import metrics, number
-from trainer.benchmarks.criteria import agreement
-from trainer.benchmarks.estimate import Estimate
 from trainer.contracts import Example, Rubric
 from trainer.logit_judge.calibration import halves
+from trainer.metrics.criteria import agreement
+from trainer.metrics.estimate import Estimate
 from trainer.rewards import score_rubric
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -20,7 +20,6 @@ from typing import Any
 
 from benchmarks.machine import describe
 from benchmarks.seeded import finished, interval, metrics, number
-from trainer.benchmarks.claims import mean_over_seeds
 from trainer.contracts import Criterion, Example, Message, Rubric, VerifierSpec
 from trainer.judges.budget import Budget
 from trainer.judges.calls import expand
@@ -28,6 +27,7 @@ from trainer.judges.chat import Target
 from trainer.judges.inputs import JudgeInput
 from trainer.judges.spec import digest
 from trainer.judges.spec import resolve as resolve_judge
+from trainer.metrics.claims import mean_over_seeds
 from trainer.rewards import score_rubric
 from trainer.rewards.access import Access, JudgeAccess
 from trainer.rewards.parts import Answer, Judge

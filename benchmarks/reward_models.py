@@ -27,8 +27,6 @@ import torch
 from benchmarks.machine import away, describe
 from benchmarks.preference_sets import SETS, lacking, shorter_than, take
 from benchmarks.recipes import RANK, in_order, trl_row
-from trainer.benchmarks import preferences
-from trainer.benchmarks.estimate import Estimate, bootstrap_ratio
 from trainer.config import RECIPES, resolve
 from trainer.contracts import Example, ModelSource
 from trainer.inference.adapters import whole_directory
@@ -39,6 +37,8 @@ from trainer.loops.embedding_baseline import embedding_margins
 from trainer.loops.preferences import Pair, prepare_pairs
 from trainer.loops.run import run_recipe
 from trainer.loops.stage import Job
+from trainer.metrics import preferences
+from trainer.metrics.estimate import Estimate, bootstrap_ratio
 from trainer.monitors import RunMonitor, Spool
 from trainer.seeding import derive_seed
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from trainer.benchmarks.claims import mean_over_seeds
 from trainer.config import RECIPES, resolve
+from trainer.metrics.claims import mean_over_seeds
 from trainer.rewards.access import Access
 
 Rows = dict[int, dict[str, float]]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from trainer.benchmarks.policy import embedding_diversity
+from trainer.metrics.policy import embedding_diversity
 
 AT_ONCE = 8  # responses scored in one pass
 Line = dict[str, Any]

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from trainer.benchmarks.claims import PLANS, SIZES, Plan, Size, judge_all
 from trainer.config import ConfigInvalid, resolve
 from trainer.machine import describe
+from trainer.metrics.claims import PLANS, SIZES, Plan, Size, judge_all
 
 from . import report
 from .runs import Job, perform, prepare

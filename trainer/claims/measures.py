@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from trainer.benchmarks import policy as measures
-from trainer.benchmarks.claims.curves import curves_of, measured
+from trainer.metrics import policy as measures
+from trainer.metrics.claims.curves import curves_of, measured
 
 SAMPLES = 16
 _SMOOTH = 5
@@ -61,7 +61,7 @@ def of_curves(events: Path) -> dict[str, Any]:
 
 
 def of_run(events: Path, measures: Sequence[str]) -> dict[str, Any]:
-    """Each measure, read off its curve (`trainer.benchmarks.claims.curves`), and `curve` of each metric by step."""
+    """Each measure, read off its curve (`trainer.metrics.claims.curves`), and `curve` of each metric by step."""
     curves = {key: _curve(events, key) for key in curves_of(measures)}
     return {**measured(curves, measures), "curve": curves}
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from trainer.benchmarks.claims import RULE, ClaimResult, Measures, Plan, Size, mean_over_seeds
-from trainer.benchmarks.estimate import Estimate
+from trainer.metrics.claims import RULE, ClaimResult, Measures, Plan, Size, mean_over_seeds
+from trainer.metrics.estimate import Estimate
 
 _COLUMNS = (
     ("score", "score"),

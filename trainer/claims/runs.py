@@ -13,7 +13,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from trainer.benchmarks.claims.plan import Task
+from trainer.metrics.claims.plan import Task
 
 _POLL_S = 1.0
 _TAIL_BYTES = 20_000

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainer.benchmarks.claims import Setting
-from trainer.benchmarks.claims.plan import Task
 from trainer.contracts import Example
+from trainer.metrics.claims import Setting
+from trainer.metrics.claims.plan import Task
 from trainer.rewards.access import Access
 
 from . import faults, rubrics, toy

@@ -96,8 +96,8 @@ def _criterion(syllable: str) -> Criterion:
 
 def _lessons(chooser: random.Random) -> Iterator[Lesson]:
     """Conversations with an answer: the scaffold's syllables in its order, filled up by Zipf's law."""
+    from trainer.curriculum import scaffold_text
     from trainer.inference.chat import with_addition
-    from trainer.sampling import scaffold_text
 
     ranked = chooser.sample(SYLLABLES, len(SYLLABLES))
     weights = [1.0 / rank for rank in range(1, len(ranked) + 1)]

@@ -4,11 +4,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from trainer.benchmarks import policy
-from trainer.sampling import ahrl as hints
-from trainer.sampling import budget as budgets
-from trainer.sampling import toggle
-from trainer.sampling.wpsm import wpsm_weights
+from trainer.curriculum import ahrl as hints
+from trainer.curriculum import budget as budgets
+from trainer.curriculum import toggle
+from trainer.curriculum.wpsm import wpsm_weights
+from trainer.metrics import policy
 from trainer.scheduling import too_old
 from trainer.selection import k_center, sliding_perplexity
 

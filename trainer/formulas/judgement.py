@@ -5,8 +5,8 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from trainer.benchmarks import effect
 from trainer.config.expression import ExpressionInvalid, parse
+from trainer.metrics import effect
 from trainer.rewards import mams, pairwise, rationale, rubric
 from trainer.scheduling import padded
 

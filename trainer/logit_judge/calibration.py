@@ -20,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trainer.benchmarks.estimate import wilson
+from trainer.metrics.estimate import wilson
 
 Floats = NDArray[np.float64]
 Rule = Literal["accuracy", "rate"]

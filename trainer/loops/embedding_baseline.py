@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from trainer.benchmarks.preferences import accuracy
+from trainer.metrics.preferences import accuracy
 
 from .preferences import Pair
 

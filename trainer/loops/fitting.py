@@ -14,8 +14,8 @@ from torch import Tensor
 
 from trainer.config.recipe import RecipeConfig
 from trainer.contracts import ArtifactData
+from trainer.curriculum.order import DataOrder
 from trainer.inference.prefix import Pack, pack_units
-from trainer.sampling.order import DataOrder
 
 from .errors import RunFailed, StopRequested
 from .stage import Tell, learning_rate

@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from torch.nn.functional import logsigmoid
 
-from trainer.benchmarks import preferences
-from trainer.benchmarks.calibration import calibration
-from trainer.benchmarks.estimate import Estimate
 from trainer.contracts import Histogram, RolloutRecord
 from trainer.contracts.counted import counted
 from trainer.contracts.pairs import compared
+from trainer.metrics import preferences
+from trainer.metrics.calibration import calibration
+from trainer.metrics.estimate import Estimate
 
 from .preferences import Pair
 

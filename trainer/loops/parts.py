@@ -7,8 +7,8 @@ from typing import Any
 
 from trainer.config import OnPolicyConfig
 from trainer.config.on_policy import Rollout
+from trainer.curriculum import Schedule
 from trainer.inference.sampling import Sampler
-from trainer.sampling import Schedule
 from trainer.tasks import TaskKind
 
 from .data import Prompt, PromptSets

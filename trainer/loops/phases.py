@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from trainer.config.phases import Phase
+from trainer.curriculum import warmest
+from trainer.curriculum.toggle import toggle_budget, toggle_rewards
 from trainer.rollouts import Reward, RewardScorer, Trajectory, one_of_each
-from trainer.sampling import warmest
-from trainer.sampling.toggle import toggle_budget, toggle_rewards
 
 from .collecting import Collected, Collector
 from .evaluation import evaluate

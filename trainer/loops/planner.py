@@ -3,9 +3,9 @@
 from typing import Any
 
 from trainer.config import OnPolicyConfig
+from trainer.curriculum import DataOrder, GroupSizes, PassRates, group_factor, scaffold_for, step_factor
 from trainer.inference.chat import encode_prompt, with_addition
 from trainer.rollouts import PromptPlan
-from trainer.sampling import DataOrder, GroupSizes, PassRates, group_factor, scaffold_for, step_factor
 from trainer.seeding import derive_seed
 
 from .data import Prompt

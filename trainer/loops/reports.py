@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from trainer.contracts import Histogram, PartResult, RolloutRecord, RolloutTurn, TokenStretch
+from trainer.curriculum import PassRates
 from trainer.rollouts import Task, Trajectory, flat_groups, group_rewards, one_of_each
-from trainer.sampling import PassRates
 
 from .token_texts import TokenTexts
 from .update import UpdateReport

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from trainer.benchmarks.estimate import bootstrap_ratio
+from trainer.metrics.estimate import bootstrap_ratio
 
 from .data import Prompt
 from .rubric_trials import Trials

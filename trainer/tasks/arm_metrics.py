@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trainer.benchmarks.estimate import bootstrap_ratio
+from trainer.metrics.estimate import bootstrap_ratio
 from trainer.rewards.written import FACTS
 
 from . import writing_metrics

@@ -3,7 +3,7 @@
 import statistics
 from collections.abc import Iterable
 
-from trainer.benchmarks.estimate import Estimate
+from trainer.metrics.estimate import Estimate
 
 
 def told(key: str, count: str, found: Estimate) -> dict[str, float]:

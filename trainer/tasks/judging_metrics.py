@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from trainer.benchmarks.estimate import Estimate, bootstrap_ratio
 from trainer.judges.kinds.rationales import FLAWS, RESTS_ON
+from trainer.metrics.estimate import Estimate, bootstrap_ratio
 
 from .base import Answered
 from .estimates import mean, told

@@ -8,9 +8,9 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from trainer.benchmarks.effect import cohens_d
-from trainer.benchmarks.estimate import Estimate, bootstrap_ratio, proportion
-from trainer.benchmarks.rubricbench import Alignment, alignment, alignments
+from trainer.metrics.effect import cohens_d
+from trainer.metrics.estimate import Estimate, bootstrap_ratio, proportion
+from trainer.metrics.rubricbench import Alignment, alignment, alignments
 from trainer.rewards.written import FACTS
 
 from .base import Answered

@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from trainer.benchmarks.estimate import Estimate, proportion
+from trainer.metrics.estimate import Estimate, proportion
 from webapp.core.problems import Invalid
 
 from . import packed

@@ -16,7 +16,7 @@ Unit = Literal["share", "gap", "number", "points", "money", "seconds", "count", 
 
 
 def estimate(found: Any, *tags: str, unit: Unit = "share", note: str = "") -> Cell:
-    """A cell from a `trainer.benchmarks` estimate, or from its JSON."""
+    """A cell from a `trainer.metrics` estimate, or from its JSON."""
     data = found if isinstance(found, dict) else found.json()
     return {"kind": "estimate", "unit": unit, "tags": list(tags), **data, **({"note": note} if note else {})}
 

@@ -2,8 +2,8 @@
 
 from collections import defaultdict
 
-from trainer.benchmarks.claims import PLANS
-from trainer.benchmarks.claims.curves import curves_of, measured
+from trainer.metrics.claims import PLANS
+from trainer.metrics.claims.curves import curves_of, measured
 
 from .models import ClaimRun, MetricPoint, Run
 

@@ -12,9 +12,9 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
-from trainer.benchmarks.claims import PLANS, RULE, Plan
-from trainer.benchmarks.claims.methods import METHODS, Method
 from trainer.config import RECIPES, ConfigInvalid
+from trainer.metrics.claims import PLANS, RULE, Plan
+from trainer.metrics.claims.methods import METHODS, Method
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
 from webapp.core import once

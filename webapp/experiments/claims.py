@@ -7,8 +7,8 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.db.models import Count, Q, QuerySet
 
-from trainer.benchmarks.claims import PLANS, Arm, ClaimResult, Plan, judge_all
 from trainer.config import ConfigInvalid, FieldProblem
+from trainer.metrics.claims import PLANS, Arm, ClaimResult, Plan, judge_all
 from webapp.accounts.models import Membership
 from webapp.core import audit, once
 from webapp.core.problems import Invalid

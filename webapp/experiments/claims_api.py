@@ -7,7 +7,7 @@ from django.http import HttpRequest
 from ninja import Path, Router, Schema, Status
 from pydantic import ConfigDict, Field
 
-from trainer.benchmarks.claims import PLANS, RULE
+from trainer.metrics.claims import PLANS, RULE
 from webapp.accounts.access import require
 from webapp.core.paging import Limit, page
 

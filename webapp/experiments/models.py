@@ -355,7 +355,7 @@ class ReasonMatching(models.Model):
 
 
 class ClaimStudy(models.Model):
-    """A paper's claim put to the test: every arm of a plan (`trainer.benchmarks.claims`) with several seeds, as ordinary runs.
+    """A paper's claim put to the test: every arm of a plan (`trainer.metrics.claims`) with several seeds, as ordinary runs.
 
     `plan_digest` is of what decides, as it stood at the launch.
     """

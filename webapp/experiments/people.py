@@ -15,8 +15,8 @@ from typing import Any
 from django.db import transaction
 from pydantic import ValidationError
 
-from trainer.benchmarks.estimate import wilson
 from trainer.contracts import Example, Response, RolloutRecord, Rubric
+from trainer.metrics.estimate import wilson
 from webapp.accounts.models import Membership, Role
 from webapp.annotation.models import Answer, Project
 from webapp.annotation.services import grading

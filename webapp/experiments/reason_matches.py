@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 
-from trainer.benchmarks.estimate import Estimate, bootstrap_ratio
+from trainer.metrics.estimate import Estimate, bootstrap_ratio
 from webapp.accounts.models import Membership
 from webapp.core import audit
 from webapp.core.problems import Conflict, Invalid

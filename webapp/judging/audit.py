@@ -1,10 +1,10 @@
-"""Audits of recorded verdicts from lines of a file; what is measured is in `trainer.benchmarks.audit`."""
+"""Audits of recorded verdicts from lines of a file; what is measured is in `trainer.metrics.audit`."""
 
 from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Any
 
-from trainer.benchmarks.audit import OVERALL, Audit, Case, audit
+from trainer.metrics.audit import OVERALL, Audit, Case, audit
 
 from .lines import LineProblem, fields, name, verdict
 

@@ -1,12 +1,12 @@
-"""Rationale consistency from lines of a file; what is measured is in `trainer.benchmarks.rationale`."""
+"""Rationale consistency from lines of a file; what is measured is in `trainer.metrics.rationale`."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trainer.benchmarks.rationale import Sample
 from trainer.contracts.counted import counted
+from trainer.metrics.rationale import Sample
 
 from .lines import LineProblem, fields, name, verdict
 

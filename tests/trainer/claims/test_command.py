@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from trainer.benchmarks.claims import PLANS
 from trainer.claims import command, faults, rubrics, runs, toy
 from trainer.claims.measures import of_curves
 from trainer.inference.chat import encode_prompt
 from trainer.inference.models import load_tokenizer, make_tiny
+from trainer.metrics.claims import PLANS
 from trainer.rewards import score_rubric
 
 RUSCARL = PLANS["ruscarl"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainer.benchmarks.claims.curves import curves_of, measured, metric_of, read
+from trainer.metrics.claims.curves import curves_of, measured, metric_of, read
 
 
 def test_each_reading_of_a_curve() -> None:

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from trainer.benchmarks.claims import PLANS, Claim, Part, judge_all, mean_over_seeds
-from trainer.benchmarks.claims.curves import metric_of
-from trainer.benchmarks.claims.plan import merged
-from trainer.benchmarks.claims.verdict import decide, holm, judge, p_value
 from trainer.claims.report import markdown
 from trainer.config import RECIPES, resolve
+from trainer.metrics.claims import PLANS, Claim, Part, judge_all, mean_over_seeds
+from trainer.metrics.claims.curves import metric_of
+from trainer.metrics.claims.plan import merged
+from trainer.metrics.claims.verdict import decide, holm, judge, p_value
 
 PART = Part("a over b", "score", "a", "b", margin=0.1)
 

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from trainer.benchmarks.estimate import wilson
 from trainer.judges.local import wording
 from trainer.logit_judge import calibration
 from trainer.logit_judge.answering import shipped
 from trainer.logit_judge.calibration import Calibration, best_threshold, calibrate, halves, rate_threshold, resampled
 from trainer.logit_judge.calls import USUAL
+from trainer.metrics.estimate import wilson
 
 NAMED = {"model": "m", "digest": "d", "wording": "w", "verdicts": "made up"}
 

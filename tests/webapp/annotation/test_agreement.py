@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from tests.trainer.benchmarks.test_agreement import FOUR_BY_TWELVE, ratings
+from tests.trainer.metrics.test_agreement import FOUR_BY_TWELVE, ratings
 
 
 def test_command_prints_every_coefficient(tmp_path: Path) -> None:

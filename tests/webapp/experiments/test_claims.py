@@ -6,10 +6,10 @@ from django.test.utils import CaptureQueriesContext
 from django.utils.html import escape
 
 from tests.cast import browser
-from trainer.benchmarks.claims import PLANS
-from trainer.benchmarks.claims.methods import METHODS
 from trainer.config import ConfigInvalid
 from trainer.contracts import Preference, Reason, Response
+from trainer.metrics.claims import PLANS
+from trainer.metrics.claims.methods import METHODS
 from webapp.core.models import AuditEntry
 from webapp.core.once import KeyReused
 from webapp.core.problems import Invalid

@@ -205,7 +205,7 @@ def _strengths(pairs: Sequence[tuple[int, str, str]]) -> tuple[dict[str, float],
     better, worse = {one for _, one, _ in pairs}, {one for _, _, one in pairs}
     if apart := sorted(better ^ worse):
         return {}, f"no finite strengths: {', '.join(apart)} won or lost every comparison"
-    from trainer.benchmarks.ranking import Comparison, bradley_terry  # loads scipy, which web pages do without
+    from trainer.metrics.ranking import Comparison, bradley_terry  # loads scipy, which web pages do without
 
     fitted = bradley_terry([Comparison(one, two, -1) for _, one, two in pairs], [task for task, _, _ in pairs])
     found = {each.item: each.strength.value for each in fitted.items}

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from trainer.benchmarks.agreement import Level  # loads numpy, which most readers of a kind do not need
+    from trainer.metrics.agreement import Level  # loads numpy, which most readers of a kind do not need
 
 
 @dataclass(frozen=True)

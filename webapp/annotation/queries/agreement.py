@@ -13,8 +13,8 @@ import numpy as np
 from django.db import connection
 from django.db.models import Count, Q
 
-from trainer.benchmarks.agreement import Level, ac1, alpha, cohen_of, counted, fleiss, percent
-from trainer.benchmarks.estimate import proportion, undefined
+from trainer.metrics.agreement import Level, ac1, alpha, cohen_of, counted, fleiss, percent
+from trainer.metrics.estimate import proportion, undefined
 from webapp.annotation import labels
 from webapp.annotation.kinds.fields import Field
 from webapp.annotation.models import AgreementReport, Answer, Project, Task

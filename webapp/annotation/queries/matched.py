@@ -6,8 +6,8 @@ from itertools import combinations
 from statistics import mean
 from typing import Any
 
-from trainer.benchmarks.agreement import Rating, ac1, alpha, fleiss, percent, tabulate
-from trainer.benchmarks.estimate import bootstrap_mean
+from trainer.metrics.agreement import Rating, ac1, alpha, fleiss, percent, tabulate
+from trainer.metrics.estimate import bootstrap_mean
 from webapp.annotation.consensus import items
 from webapp.annotation.kinds import of
 from webapp.annotation.models import Answer, Project, TaskReview

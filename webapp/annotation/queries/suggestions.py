@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db.models import Count, Q
 
-from trainer.benchmarks.estimate import proportion
+from trainer.metrics.estimate import proportion
 
 from .. import kinds, shown
 from ..models import Answer, Project, Task

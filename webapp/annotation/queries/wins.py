@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from trainer.benchmarks.estimate import Estimate, bootstrap_mean
+from trainer.metrics.estimate import Estimate, bootstrap_mean
 from webapp.annotation.models import Answer, Project
 
 MOST_ANSWERS = 20_000  # read for one page

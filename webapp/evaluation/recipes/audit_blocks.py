@@ -6,7 +6,7 @@ from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from trainer.benchmarks.audit import (
+from trainer.metrics.audit import (
     Audit,
     HumanRange,
     by_slice,
@@ -17,9 +17,9 @@ from trainer.benchmarks.audit import (
     measures,
     voting_curve,
 )
-from trainer.benchmarks.calibration import BINS, calibration
-from trainer.benchmarks.compare import McNemar, keyed_difference, mcnemar
-from trainer.benchmarks.estimate import Estimate, bootstrap_mean, undefined
+from trainer.metrics.calibration import BINS, calibration
+from trainer.metrics.compare import McNemar, keyed_difference, mcnemar
+from trainer.metrics.estimate import Estimate, bootstrap_mean, undefined
 
 from .. import report as r
 from .base import Context, Found, tag

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, ClassVar
 
-from trainer.benchmarks.corrected import FEWEST, Corrected, corrected_mean, more_labels
-from trainer.benchmarks.estimate import Estimate
 from trainer.config.fields import Section, knob
 from trainer.contracts import Example, Verdict
 from trainer.contracts.counted import counted
+from trainer.metrics.corrected import FEWEST, Corrected, corrected_mean, more_labels
+from trainer.metrics.estimate import Estimate
 from trainer.rewards import report_score
 
 from .. import report as r

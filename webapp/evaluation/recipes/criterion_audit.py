@@ -5,15 +5,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from trainer.benchmarks.audit import HumanRange, human_range
-from trainer.benchmarks.compare import mcnemar, paired_difference
-from trainer.benchmarks.criteria import MET, NOT_MET, Agreement, agreement
 from trainer.config.errors import FieldProblem
 from trainer.config.fields import Section, knob
 from trainer.contracts import Example
 from trainer.contracts.counted import counted
 from trainer.judges.combine import criterion_verdicts
 from trainer.judges.inputs import JudgeInput
+from trainer.metrics.audit import HumanRange, human_range
+from trainer.metrics.compare import mcnemar, paired_difference
+from trainer.metrics.criteria import MET, NOT_MET, Agreement, agreement
 
 from .. import report as r
 from .audit_blocks import ALONE, DISAGREE, SEVERAL, against, beside_people, disagreement, human_tables, named, spending

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from trainer.benchmarks.estimate import proportion
 from trainer.config.fields import knob
 from trainer.contracts import Example, Response
+from trainer.metrics.estimate import proportion
 
 from .. import report as r
 from . import policy, sampled

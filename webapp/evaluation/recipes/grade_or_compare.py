@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from statistics import mean
 from typing import ClassVar
 
-from trainer.benchmarks.fused import Fused, Minutes, Preferred, Ranks, fused
 from trainer.config.fields import knob
 from trainer.contracts import Example
 from trainer.contracts.counted import counted
+from trainer.metrics.fused import Fused, Minutes, Preferred, Ranks, fused
 
 from .. import report as r
 from .base import Context, Found, NothingToScore, Outcome, Recipe, RecipeConfig, Said, tag

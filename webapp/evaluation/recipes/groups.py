@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from trainer.benchmarks import best_of_list, rm_bench
 from trainer.contracts import Example, Response
+from trainer.metrics import best_of_list, rm_bench
 from webapp.annotation.labels import is_judge
 
 STYLE = "style:"

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from trainer.benchmarks.audit import Audit, Case
 from trainer.config.errors import FieldProblem
 from trainer.config.fields import Section, knob
 from trainer.contracts import Example
 from trainer.contracts.counted import counted
 from trainer.judges.combine import PairVerdict, pair_verdicts, unswapped
 from trainer.judges.inputs import of_example
+from trainer.metrics.audit import Audit, Case
 from webapp.judging.audit import parse_case
 
 from .. import report as r

@@ -6,14 +6,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from trainer.benchmarks import rationale as bench
-from trainer.benchmarks.estimate import proportion
 from trainer.config.errors import FieldProblem
 from trainer.config.fields import Section, knob
 from trainer.contracts.counted import counted
 from trainer.judges.combine import unswapped
 from trainer.judges.inputs import JudgeInput, of_example
 from trainer.judges.kinds.rationales import FLAWS
+from trainer.metrics import rationale as bench
+from trainer.metrics.estimate import proportion
 from trainer.rewards.rationale import HIT_THRESHOLD, REASONS_AT_EVALUATION, match, rationale_consistency
 
 from .. import report as r

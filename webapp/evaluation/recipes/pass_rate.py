@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
-from trainer.benchmarks import policy as bench
-from trainer.benchmarks.estimate import Estimate, proportion
 from trainer.config.fields import knob
+from trainer.metrics import policy as bench
+from trainer.metrics.estimate import Estimate, proportion
 
 from .. import report as r
 from . import policy, sampled

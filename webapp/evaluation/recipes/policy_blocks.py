@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from trainer.benchmarks import policy as bench
-from trainer.benchmarks.compare import keyed_difference, unpaired_difference
-from trainer.benchmarks.estimate import Estimate, bootstrap_mean, proportion
-from trainer.benchmarks.ranking import Comparison, bradley_terry
 from trainer.contracts import Rubric
 from trainer.contracts.counted import counted
+from trainer.metrics import policy as bench
+from trainer.metrics.compare import keyed_difference, unpaired_difference
+from trainer.metrics.estimate import Estimate, bootstrap_mean, proportion
+from trainer.metrics.ranking import Comparison, bradley_terry
 from trainer.rewards import report_score
 
 from .. import report as r

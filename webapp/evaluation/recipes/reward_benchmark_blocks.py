@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trainer.benchmarks import best_of_list, rm_bench
-from trainer.benchmarks.estimate import Estimate, undefined
+from trainer.metrics import best_of_list, rm_bench
+from trainer.metrics.estimate import Estimate, undefined
 
 from .. import report as r
 from .base import Found, tag

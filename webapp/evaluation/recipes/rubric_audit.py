@@ -5,14 +5,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from trainer.benchmarks import rubric_audit as bench
-from trainer.benchmarks.estimate import bootstrap_mean, proportion
-from trainer.benchmarks.rubricbench import alignment, alignments
 from trainer.config.errors import FieldProblem
 from trainer.config.fields import knob
 from trainer.contracts import Criterion, Example
 from trainer.judges.combine import criterion_verdicts
 from trainer.judges.inputs import JudgeInput
+from trainer.metrics import rubric_audit as bench
+from trainer.metrics.estimate import bootstrap_mean, proportion
+from trainer.metrics.rubricbench import alignment, alignments
 from trainer.rewards import verdicts as verified
 from trainer.rewards.structure import lines, structural_hints
 

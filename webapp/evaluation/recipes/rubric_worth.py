@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import fmean
 from typing import Any
 
-from trainer.benchmarks.effect import cohens_d
-from trainer.benchmarks.estimate import bootstrap_mean, proportion
 from trainer.contracts import Criterion, Example
 from trainer.judges.combine import criterion_ratings
 from trainer.judges.inputs import JudgeInput
+from trainer.metrics.effect import cohens_d
+from trainer.metrics.estimate import bootstrap_mean, proportion
 from trainer.rewards.rubric import likert_score
 
 from .. import report as r

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from trainer.benchmarks import rubricbench as bench
 from trainer.config.errors import FieldProblem
 from trainer.config.fields import knob
 from trainer.judges.combine import pair_verdicts
 from trainer.judges.inputs import of_example
+from trainer.metrics import rubricbench as bench
 
 from .. import report as r
 from . import rubricbench_curves as scaling

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from trainer.benchmarks import rubricbench as bench
 from trainer.contracts import Criterion
 from trainer.contracts.counted import counted
 from trainer.judges.combine import pair_verdicts
 from trainer.judges.inputs import of_example
+from trainer.metrics import rubricbench as bench
 
 from .. import report as r
 from .base import Context, tag

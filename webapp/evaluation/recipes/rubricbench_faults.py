@@ -4,8 +4,8 @@
 from collections.abc import Iterable, Sequence
 from statistics import fmean
 
-from trainer.benchmarks.estimate import proportion
 from trainer.contracts import Criterion
+from trainer.metrics.estimate import proportion
 
 from .. import report as r
 from .base import Judged

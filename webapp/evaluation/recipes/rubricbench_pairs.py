@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from trainer.benchmarks import rubricbench as bench
 from trainer.contracts import Criterion
 from trainer.judges.inputs import JudgeInput, of_example
+from trainer.metrics import rubricbench as bench
 
 from .base import Judged
 from .pairs import Pair

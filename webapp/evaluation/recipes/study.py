@@ -7,9 +7,9 @@ from itertools import combinations
 from statistics import mean
 from typing import Any, ClassVar
 
-from trainer.benchmarks.compare import keyed_difference
-from trainer.benchmarks.estimate import Estimate, bootstrap_mean, bootstrap_ratio
 from trainer.config.fields import knob
+from trainer.metrics.compare import keyed_difference
+from trainer.metrics.estimate import Estimate, bootstrap_mean, bootstrap_ratio
 
 from .. import report as r
 from .base import Context, Found, Judgement, NothingToScore, Outcome, Recipe, RecipeConfig, tag

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import mean
 from typing import TYPE_CHECKING
 
-from trainer.benchmarks import policy as bench
-from trainer.benchmarks.estimate import Estimate, undefined
+from trainer.metrics import policy as bench
+from trainer.metrics.estimate import Estimate, undefined
 
 from .. import report as r
 from .base import Context, NotMeasured, tag

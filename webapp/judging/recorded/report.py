@@ -5,8 +5,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from trainer.benchmarks.audit import audit_packed, human_range, pack
-from trainer.benchmarks.classification import Confusion, accuracy, confusion, kappa, macro
+from trainer.metrics.audit import audit_packed, human_range, pack
+from trainer.metrics.classification import Confusion, accuracy, confusion, kappa, macro
 from webapp.judging.audit import shown
 
 from .base import Pairwise, Record, Tree

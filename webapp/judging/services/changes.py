@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from trainer.benchmarks.estimate import bootstrap_ratio
 from trainer.judges.combine import unswapped
 from trainer.judges.inputs import JudgeInput
 from trainer.judges.spec import KINDS
+from trainer.metrics.estimate import bootstrap_ratio
 from webapp.judging.models import JudgeVersion, Verdict
 from webapp.judging.queries import Answer, answers
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.shared import SHARED, needs_shared
-from trainer.benchmarks.agreement import Rating, alpha, cohen_pairs, tabulate
 from trainer.contracts import Example
 from trainer.contracts.verdict import Verdict
+from trainer.metrics.agreement import Rating, alpha, cohen_pairs, tabulate
 from trainer.rewards.rubric import report_score
 from trainer.rewards.verifiers import verify
 from webapp.datasets import queries, services

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, get_args
 
-from trainer.benchmarks.agreement import Level, Rating, RatingProblem, parse_rating, report, tabulate
+from trainer.metrics.agreement import Level, Rating, RatingProblem, parse_rating, report, tabulate
 from webapp.core.commands import JsonCommand
 from webapp.core.jsonlines import Lines, printed
 

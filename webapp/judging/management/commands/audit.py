@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
-from trainer.benchmarks.audit import Case
+from trainer.metrics.audit import Case
 from webapp.core.commands import JsonCommand
 from webapp.core.jsonlines import Lines, printed
 from webapp.judging.audit import Seen, parse_case, report

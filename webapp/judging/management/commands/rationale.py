@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any, ClassVar
 
-from trainer.benchmarks.rationale import consistency
+from trainer.metrics.rationale import consistency
 from webapp.core.commands import JsonCommand
 from webapp.core.jsonlines import Lines, printed
 from webapp.judging.lines import LineProblem

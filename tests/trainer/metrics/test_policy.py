@@ -1,0 +1,148 @@
+"""Metrics of many responses to one prompt, by hand and against brute force."""
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainer.metrics import policy
+
+
+def test_pass_at_k_by_hand() -> None:
+    # 4 responses, 1 correct, 2 drawn: 3 of the 6 pairs hold it
+    assert policy.pass_at_k(4, 1, 2) == 0.5
+    assert policy.pass_at_k(4, 0, 4) == 0
+    assert policy.pass_at_k(4, 3, 2) == 1
+    assert policy.pass_at_k(10**4, 1, 100) == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize(("n", "c", "k"), [(4, 5, 1), (4, -1, 1), (4, 1, 0), (4, 1, 5)])
+def test_pass_at_k_refuses_what_has_no_estimate(n: int, c: int, k: int) -> None:
+    with pytest.raises(ValueError, match="responses"):
+        policy.pass_at_k(n, c, k)
+
+
+@given(st.lists(st.floats(-2, 2), min_size=1, max_size=7), st.data())
+def test_best_of_n_is_the_mean_over_all_draws(scores: list[float], data: st.DataObject) -> None:
+    n = data.draw(st.integers(1, len(scores)))
+    expected = np.mean([max(draw) for draw in combinations(scores, n)])
+    assert policy.best_of_n(scores, n) == pytest.approx(float(expected), abs=1e-12)
+
+
+def test_best_of_n_of_right_and_wrong_is_pass_at_n() -> None:
+    for n in range(1, 7):
+        assert policy.best_of_n([1, 0, 0, 1, 0, 0], n) == pytest.approx(policy.pass_at_k(6, 2, n))
+
+
+def test_best_of_n_does_not_guess_a_missing_score() -> None:
+    with pytest.raises(ValueError, match="missing"):
+        policy.best_of_n([1, math.nan], 1)
+
+
+def test_entropy() -> None:
+    # uniform over 4; certain; one half, one half and an impossible token
+    found = policy.entropy([[0, 0, 0, 0], [1000, 0, 0, 0], [5, 5, -math.inf, -math.inf]])
+    assert found.tolist() == pytest.approx([math.log(4), 0, math.log(2)])
+
+
+def test_novelty_by_hand() -> None:
+    # means of the differences: log 3, log 20, 0; the empty response says nothing
+    found = policy.novelty(
+        [[math.log(3), math.log(3)], [math.log(20)], [-1.0, -2.0], []], [[0, 0], [0], [-2.0, -1.0], []]
+    )
+    assert found.ratios == pytest.approx((3, 20, 1))
+    assert found.median == pytest.approx(3)
+    assert found.above == {2.0: 2, 10.0: 1, 100.0: 0}
+    assert math.isnan(policy.novelty([[]], [[]]).median)
+    with pytest.raises(ValueError, match=r"logp_initial\[0\]: 1 tokens, logp has 2"):
+        policy.novelty([[0, 0]], [[0]])
+
+
+def test_self_bleu_diversity() -> None:
+    same = ["the cat sat on the mat today"] * 3
+    assert policy.self_bleu_diversity(same) == pytest.approx(0, abs=1e-12)
+    different = ["alpha beta gamma delta", "one two three four", "red green blue black"]
+    assert policy.self_bleu_diversity(different) > 0.9
+    half = ["the cat sat on the mat", "the cat sat on a chair", "my dog ran to the park"]
+    assert 0.3 < policy.self_bleu_diversity(half) < 0.9
+    assert math.isnan(policy.self_bleu_diversity(["alone"]))
+
+
+@given(st.integers(2, 6), st.integers(0, 99))
+def test_embedding_diversity_is_the_mean_over_pairs(count: int, seed: int) -> None:
+    vectors = np.random.default_rng(seed).normal(size=(count, 5))
+    pairs = [1 - a @ b / np.linalg.norm(a) / np.linalg.norm(b) for a, b in combinations(vectors, 2)]
+    assert policy.embedding_diversity(vectors) == pytest.approx(np.mean(pairs), abs=1e-12)
+
+
+def test_embedding_diversity_at_its_ends() -> None:
+    assert policy.embedding_diversity([[1, 0], [2, 0]]) == pytest.approx(0)
+    assert policy.embedding_diversity([[1, 0], [-3, 0]]) == pytest.approx(2)
+    assert math.isnan(policy.embedding_diversity([[1, 0]]))
+    with pytest.raises(ValueError, match=r"embeddings\[1\]"):
+        policy.embedding_diversity([[1, 0], [0, 0]])
+
+
+def test_pass_at_k_over_prompts() -> None:
+    curve = policy.pass_at_k_curve([(4, 1), (4, 4), (2, 0)], [1, 2, 4, 8])
+    assert curve[1].value == pytest.approx((1 / 4 + 1 + 0) / 3)
+    assert curve[2].value == pytest.approx((1 / 2 + 1 + 0) / 3)
+    assert (curve[4].value, curve[4].n, curve[4].missing) == (1.0, 2, 1)
+    assert curve[8].undefined == "no prompt has 8 responses"
+
+
+def test_best_of_n_over_prompts_leaves_out_responses_without_a_score() -> None:
+    curve = policy.best_of_n_curve([[0.0, 1.0, None], [0.5]], [1, 2, 3])
+    assert curve[1].value == pytest.approx(0.5)
+    assert (curve[2].value, curve[2].missing) == (1.0, 1)
+    assert curve[3].undefined == "no prompt has 3 scored responses"
+
+
+def test_average_at_k() -> None:
+    found = policy.average_at_k([[0, 1], [1, None], [None]])
+    assert (found.value, found.n, found.missing) == (0.75, 2, 1)
+
+
+def test_rubric_scores_raw_and_clipped() -> None:
+    found = policy.rubric_scores([-1.0, 1.0, 0.5, None], ["p", "p", "q", "q"])
+    assert found["raw"].value == pytest.approx(0.5 / 3) and found["clipped"].value == pytest.approx(0.5)
+    assert (found["raw"].n, found["raw"].missing) == (3, 1)
+    assert policy.rubric_scores([None], ["p"])["raw"].undefined == "no response has a score"
+
+
+def test_win_rate_counts_half_of_the_ties() -> None:
+    found = policy.win_rate([1, 1, 0, -2, None], prompts=list("abcde"))
+    assert (found.rate.value, found.rate.missing) == (2.5 / 4, 1)
+    assert (found.won, found.tied, found.lost) == (2, 1, 1)
+    assert policy.win_rate([None]).rate.undefined == "no comparison has a verdict"
+
+
+def test_mean_length_and_diversity() -> None:
+    assert policy.mean_length([10, 20, 60], ["p", "p", "q"]).value == 30
+    found = policy.diversity([["same words here now"] * 2, ["alone"]])
+    assert (found.value, found.missing) == (pytest.approx(0, abs=1e-12), 1)
+
+
+@given(st.lists(st.floats(0.01, 100), min_size=2, max_size=9), st.integers(0, 99))
+def test_weighted_medians_are_the_medians_of_the_resamples(values: list[float], seed: int) -> None:
+    ordered = np.sort(values)
+    counts = np.random.default_rng(seed).multinomial(len(values), np.full(len(values), 1 / len(values)), size=5)
+    expected = [np.median(np.repeat(ordered, row)) for row in counts]
+    assert policy._weighted_median(ordered, counts.astype(float)).tolist() == pytest.approx(expected)
+
+
+def test_novelty_as_estimates() -> None:
+    found = policy.Novelty((1.0, 3.0, 20.0), 3.0, {2.0: 2, 10.0: 1, 100.0: 0})
+    assert policy.median_novelty(found).value == 3
+    assert policy.novel_shares(found)[2.0].value == pytest.approx(2 / 3)
+    assert policy.median_novelty(policy.Novelty((), math.nan, {})).undefined == "no response has a token"
+
+
+def test_gain_where_novelty_is_highest() -> None:
+    rho = {str(i): float(i) for i in range(20)}
+    before = dict.fromkeys(rho, 0.0)
+    found = policy.gain_at_novelty(rho, {**before, "19": 1.0, "18": None}, before)
+    assert (found.value, found.n, found.missing) == (1.0, 1, 1)

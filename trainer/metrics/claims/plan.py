@@ -1,0 +1,126 @@
+"""What is compared, and what would make each claim true, written down before the runs. Torch-free.
+
+A claim has parts; each is a number per seed, a difference between two arms or a value of one, and the claim holds when
+all of them do. Settings are the same for every arm but for what the arms are about.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Size = Literal["tiny", "demo"]
+SIZES: tuple[Size, ...] = ("tiny", "demo")
+Task = Literal["syllables", "graded", "faults", "rubrics"]
+"""Constructed tasks of `trainer.claims`, each with a model that was taught for it."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """`config`: what it changes in the settings that all arms share. `rounds`: offline ones that its steps are cut into."""
+
+    name: str
+    title: str
+    config: Mapping[str, Any] = field(default_factory=dict)
+    rounds: int = 0
+
+
+@dataclass(frozen=True)
+class Part:
+    """`measure` of arm `better`, less that of arm `worse` if there is one, is above 0 by more than chance.
+
+    `margin`: the smallest amount that would matter; an interval that stays below it says that the claim does not hold.
+    `sign` -1 is for measures of which less is better.
+    """
+
+    text: str
+    measure: str
+    better: str
+    worse: str | None = None
+    margin: float = 0.02
+    sign: int = 1
+
+
+@dataclass(frozen=True)
+class Claim:
+    text: str
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """`wanted`: syllables of a perfect answer to the toy task. `correct`: the score from which on pass@k counts a response."""
+
+    config: Mapping[str, Any]
+    seeds: tuple[int, ...]
+    correct: float = 1.0
+    wanted: int = 4
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`recipe`: what trains every arm. `columns`: (title, measure) of the table of arms; without any, those of a policy's
+    responses.
+
+    `measured` is `responses` where a finished run answers the held-out prompts once more, 16 times each, and `curves` where every
+    measure is read off the curves of the run (`trainer.metrics.claims.curves`): then any run of the arm will do, whoever
+    launched it.
+    """
+
+    name: str
+    title: str
+    paper: str
+    arms: tuple[Arm, ...]
+    claims: tuple[Claim, ...]
+    sizes: Mapping[Size, Setting]
+    recipe: str = "policy"
+    task: Task = "syllables"
+    measured: Literal["responses", "curves"] = "responses"
+    columns: tuple[tuple[str, str], ...] = ()
+    summary: str = ""
+
+    def arm(self, name: str) -> Arm:
+        """Raises KeyError where the plan has no such arm."""
+        found = next((arm for arm in self.arms if arm.name == name), None)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def config(self, arm: Arm, shared: Mapping[str, Any], seed: int) -> dict[str, Any]:
+        """The raw config of one run: the settings that all arms share, what the arm changes, and the seed."""
+        config = merged(merged(shared, arm.config), {"seed": seed})
+        if arm.rounds:
+            config = merged(config, {"runner": {"kind": "offline", "push_every": config["steps"] // arm.rounds}})
+        return config
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what decides: arms, claims and how they are measured. Settings and seeds are the launcher's to choose."""
+        decides = [[vars(arm) for arm in self.arms], [[each.text, *map(vars, each.parts)] for each in self.claims]]
+        return hashlib.sha256(json.dumps([self.measured, decides], sort_keys=True).encode()).hexdigest()
+
+    @property
+    def launchable(self) -> bool:
+        """Whether every measure is read off the curves, so that ordinary runs can make the comparison."""
+        return self.measured == "curves"
+
+    @property
+    def shared(self) -> Mapping[str, Any]:
+        """The settings of its smallest size, which all arms share."""
+        return next(iter(self.sizes.values())).config
+
+    def measures(self) -> Iterator[str]:
+        """Each measure that a part or a column names, once."""
+        named = [part.measure for claim in self.claims for part in claim.parts] + [key for _, key in self.columns]
+        yield from dict.fromkeys(named)
+
+
+def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """`changes` over `base`, section by section."""
+    out = dict(base)
+    for key, value in changes.items():
+        both = isinstance(value, Mapping) and isinstance(out.get(key), Mapping)
+        out[key] = merged(out[key], value) if both else value
+    return out
