@@ -104,11 +104,12 @@ def launch(
                 plan_digest=plan.digest,
                 launch_key=asked and asked.text,
                 launch_digest=asked.digest if asked else "",
+                created_by=membership.user,
             )
             audit.record(membership, membership.user, "claim.launch", study, plan=name, seeds=seeds)
             _launch_arms(membership, study, plan, dataset, model, seeds, plan.shared if config is None else config)
     except IntegrityError:  # two requests with one key at the same moment: the other one made it
-        if earlier := once.earlier(_mine(membership), asked):
+        if earlier := once.made_meanwhile(ClaimStudy, membership.user, _mine(membership), asked):
             return earlier
         raise
     return study
@@ -139,7 +140,7 @@ def _launch_arms(
 
 
 def _mine(membership: Membership) -> QuerySet[ClaimStudy]:
-    return ClaimStudy.objects.filter(workspace=membership.workspace)
+    return ClaimStudy.objects.filter(workspace=membership.workspace, created_by=membership.user)
 
 
 def studies(workspace_id: int) -> QuerySet[ClaimStudy]:

@@ -365,10 +365,13 @@ class ClaimStudy(models.Model):
     plan_digest = models.CharField(max_length=64)
     launch_key = models.CharField(max_length=64, null=True, blank=True)  # noqa: DJ001 null: nothing to be unique with
     launch_digest = models.CharField(max_length=64, blank=True)  # of what was asked for with the key
+    created_by = models.ForeignKey("accounts.User", null=True, on_delete=models.SET_NULL, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["workspace", "launch_key"], name="one_study_per_launch_key")]
+        constraints = [
+            models.UniqueConstraint(fields=["created_by", "launch_key"], name="one_study_per_key_of_a_person")
+        ]
 
     def __str__(self) -> str:
         return self.plan

@@ -163,6 +163,7 @@ HOLDINGS = (
     _made("evaluation.Recording", "Recordings"),
     _made("evaluation.Evaluation", "Evaluations"),
     _made("experiments.Run", "Runs"),
+    _made("experiments.ClaimStudy", "Studies of claims"),
     _made("experiments.ReasonMatching", "Judgements whose reasons you matched", "made_by"),
     _made("webhooks.Webhook", "Webhooks"),
     _made("backups.Backup", "Backups"),

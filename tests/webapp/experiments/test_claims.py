@@ -12,7 +12,7 @@ from trainer.metrics.claims import PLANS
 from trainer.metrics.claims.methods import METHODS
 from webapp.core.models import AuditEntry
 from webapp.core.once import KeyReused
-from webapp.core.problems import Invalid
+from webapp.core.problems import Conflict, Invalid
 from webapp.experiments import checks, claims, services
 from webapp.experiments.models import ClaimRun, ClaimStudy, Run
 
@@ -94,6 +94,21 @@ def test_a_key_launches_once(study):
     assert study(key="k") == first and Run.objects.count() == 4
     with pytest.raises(KeyReused):
         study(key="k", seeds=3)
+
+
+def test_a_key_belongs_to_the_person_who_sends_it(cast, study):
+    first, other = study(key="k"), study(membership=cast.owner, key="k")
+    assert other != first and ClaimStudy.objects.count() == 2
+    assert [row.created_by for row in (first, other)] == [cast.researcher.user, cast.owner.user]
+    assert study(membership=cast.owner, key="k") == other
+
+
+def test_a_key_that_was_used_in_another_workspace_is_told(cast, study):
+    first = study(key="k")
+    elsewhere = cast.outsider.workspace
+    ClaimStudy.objects.filter(pk=first.pk).update(workspace=elsewhere)
+    with pytest.raises(Conflict, match="in another workspace"):
+        study(key="k")
 
 
 def test_runs_count_when_they_have_finished_and_the_verdict_follows_its_rule(study):
