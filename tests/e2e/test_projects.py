@@ -81,11 +81,11 @@ def test_a_wrong_field_is_pointed_at_and_what_was_typed_stays(open_page, as_rese
     page.get_by_role("button", name="Add a scale").click()
     page.get_by_label("Name of the scale").nth(1).fill("Tone")
     page.get_by_label("Highest value").nth(1).fill("0")
-    page.get_by_role("button", name="Keep as a draft").click()
+    page.get_by_role("button", name="Save as a draft").click()
     expect(page.get_by_text("a scale needs low < high and at most 21 values")).to_be_visible()
     expect(page.get_by_label("Name of the scale").nth(1)).to_have_value("Tone")
     page.get_by_label("Highest value").nth(1).fill("5")
-    page.get_by_role("button", name="Keep as a draft").click()
+    page.get_by_role("button", name="Save as a draft").click()
     page.wait_for_url(lambda url: url.split("/")[-1].isdecimal())
     assert [scale["name"] for scale in Project.objects.get().settings["scales"]] == ["Helpfulness", "Tone"]
 

@@ -244,18 +244,18 @@ class TestPage:
         assert first[:2] == [f"Person {PAGE + 4:03}", "Person 000"] and "Too &lt;fast&gt;." in self.content
         rest = self.rows(cast, crowd, f"?from={PAGE}")
         assert len(rest) == 5 and not set(first) & set(rest) and "More people" not in self.content
-        assert self.rows(cast, crowd, "?from=9000") == [] and "Nobody is like this" in self.content
+        assert self.rows(cast, crowd, "?from=9000") == [] and "No person matches" in self.content
 
     def test_people_are_found_by_name_and_address_and_by_being_warned_of(self, cast, crowd):
         assert self.rows(cast, crowd, "?q=person+001") == ["Person 001"]
         assert self.rows(cast, crowd, "?q=P17@") == ["Person 017"]
         assert self.rows(cast, crowd, "?show=warned") == [f"Person {PAGE + 4:03}"]
-        assert self.rows(cast, crowd, "?show=warned&q=001") == [] and "Nobody is like this" in self.content
+        assert self.rows(cast, crowd, "?show=warned&q=001") == [] and "No person matches" in self.content
         assert self.rows(cast, crowd, "?q=%00") == []
 
     def test_a_reviewer_finds_nobody_by_name(self, cast, crowd):
         page, reader = f"/projects/{crowd.pk}/people", browser(cast.reviewer)
-        assert "Nobody is like this" in reader.get(f"{page}?q=Person").content.decode()
+        assert "No person matches" in reader.get(f"{page}?q=Person").content.decode()
         shown = reader.get(f"{page}?q=annotator+17").content.decode()
         assert "Annotator 17" in shown and "Person 0" not in shown and "p16@example.org" not in shown
 

@@ -118,7 +118,7 @@ def test_the_log_is_filtered_and_taken_out_as_json_lines(cast, entries):
     page = owner.get("/settings/audit", {"action": "other"}).content.decode()
     assert "other.done" in page and "thing.done" not in page
     assert "other.done" not in owner.get("/settings/audit", {"who": "ada@"}).content.decode()
-    assert "Nothing like that" in owner.get("/settings/audit", {"action": "none"}).content.decode()
+    assert "No entry matches" in owner.get("/settings/audit", {"action": "none"}).content.decode()
     taken = owner.get("/settings/audit.jsonl", {"action": "thing"})
     rows = [json.loads(line) for line in read(taken).splitlines()]
     assert [row["detail"]["number"] for row in rows] == list(range(5)) and rows[0]["actor"] == "ada@example.org"

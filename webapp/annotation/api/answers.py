@@ -72,7 +72,7 @@ class PublishIn(Schema):
     what: Literal["answers", "resolutions"] = "resolutions"
     minimum: float = Field(0.0, ge=0, le=1, description="Least agreement of a task")
     sources: list[Literal["unanimous", "consolidated", "majority"]] = ["unanimous", "consolidated", "majority"]
-    replace: bool = Field(True, description="Earlier labels of the annotated pairs give way")
+    replace: bool = Field(True, description="Replace earlier labels of the annotated pairs")
     rest: bool = Field(True, description="Keep the examples nobody annotated")
     base: int | None = Field(
         None, ge=1, le=2**31 - 1, description="The version that is built on; the annotated one where none is named"

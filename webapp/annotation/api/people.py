@@ -36,7 +36,7 @@ def people(request: HttpRequest, project_id: ProjectId) -> dict[str, Any]:
     return {"state": state, "computed_at": report.computed_at, "items": items}
 
 
-@router.post("/projects/{int:project_id}/people", response={201: s.PersonOut}, summary="Let a member in")
+@router.post("/projects/{int:project_id}/people", response={201: s.PersonOut}, summary="Add a member")
 def add(request: HttpRequest, project_id: ProjectId, payload: s.ParticipantIn) -> Status[dict[str, Any]]:
     membership = require(request)
     project = access.project_write(membership, project_id)

@@ -60,7 +60,7 @@ function draw(items) {
     if (item.note) option.append(Object.assign(document.createElement("small"), { textContent: item.note }));
     nodes.push(option);
   });
-  if (!items.length) nodes.push(Object.assign(document.createElement("p"), { className: "palette-none", textContent: "Nothing of that name." }));
+  if (!items.length) nodes.push(Object.assign(document.createElement("p"), { className: "palette-none", textContent: "Nothing found." }));
   list.replaceChildren(...nodes);
   choose(0);
 }

@@ -35,7 +35,7 @@ class Ranking {
     this.reading = el("div.order-reading");
     this.none = keyed(".choice", "cannot_assess", { onclick: () => this.cannotAssess(), data: { tone: "warn" } }, "Cannot assess");
     const title = this.best ? "Which one is best?" : "Best first";
-    const how = this.best ? "Press the number of the best response." : "Press their numbers from best to worst, or drag. Arrows look, with Shift they move.";
+    const how = this.best ? "Press the number of the best response." : "Press their numbers from best to worst, or drag. Arrow keys select a response; with Shift they move it.";
     const tap = this.best ? "Tap the best response." : "Tap one to read it, then place and move it with its buttons.";
     const head = el("header.kind-head", {}, el("h2.label", {}, title), this.none);
     this.form = el("section.work-form.kind-form", { ariaLabel: title }, head, el("p.small.soft.for-keys", {}, how), el("p.small.soft.for-touch", {}, tap), this.list);
