@@ -96,6 +96,11 @@ class Environment(BaseSettings):
     clamd_away: Literal["refuse", "take"] = Field(
         "refuse", description="What becomes of files that CLAMD did not look at: away, or above its StreamMaxLength"
     )
+    audit_syslog: str | None = Field(
+        None,
+        pattern=r"^((udp|tcp|tls)://[^/]+|unix:///.+)$",
+        description="Receiver of syslog that gets the audit log: tls://host:6514, tcp://host:601, udp://host:514 or unix:///dev/log; none if absent",
+    )
     model_roots: Annotated[tuple[Path, ...], NoDecode] = Field(
         (),
         description="Folders in which everybody may register models, such as /srv/models; var/models if absent. Administrators may name any",
@@ -231,13 +236,13 @@ class Environment(BaseSettings):
             return value and str(Path(value).resolve())
         return _bucket(value)
 
-    @field_validator("clamd")
+    @field_validator("clamd", "audit_syslog")
     @classmethod
     def _is_an_address(cls, value: str | None) -> str | None:
-        if value and value.startswith("tcp:"):
+        if value and not value.startswith("unix:"):
             parts = urlsplit(value)
             if not parts.hostname or parts.port == 0 or parts.username is not None or parts.query or parts.fragment:
-                raise ValueError("a scanner is named tcp://HOST:PORT or unix:///PATH")
+                raise ValueError(f"is named {parts.scheme}://HOST:PORT or unix:///PATH")
             parts.hostname.encode("idna")  # as a name is looked up; raises a ValueError
         return value
 

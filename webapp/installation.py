@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar, cast
+from urllib.parse import urlencode
 
 from django import get_version
+from django.conf import settings
 from django.contrib import messages
 from django.db import connection
 from django.db.models import Count, Model, QuerySet
@@ -17,12 +19,13 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from webapp.accounts import queries as accounts
 from webapp.accounts import quotas, services
 from webapp.accounts.access import administrators
 from webapp.accounts.forms import LimitsForm
 from webapp.accounts.models import Membership, User, Workspace
 from webapp.backups import queries as backups
-from webapp.core import health, schema, sure
+from webapp.core import audit_chain, health, schema, sure, syslog
 from webapp.core.paging import Page, page
 from webapp.core.problems import Problem
 from webapp.datasets import queries as datasets
@@ -110,6 +113,24 @@ def sign_out(request: HttpRequest, user_id: int) -> HttpResponse:
     count = services.end_sessions_of(cast(User, request.user), person)
     messages.success(request, f"{person} was signed out of {count} {'browser' if count == 1 else 'browsers'}.")
     return redirect("installation_people")
+
+
+@administrators
+@never_cache
+@require_safe
+def audit_log(request: HttpRequest) -> HttpResponse:
+    """What was done in all workspaces, newest first; how far its chain goes, and how far it was sent to another machine."""
+    asked = {name: request.GET.get(name, "") for name in ("action", "who")}
+    found = accounts.audit_of_all(request.GET.get("cursor"), **asked)
+    context = {
+        **asked,
+        "page": found,
+        "query": urlencode(asked),
+        "head": audit_chain.head(),
+        "receiver": settings.AUDIT_SYSLOG,
+        "sending": syslog.standing() if settings.AUDIT_SYSLOG else None,
+    }
+    return render(request, "installation/audit.html", context)
 
 
 @administrators

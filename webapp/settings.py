@@ -275,6 +275,7 @@ CELERY_BEAT_SCHEDULE = {
 WEBHOOK_NETWORKS = ENV.webhook_networks
 ENDPOINT_NETWORKS = ENV.endpoint_networks
 CLAMD, CLAMD_AWAY = ENV.clamd, ENV.clamd_away
+AUDIT_SYSLOG = ENV.audit_syslog
 MODEL_ROOTS = ENV.model_roots or (VAR / "models",)
 BACKUP_FOLDER = ENV.backup_folder
 BACKUP_KEY_FILE = ENV.backup_key_file

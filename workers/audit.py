@@ -1,10 +1,14 @@
-"""The chain over the audit log goes on."""
+"""The chain over the audit log goes on, and what is sealed goes to another machine."""
 
 from celery import shared_task
 
-from webapp.core import audit_chain
+from django.conf import settings
+
+from webapp.core import audit_chain, syslog
 
 
 @shared_task(name="workers.audit.seal")
 def seal() -> None:
     audit_chain.seal()
+    if settings.AUDIT_SYSLOG:
+        syslog.send(settings.AUDIT_SYSLOG)

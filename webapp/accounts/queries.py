@@ -8,9 +8,10 @@ from typing import TypeVar
 from django.db.models import Model, Q, QuerySet
 from django.utils import timezone
 
-from webapp.core import prepared
+from webapp.core import audit, prepared
 from webapp.core.models import AuditEntry
 from webapp.core.paging import Page, page
+from webapp.core.problems import Problem
 
 from .models import ApiToken, Invite, Membership, User, Workspace
 
@@ -49,7 +50,11 @@ def open_invites(membership: Membership) -> QuerySet[Invite]:
 
 def audit_entries(membership: Membership, action: str = "", who: str = "") -> QuerySet[AuditEntry]:
     """The workspace's audit log: entries whose action begins with `action`, by people whose address or name holds `who`."""
-    entries = AuditEntry.objects.filter(workspace=membership.workspace).select_related("actor", "seal")
+    return _asked(AuditEntry.objects.filter(workspace=membership.workspace), action, who)
+
+
+def _asked(entries: QuerySet[AuditEntry], action: str, who: str) -> QuerySet[AuditEntry]:
+    entries = entries.select_related("actor", "seal")
     if action := action.strip():
         entries = entries.filter(action__istartswith=action)
     if who := who.strip():
@@ -62,32 +67,20 @@ def audit_page(membership: Membership, cursor: str | None = None, action: str = 
     return page(audit_entries(membership, action, who), cursor, 50, "-id")
 
 
+def audit_of_all(cursor: str | None = None, action: str = "", who: str = "") -> Page[AuditEntry]:
+    """Of all workspaces, which the entries have, for administrators of the installation."""
+    entries = _asked(AuditEntry.objects.select_related("workspace"), action, who)
+    try:
+        return page(entries, cursor, 50, "-id")
+    except Problem:  # a cursor of another list, cut or typed by hand: begin at the beginning
+        return page(entries, None, 50, "-id")
+
+
 def audit_lines(entries: QuerySet[AuditEntry], after: int) -> tuple[str, int | None]:
     """(JSON Lines of the next entries, oldest first; the id to go on behind, None at the end)."""
     rows = list(entries.filter(id__gt=after).order_by("id")[:EXPORTED_AT_A_TIME])
-    text = "".join(json.dumps(_told(row), ensure_ascii=False) + "\n" for row in rows)
+    text = "".join(json.dumps(audit.told(row), ensure_ascii=False) + "\n" for row in rows)
     return text, rows[-1].pk if len(rows) == EXPORTED_AT_A_TIME else None
-
-
-def had_actor(row: AuditEntry) -> bool:
-    """Whether somebody did this whose account may be gone: the seal counts them, and the entry does not name them any more."""
-    seal = getattr(row, "seal", None)
-    return seal is not None and seal.actor is not None
-
-
-def _told(row: AuditEntry) -> dict[str, object]:
-    return {
-        "id": row.pk,
-        "at": row.created_at.isoformat(),
-        "actor": row.actor.email if row.actor else None,
-        "actor_erased": row.actor is None and had_actor(row),
-        "action": row.action,
-        "object_type": row.object_type,
-        "object_id": row.object_id,
-        "detail": row.detail,
-        "address": row.address,
-        "token": row.token,
-    }
 
 
 def memberships_of(user_id: object) -> list[Membership]:

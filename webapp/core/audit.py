@@ -71,6 +71,28 @@ def record_all(
     AuditEntry.objects.bulk_create(_entry(where, actor, action, obj, detail) for obj in objects)
 
 
+def told(entry: AuditEntry) -> dict[str, object]:
+    """An entry as programs read it."""
+    return {
+        "id": entry.pk,
+        "at": entry.created_at.isoformat(),
+        "actor": entry.actor.email if entry.actor else None,
+        "actor_erased": entry.actor is None and had_actor(entry),
+        "action": entry.action,
+        "object_type": entry.object_type,
+        "object_id": entry.object_id,
+        "detail": entry.detail,
+        "address": entry.address,
+        "token": entry.token,
+    }
+
+
+def had_actor(entry: AuditEntry) -> bool:
+    """Whether somebody did this whose account may be gone: the seal counts them, and the entry does not name them any more."""
+    seal = getattr(entry, "seal", None)
+    return seal is not None and seal.actor is not None
+
+
 def _entry(
     where: "Membership | Workspace", actor: "User | None", action: str, obj: models.Model, detail: dict[str, object]
 ) -> AuditEntry:

@@ -43,7 +43,7 @@ def digest(before: str, entry: AuditEntry, actor: int | None) -> str:
 def seal() -> int:
     """Seals what is not; how many entries that were."""
     locks.until_commit(locks.Work.AUDIT_SEAL)
-    before = AuditSeal.objects.order_by("-id").values_list("digest", flat=True).first() or START
+    before = head()
     count = 0
     while entries := list(AuditEntry.objects.filter(seal=None).order_by("id")[:AT_A_TIME]):
         made = []
@@ -67,6 +67,11 @@ def verify(shown: int = 20) -> Verified:
         before = row.digest
     waiting = AuditEntry.objects.filter(seal=None).count()
     return Verified(sealed, waiting, before, problems[:shown])
+
+
+def head() -> str:
+    """The last digest."""
+    return AuditSeal.objects.order_by("-id").values_list("digest", flat=True).first() or START
 
 
 def holds(head: str) -> bool:

@@ -38,3 +38,16 @@ class AuditSeal(models.Model):
 
     def __str__(self) -> str:
         return f"{self.digest[:12]} over entry {self.entry_id}"
+
+
+class AuditSent(models.Model):
+    """How far the log has been sent to the receiver that AUDIT_SYSLOG names: one row. `problem`: why the last round sent nothing."""
+
+    ONLY = 1
+
+    seal = models.BigIntegerField(default=0)
+    problem = models.CharField(max_length=300, blank=True)
+    at = models.DateTimeField(auto_now=True)
+
+    def __str__(self) -> str:
+        return f"sent up to seal {self.seal}"

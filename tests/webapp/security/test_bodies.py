@@ -140,7 +140,13 @@ class Connection:
     """As much of a transport as the protocol needs."""
 
     def __init__(self) -> None:
-        self.aborted = False
+        self.aborted, self.written = False, b""
+
+    def write(self, data: bytes) -> None:
+        self.written += data
+
+    def close(self) -> None:
+        self.aborted = True
 
     def abort(self) -> None:
         self.aborted = True
@@ -182,3 +188,26 @@ async def test_headers_without_end_are_not_collected():
     made, connection = await protocol()
     made.data_received(b"GET / HTTP/1.1\r\n" + b"X-A: " + b"a" * patience.HEADERS_BYTES + b"\r\n")
     assert connection.aborted
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        b"Content-Length: 5\r\nContent-Length: 6",
+        b"Content-Length: 5\r\nTransfer-Encoding: chunked",
+        b"Transfer-Encoding: chunked\r\nContent-Length: 5",
+        b"Transfer-Encoding: chunked, identity",
+        b"Transfer-Encoding: xchunked",
+        b"Content-Length: +5",
+        b"Content-Length : 5",
+        b"X-A: a\nTransfer-Encoding: chunked",
+    ],
+)
+async def test_a_request_that_says_two_lengths_is_refused_and_what_follows_it_is_not_read(headers):
+    made, connection = await protocol()
+    made.data_received(b"POST / HTTP/1.1\r\nHost: localhost\r\n" + headers + b"\r\n\r\n0\r\n\r\n")
+    assert connection.written.startswith(b"HTTP/1.1 400") and connection.aborted
+    made.data_received(b"GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert all(cycle.scope["path"] != "/smuggled" for cycle in [made.cycle] if cycle)
+    for task in list(made.tasks):
+        task.cancel()

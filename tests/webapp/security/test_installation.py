@@ -13,6 +13,7 @@ pytestmark = pytest.mark.django_db
 PAGES = (
     "/installation",
     "/installation/people",
+    "/installation/audit",
     "/installation/directories",
     "/installation/limits",
     "/installation/workspaces/1",
