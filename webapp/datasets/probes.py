@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from django.db.models import QuerySet
 from numpy.typing import NDArray
 
 from trainer.metrics.estimate import Estimate, proportion
@@ -50,10 +51,14 @@ class Passed:
         return proportion(round(float(self.rate[position]) * tried) if tried else 0, tried, empty=UNSCORED)
 
 
+def all_of(dataset_id: int) -> QuerySet[Probe]:
+    """The probes of the dataset, of whichever version, without their columns."""
+    return Probe.objects.filter(version__dataset=dataset_id).select_related("version").defer(*COUNTS)
+
+
 def of_dataset(dataset_id: int) -> list[Probe]:
-    """The newest probes of the dataset, of whichever version, without their columns."""
-    rows = Probe.objects.filter(version__dataset=dataset_id).select_related("version").defer(*COUNTS)
-    return list(rows.order_by("-id")[:MOST_SHOWN])
+    """The newest of them."""
+    return list(all_of(dataset_id).order_by("-id")[:MOST_SHOWN])
 
 
 def passed(version: DatasetVersion, filters: Filters) -> Passed:

@@ -207,6 +207,7 @@ class RunForm:
         """Fills `problems`; True if a run could be launched as it stands."""
         if "json" in self.problems:
             return False
+        self.problems = {}
         try:
             plan = checks.plan(self.membership, self.recipe, self.raw, self._choice(), None)
             if self.forked_from and self.start_step:

@@ -198,6 +198,22 @@ def test_the_api_gives_probes_the_map_and_each_rate(version, probe, cast, api):
     assert api.delete(f"/probes/{probe.pk}").status_code == 204 and not Probe.objects.exists()
 
 
+def test_older_probes_than_the_page_lists_are_on_further_pages_of_the_api_and_found_by_their_link(
+    version, probe, cast, api, as_researcher, monkeypatch
+):
+    monkeypatch.setattr(probes, "MOST_SHOWN", 1)
+    newer = probing.store(version, cast.researcher.user, measured(evaluation=2, model="newer"))
+    address = f"/datasets/{version.dataset_id}/probes"
+    first = api.get(address, limit=1).json()
+    assert [each["id"] for each in first["items"]] == [newer.pk] and first["next"]
+    second = api.get(address, limit=1, cursor=first["next"]).json()
+    assert [each["id"] for each in second["items"]] == [probe.pk] and second["next"] is None
+    page = f"/datasets/{version.dataset_id}/versions/1/pass-rates"
+    for asked in ({"evaluation": "1"}, {"probe": probe.pk}):
+        told = as_researcher.get(page, asked).content.decode()
+        assert f'<option value="{probe.pk}" selected' in told
+
+
 def test_the_number_of_queries_does_not_grow_with_examples_or_probes(cast, as_researcher):
     def cost(name, rows, count, page):
         dataset = Dataset.objects.create(workspace=cast.workspace, name=name)

@@ -122,6 +122,14 @@ def test_problems_say_where_they_are_in_the_order_of_the_page(cast, version, mod
     assert not of_a_part.check() and ("f-rewards-3-endpoint", "Rewards 4: Endpoint") in of_a_part.to_fix
 
 
+def test_what_was_mended_is_no_problem_any_more(cast, version, model, tree):
+    form = RunForm.blank(cast.researcher)
+    form.raw["optim"]["lr"] = "fast"
+    assert not form.check() and form.problems
+    form.raw["optim"]["lr"] = 1e-5
+    assert form.check() and form.problems == {}
+
+
 def test_form_and_json_hold_the_same_config(cast, tree):
     form = RunForm.posted(cast.researcher, posted(tree.draw(tree.defaults(), {}), steps="7") | {"action": "json"})
     assert form.as_json

@@ -8,7 +8,7 @@ from ninja import Router, Schema, Status
 from pydantic import Field
 
 from webapp.accounts.access import require
-from webapp.core.paging import Limit
+from webapp.core.paging import Limit, page
 
 from .. import access, probes, probing, queries
 from ..filters import Filters
@@ -77,9 +77,10 @@ class RateList(Schema):
 @router.get(
     "/datasets/{int:dataset_id}/probes", response=ProbeList, summary="Who has measured pass rates, newest first"
 )
-def list_probes(request: HttpRequest, dataset_id: Id) -> dict[str, Any]:
+def list_probes(request: HttpRequest, dataset_id: Id, cursor: str | None = None, limit: Limit = 50) -> dict[str, Any]:
     dataset = access.dataset_read(require(request), dataset_id)
-    return {"items": probes.of_dataset(dataset.pk), "next": None}
+    found = page(probes.all_of(dataset.pk), cursor, limit)
+    return {"items": found.items, "next": found.next}
 
 
 @router.get(VERSION + "/probes/{int:probe_id}", response=MapOut, summary="What is solved, learnable, out of reach")
