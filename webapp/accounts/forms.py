@@ -121,11 +121,21 @@ class JoinForm(forms.Form):
         return password
 
 
+COUNTED = ("running_runs", "gpus", "imports_at_once")
+
+
 class LimitsForm(forms.Form):
     """What a workspace may use; an empty field sets no limit of its own."""
 
     running_runs = forms.IntegerField(
         label="Runs at once", required=False, min_value=0, max_value=10_000, help_text="Further runs wait in the line."
+    )
+    gpus = forms.IntegerField(
+        label="GPUs at once",
+        required=False,
+        min_value=0,
+        max_value=10_000,
+        help_text="That its runs hold together. Further runs wait in the line; one that asks for more by itself is refused.",
     )
     imports_at_once = forms.IntegerField(
         label="Imports at once", required=False, min_value=0, max_value=10_000, help_text="Further imports are refused."
@@ -141,10 +151,10 @@ class LimitsForm(forms.Form):
     @classmethod
     def showing(cls, limits: Limits) -> "LimitsForm":
         size = None if limits.import_bytes is None else limits.import_bytes / GB
-        given = {"running_runs": limits.running_runs, "imports_at_once": limits.imports_at_once, "import_gb": size}
+        given = {name: getattr(limits, name) for name in COUNTED} | {"import_gb": size}
         return cls(initial=given)
 
     def limits(self) -> Limits:
         size = self.cleaned_data["import_gb"]
-        counts = (self.cleaned_data["running_runs"], self.cleaned_data["imports_at_once"])
-        return Limits(*counts, None if size is None else round(size * GB))
+        counts = {name: self.cleaned_data[name] for name in COUNTED}
+        return Limits(**counts, import_bytes=None if size is None else round(size * GB))

@@ -242,6 +242,7 @@ class Quota(models.Model):
 
     workspace = models.ForeignKey(Workspace, null=True, blank=True, on_delete=models.CASCADE, related_name="quotas")
     running_runs = models.BigIntegerField(null=True, blank=True)
+    gpus = models.BigIntegerField(null=True, blank=True)
     imports_at_once = models.BigIntegerField(null=True, blank=True)
     import_bytes = models.BigIntegerField(null=True, blank=True)
 

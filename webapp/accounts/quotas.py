@@ -20,11 +20,13 @@ GB = 2**30  # as the pages show sizes
 
 @dataclass(frozen=True)
 class Limits:
-    """None: no limit. `import_bytes` counts the files of the imports that are under way or have made a version."""
+    """None: no limit. `gpus`: those that its runs hold at once. `import_bytes` counts the files of the imports that are under way or have
+    made a version."""
 
     running_runs: int | None = None
     imports_at_once: int | None = None
     import_bytes: int | None = None
+    gpus: int | None = None
 
 
 NAMES = tuple(each.name for each in fields(Limits))

@@ -85,7 +85,7 @@ def plan(membership: Membership, recipe: str, raw: dict[str, Any], dataset: Data
         problems += devices.problems(config.model_dump(mode="json"))
     base = next((slot.model for slot in slots if slot.role == BASE), None)
     if config and base and not problems:
-        problems += [*memory.problems(config, base), *resources.problems(config)]
+        problems += [*memory.problems(config, base), *resources.problems(membership.workspace_id, config)]
     if problems or config is None or version is None or base is None:
         raise ConfigInvalid(problems)
     return Plan(RECIPES[recipe], config.model_dump(mode="json"), config.steps, version, base, slots)

@@ -5,11 +5,13 @@ ask for theirs when it starts them. So that no run starts with half of what it n
 that need weights.
 """
 
+from collections import Counter
 from datetime import datetime
 from math import ceil
 
 from trainer.config import ConfigInvalid, FieldProblem, RecipeConfig, resolve, stored
 from trainer.contracts.counted import counted
+from webapp.accounts import quotas
 from webapp.core import cluster
 from webapp.core.ray_client import Wanted
 from webapp.weights import jobs as weights_jobs
@@ -62,14 +64,31 @@ def taken(but: Run | None = None) -> int:
     return sum(asked(run) for run in runs if but is None or run.pk != but.pk) + ceil(weights_jobs.gpus_taken())
 
 
-def problems(config: RecipeConfig) -> list[FieldProblem]:
-    """A run that asks for more than there is would wait for ever."""
+def held() -> Counter[int]:
+    """{workspace id: GPUs of its runs that Ray has or is about to get}."""
+    found: Counter[int] = Counter()
+    for run in Run.objects.filter(state__in=RUNNING).select_related("experiment").defer("config"):
+        found[run.experiment.workspace_id] += asked(run)
+    return found
+
+
+def problems(workspace_id: int, config: RecipeConfig) -> list[FieldProblem]:
+    """A run that asks for more than there is, or than its workspace may hold, would wait for ever."""
     there, held = has() or lost(), config.holdings()
-    if not there or held.gpus <= there:
+    most = quotas.of(workspace_id).gpus
+    if there and most is not None and held.gpus > most:
+        reason = f"and this workspace may hold {most} at once; lower it, or ask an administrator of this installation for more"
+    elif there and held.gpus > there:
+        reason = f"and the cluster has {there}; lower it"
+    else:
         return []
     field = "runner.workers" if held.sampling and held.sampling.copies else "optim.processes"
-    reason = f"the run asks for {counted(held.gpus, 'GPUs')}, its own among them, and the cluster has {there}; lower it"
-    return [FieldProblem(field, reason)]
+    return [FieldProblem(field, f"the run asks for {counted(held.gpus, 'GPUs')}, its own among them, {reason}")]
+
+
+def over_quota(run: Run, most: int) -> str:
+    asks = f"it asks for {counted(asked(run), 'GPUs')}"
+    return f"{asks}, and this workspace may hold {most} at once. An administrator of this installation can change that"
 
 
 def waits(run: Run) -> str:

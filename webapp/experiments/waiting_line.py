@@ -67,9 +67,10 @@ def _next() -> list[int]:
 
 
 class Why(Enum):
-    """What keeps a run from starting. Whoever comes behind one that waits for LIMIT or MORE passes it."""
+    """What keeps a run from starting. Whoever comes behind one that waits for LIMIT, QUOTA or MORE passes it."""
 
     LIMIT = "its workspace has as many running as it may"
+    QUOTA = "its workspace would hold more GPUs than it may"
     MORE = "it asks for more GPUs than there are, which the cluster had when it was launched"
     FULL = "no place is free, or somebody before it has none"
     GPUS = "too few are free, or for somebody before it"
@@ -80,11 +81,15 @@ def _walk(gpus: "Gpus") -> Iterator[tuple[Run, Why | None]]:
     known, most = quotas.own(), settings.MAX_RUNNING_RUNS
     shut: Why | None = None
     running = Counter(Run.objects.filter(state__in=RUNNING).values_list("experiment__workspace_id", flat=True))
+    held = resources.held()
     for run in _queued().select_related("experiment").defer("config"):
         workspace_id = run.experiment.workspace_id
-        limit = quotas.of(workspace_id, known).running_runs
-        if limit is not None and running[workspace_id] >= limit:
+        limits = quotas.of(workspace_id, known)
+        if limits.running_runs is not None and running[workspace_id] >= limits.running_runs:
             yield run, Why.LIMIT
+            continue
+        if gpus.there and limits.gpus is not None and held[workspace_id] + resources.asked(run) > limits.gpus:
+            yield run, Why.QUOTA
             continue
         if gpus.never(run):
             yield run, Why.MORE
@@ -93,7 +98,9 @@ def _walk(gpus: "Gpus") -> Iterator[tuple[Run, Why | None]]:
             shut = Why.FULL
         if shut is None and not gpus.take(run):
             shut = Why.GPUS
-        running[workspace_id] += shut is None
+        if shut is None:
+            running[workspace_id] += 1
+            held[workspace_id] += resources.asked(run)
         yield run, shut
 
 
@@ -129,6 +136,8 @@ def tell() -> None:
             continue
         if why == Why.LIMIT:
             reason = f"Waits: {_may_run(quotas.of(run.experiment.workspace_id, known).running_runs)}"
+        elif why == Why.QUOTA:
+            reason = f"Waits: {resources.over_quota(run, quotas.of(run.experiment.workspace_id, known).gpus or 0)}"
         elif why == Why.FULL:
             reason = _reason(run, running, before)
         else:

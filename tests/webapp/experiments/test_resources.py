@@ -11,7 +11,7 @@ from trainer.config import ConfigInvalid, resolve
 from webapp.accounts import quotas
 from webapp.core import cluster
 from webapp.experiments import jobs, resources, waiting_line
-from webapp.experiments.models import Run
+from webapp.experiments.models import Experiment, Run
 from webapp.localstack.places import write_facts
 from webapp.weights.models import WeightsJob
 
@@ -107,6 +107,35 @@ def test_a_run_that_asks_for_more_than_is_left_of_the_cluster_keeps_nobody_waiti
     jobs.launch(large.id)
     jobs.launch(small.id)
     assert list(ray.jobs) == [f"run-{small.id}-1"]
+
+
+def test_a_workspace_holds_no_more_gpus_than_it_may_and_keeps_nobody_else_waiting(launch, ray, gpus, cast):
+    gpus(4)
+    first, second = launch(config=ASYNC), launch(config=ASYNC)
+    other = launch()
+    elsewhere = Experiment.objects.create(workspace=cast.outsider.workspace, name="theirs")
+    Run.objects.filter(id=other.id).update(experiment=elsewhere)
+    quotas.change(cast.owner.user, cast.workspace, quotas.Limits(gpus=3))
+    for run in (first, second, other):
+        jobs.launch(run.id)
+    assert list(ray.jobs) == [f"run-{first.id}-1", f"run-{other.id}-1"]
+    assert reason(second).startswith("Waits: it asks for 2 GPUs, and this workspace may hold 3 at once.")
+
+    Run.objects.filter(id=first.id).update(state="finished")
+    waiting_line.let_in()
+    jobs.launch(second.id)
+    assert f"run-{second.id}-1" in ray.jobs
+
+
+def test_a_run_that_asks_for_more_gpus_than_its_workspace_may_hold_is_refused_at_its_field(launch, gpus, cast):
+    quotas.change(cast.owner.user, cast.workspace, quotas.Limits(gpus=1))
+    gpus(4)
+    with pytest.raises(ConfigInvalid) as refused:
+        launch(config=ASYNC)
+    (problem,) = refused.value.problems
+    assert problem.path == "runner.workers" and "this workspace may hold 1 at once" in problem.message
+    gpus(0)
+    assert launch(config=ASYNC).state == "queued"  # where there are none, nobody holds any
 
 
 def pending(ray, run):
