@@ -1,7 +1,6 @@
 """The chain over the audit log goes on, and what is sealed goes to another machine."""
 
 from celery import shared_task
-
 from django.conf import settings
 
 from webapp.core import audit_chain, syslog
