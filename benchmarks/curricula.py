@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.machine import describe
-from trainer.config.budget import Budget
+from trainer.config.sections.budget import Budget
 from trainer.curriculum import DataOrder, GroupSizes, PassRates
 from trainer.selection import k_center
 

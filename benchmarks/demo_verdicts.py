@@ -17,7 +17,7 @@ from trainer.inference.chat import encode_prompt
 from trainer.inference.local import LocalSampler
 from trainer.inference.models import load_model, load_tokenizer, prepare_smollm2
 from trainer.inference.sampling import SampleRequest
-from trainer.rewards import score_rubric
+from trainer.rubrics import score_rubric
 from trainer.seeding import derive_seed
 
 LONGEST, TEMPERATURE = 40, 0.8  # as the demo's run samples

@@ -1,6 +1,6 @@
 """Does the engine check leave healthy runs alone, and catch each fault? `python -m benchmarks.engine_check`.
 
-A start is two steps as a run makes them: sample `--tokens` tokens, look (`trainer/loops/engine_check.py`), update, push, sample
+A start is two steps as a run makes them: sample `--tokens` tokens, look (`trainer/loops/learner/engine_check.py`), update, push, sample
 again, look again. Healthy ones must all pass; in the others one thing is wrong from the first token on, and it is counted by which
 step it is caught. Faults are tried with the learning rate and with none, where updates change nothing. The tiny model is made here;
 `--model DIR` takes another one, and `--like DIR` one of random weights in the shape of the one in DIR.
@@ -30,11 +30,11 @@ from trainer.inference.chat import encode_prompt
 from trainer.inference.local import LocalSampler, stop_token_ids
 from trainer.inference.low_rank import with_low_rank
 from trainer.inference.models import load_model, load_tokenizer, make_tiny
-from trainer.loops.engine_check import LOOKS, EngineCheck
-from trainer.loops.errors import RunFailed
-from trainer.loops.learner import Learner
-from trainer.loops.pushing import Pusher
-from trainer.loops.update import Updater
+from trainer.loops.learner.engine_check import LOOKS, EngineCheck
+from trainer.loops.learner.learner import Learner
+from trainer.loops.learner.pushing import Pusher
+from trainer.loops.policy.update import Updater
+from trainer.loops.session.errors import RunFailed
 from trainer.rollouts import PromptPlan, Reward, Trajectory, sample_plans
 from trainer.seeding import derive_seed
 

@@ -20,7 +20,7 @@ from benchmarks.machine import describe
 from trainer.contracts import Message
 from trainer.inference.chat import encode_prompt
 from trainer.inference.models import load_model, load_tokenizer, prepare_smollm2
-from trainer.loops.learner import Marked, Teacher
+from trainer.loops.learner.learner import Marked, Teacher
 
 ROWS = (32, 512)
 QUESTION = "Why does the daytime sky look blue?"

@@ -24,7 +24,7 @@ from trainer.logit_judge.answering import Answering
 from trainer.logit_judge.calibration import Calibration, Measured, calibrate, halves, resampled
 from trainer.logit_judge.calls import USUAL, LocalCall
 from trainer.rewards.alignment import background
-from trainer.rewards.verifiers import verify
+from trainer.verifiers import verify
 
 DATA = Path(__file__).parent / "data"
 PEOPLE = ("pandalm", "hhh", "ukpconvarg1")  # whose preferences the threshold is learned from

@@ -31,10 +31,10 @@ from benchmarks.turns import Turns, Update, alternate
 from trainer.config import RECIPES, resolve
 from trainer.contracts import Example
 from trainer.inference.models import load_model, load_tokenizer, prepare_smollm2
-from trainer.loops.data import read_examples
+from trainer.loops.prompts.data import read_examples
 from trainer.loops.registry import make_stage
-from trainer.loops.session import Session, StepTell
-from trainer.loops.stage import Job
+from trainer.loops.session.session import Session, StepTell
+from trainer.loops.session.stage import Job
 from trainer.monitors import RunMonitor, Spool
 from trainer.rewards.pair_judgements import read_pair_judgement
 from trainer.rewards.rationale import hybrid, match, precision_of, rationale_consistency

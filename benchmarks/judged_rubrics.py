@@ -27,7 +27,7 @@ from trainer.contracts import Example, Rubric
 from trainer.logit_judge.calibration import halves
 from trainer.metrics.criteria import agreement
 from trainer.metrics.estimate import Estimate
-from trainer.rewards import score_rubric
+from trainer.rubrics import score_rubric
 
 ROOT = Path(__file__).resolve().parent.parent
 JUDGE = "Grader v1"

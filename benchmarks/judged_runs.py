@@ -183,7 +183,7 @@ def trained(config: dict[str, Any], model: Path, access: Any, out: Path) -> dict
     """The metrics of a whole run, by step."""
     from trainer.config import RECIPES, resolve
     from trainer.loops.run import run_recipe
-    from trainer.loops.stage import Job
+    from trainer.loops.session.stage import Job
     from trainer.monitors import RunMonitor, Spool
 
     out.mkdir()

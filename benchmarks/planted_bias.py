@@ -28,9 +28,9 @@ from trainer.judges.inputs import JudgeInput
 from trainer.judges.spec import digest
 from trainer.judges.spec import resolve as resolve_judge
 from trainer.metrics.claims import mean_over_seeds
-from trainer.rewards import score_rubric
 from trainer.rewards.access import Access, JudgeAccess
 from trainer.rewards.parts import Answer, Judge
+from trainer.rubrics import score_rubric
 
 JUDGE = "Planted v1"
 LETTERS = "aeinot"

@@ -19,8 +19,8 @@ from benchmarks.machine import describe
 from trainer.config import resolve
 from trainer.inference.build import build_sampler
 from trainer.inference.models import load_model, load_tokenizer, prepare_smollm2
-from trainer.loops.learner import Learner
-from trainer.loops.pushing import Pusher
+from trainer.loops.learner.learner import Learner
+from trainer.loops.learner.pushing import Pusher
 
 
 @dataclass(frozen=True)

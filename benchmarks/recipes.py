@@ -29,10 +29,10 @@ from trainer.config import RECIPES, resolve
 from trainer.contracts import Example
 from trainer.contracts.pairs import labelled_pairs
 from trainer.inference.models import load_model, load_scalar, load_tokenizer, prepare_smollm2
-from trainer.loops.data import read_examples
+from trainer.loops.prompts.data import read_examples
 from trainer.loops.registry import make_stage
-from trainer.loops.session import Session, StepTell
-from trainer.loops.stage import Job
+from trainer.loops.session.session import Session, StepTell
+from trainer.loops.session.stage import Job
 from trainer.monitors import RunMonitor, Spool
 
 DEMO = Path(__file__).parents[1] / "demo" / "preferences.jsonl"

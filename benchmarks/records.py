@@ -19,9 +19,9 @@ import torch
 from benchmarks.machine import describe
 from trainer.inference.models import load_tokenizer, prepare_smollm2
 from trainer.inference.sampling import SampleResult
-from trainer.loops.reports import rollout_records, token_by_token
-from trainer.loops.token_texts import TokenTexts
-from trainer.loops.update import UpdateReport
+from trainer.loops.policy.reports import rollout_records, token_by_token
+from trainer.loops.policy.token_texts import TokenTexts
+from trainer.loops.policy.update import UpdateReport
 from trainer.monitors import RunMonitor, Spool
 from trainer.rollouts import PromptPlan, Reward, Trajectory
 

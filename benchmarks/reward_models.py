@@ -33,10 +33,10 @@ from trainer.inference.adapters import whole_directory
 from trainer.inference.models import best_device, load_scalar, load_tokenizer, prepare_smollm2
 from trainer.inference.reward_models import RewardModel
 from trainer.inference.turns import encode_conversation
-from trainer.loops.embedding_baseline import embedding_margins
-from trainer.loops.preferences import Pair, prepare_pairs
+from trainer.loops.pairs.embedding_baseline import embedding_margins
+from trainer.loops.pairs.preferences import Pair, prepare_pairs
 from trainer.loops.run import run_recipe
-from trainer.loops.stage import Job
+from trainer.loops.session.stage import Job
 from trainer.metrics import preferences
 from trainer.metrics.estimate import Estimate, bootstrap_ratio
 from trainer.monitors import RunMonitor, Spool

@@ -21,8 +21,8 @@ from benchmarks.machine import describe
 from trainer.config import RECIPES, PolicyConfig, resolve
 from trainer.contracts import Criterion, Example, Message, Rubric, VerifierSpec
 from trainer.inference.models import make_tiny
-from trainer.loops.session import Session
-from trainer.loops.stage import Job
+from trainer.loops.session.session import Session
+from trainer.loops.session.stage import Job
 from trainer.monitors import RunMonitor, Spool
 from trainer.runners.policy import make
 from trainer.simulator.config import Simulation

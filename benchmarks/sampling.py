@@ -21,8 +21,8 @@ from trainer.config import PolicyConfig, resolve
 from trainer.inference.build import build_sampler
 from trainer.inference.models import load_tokenizer, prepare_smollm2
 from trainer.inference.sampling import SampleRequest
-from trainer.loops.data import prepare_prompts, read_examples
-from trainer.loops.planner import Planner
+from trainer.loops.prompts.data import prepare_prompts, read_examples
+from trainer.loops.prompts.planner import Planner
 
 
 @dataclass

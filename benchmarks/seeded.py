@@ -24,7 +24,7 @@ def finished(
     """
     from trainer.claims.runs import no_bars
     from trainer.loops.run import run_recipe
-    from trainer.loops.stage import Job
+    from trainer.loops.session.stage import Job
     from trainer.monitors import RunMonitor, Spool
 
     no_bars()

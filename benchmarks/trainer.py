@@ -35,9 +35,9 @@ from trainer.inference.local import LocalSampler
 from trainer.inference.models import load_model, load_tokenizer, prepare_smollm2
 from trainer.inference.prefix import PrefixTree, pack
 from trainer.inference.sampling import SampleRequest
-from trainer.loops.learner import Learner, Sequence_
-from trainer.loops.update import Updater
-from trainer.loops.where import computes_bfloat16
+from trainer.loops.learner.learner import Learner, Sequence_
+from trainer.loops.policy.update import Updater
+from trainer.loops.session.devices import computes_bfloat16
 from trainer.rollouts import PromptPlan, Reward, Trajectory
 
 QUESTIONS = (
@@ -134,7 +134,7 @@ def measure_ours(options: argparse.Namespace) -> Taken:
     advantages_B = torch.tensor([1.0, -1.0]).repeat(len(requests) // 2)  # none is 0: every response has a gradient
     trajectories: list[Trajectory] = []
     # The loop watches the KL of one group to the untrained model even where no loss uses it; TRL does not.
-    with patch("trainer.loops.update._Step._wants_reference", return_value=False):
+    with patch("trainer.loops.policy.update._Step._wants_reference", return_value=False):
         for step in range(options.steps + 1):
             with side.sampling():
                 sampler.load_weights(learner.merged_weights(), step)

@@ -28,7 +28,7 @@ from benchmarks.machine import describe
 from benchmarks.trainer_side import DEVICE, peak_mib, reset_peak
 from trainer.inference.attention import use_grouped_attention
 from trainer.inference.prefix import PrefixTree
-from trainer.loops.head import log_probs
+from trainer.loops.learner.head import log_probs
 
 SIDES = ("tree", "mask", "alone")
 Taken = dict[str, float]

@@ -50,7 +50,7 @@ ICON_FREE = re.compile(r"<!--.*?-->\s*", re.DOTALL)
 def icons_used() -> list[str]:
     """Names of the icons that templates, scripts and view code ask for, sorted."""
     sources = [*ROOT.glob("templates/**/*.html"), *ROOT.glob("webapp/static/js/**/*.js"), *ROOT.glob("webapp/**/*.py")]
-    sources += ROOT.glob("trainer/config/*.py")  # recipes name theirs
+    sources += ROOT.glob("trainer/config/recipes/*.py")  # recipes name theirs
     return sorted({name for path in sources for name in ICON_USE.findall(path.read_text())})
 
 

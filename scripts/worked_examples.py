@@ -1,4 +1,4 @@
-"""Write trainer/config/worked.json: one small record for each objective, and what the calculator makes of it.
+"""Write trainer/config/objectives/worked.json: one small record for each objective, and what the calculator makes of it.
 
 The web side has no torch, so the page of an objective shows these numbers. A test computes them again.
 Run it after changing an objective: python -m scripts.worked_examples
@@ -8,10 +8,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from trainer.config.catalogue import CATALOGUE
+from trainer.config.objectives.catalogue import CATALOGUE
 from trainer.objectives.calculator import calculate
 
-TARGET = Path(__file__).resolve().parent.parent / "trainer" / "config" / "worked.json"
+TARGET = Path(__file__).resolve().parent.parent / "trainer" / "config" / "objectives" / "worked.json"
 # three responses to one prompt: one whose first token has run ahead of the clip, a bad one, and a short one that the
 # sampler found far likelier than the trainer did
 TOKENS = {

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.config import RECIPES, ConfigInvalid, OnPolicyConfig, Recipe, RecipeConfig, resolve
-from trainer.config.rewards import RewardPart
+from trainer.config.rewards.parts import RewardPart
 from trainer.rewards.access import Access, AccessInvalid
 from trainer.rewards.access import read as read_access
 
@@ -98,7 +98,7 @@ def sampler_server(arguments: list[str]) -> int:
 
 def _run(config: RecipeConfig, options: argparse.Namespace, access: Access) -> int:
     from trainer.loops.run import run_recipe
-    from trainer.loops.stage import Job
+    from trainer.loops.session.stage import Job
     from trainer.monitors import Console, RunMonitor, Spool
 
     monitor = RunMonitor(Spool(options.out / "events.jsonl"), console=Console(verbose=options.verbose))

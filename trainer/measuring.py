@@ -70,7 +70,7 @@ def _novel(lines: Sequence[Line]) -> Iterator[Line]:
     from trainer.contracts import Message
     from trainer.inference.chat import encode_prompt
     from trainer.inference.models import load_model, load_tokenizer
-    from trainer.loops.learner import Learner
+    from trainer.loops.learner.learner import Learner
 
     head, *rows = lines
     directory = Path(head["model"])

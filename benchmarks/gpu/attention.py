@@ -14,7 +14,7 @@ from benchmarks.gpu.meter import Measured, measuring
 from benchmarks.gpu.rows import Row, Setting
 from benchmarks.gpu.shapes import TOY, TREE, make
 from trainer.config import resolve
-from trainer.loops.learner import Learner, Marked
+from trainer.loops.learner.learner import Learner, Marked
 
 GROUP = 8
 LOGP, GRADIENT = 1e-3, 1e-3

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from benchmarks.gpu.rows import Row, Setting
 from benchmarks.gpu.shapes import TOY, config_of
-from trainer.loops.head import log_probs, sampled_log_probs
+from trainer.loops.learner.head import log_probs, sampled_log_probs
 from trainer.objectives import REGISTRY, ObjectiveBatch
 from trainer.objectives.batch import PairBatch, ScoreBatch
 

@@ -15,7 +15,7 @@ from trainer.monitors import RunMonitor, Spool
 
 STEPS, KILLED_AT = 6, 4
 PATIENCE_S = 240.0
-PRELOADED = ["trainer.loops.policy", "trainer.loops.run", "trainer.inference.local", "peft"]
+PRELOADED = ["trainer.loops.recipes.policy", "trainer.loops.run", "trainer.inference.local", "peft"]
 
 
 class Deadly(RunMonitor):
@@ -70,7 +70,7 @@ def _run(
 
 def _child(device: str, model: Path, data: Path, out: Path, steps: int, killed_at: int, resume: bool) -> None:
     from trainer.loops.run import run_recipe
-    from trainer.loops.stage import Job
+    from trainer.loops.session.stage import Job
 
     if device == "cpu":
         os.environ[CHOICE] = "cpu"

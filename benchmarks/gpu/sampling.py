@@ -17,8 +17,8 @@ from benchmarks.gpu.rows import Row, Setting, left_out
 from trainer.config import PolicyConfig, resolve
 from trainer.inference.build import build_sampler
 from trainer.inference.models import best_device, load_model, load_tokenizer, make_tiny, prepare_smollm2
-from trainer.loops.engine_check import BOUNDS, Agreement, agreement, allowed_outside
-from trainer.loops.learner import Learner
+from trainer.loops.learner.engine_check import BOUNDS, Agreement, agreement, allowed_outside
+from trainer.loops.learner.learner import Learner
 from trainer.rollouts import PromptPlan, Reward, Trajectory, sample_plans
 
 DTYPES = ("float32", "bfloat16")

@@ -13,8 +13,8 @@ from benchmarks.gpu.shapes import HALF, ONE_AND_HALF, SEVEN, TOY, Shape, config_
 from trainer.config import PolicyConfig, resolve
 from trainer.inference.local import LocalSampler
 from trainer.inference.models import load_tokenizer, make_tiny
-from trainer.loops.learner import Learner
-from trainer.loops.update import Updater
+from trainer.loops.learner.learner import Learner
+from trainer.loops.policy.update import Updater
 from trainer.memory.forecast import Device, forecast
 from trainer.memory.shape import GIB, ModelShape
 from trainer.rollouts import PromptPlan, Reward, Trajectory, sample_plans

@@ -23,8 +23,8 @@ from trainer.inference.checksum import Checksum
 from trainer.inference.local import LocalSampler
 from trainer.inference.models import load_tokenizer, make_tiny
 from trainer.inference.sampling import Sampler, SampleRequest, SampleResult
-from trainer.loops.learner import Learner
-from trainer.loops.update import Updater
+from trainer.loops.learner.learner import Learner
+from trainer.loops.policy.update import Updater
 from trainer.rollouts import PromptPlan, Reward, Trajectory
 
 LONG, PROMPT = 16384, 1024
@@ -74,7 +74,7 @@ def _updates(mark: Mark, setting: Setting) -> list[Row]:
         learner = Learner(model, config, reference=False)
         updater, texts = Updater(learner, config), _texts(case.shape, tokens)
         advantages_B = torch.tensor([1.0, -1.0])
-        with patch("trainer.loops.update._Step._wants_reference", return_value=False):
+        with patch("trainer.loops.policy.update._Step._wants_reference", return_value=False):
             updater.run(texts, advantages_B)  # warms up
             settle(setting.device)
             started = time.perf_counter()

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.hackable_proxy import ARMS, MEASURES, WORDS, config, curves, examples
 from trainer.config import PolicyConfig, resolve
-from trainer.config.rewards import parsed
+from trainer.config.rewards.parts import parsed
 from trainer.contracts import Example
 from trainer.rewards import Item, Services, scoring
 

@@ -7,8 +7,8 @@ from statistics import mean
 import pytest
 
 from trainer.contracts import Example
-from trainer.rewards import score_rubric
-from trainer.rewards.verifiers import check_spec
+from trainer.rubrics import score_rubric
+from trainer.verifiers import check_spec
 from webapp.annotation.models import Task
 from webapp.annotation.queries import mine
 from webapp.inference.models import Endpoint

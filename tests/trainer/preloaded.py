@@ -5,8 +5,8 @@ import torch
 import transformers.models.llama.modeling_llama
 
 import trainer.inference.local
-import trainer.loops.policy
-import trainer.loops.reward_model
+import trainer.loops.recipes.policy
+import trainer.loops.recipes.reward_model
 import trainer.loops.run
 import trainer.runners.conductor
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.config import RECIPES, RecipeConfig
-from trainer.loops.stage import Job
+from trainer.loops.session.stage import Job
 from trainer.monitors import RunMonitor, Spool
 from trainer.rewards.access import Access
 

@@ -9,8 +9,8 @@ import torch
 from trainer import devices
 from trainer.config import resolve
 from trainer.inference.models import best_device
-from trainer.loops import where
-from trainer.loops.errors import RunFailed
+from trainer.loops.session import devices as where
+from trainer.loops.session.errors import RunFailed
 
 H100 = "NVIDIA H100 80GB HBM3"
 

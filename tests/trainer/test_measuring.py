@@ -10,7 +10,7 @@ from trainer import measuring
 from trainer.checkpoints import Checkpoint, save
 from trainer.config import resolve
 from trainer.inference.models import load_model, load_tokenizer
-from trainer.loops.learner import Learner
+from trainer.loops.learner.learner import Learner
 
 CONFIG = {"model": {"name": "tiny", "lora": None}}
 

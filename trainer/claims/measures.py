@@ -67,7 +67,7 @@ def of_run(events: Path, measures: Sequence[str]) -> dict[str, Any]:
 
 
 def _respond(stage: Any) -> list[Any]:
-    from trainer.loops.evaluation import evaluate
+    from trainer.loops.policy.evaluation import evaluate
 
     config, parts = stage.parts.config, stage.parts
     asked = {"samples": SAMPLES, "temperature": config.rollout.temperature}
@@ -80,8 +80,8 @@ def _likelihoods(stage: Any, trajectories: Sequence[Any]) -> dict[str, float | N
     """Entropy, and novelty: how much likelier the responses have become than under the untrained model."""
     import torch
 
-    from trainer.loops.learner import Marked
-    from trainer.loops.reference import untrained
+    from trainer.loops.learner.learner import Marked
+    from trainer.loops.learner.reference import untrained
 
     learner, temperature = stage.parts.learner, stage.parts.config.rollout.temperature
     now: list[list[float]] = []

@@ -99,7 +99,7 @@ def run(job: Job) -> str:
     from trainer.config import RECIPES, resolve
     from trainer.loops.registry import make_stage
     from trainer.loops.run import run_recipe
-    from trainer.loops.stage import Job as RunJob
+    from trainer.loops.session.stage import Job as RunJob
     from trainer.monitors import RunMonitor, Spool
 
     from .measures import of_curves, of_policy, of_run

@@ -5,14 +5,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from . import alternating, dpo, iterative_dpo, judge, policy, reward_model, rubric_writer, sft
 from .errors import ConfigInvalid, FieldProblem
-from .objectives import NO_CAP
+from .objectives.knobs import NO_CAP
+from .objectives.policy import CHOICES
 from .on_policy import OnPolicyConfig
-from .policy import PolicyConfig
-from .policy_objective import CHOICES
 from .recipe import Recipe, RecipeConfig
-from .rewards import PART_KINDS
+from .recipes import alternating, dpo, iterative_dpo, judge, policy, reward_model, rubric_writer, sft
+from .recipes.policy import PolicyConfig
+from .rewards.parts import PART_KINDS
 
 __all__ = [
     "RECIPES",

@@ -4,19 +4,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
-from . import phases, policy_objective
-from .budget import Budget, PassRates
 from .errors import FieldProblem
 from .fields import Section, knob
 from .holdings import Holdings, Sampling
-from .phases import Line, Phase
-from .policy_objective import Grpo, Objective
+from .objectives import policy as policy_objective
+from .objectives.policy import Grpo, Objective
 from .recipe import Amount, RecipeConfig, whole_number
-from .rewards import Composition
-from .runner import Runner
-from .sampler import Sampler
-from .scaffold import Scaffold
-from .sections import Evaluation, Optim
+from .rewards.parts import Composition
+from .sections import phases
+from .sections.budget import Budget, PassRates
+from .sections.common import Evaluation, Optim
+from .sections.phases import Line, Phase
+from .sections.runner import Runner
+from .sections.sampler import Sampler
+from .sections.scaffold import Scaffold
 
 
 class PromptData(Section):

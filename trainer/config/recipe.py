@@ -17,9 +17,9 @@ from trainer.contracts.counted import counted
 from .errors import FieldProblem
 from .fields import Section, When, knob
 from .holdings import Holdings
-from .phases import Line
-from .rewards import RewardPart
-from .sections import Checkpoint, Evaluation, Model, Optim
+from .rewards.parts import RewardPart
+from .sections.common import Checkpoint, Evaluation, Model, Optim
+from .sections.phases import Line
 
 Samples = Literal["rollout", "pair", "text", "judgement", "episode"]
 """Which viewer the Samples tab of a run uses."""

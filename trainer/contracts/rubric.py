@@ -13,7 +13,7 @@ RubricForm = Literal["mams", "rubric_arm", "openrubrics", "touchstone"]
 
 
 class VerifierSpec(Record):
-    """A deterministic check by registry name; `trainer.rewards.verifiers` validates `args`."""
+    """A deterministic check by registry name; `trainer.verifiers` validates `args`."""
 
     name: str = Field(min_length=1)
     args: dict[str, Any] = Field(default_factory=dict)

@@ -3,7 +3,7 @@
 import heapq
 from collections.abc import Callable, Mapping, Sequence
 
-from trainer.config.budget import ValueName
+from trainer.config.sections.budget import ValueName
 
 Value = Callable[[float, int], float]
 

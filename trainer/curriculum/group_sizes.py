@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from trainer.config.budget import Budget
+from trainer.config.sections.budget import Budget
 
 from .budget import LASTING, VALUES, allocate
 from .pass_rates import PassRates

@@ -8,7 +8,7 @@ import math
 import random
 from dataclasses import dataclass
 
-from trainer.config.scaffold import Scaffold
+from trainer.config.sections.scaffold import Scaffold
 from trainer.contracts import Criterion, Rubric
 from trainer.seeding import derive_seed
 

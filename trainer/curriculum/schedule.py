@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trainer.config.phases import Phase
+from trainer.config.sections.phases import Phase
 
 from .plateau import level
 from .toggle import budget_phase

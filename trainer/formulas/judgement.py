@@ -5,9 +5,10 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from trainer.config.expression import ExpressionInvalid, parse
+from trainer.config.rewards.expression import ExpressionInvalid, parse
 from trainer.metrics import effect
-from trainer.rewards import mams, pairwise, rationale, rubric
+from trainer.rewards import mams, pairwise, rationale
+from trainer.rubrics import score
 from trainer.scheduling import padded
 
 from .base import Flag, InputInvalid, NotNegative, Share, Undefined, same_length, same_width
@@ -86,7 +87,7 @@ def likert_score(ratings: list[Rating | None], weights: list[float]) -> float:
     known = [rating for rating in ratings if rating is not None]
     if len(known) < len(ratings):
         raise Undefined(f"ratings[{ratings.index(None)}] is missing")
-    return rubric.likert_score(weights, known)
+    return score.likert_score(weights, known)
 
 
 class MeasuredPart(BaseModel):

@@ -12,7 +12,7 @@ from functools import cache
 import regex
 
 from trainer.judges.injection import speaks_to_judge
-from trainer.rewards.structure import compound
+from trainer.rubrics.structure import compound
 
 LONGEST = 2000  # words of a response that are looked at
 _WORD = regex.compile(r"\p{Han}|[\p{L}\p{N}]+(?:['’]\p{L}+)?")

@@ -3,17 +3,17 @@
 import importlib
 from typing import cast
 
-from .stage import Job, Make, Stage
+from .session.stage import Job, Make, Stage
 
 STAGES: dict[str, str] = {
     "policy": "trainer.runners.policy:make",
-    "sft": "trainer.loops.sft:make",
-    "reward_model": "trainer.loops.reward_model:make",
-    "dpo": "trainer.loops.dpo:make",
-    "iterative_dpo": "trainer.loops.iterative_dpo:make",
+    "sft": "trainer.loops.recipes.sft:make",
+    "reward_model": "trainer.loops.recipes.reward_model:make",
+    "dpo": "trainer.loops.recipes.dpo:make",
+    "iterative_dpo": "trainer.loops.recipes.iterative_dpo:make",
     "judge": "trainer.runners.tasks:make",
     "rubric_writer": "trainer.runners.tasks:make",
-    "alternating": "trainer.loops.alternating:make",
+    "alternating": "trainer.loops.recipes.alternating:make",
 }
 
 

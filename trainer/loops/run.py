@@ -10,12 +10,12 @@ from trainer.inference.sampling import EngineLost
 from trainer.monitors import LeftUndone, RunMonitor
 from trainer.storing import StoreAway, StoreRefused
 
-from .errors import AttemptAbandoned, ProcessLost, RunFailed, StopRequested
 from .registry import make_stage
-from .saving import FOLDER
-from .session import Session
-from .stage import Job, Make, Stage
-from .where import devices, settle_device, slow_precision
+from .session.devices import devices, settle_device, slow_precision
+from .session.errors import AttemptAbandoned, ProcessLost, RunFailed, StopRequested
+from .session.saving import FOLDER
+from .session.session import Session
+from .session.stage import Job, Make, Stage
 
 _TRACEBACK_LINES = 12
 

@@ -1,6 +1,6 @@
 """What a training pass keeps for its backward pass, per token and as a whole.
 
-Counted from the operations of transformers' decoders and of `trainer.loops.head`, and checked against what torch's autograd
+Counted from the operations of transformers' decoders and of `trainer.loops.learner.head`, and checked against what torch's autograd
 really saves (tests/trainer/memory). D hidden, Q queries, K keys, F width of the MLP, V vocabulary, N tokens of a pass.
 """
 
@@ -9,7 +9,7 @@ from .shape import ModelShape
 WIDE = 4
 """Bytes of a float32, in which norms, adapters and the sums behind logits are computed."""
 ROWS_ON_CPU, ROWS_ON_GPU = 256, 2048
-"""Tokens whose logits exist at once (`trainer.loops.head`)."""
+"""Tokens whose logits exist at once (`trainer.loops.learner.head`)."""
 
 
 def layer_bytes(shape: ModelShape, element: int, rank: int | None) -> int:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from trainer.rewards.stress import Power, power
+from trainer.rubrics.stress import Power, power
 
 from .estimate import (
     SEED,

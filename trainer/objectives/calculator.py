@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 
 from trainer.config.errors import ConfigInvalid
-from trainer.config.objectives import Advantaged, OaplParameters
+from trainer.config.objectives.knobs import Advantaged, OaplParameters
 
 from . import reading
 from .batch import ObjectiveError, ObjectiveResult

@@ -6,8 +6,8 @@ from typing import Any
 
 from torch import Tensor
 
-from trainer.config import objectives as knobs
-from trainer.config.catalogue import CATALOGUE, ObjectiveEntry
+from trainer.config.objectives import knobs
+from trainer.config.objectives.catalogue import CATALOGUE, ObjectiveEntry
 
 from . import advantages, supervised
 from .batch import ObjectiveResult

@@ -1,6 +1,6 @@
 """Supervised fine-tuning."""
 
-from trainer.config.objectives import SftParameters
+from trainer.config.objectives.knobs import SftParameters
 
 from . import terms
 from .batch import ObjectiveBatch, ObjectiveResult

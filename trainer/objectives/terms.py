@@ -7,7 +7,7 @@ Ratios are taken in log space. Comparisons with a bound treat a ratio that equal
 import torch
 from torch import Tensor
 
-from trainer.config.objectives import AggregationName
+from trainer.config.objectives.knobs import AggregationName
 
 from .batch import ObjectiveBatch, ObjectiveError
 

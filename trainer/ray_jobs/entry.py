@@ -114,7 +114,7 @@ def _run(
         monitor.state("failed", str(error))
         return False
     from trainer.loops.run import run_recipe
-    from trainer.loops.stage import Job
+    from trainer.loops.session.stage import Job
 
     job = Job(RECIPES[assignment.recipe], config, examples, models, run_dir, monitor, assignment.forked, access)
     return run_recipe(job, assignment.resume)

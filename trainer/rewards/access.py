@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.config.errors import ConfigInvalid, FieldProblem
-from trainer.config.rewards import HttpPart, PythonPart, RewardModelPart, RewardPart
+from trainer.config.rewards.parts import HttpPart, PythonPart, RewardModelPart, RewardPart
 from trainer.contracts import JudgeGrant
 from trainer.judges.budget import Budget
 from trainer.judges.chat import Prices, Target

@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from trainer.config.expression import Expression
-from trainer.config.rewards import RewardPart
+from trainer.config.rewards.expression import Expression
+from trainer.config.rewards.parts import RewardPart
 from trainer.contracts import Verdict
+from trainer.rubrics.score import RubricScore, score_rubric, training_score
 
 from .parts import Item, Part
-from .rubric import RubricScore, score_rubric, training_score
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trainer.config.rewards import RewardPart
+from trainer.config.rewards.parts import RewardPart
 from trainer.contracts import Verdict
 from trainer.judges.templates import canonical
 

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from trainer.config.task_parts import JudgementForm
+from trainer.config.rewards.tasks import JudgementForm
 from trainer.contracts import Message
 from trainer.judges.calls import expand, read
 from trainer.judges.inputs import JudgeInput

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from trainer.config.rewards import RewardPart
+from trainer.config.rewards.parts import RewardPart
 from trainer.contracts import Example, Rubric, Verdict
 from trainer.judges.budget import Budget
 from trainer.judges.inputs import JudgeInput

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from trainer.config.arm_parts import JUSTIFIED, ByRubricForm
+from trainer.config.rewards.arm import JUSTIFIED, ByRubricForm
 from trainer.contracts import Criterion, Message
 from trainer.judges.calls import expand
 from trainer.judges.calls import read as read_answer

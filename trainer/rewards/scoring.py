@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from trainer.config.expression import Expression
-from trainer.config.rewards import RewardPart
+from trainer.config.rewards.expression import Expression
+from trainer.config.rewards.parts import RewardPart
 
 from . import kinds
 from .composition import Composed, compose

@@ -11,11 +11,12 @@ from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
 from trainer.config import OnPolicyConfig
-from trainer.config.rewards import RewardPart, parsed
+from trainer.config.rewards.parts import RewardPart, parsed
 from trainer.contracts import PartResult, Verdict
-from trainer.rewards import Composed, Item, Services, breakdown, guard, scoring
+from trainer.rewards import Composed, Item, Services, guard, scoring
 from trainer.rewards.composition import rubric_score, rubric_verdicts
 from trainer.rewards.journal import Journal, Notes
+from trainer.rubrics import breakdown
 
 from .trajectory import Reward
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Protocol
 
 from trainer.config import OnPolicyConfig
-from trainer.config.reward_base import MatchedPart
-from trainer.config.rewards import RewardModelPart, RewardPart
+from trainer.config.rewards.base import MatchedPart
+from trainer.config.rewards.parts import RewardModelPart, RewardPart
 from trainer.rewards.access import Access
 from trainer.rewards.journal import Journal, Notes
 from trainer.rewards.parts import Scalar, Services

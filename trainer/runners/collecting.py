@@ -8,13 +8,13 @@ from typing import Literal
 
 from torch import Tensor
 
-from trainer.loops.collecting import Collected
-from trainer.loops.errors import RunFailed
-from trainer.loops.lagging import SAVED
-from trainer.loops.parts import Parts
-from trainer.loops.planner import Planner
-from trainer.loops.pushing import Pusher
-from trainer.loops.stage import State, Tell
+from trainer.loops.learner.pushing import Pusher
+from trainer.loops.policy.collecting import Collected
+from trainer.loops.policy.lagging import SAVED
+from trainer.loops.policy.parts import Parts
+from trainer.loops.prompts.planner import Planner
+from trainer.loops.session.errors import RunFailed
+from trainer.loops.session.stage import State, Tell
 from trainer.rewards.journal import Journal
 from trainer.rollouts import RewardScorer, Trajectory
 

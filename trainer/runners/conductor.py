@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from trainer.config import OnPolicyConfig
 from trainer.inference.checksum import Weights, digest_of
-from trainer.loops.errors import RunFailed
+from trainer.loops.session.errors import RunFailed
 from trainer.rewards.journal import Journal
 from trainer.rollouts import Episode, Task, Trajectory, item_of
 from trainer.scheduling import (

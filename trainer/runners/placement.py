@@ -14,7 +14,7 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from trainer.config import OnPolicyConfig
 from trainer.contracts.counted import counted
-from trainer.loops.errors import RunFailed
+from trainer.loops.session.errors import RunFailed
 
 WAIT_S = 900.0
 """How long places are waited for; the run itself waits in the server's queue, so that others hold them is rare."""

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from trainer.config import OnPolicyConfig
 from trainer.contracts import Example
-from trainer.loops.collecting import Collector, MakeCollector, SyncCollector
-from trainer.loops.data import PromptSets, prepare_prompts, read_examples
-from trainer.loops.errors import AttemptAbandoned, RunFailed, StopRequested
-from trainer.loops.offline import OfflineCollector
-from trainer.loops.parts import Parts
-from trainer.loops.planner import Planner
-from trainer.loops.policy import PolicyStage
-from trainer.loops.stage import Job
+from trainer.loops.policy.collecting import Collector, MakeCollector, SyncCollector
+from trainer.loops.policy.offline import OfflineCollector
+from trainer.loops.policy.parts import Parts
+from trainer.loops.prompts.data import PromptSets, prepare_prompts, read_examples
+from trainer.loops.prompts.planner import Planner
+from trainer.loops.recipes.policy import PolicyStage
+from trainer.loops.session.errors import AttemptAbandoned, RunFailed, StopRequested
+from trainer.loops.session.stage import Job
 from trainer.monitors import RunMonitor
 from trainer.rollouts import RewardScorer, RewardSetup, reward_folders
 from trainer.tasks import TaskKind
@@ -139,7 +139,7 @@ def _learner(
         sharded = ShardedLearner(config, model_dir, teacher_dir, places)
         return sharded, ShardedUpdater(sharded, config), None
     from trainer.inference.models import best_device, load_model
-    from trainer.loops.learner import Learner, Teacher
+    from trainer.loops.learner.learner import Learner, Teacher
 
     teacher = Teacher(load_model(teacher_dir, config.model.dtype).to(best_device())) if teacher_dir else None
     return Learner(load_model(model_dir, config.model.dtype).to(best_device()), config), None, teacher

@@ -18,7 +18,7 @@ from trainer.config import OnPolicyConfig
 from trainer.config.memory import is_shortage
 from trainer.inference.checksum import Weights
 from trainer.inference.sampling import EngineLost
-from trainer.loops.errors import RunFailed
+from trainer.loops.session.errors import RunFailed
 from trainer.rollouts import Reward, RewardSetup
 
 from .feed import Key, SampleJob, said

@@ -15,9 +15,9 @@ from torch import Tensor
 from trainer import node
 from trainer.checkpoints import Elsewhere, File, OutOfReach, Place, Rows, Stored, write_share
 from trainer.config import OnPolicyConfig
-from trainer.loops.errors import ProcessLost, StopRequested
-from trainer.loops.learner import Marked
-from trainer.loops.update import NotFinite, Updater, UpdateReport
+from trainer.loops.learner.learner import Marked
+from trainer.loops.policy.update import NotFinite, Updater, UpdateReport
+from trainer.loops.session.errors import ProcessLost, StopRequested
 from trainer.rollouts import Trajectory
 
 from .placement import Places
@@ -50,8 +50,8 @@ class LearnerActor:
     def join(self, host: str, port: int, model_dir: str, teacher_dir: str | None) -> int:
         """Meets the others and makes the learner; the number of trained parameters."""
         from trainer.inference.models import best_device, load_model
-        from trainer.loops.learner import Learner, Teacher
-        from trainer.loops.sharding import Share
+        from trainer.loops.learner.learner import Learner, Teacher
+        from trainer.loops.learner.sharding import Share
 
         ranks, model = self._config.optim.processes, self._config.model
         if host == "127.0.0.1":

@@ -2,9 +2,9 @@
 
 from functools import partial
 
-from trainer.loops.policy import PolicyStage
-from trainer.loops.posing import posed_prompts
-from trainer.loops.stage import Job
+from trainer.loops.prompts.posing import posed_prompts
+from trainer.loops.recipes.policy import PolicyStage
+from trainer.loops.session.stage import Job
 from trainer.tasks import TASKS
 
 from .policy import on_policy

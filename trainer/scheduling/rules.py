@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from trainer.config.runner import by_largest_remainder
+from trainer.config.sections.runner import by_largest_remainder
 
 _ENDLESS = 10**12
 PolicyName = Literal["sync", "april", "urb", "dora"]

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from trainer.config.alternating import AlternatingConfig
+from trainer.config.recipes.alternating import AlternatingConfig
 from trainer.contracts import Criterion, Example
 from trainer.contracts.model_folder import OutputRole
 from trainer.rewards import Item

@@ -71,7 +71,7 @@ def of_step(answers: Sequence[Answered]) -> dict[str, float]:
 
 
 def of_evaluation(answers: Sequence[Answered]) -> dict[str, float]:
-    """Over held-out pairs; see `trainer.config.judge_metrics`."""
+    """Over held-out pairs; see `trainer.config.metrics.judge`."""
     pairs: dict[str, list[Answered]] = defaultdict(list)
     for each in answers:
         pairs[each.facts["pair"]].append(each)

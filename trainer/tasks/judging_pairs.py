@@ -3,7 +3,7 @@ question; held-out pairs are asked about in both orders, training pairs in one t
 
 from collections.abc import Iterator, Sequence
 
-from trainer.config.judge import JudgeConfig
+from trainer.config.recipes.judge import JudgeConfig
 from trainer.contracts import Example
 from trainer.contracts.model_folder import OutputRole
 from trainer.contracts.pairs import LabelledPair, human_reasons, labelled_pairs

@@ -3,7 +3,7 @@ data that people decided is a question; the writer sees the conversation and non
 
 from collections.abc import Iterator, Sequence
 
-from trainer.config.rubric_writer import RubricWriterConfig
+from trainer.config.recipes.rubric_writer import RubricWriterConfig
 from trainer.contracts import Example, Message, Response
 from trainer.contracts.model_folder import OutputRole
 from trainer.contracts.pairs import LabelledPair, labelled_pairs

@@ -28,7 +28,7 @@ def of_step(answers: Sequence[Answered]) -> dict[str, float]:
 
 
 def of_evaluation(answers: Sequence[Answered]) -> dict[str, float]:
-    """Over held-out pairs; see `trainer.config.writer_metrics`."""
+    """Over held-out pairs; see `trainer.config.metrics.writer`."""
     pairs: dict[str, list[Answered]] = defaultdict(list)
     for each in answers:
         pairs[each.key].append(each)

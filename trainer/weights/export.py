@@ -9,7 +9,7 @@ from trainer import checkpoints
 from trainer.config import RECIPES, RecipeConfig, resolve, stored
 from trainer.contracts import ArtifactData, ModelFile
 from trainer.inference.adapters import whole_directory
-from trainer.loops.stage import Job, State
+from trainer.loops.session.stage import Job, State
 from trainer.monitors import RunMonitor, Spool
 from trainer.storing import ObjectStore
 
@@ -56,7 +56,7 @@ def _sent(store: ObjectStore, run_dir: Path, artifact: ArtifactData) -> tuple[Mo
 
 def recognise(checkpoint: checkpoints.Loaded, job: Job) -> None:
     """Raises ValueError where the checkpoint is another run's, with what differs. The first releases' say nothing."""
-    from trainer.loops.fingerprint import differences, fingerprint
+    from trainer.loops.session.fingerprint import differences, fingerprint
 
     there = checkpoint.state.get("fingerprint")
     if there is not None and (found := differences(there, fingerprint(job), job.forked)):
@@ -64,8 +64,8 @@ def recognise(checkpoint: checkpoints.Loaded, job: Job) -> None:
 
 
 def _written(client: JobClient, job: Job, checkpoint: checkpoints.Loaded) -> list[ArtifactData]:
-    from trainer.loops.outgoing import write_model_output
     from trainer.loops.registry import make_stage
+    from trainer.loops.session.model_outputs import write_model_output
 
     step = checkpoint.step
     client.phase = "restoring"

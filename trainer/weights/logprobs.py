@@ -10,7 +10,7 @@ from trainer.inference.decoders import body, make_ready, tree_inputs, tried
 from trainer.inference.models import best_device, check_tokenizer, load_model, load_tokenizer
 from trainer.inference.prefix import PrefixTree, pack
 from trainer.inference.turns import Turns, TurnsUnfit, encode_turns
-from trainer.loops.sft import end_tokens
+from trainer.loops.recipes.sft import end_tokens
 
 from .client import JobClient
 

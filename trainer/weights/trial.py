@@ -133,9 +133,9 @@ def _with_adapters(folder: Path, model: Any, tokenizer: Any, config: PolicyConfi
 
     from trainer.inference.local import LocalSampler
     from trainer.inference.models import ModelInvalid, load_model
-    from trainer.loops.engine_check import agreement
-    from trainer.loops.errors import RunFailed
-    from trainer.loops.learner import Learner
+    from trainer.loops.learner.engine_check import agreement
+    from trainer.loops.learner.learner import Learner
+    from trainer.loops.session.errors import RunFailed
 
     learner = Learner(model, config)
     layers = sum(hasattr(module, "lora_A") for module in learner.plain.modules())

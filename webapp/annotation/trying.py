@@ -10,9 +10,9 @@ from time import monotonic
 from typing import Any
 
 from trainer.contracts import Rubric, Verdict, VerifierSpec
-from trainer.rewards.stress import Power, Stressed, stress_test
-from trainer.rewards.structure import Line, structural_hints
-from trainer.rewards.verifiers import VerifierError
+from trainer.rubrics.stress import Power, Stressed, stress_test
+from trainer.rubrics.structure import Line, structural_hints
+from trainer.verifiers import VerifierError
 from webapp.core import confined
 from webapp.core.problems import Invalid
 

@@ -15,7 +15,7 @@ from uuid import uuid4
 from django.conf import settings
 from django.core.cache import cache
 
-from trainer.config.catalogue import CATALOGUE
+from trainer.config.objectives.catalogue import CATALOGUE
 from webapp.accounts.models import Membership
 from webapp.core.children import environment
 from webapp.core.limits import seconds_to_wait

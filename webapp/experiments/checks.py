@@ -6,7 +6,7 @@ from typing import Any
 
 from trainer.config import RECIPES, ConfigInvalid, FieldProblem, Recipe, RecipeConfig, resolve
 from trainer.config.recipe import ResolvedSlot
-from trainer.config.rewards import HttpPart, PythonPart
+from trainer.config.rewards.parts import HttpPart, PythonPart
 from trainer.rewards import functions
 from trainer.rewards.parts import spec_problem
 from webapp.accounts.models import Membership

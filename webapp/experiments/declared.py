@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any
 
 from trainer.config import RECIPES, ConfigInvalid, OnPolicyConfig, Recipe, resolve, stored
-from trainer.config.metrics import GROUPS
+from trainer.config.metrics.common import GROUPS
 from trainer.config.recipe import HELD_OUT, Metric
 
 from .models import Run

@@ -8,8 +8,8 @@ from typing import Any
 from uuid import uuid4
 
 from trainer.config import RECIPES, ConfigInvalid, Recipe, resolve, stored
-from trainer.config.expression import ExpressionInvalid, parse
-from trainer.config.phases import Line
+from trainer.config.rewards.expression import ExpressionInvalid, parse
+from trainer.config.sections.phases import Line
 from trainer.contracts.counted import counted
 from webapp.accounts.models import Membership
 from webapp.core import once

@@ -12,8 +12,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
 import trainer.config
-from trainer.config.catalogue import CATALOGUE, DIAGNOSTICS, ObjectiveEntry
-from trainer.config.policy_objective import CHOICES
+from trainer.config.objectives.catalogue import CATALOGUE, DIAGNOSTICS, ObjectiveEntry
+from trainer.config.objectives.policy import CHOICES
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
 from webapp.core.formtree import Input, Tree
@@ -28,7 +28,7 @@ FAMILIES = (
     ("preference", "Preferences", "From pairs of responses of which one was chosen."),
     ("supervised", "Imitation", "From responses that are right as they are."),
 )
-WORKED = Path(trainer.config.__file__).parent / "worked.json"
+WORKED = Path(trainer.config.objectives.__file__).parent / "worked.json"
 COUNTS = ("tokens", "sequences", "excluded")
 INPUTS = {
     "logp_old": "the old policy's log-probabilities",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from trainer.config import Recipe
-from trainer.config.rewards import PROTOCOL_KINDS
+from trainer.config.rewards.parts import PROTOCOL_KINDS
 from trainer.rewards import functions
 from webapp.annotation.services import grading
 from webapp.core.formtree import Group, Input, Nothing

@@ -14,7 +14,7 @@ from typing import Any
 from channels.db import database_sync_to_async
 from pydantic import Field, JsonValue
 
-from trainer.config.rewards import MOST_PARTS
+from trainer.config.rewards.parts import MOST_PARTS
 from trainer.contracts.base import Record
 from trainer.judges.chat import EndpointProblem, Target
 from trainer.rewards.http_service import HttpService

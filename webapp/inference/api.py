@@ -9,7 +9,7 @@ from ninja import Path, Router, Schema, Status
 from pydantic import ConfigDict, Field, model_validator
 
 from trainer.contracts import VerifierSpec
-from trainer.rewards.verifiers import REGISTRY, Verifier, VerifierError, verify
+from trainer.verifiers import REGISTRY, Verifier, VerifierError, verify
 from webapp.accounts.access import require
 from webapp.accounts.models import Role
 from webapp.core import audit

@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from trainer.contracts import VerifierSpec
-from trainer.rewards.verifiers import REGISTRY, Verifier, VerifierError, verify
+from trainer.verifiers import REGISTRY, Verifier, VerifierError, verify
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
 from webapp.core import audit, sure

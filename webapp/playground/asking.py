@@ -10,7 +10,7 @@ from trainer.judges.budget import Budget
 from trainer.judges.chat import EndpointProblem
 from trainer.judges.combine import criterion_ratings, criterion_verdicts
 from trainer.judges.inputs import JudgeInput
-from trainer.rewards import likert_score, verdicts
+from trainer.rubrics import likert_score, verdicts
 from webapp.core import locks
 from webapp.core.problems import Problem
 from webapp.inference import queries as registry

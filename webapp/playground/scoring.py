@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from trainer.contracts import Criterion, Message, Rubric, Verdict
 from trainer.judges.spec import KINDS
-from trainer.rewards import breakdown, report_score, verdicts
+from trainer.rubrics import breakdown, report_score, verdicts
 from webapp.accounts.models import Membership
 from webapp.core.limits import measured
 from webapp.core.problems import Invalid

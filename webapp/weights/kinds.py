@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from trainer.config.fields import Section, knob
-from trainer.config.sampler import Sampler
+from trainer.config.sections.sampler import Sampler
 from trainer.contracts import Example, ModelSource
 from trainer.contracts.storing import Links, Upload
 from webapp.datasets.models import VersionMember

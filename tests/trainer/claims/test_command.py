@@ -12,7 +12,7 @@ from trainer.claims.measures import of_curves
 from trainer.inference.chat import encode_prompt
 from trainer.inference.models import load_tokenizer, make_tiny
 from trainer.metrics.claims import PLANS
-from trainer.rewards import score_rubric
+from trainer.rubrics import score_rubric
 
 RUSCARL = PLANS["ruscarl"]
 

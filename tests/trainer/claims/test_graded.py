@@ -3,7 +3,7 @@
 from collections import defaultdict
 
 from trainer.claims import toy
-from trainer.rewards import score_rubric
+from trainer.rubrics import score_rubric
 
 
 def test_difficulties_are_far_apart() -> None:

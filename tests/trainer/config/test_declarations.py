@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from trainer.config import RECIPES, resolve
-from trainer.config.metrics import GROUPS
+from trainer.config.metrics.common import GROUPS
 from trainer.config.recipe import HELD_OUT, Metric, Recipe, with_ends
 from trainer.contracts import COUNTS
 

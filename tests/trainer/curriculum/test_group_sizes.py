@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainer.config.budget import Budget
+from trainer.config.sections.budget import Budget
 from trainer.curriculum import GroupSizes, PassRates
 from trainer.curriculum.budget import allocate, signal_value, variance_value
 

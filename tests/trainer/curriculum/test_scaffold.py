@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from trainer.config.scaffold import Scaffold
+from trainer.config.sections.scaffold import Scaffold
 from trainer.contracts import Criterion, Rubric
 from trainer.curriculum import group_factor, scaffold_for, scaffold_text, shown_count, step_factor
 

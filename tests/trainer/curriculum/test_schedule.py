@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from trainer.config.phases import Phase
+from trainer.config.sections.phases import Phase
 from trainer.curriculum import Schedule
 
 

@@ -16,8 +16,8 @@ from trainer.inference.checksum import Checksum, digest_of
 from trainer.inference.local import LocalSampler
 from trainer.inference.models import load_model, load_tokenizer
 from trainer.inference.sampling import SampleRequest
-from trainer.loops.learner import Learner, Marked, Teacher
-from trainer.loops.pushing import Pusher
+from trainer.loops.learner.learner import Learner, Marked, Teacher
+from trainer.loops.learner.pushing import Pusher
 from trainer.runners import policy
 
 BRIEF: dict[str, Any] = {"steps": 2, "evaluation": {"every": 1}, "scaffold": None}

@@ -39,7 +39,7 @@ def metrics_of(run_dir: Path) -> dict[tuple[int, str], float]:
 
 def sampled(session: Any) -> list[Any]:
     """The scored responses of step 1; their metrics are told."""
-    from trainer.loops.session import StepTell
+    from trainer.loops.session.session import StepTell
 
     tell = StepTell(session, 1)
     collected = session.stage.collector.collect(1, tell)
@@ -54,11 +54,11 @@ def make_loop(
     """A session whose stage's parts can be replaced before it runs."""
     from trainer.inference.local import LocalSampler
     from trainer.inference.models import load_model, load_tokenizer
-    from trainer.loops.data import prepare_prompts
-    from trainer.loops.learner import Learner
-    from trainer.loops.parts import Parts
-    from trainer.loops.policy import PolicyStage
-    from trainer.loops.session import Session
+    from trainer.loops.learner.learner import Learner
+    from trainer.loops.policy.parts import Parts
+    from trainer.loops.prompts.data import prepare_prompts
+    from trainer.loops.recipes.policy import PolicyStage
+    from trainer.loops.session.session import Session
     from trainer.monitors import RunMonitor, Spool
 
     made: list[Session] = []

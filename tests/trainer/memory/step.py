@@ -14,7 +14,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from tests.trainer.memory.shapes import MIDDLE
 from trainer.config import resolve
-from trainer.loops.learner import Learner, Marked
+from trainer.loops.learner.learner import Learner, Marked
 
 
 def resident(name: str) -> int:

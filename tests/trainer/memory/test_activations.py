@@ -7,7 +7,7 @@ import torch
 
 from tests.trainer.memory.shapes import SMALL
 from trainer.config import resolve
-from trainer.loops.learner import Learner, Marked
+from trainer.loops.learner.learner import Learner, Marked
 from trainer.memory.activations import layer_bytes
 from trainer.memory.shape import BYTES, ModelShape
 

@@ -8,8 +8,8 @@ import pytest
 from tests.patience import SECONDS
 from trainer.checkpoints import Checkpoint, Folder
 from trainer.contracts import RolloutRecord
-from trainer.loops.reports import token_by_token
-from trainer.loops.saving import Saver
+from trainer.loops.policy.reports import token_by_token
+from trainer.loops.session.saving import Saver
 from trainer.monitors import LeftUndone, RunMonitor, Spool
 from trainer.monitors.behind import AHEAD, Behind
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainer.config.catalogue import CATALOGUE
+from trainer.config.objectives.catalogue import CATALOGUE
 from trainer.objectives import REGISTRY, ObjectiveError
 from trainer.objectives.calculator import calculate, main
 from trainer.objectives.reading import KNOWN
@@ -210,5 +210,5 @@ def test_every_objective_of_the_catalogue_is_there_with_defaults_that_hold() -> 
 
 
 def test_the_catalogue_is_light() -> None:
-    code = "import sys, trainer.config.catalogue; sys.exit('torch' in sys.modules)"
+    code = "import sys, trainer.config.objectives.catalogue; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

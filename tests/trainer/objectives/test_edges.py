@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainer.config.objectives import Aggregated
+from trainer.config.objectives.knobs import Aggregated
 from trainer.objectives import REGISTRY, ObjectiveBatch, ObjectiveError
 from trainer.objectives.calculator import calculate
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from scripts.worked_examples import TARGET, record, worked
-from trainer.config.catalogue import CATALOGUE, DIAGNOSTICS
+from trainer.config.objectives.catalogue import CATALOGUE, DIAGNOSTICS
 from trainer.objectives.calculator import calculate
 
 SHOWN = json.loads(TARGET.read_text())

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from trainer import cli
-from trainer.config.rewards import HttpPart, JudgePart, RubricPart
+from trainer.config.rewards.parts import HttpPart, JudgePart, RubricPart
 from trainer.contracts import JudgeGrant
 from trainer.judges.chat import Target
 from trainer.judges.local import LocalTarget

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from trainer.config import ConfigInvalid, resolve
-from trainer.config.rewards import OverlongPart, RewardPart, RubricPart, VerifierPart
+from trainer.config.rewards.parts import OverlongPart, RewardPart, RubricPart, VerifierPart
 from trainer.contracts import Criterion, Example, Message, Rubric, VerifierSpec
 from trainer.rewards import Composed, Item, Part, Services, exclusions, guard, kinds, overlong_penalty, scoring
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from trainer.config.rewards import JudgePart, RubricPart
+from trainer.config.rewards.parts import JudgePart, RubricPart
 from trainer.contracts import JudgeAnswer, JudgeGrant, JudgeQuestion, QuestionBatch, QuestionReply
 from trainer.judges.calls import expand
 from trainer.judges.inputs import JudgeInput

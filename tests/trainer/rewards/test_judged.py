@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks.chatserver import ChatServer
-from trainer.config.rewards import JudgePart, RubricPart
+from trainer.config.rewards.parts import JudgePart, RubricPart
 from trainer.contracts import Message
 from trainer.judges.budget import Budget
 from trainer.judges.chat import Target

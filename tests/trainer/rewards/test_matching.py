@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from trainer.config import ConfigInvalid, resolve
-from trainer.config.judge import JudgeConfig
-from trainer.config.task_parts import FlawsPart, RationalePart
-from trainer.config.writer_parts import RubricRecallPart
+from trainer.config.recipes.judge import JudgeConfig
+from trainer.config.rewards.tasks import FlawsPart, RationalePart
+from trainer.config.rewards.writer import RubricRecallPart
 from trainer.contracts import Criterion, Example, Message, Response
 from trainer.rewards import Item, Services, scoring
 from trainer.rewards.access import Access

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.trainer.rewards.judged import item
-from trainer.config.rewards import HttpPart, PythonPart
+from trainer.config.rewards.parts import HttpPart, PythonPart
 from trainer.judges.chat import Target
 from trainer.rewards import Composed, Item, Services, functions, scoring
 from trainer.rewards.functions import Function

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.config.judge import JudgeConfig
-from trainer.config.rewards import Composition, parsed
+from trainer.config.recipes.judge import JudgeConfig
+from trainer.config.rewards.parts import Composition, parsed
 from trainer.contracts import Example, Message
 from trainer.judges.calls import expand
 from trainer.judges.inputs import JudgeInput

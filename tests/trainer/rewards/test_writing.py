@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trainer.config.writer_parts import (
+from trainer.config.rewards.writer import (
     RubricChoicePart,
     RubricFormPart,
     RubricPreferencePart,

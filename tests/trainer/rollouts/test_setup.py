@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from trainer.config import RECIPES
-from trainer.config.rewards import RewardModelPart
+from trainer.config.rewards.parts import RewardModelPart
 from trainer.rollouts import reward_folders
 
 WHERE = "rewards.*.model"

@@ -9,7 +9,7 @@ import pytest
 from tests.trainer.loops.conftest import make_loop, small_config
 from trainer.config import PolicyConfig
 from trainer.contracts import Example
-from trainer.loops.session import Session
+from trainer.loops.session.session import Session
 from trainer.runners.collecting import AsyncCollector
 
 from .fake import FakeFleet

@@ -14,9 +14,9 @@ import torch
 from tests.patience import SECONDS
 from trainer import checkpoints
 from trainer.checkpoints import Folder, Rows
-from trainer.loops import saving
-from trainer.loops.session import Session
-from trainer.loops.stage import State
+from trainer.loops.session import saving
+from trainer.loops.session.session import Session
+from trainer.loops.session.stage import State
 from trainer.runners import ray_learner
 
 from ..loops.conftest import make_loop, small_config

@@ -179,7 +179,7 @@ def learned(events: list[Any], step: int) -> dict[str, float]:
 
 @pytest.mark.parametrize(
     ("where", "number"),
-    [("trainer.loops.policy:PolicyStage._update", 4), ("trainer.runners.conductor:Conductor._scored", 3)],
+    [("trainer.loops.recipes.policy:PolicyStage._update", 4), ("trainer.runners.conductor:Conductor._scored", 3)],
     ids=["in its fourth update", "when its third group was told"],
 )
 def test_an_asynchronous_run_that_is_killed_asks_nobody_twice_and_learns_the_same(

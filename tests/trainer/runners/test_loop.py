@@ -13,8 +13,8 @@ import pytest
 from tests.trainer.loops.conftest import events_of, metrics_of
 from trainer import checkpoints
 from trainer.contracts import Example
-from trainer.loops.errors import RunFailed, StopRequested
-from trainer.loops.session import Session, StepTell
+from trainer.loops.session.errors import RunFailed, StopRequested
+from trainer.loops.session.session import Session, StepTell
 from trainer.rollouts import Reward
 from trainer.runners.work import Scored
 from trainer.scheduling import LearnerReady
@@ -321,7 +321,7 @@ def test_a_run_writes_down_what_its_workers_and_its_learner_spent(make_async: Ma
 
 
 def test_a_repeated_response_is_told_once(make_loop: Callable[..., Any]) -> None:
-    from trainer.loops.reports import rollout_records
+    from trainer.loops.policy.reports import rollout_records
 
     loop = make_loop(small_config())
     trajectories = loop.stage.collector.collect(1, StepTell(loop, 1)).trajectories

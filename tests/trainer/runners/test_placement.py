@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.trainer.loops.conftest import events_of, small_config
-from trainer.loops.errors import RunFailed, StopRequested
+from trainer.loops.session.errors import RunFailed, StopRequested
 from trainer.monitors import RunMonitor, Spool
 from trainer.runners import placement, ray_fleet
 from trainer.runners.placement import Part, Places, parts

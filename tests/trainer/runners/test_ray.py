@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from tests.trainer.loops.conftest import events_of, metrics_of
-from trainer.loops.session import Session
+from trainer.loops.session.session import Session
 from trainer.rollouts import RewardSetup
 
 from .conftest import async_config, from_fleet

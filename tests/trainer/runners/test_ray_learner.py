@@ -13,7 +13,7 @@ from tests.trainer.loops.conftest import SMALL, events_of, metrics_of, small_con
 from tests.trainer.running import run
 from trainer import checkpoints
 from trainer.config import PolicyConfig
-from trainer.loops import saving
+from trainer.loops.session import saving
 from trainer.runners.policy import make
 
 pytestmark = pytest.mark.stack

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from trainer.config import resolve
-from trainer.config.arm_parts import JUSTIFIED, FrozenChoicePart, RubricJudgementFormPart, RubricVerdictPart
+from trainer.config.rewards.arm import JUSTIFIED, FrozenChoicePart, RubricJudgementFormPart, RubricVerdictPart
 from trainer.contracts import Criterion, Example, Message, PartResult, Preference, Response
 from trainer.judges.calls import expand, read
 from trainer.judges.inputs import JudgeInput

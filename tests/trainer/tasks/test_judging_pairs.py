@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from trainer.config import RECIPES, judge_metrics, resolve
+from trainer.config import RECIPES, resolve
+from trainer.config.metrics import judge
 from trainer.contracts import Example, Message, PartResult, Preference, Reason, Response
 from trainer.judges.kinds.rationales import FLAWS, RESTS_ON
-from trainer.loops.errors import RunFailed
-from trainer.loops.posing import posed_prompts
+from trainer.loops.prompts.posing import posed_prompts
+from trainer.loops.session.errors import RunFailed
 from trainer.tasks import TASKS, Answered, Posed
 from trainer.tasks.judging_metrics import is_generic, of_evaluation, of_step
 from trainer.tasks.judging_pairs import BLANK, EQUAL, FEW, MANY, NO_REASONS, TIED, UNDECIDED, JudgingPairs
@@ -196,7 +197,7 @@ def test_shares_of_flaws_are_of_the_reasons_that_were_tagged():
 
 
 def test_the_curves_of_flaws_are_those_that_judges_tag():
-    assert list(judge_metrics.FLAWS) == list(FLAWS) and list(judge_metrics.RESTS_ON) == list(RESTS_ON)
+    assert list(judge.FLAWS) == list(FLAWS) and list(judge.RESTS_ON) == list(RESTS_ON)
 
 
 def test_pairs_of_one_example_are_no_independent_cases():

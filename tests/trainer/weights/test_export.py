@@ -84,7 +84,7 @@ def test_a_checkpoint_of_another_run_is_refused_with_what_differs(trained, tmp_p
 def test_a_disk_that_fills_says_so_and_loses_nothing(trained, tmp_path, monkeypatch) -> None:
     from safetensors import SafetensorError
 
-    from trainer.loops import export as exporting
+    from trainer.loops.learner import export as exporting
 
     client = trained("adapter")
     export.work(client)

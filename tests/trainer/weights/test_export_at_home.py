@@ -82,7 +82,7 @@ def changed(folder: Path, base: Path) -> bool:
 def test_greedy_tokens_are_those_of_the_run(exported: Any, tiny_dir: Path, recipe: str, lora: bool) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from trainer.loops.answering import greedy_answers
+    from trainer.loops.supervised.answering import greedy_answers
 
     folder, stage = exported(recipe, lora)
     assert changed(folder, tiny_dir)

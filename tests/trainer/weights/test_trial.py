@@ -12,7 +12,7 @@ from tests.trainer.loops.conftest import small_config
 from tests.trainer.running import run
 from trainer.inference import decoders
 from trainer.inference.models import ModelInvalid, load_model, load_tokenizer
-from trainer.loops.learner import Learner
+from trainer.loops.learner.learner import Learner
 from trainer.weights import trial
 
 SMALL: dict[str, Any] = {

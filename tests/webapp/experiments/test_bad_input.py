@@ -1,5 +1,5 @@
 """What a launch is given and cannot use, line by line: refused before the queue, at its field, with what to do, and nothing is
-written. What only shows in the run is in `tests/trainer/loops/test_bad_input.py`.
+written. What only shows in the run is in `tests/trainer/loops/policy/test_bad_input.py`.
 
 A model that cannot be registered (an adapter without its base, the tokenizer of another model): the last tests here.
 """

@@ -2,9 +2,9 @@
 
 import pytest
 
-from trainer.config.policy import RECIPE as POLICY
-from trainer.config.policy import PolicyConfig
 from trainer.config.recipe import Need, Recipe, RecipeConfig
+from trainer.config.recipes.policy import RECIPE as POLICY
+from trainer.config.recipes.policy import PolicyConfig
 from webapp.experiments.fit import fit, problems
 
 

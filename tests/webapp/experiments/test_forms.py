@@ -3,7 +3,7 @@
 import pytest
 
 from trainer.config import RECIPES, ConfigInvalid, resolve, stored
-from trainer.config.policy_objective import CHOICES
+from trainer.config.objectives.policy import CHOICES
 from webapp.core.formtree import Tree
 from webapp.core.problems import Conflict
 from webapp.experiments.forms import RunForm

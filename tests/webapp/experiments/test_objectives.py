@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from tests.cast import browser
-from trainer.config.catalogue import CATALOGUE
+from trainer.config.objectives.catalogue import CATALOGUE
 from webapp.experiments import calculator
 from webapp.experiments.objectives import _worked
 

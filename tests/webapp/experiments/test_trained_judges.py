@@ -10,7 +10,7 @@ from tests.trainer.judges.inputs import INPUT
 from tests.webapp.annotation.seed import make_project
 from tests.webapp.weights.conftest import Process
 from trainer.config import resolve
-from trainer.config.task_parts import JudgementForm
+from trainer.config.rewards.tasks import JudgementForm
 from trainer.judges import calls
 from trainer.judges.calls import expand
 from trainer.rewards.pair_judgements import question

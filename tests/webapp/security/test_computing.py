@@ -8,7 +8,7 @@ import pytest
 from tests.cast import ApiClient, browser
 from tests.patience import SECONDS
 from tests.webapp.annotation.seed import make_project, pair
-from trainer.rewards.structure import compound
+from trainer.rubrics.structure import compound
 from webapp.annotation import trying
 from webapp.core import confined, limits
 from webapp.core.templatetags.text import MAX_CHARACTERS, line, markdown

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from trainer.config.errors import FieldProblem
 from trainer.config.fields import knob
-from trainer.config.task_parts import JudgementForm
+from trainer.config.rewards.tasks import JudgementForm
 
 from ..answers import Answer, Reading
 from ..base import ANSWER_NOTICE, DATA_NOTICE, Asked, Kind, OrderedSpec, prompt_text, system_text

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from trainer.config.objectives import GrpoParameters, GspoParameters
+from trainer.config.objectives.knobs import GrpoParameters, GspoParameters
 
 from .. import terms
 from ..batch import ObjectiveBatch, ObjectiveResult

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from trainer.config.objectives import DistillParameters, IcepopParameters, MiscParameters, PoppedClip
+from trainer.config.objectives.knobs import DistillParameters, IcepopParameters, MiscParameters, PoppedClip
 
 from .. import terms
 from ..batch import ObjectiveBatch, ObjectiveResult

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from trainer.config.objectives import DoubleSidedParameters, KimiParameters, OaplParameters
+from trainer.config.objectives.knobs import DoubleSidedParameters, KimiParameters, OaplParameters
 
 from .. import terms
 from ..batch import ObjectiveBatch, ObjectiveResult

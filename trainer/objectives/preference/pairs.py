@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from trainer.config.objectives import BradleyTerryParameters, DpoParameters
+from trainer.config.objectives.knobs import BradleyTerryParameters, DpoParameters
 
 from ..batch import ObjectiveResult, PairBatch, ScoreBatch
 

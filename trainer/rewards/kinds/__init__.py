@@ -1,6 +1,6 @@
 """How each kind of part is measured. One module per family, one plain registry.
 
-To add one: its section in `trainer.config.rewards`, a function in a module here, a line below, and a test.
+To add one: its section in `trainer.config.rewards.parts`, a function in a module here, a line below, and a test.
 """
 
 from collections.abc import Awaitable, Callable, Sequence

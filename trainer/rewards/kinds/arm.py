@@ -7,7 +7,7 @@ shown that people preferred). That of a rubric has the pair and `judged`: what t
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trainer.config.arm_parts import FrozenChoicePart, RubricJudgementFormPart, RubricVerdictPart
+from trainer.config.rewards.arm import FrozenChoicePart, RubricJudgementFormPart, RubricVerdictPart
 
 from ..arm import chose_right, writer_reward
 from ..guard import each

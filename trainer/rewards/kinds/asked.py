@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trainer.config.rewards import HttpPart, PythonPart
+from trainer.config.rewards.parts import HttpPart, PythonPart
 from trainer.contracts.counted import counted
 
 from ..parts import JSON, Away, Item, Part, Service, Services, Unscored, valued

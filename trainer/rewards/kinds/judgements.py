@@ -8,7 +8,7 @@ judgement goes along in `shown`, where metrics and pages find it. A judge that i
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trainer.config.task_parts import FlawsPart, OutcomePart, RationalePart, WellFormedPart
+from trainer.config.rewards.tasks import FlawsPart, OutcomePart, RationalePart, WellFormedPart
 from trainer.contracts import Message
 from trainer.judges.inputs import JudgeInput
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trainer.config.reward_base import MatchedPart
+from trainer.config.rewards.base import MatchedPart
 from trainer.contracts import Message
 from trainer.judges.inputs import JudgeInput
 

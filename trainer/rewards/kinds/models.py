@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from trainer.config.rewards import RewardModelPart
+from trainer.config.rewards.parts import RewardModelPart
 
 from ..parts import Item, Part, Services, valued
 

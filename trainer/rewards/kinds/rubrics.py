@@ -3,15 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from trainer.config.rewards import JudgePart, RubricPart, VerifierPart
+from trainer.config.rewards.parts import JudgePart, RubricPart, VerifierPart
 from trainer.contracts import Criterion, Rubric, Verdict
 from trainer.judges import combine
 from trainer.judges.inputs import JudgeInput
+from trainer.rubrics.score import likert_score, training_score, verdicts
 
 from ..guard import each
 from ..pairwise import remax_pairwise
 from ..parts import Answer, Item, Judge, Part, Services, Unscored, Usage
-from ..rubric import likert_score, training_score, verdicts
 from .said import explained, finished, problem_of, told, usage_of
 
 _ID = "sample"

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from trainer.config.rewards import FormatPart, OverlongPart
+from trainer.config.rewards.parts import FormatPart, OverlongPart
 from trainer.contracts import VerifierSpec
+from trainer.verifiers import verify
 
 from ..guard import each
 from ..parts import Item, Part, Services, Unscored
-from ..verifiers import verify
 
 
 async def overlong(part: OverlongPart, items: Sequence[Item], services: Services) -> list[Part]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.config.writer_parts import (
+from trainer.config.rewards.writer import (
     RubricChoicePart,
     RubricFormPart,
     RubricPreferencePart,
@@ -19,13 +19,13 @@ from trainer.config.writer_parts import (
 from trainer.contracts import Criterion
 from trainer.judges import combine
 from trainer.judges.inputs import JudgeInput
+from trainer.rubrics.score import likert_score
 
 from ..arm import writer_reward
 from ..guard import each
 from ..mams import preference_reward
 from ..parts import Answer, Item, Part, Services, Usage
 from ..reason_matching import Floats
-from ..rubric import likert_score
 from ..written import Writing, words_score, writing_of
 from .matching import Compared, Matched, match_lists
 from .said import explained, finished, problem_of, told, usage_of

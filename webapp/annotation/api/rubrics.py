@@ -7,7 +7,7 @@ from ninja import Router, Schema
 from pydantic import Field
 
 from trainer.contracts import Rubric, VerifierSpec
-from trainer.rewards.structure import Code, Line
+from trainer.rubrics.structure import Code, Line
 from webapp.accounts.access import require
 from webapp.annotation import trying
 from webapp.annotation.kinds import MAX_CRITERIA, MAX_RESPONSES, Shown

@@ -7,7 +7,7 @@ from pydantic import model_validator
 
 from trainer.contracts import Rubric
 from trainer.contracts.counted import counted
-from trainer.rewards.verifiers import VerifierError, check_spec
+from trainer.verifiers import VerifierError, check_spec
 
 from .. import labels
 from .base import Content, Groups, Problems, Subject, TaskKind

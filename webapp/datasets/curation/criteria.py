@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from trainer.contracts import Criterion, Example
-from trainer.rewards.verifiers import VerifierError, verify
+from trainer.verifiers import VerifierError, verify
 from webapp.core.problems import Invalid
 
 from .. import queries

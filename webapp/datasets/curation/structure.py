@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Any
 
 from trainer.contracts import Example, Rubric
-from trainer.rewards.structure import lines, structural_hints
+from trainer.rubrics.structure import lines, structural_hints
 from webapp.core.problems import Invalid
 
 from .. import queries

@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from trainer.contracts import Example, Rubric
-from trainer.rewards.verifiers import VerifierError, check_spec
+from trainer.verifiers import VerifierError, check_spec
 
 from ..derived import MAX_LABEL
 from . import plain

@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import PurePosixPath
 from typing import Any
 
-from trainer.rewards import trees
+from trainer.rubrics import trees
 
 from .base import BadRow, Beside, Convert, Importer, Mapping, Row
 

@@ -10,7 +10,7 @@ from trainer.contracts import Example, Verdict
 from trainer.contracts.counted import counted
 from trainer.metrics.corrected import FEWEST, Corrected, corrected_mean, more_labels
 from trainer.metrics.estimate import Estimate
-from trainer.rewards import report_score
+from trainer.rubrics import report_score
 
 from .. import report as r
 from .base import Context, RecipeConfig, tag

@@ -10,8 +10,8 @@ from trainer.config.fields import Section, knob
 from trainer.contracts import Criterion, Example, Message, Rubric, Verdict
 from trainer.judges.combine import criterion_verdicts, pair_verdicts
 from trainer.judges.inputs import JudgeInput
-from trainer.rewards import ReportScore, report_score
-from trainer.rewards import verdicts as verified
+from trainer.rubrics import ReportScore, report_score
+from trainer.rubrics import verdicts as verified
 
 from .. import report as r
 from . import corrected, variety

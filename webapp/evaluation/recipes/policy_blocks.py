@@ -11,7 +11,7 @@ from trainer.metrics import policy as bench
 from trainer.metrics.compare import keyed_difference, unpaired_difference
 from trainer.metrics.estimate import Estimate, bootstrap_mean, proportion
 from trainer.metrics.ranking import Comparison, bradley_terry
-from trainer.rewards import report_score
+from trainer.rubrics import report_score
 
 from .. import report as r
 from .base import tag

@@ -13,8 +13,8 @@ from trainer.judges.inputs import JudgeInput
 from trainer.metrics import rubric_audit as bench
 from trainer.metrics.estimate import bootstrap_mean, proportion
 from trainer.metrics.rubricbench import alignment, alignments
-from trainer.rewards import verdicts as verified
-from trainer.rewards.structure import lines, structural_hints
+from trainer.rubrics import verdicts as verified
+from trainer.rubrics.structure import lines, structural_hints
 
 from .. import report as r
 from .base import Context, Found, Judged, NothingToScore, Outcome, Recipe, RecipeConfig, tag

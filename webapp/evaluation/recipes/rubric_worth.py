@@ -11,7 +11,7 @@ from trainer.judges.combine import criterion_ratings
 from trainer.judges.inputs import JudgeInput
 from trainer.metrics.effect import cohens_d
 from trainer.metrics.estimate import bootstrap_mean, proportion
-from trainer.rewards.rubric import likert_score
+from trainer.rubrics.score import likert_score
 
 from .. import report as r
 from .base import Context, Found, tag

@@ -6,9 +6,9 @@ from typing import ClassVar, Literal
 
 from trainer.config.errors import FieldProblem
 from trainer.config.fields import knob
-from trainer.config.sampler import Sampler
+from trainer.config.sections.sampler import Sampler
 from trainer.contracts import Example
-from trainer.rewards import verdicts as verified
+from trainer.rubrics import verdicts as verified
 
 from .. import report as r
 from .base import Context, Found, NothingToScore, RecipeConfig, Writer, Written, tag

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
-from trainer.rewards import trees
+from trainer.rubrics import trees
 from webapp.datasets.importers.paperbench import check, leaf_ids
 
 from .base import Beside, Format, Leaf, Row, Tree

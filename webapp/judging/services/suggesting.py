@@ -11,7 +11,7 @@ from trainer.judges.budget import Budget
 from trainer.judges.chat import EndpointProblem
 from trainer.judges.combine import PairVerdict, criterion_verdicts, pair_verdicts
 from trainer.judges.inputs import JudgeInput
-from trainer.rewards.verifiers import VerifierError, verify
+from trainer.verifiers import VerifierError, verify
 from webapp.accounts.models import Membership
 from webapp.annotation.models import Job, Project, Task
 from webapp.annotation.services import jobs

@@ -11,7 +11,7 @@ from trainer.inference.checksum import Checksum
 from trainer.inference.local import LocalSampler
 from trainer.inference.models import load_model, load_tokenizer
 from trainer.inference.sampling import SampleRequest, SamplerInvalid
-from trainer.loops.learner import Learner, Marked
+from trainer.loops.learner.learner import Learner, Marked
 
 from .conftest import SERVERS, vllm_config
 

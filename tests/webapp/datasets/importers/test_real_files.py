@@ -10,8 +10,8 @@ from tests.shared import SHARED, needs_shared
 from trainer.contracts import Example
 from trainer.contracts.verdict import Verdict
 from trainer.metrics.agreement import Rating, alpha, cohen_pairs, tabulate
-from trainer.rewards.rubric import report_score
-from trainer.rewards.verifiers import verify
+from trainer.rubrics.score import report_score
+from trainer.verifiers import verify
 from webapp.datasets import queries, services
 from webapp.datasets.importers import Bundle, RowProblem, detect, files_for, recognise
 from webapp.datasets.models import DatasetVersion, ImportJob

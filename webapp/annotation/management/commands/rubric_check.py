@@ -10,7 +10,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from trainer.contracts import Example
-from trainer.rewards.structure import lines, structural_hints
+from trainer.rubrics.structure import lines, structural_hints
 from webapp.core.commands import JsonCommand
 from webapp.core.jsonlines import printed
 from webapp.datasets.importers import REGISTRY, RowProblem, detect, head_of, opened

@@ -1,0 +1,273 @@
+"""What a run of recipe `alternating` measures: of each role what every sampled policy does, and of both together."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from ..recipe import Metric, with_ends
+from . import policy, writer
+from .common import COMMON
+
+SPLIT = ("reward/", "policy/", "rollout/")
+"""Keys of a sampled policy that each role has for itself, behind its name; others are the run's."""
+_ROLES = (("judge", "judge"), ("writer", "writer"))
+
+
+def by_role(metrics: Iterable[Metric]) -> tuple[Metric, ...]:
+    """Of metrics of a sampled policy those of each role, one curve each in a common picture. A step measures one role."""
+    return tuple(found for metric in metrics if metric.key.startswith(SPLIT) for found in _two(metric))
+
+
+def _two(metric: Metric) -> Iterator[Metric]:
+    for place, (role, name) in enumerate(_ROLES):
+        pattern = metric.key.endswith("*")
+        yield replace(
+            metric,
+            key=f"{role}/{metric.key}",
+            title=metric.title if pattern else f"{name}, {metric.title}" if metric.chart else name,
+            chart=f"{metric.chart}, {name}" if pattern else metric.chart or metric.title,
+            help=metric.help if pattern or not place else "",
+            band=f"{role}/{metric.band}" if metric.band else "",
+            optional=True,
+        )
+
+
+_ACCURACY = (
+    "Share of held-out pairs of which the judge chooses the answer that people preferred, by the writer's rubric; both greedy. "
+    "Each pair is judged in both orders and counts once, with the mean of the two; the band is the 95% interval over pairs. "
+    "A rubric that cannot be read, a tie and a judgement without a decision are not right. 0.5 is what a coin would reach."
+)
+OUTCOME = (
+    *with_ends(
+        Metric(
+            "eval/accuracy",
+            "Held-out accuracy by written rubrics",
+            _ACCURACY,
+            "outcome",
+            better="higher",
+            count="eval/pairs",
+            share=True,
+            optional=True,
+        ),
+        "95%.",
+    ),
+    *with_ends(
+        Metric(
+            "eval/voting",
+            "Held-out accuracy by voting",
+            "Share of held-out pairs of which more than half of the votes are right. A vote is a sampled rubric with a sampled judgement "
+            "by it. Each pair is decided in both orders and counts once. Half of the votes, or no vote at all, is not right.",
+            "outcome",
+            better="higher",
+            count="eval/pairs",
+            share=True,
+            optional=True,
+        ),
+        "95%.",
+    ),
+    Metric(
+        "eval/votes",
+        "cast",
+        "A rubric that cannot be read, a question that is too long and a judgement without a decision are no vote.",
+        "judge",
+        chart="Votes on held-out pairs",
+        optional=True,
+    ),
+    Metric("eval/votes_missing", "missing", "", "judge", chart="Votes on held-out pairs", optional=True),
+    Metric(
+        "eval/consistent",
+        "Orders that agree",
+        "Share of held-out pairs of which the judge chooses the same answer in both orders. Pairs of which it decided nothing "
+        "in one of them are not among them, and are counted.",
+        "judge",
+        better="higher",
+        share=True,
+        count="eval/ordered_pairs",
+        optional=True,
+    ),
+    Metric(
+        "eval/undecided",
+        "Held-out judgements without a decision",
+        "Share of the greedy judgements, of pairs whose rubric can be read, that decide nothing.",
+        "judge",
+        better="lower",
+        share=True,
+        optional=True,
+    ),
+    Metric("eval/pairs", "judged", "Held-out pairs behind each number.", "data", chart="Held-out pairs", optional=True),
+    Metric("eval/ordered_pairs", "decided in both orders", "", "data", chart="Held-out pairs", optional=True),
+    Metric("eval/human_rubrics", "rubrics by people", "", "data", chart="Held-out pairs", optional=True),
+    Metric("eval/reward", "Held-out reward", "The writer's reward on held-out pairs.", "outcome", optional=True),
+)
+_OF_RUBRICS = ("eval/rubric_",)
+_HABITS = ("format_rate", "unreadable", "criteria")
+RUBRICS = tuple(
+    replace(metric, optional=True)
+    for metric in writer.METRICS
+    if metric.key.startswith(_OF_RUBRICS) or metric.key.rpartition("/")[2] in _HABITS
+)
+JUDGING = (
+    Metric(
+        "judging/accuracy",
+        "Training accuracy of the judge",
+        "Share of the step's judgements that choose the answer that people preferred, by the rubric of the turn.",
+        "judge",
+        better="higher",
+        share=True,
+        optional=True,
+    ),
+    Metric(
+        "judging/format_rate",
+        "Judgements in their form",
+        "Share of the step's judgements that explain every criterion, justify the whole and decide once.",
+        "judge",
+        better="higher",
+        share=True,
+        optional=True,
+    ),
+    Metric(
+        "judging/undecided",
+        "Judgements without a decision",
+        "Share of the step's judgements without exactly one decision. They are wrong, never left out.",
+        "judge",
+        better="lower",
+        share=True,
+        optional=True,
+    ),
+    Metric(
+        "judging/first",
+        "Order bias of the judge",
+        "Of the step's decisions the share for the answer shown first. The order is drawn; 0.5 is no bias.",
+        "judge",
+        share=True,
+        optional=True,
+    ),
+)
+TURNS = (
+    Metric("turn/round", "Round", "Which round the step belongs to; each has pairs of its own.", "data"),
+    Metric("turn/judge", "Judge's turn", "1 in steps that train the judge, 0 in those that train the writer.", "data"),
+    Metric(
+        "turn/rubrics",
+        "written",
+        "At the beginning of a judge's turn the writer writes one rubric for each pair of the round; those that can be read "
+        "are what the judge learns by.",
+        "data",
+        chart="Rubrics of a judge's turn",
+        unit="rubrics",
+        optional=True,
+    ),
+    Metric("turn/readable", "readable", "", "data", chart="Rubrics of a judge's turn", unit="rubrics", optional=True),
+)
+_VARIANCES = "Variance of the gradient"
+_CAUSES = "The writer's variance by its causes"
+_LENGTHS = "Lengths of score vectors"
+_ASKED = "What a noisier writer asks for (19)"
+VARIANCES = (
+    Metric(
+        "variance/writer",
+        "step of the writer (18)",
+        "Before each round: rubrics and judgements of some of its pairs are sampled, and the gradient of the log-probability of each "
+        "is its score vector. What the variance of a single sample's gradient then is, for each role, as a mean over pairs. The paper "
+        "lets the judge learn first because the writer's is the larger.",
+        "policy",
+        chart=_VARIANCES,
+        optional=True,
+        count="variance/pairs",
+    ),
+    Metric(
+        "variance/judge",
+        "step of the judge (17)",
+        "",
+        "policy",
+        chart=_VARIANCES,
+        optional=True,
+        count="variance/pairs",
+    ),
+    Metric(
+        "variance/log_ratio",
+        "The writer's variance over the judge's",
+        "As a power of ten: above 0 the writer's step is the noisier.",
+        "policy",
+        optional=True,
+        count="variance/pairs",
+    ),
+    Metric(
+        "variance/noise",
+        "noise",
+        "Noise is what remains when the judge is not sure by a rubric. Inconsistency is what rubrics for one pair pull in different directions.",
+        "policy",
+        chart=_CAUSES,
+        optional=True,
+        count="variance/pairs",
+    ),
+    Metric(
+        "variance/inconsistency", "inconsistency", "", "policy", chart=_CAUSES, optional=True, count="variance/pairs"
+    ),
+    Metric(
+        "variance/writer_norm",
+        "rubrics",
+        "Root of the mean squared length.",
+        "policy",
+        chart=_LENGTHS,
+        optional=True,
+        count="variance/pairs",
+    ),
+    Metric("variance/judge_norm", "judgements", "", "policy", chart=_LENGTHS, optional=True, count="variance/pairs"),
+    Metric(
+        "variance/norm_ratio",
+        "rubric over judgement",
+        "Length of a rubric's score vector over a judgement's, and the bound above which the writer's step is the noisier.",
+        "policy",
+        chart=_ASKED,
+        optional=True,
+        count="variance/pairs",
+    ),
+    Metric("variance/norm_bound", "bound", "", "policy", chart=_ASKED, optional=True, count="variance/pairs"),
+    Metric(
+        "variance/p",
+        "How often the judge is right by a rubric",
+        "Mean of p(r) over the rubrics of the measurement. A judgement without a decision is not right.",
+        "policy",
+        better="higher",
+        share=True,
+        optional=True,
+        count="variance/pairs",
+    ),
+    Metric(
+        "variance/c1",
+        "C1",
+        "How much the rubrics of a pair disagree: the variance of p(r) times the score vector over the mean of its square. 1 at most; "
+        "0 where all pull alike. Missing where the judge was never right.",
+        "policy",
+        optional=True,
+        count="variance/pairs",
+    ),
+    Metric(
+        "variance/pairs",
+        "measured",
+        "A pair is measured where at least two of its rubrics can be read and used.",
+        "data",
+        chart="Pairs behind the variances",
+        optional=True,
+    ),
+    Metric(
+        "variance/left_out",
+        "left out",
+        "",
+        "data",
+        chart="Pairs behind the variances",
+        optional=True,
+    ),
+)
+_HELD_OUT = tuple(metric for metric in policy.ROLLOUT if metric.key.startswith("eval/"))
+METRICS = (
+    *OUTCOME,
+    *by_role(policy.OUTCOME),
+    *RUBRICS,
+    *JUDGING,
+    *TURNS,
+    *VARIANCES,
+    *by_role((*policy.POLICY, *policy.RATIOS)),
+    *by_role(metric for metric in policy.ROLLOUT if "replaced" not in metric.key),
+    *(replace(metric, optional=True) for metric in (*_HELD_OUT, *policy.SPEED)),
+    *COMMON,
+)

@@ -1,0 +1,204 @@
+"""What a run of recipe `judge` measures beside what every on-policy run does; `trainer.tasks.judging_metrics` computes it."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from ..recipe import Metric, Trace, with_ends
+
+_PAIRS = "Each held-out pair is judged in both orders; the pair counts once, with the mean of the two."
+OUTCOME = (
+    *with_ends(
+        Metric(
+            "eval/accuracy",
+            "Held-out accuracy",
+            "Share of verdicts that point the way of the human label; the band is its 95% interval over pairs. "
+            f"{_PAIRS} A verdict that cannot be read is not right. 0.5 is a coin that always decides.",
+            "outcome",
+            better="higher",
+            count="eval/pairs",
+            share=True,
+            optional=True,
+        ),
+        "95%.",
+    ),
+    *with_ends(
+        Metric(
+            "eval/rc",
+            "Held-out rationale consistency",
+            "How far the first five reasons are people's: the weight of the best one-to-one matching over the number of human "
+            f"reasons, mean over pairs that have any. {_PAIRS} Accuracy that rises while this falls is being right for the wrong "
+            "reasons.",
+            "outcome",
+            better="higher",
+            count="eval/reasoned_pairs",
+            optional=True,
+        ),
+        "95%.",
+    ),
+    *with_ends(
+        Metric(
+            "eval/ap",
+            "Held-out average precision of reasons",
+            "What the rationale arm rewards: matched reasons, the earlier the better, over the number of human reasons.",
+            "outcome",
+            better="higher",
+            count="eval/reasoned_pairs",
+            optional=True,
+        ),
+        "95%.",
+    ),
+    Metric(
+        "eval/consistent",
+        "Orders that agree",
+        "Share of held-out pairs whose two verdicts, each with the answers in another order, name the same answer or both a "
+        "tie. Of several judgements per order, each of the one is compared with each of the other. Pairs with an order of which "
+        "no verdict can be read are not among them, and are counted.",
+        "judge",
+        better="higher",
+        share=True,
+        count="eval/ordered_pairs",
+        optional=True,
+    ),
+    Metric("eval/pairs", "judged", "Held-out pairs behind each number.", "data", chart="Held-out pairs", optional=True),
+    Metric("eval/reasoned_pairs", "with human reasons", "", "data", chart="Held-out pairs", optional=True),
+    Metric("eval/ordered_pairs", "readable in both orders", "", "data", chart="Held-out pairs", optional=True),
+    Metric("eval/reward", "Held-out reward", "What training pushes, on held-out pairs.", "outcome", optional=True),
+)
+
+
+def _both(key: str, title: str, help: str, better: str = "", share: bool = True, unit: str = "") -> tuple[Metric, ...]:
+    """A curve of the training step and one of the held-out pairs, in one picture. Both only where they are defined."""
+    names = (("judging", "training", help), ("eval", "held-out", ""))
+    return tuple(
+        Metric(f"{where}/{key}", name, words, "judge", title, unit, better, share=share, optional=True)  # type: ignore[arg-type]
+        for where, name, words in names
+    )
+
+
+STEP = (
+    Metric(
+        "judging/accuracy",
+        "Training accuracy",
+        "Share of the step's verdicts that point the way of the human label.",
+        "judge",
+        better="higher",
+        share=True,
+    ),
+    Metric(
+        "judging/rc",
+        "training",
+        "Of the step's judgements of pairs with human reasons, from their first five.",
+        "judge",
+        "Consistency of reasons",
+        better="higher",
+        optional=True,
+    ),
+    Metric("judging/ap", "average precision", "", "judge", "Consistency of reasons", better="higher", optional=True),
+    *_both(
+        "unreadable",
+        "Unreadable judgements",
+        "Judgements without a verdict that can be read. They are wrong, never left out.",
+        "lower",
+    ),
+    *_both("no_reasons", "Judgements without reasons", "Those that can be read and give none.", "lower"),
+    *_both(
+        "tie",
+        "Ties",
+        "Share of the readable verdicts that call it a tie. Pairs that people found equal are not among the data, so a tie is never right.",
+    ),
+    *_both(
+        "first",
+        "Order bias",
+        "Share of the verdicts for one of two answers that are for the one shown first. In training the order is drawn; 0.5 is no bias.",
+    ),
+    *_both("reasons", "Reasons given", "Mean number of reasons in a readable judgement.", share=False, unit="reasons"),
+    *_both(
+        "generic",
+        "Generic reasons",
+        "Share of reasons that name nothing of the case: none of their words of four letters or more stands in the question or in either answer. What this overlooks is a reason that repeats a word and still says nothing.",
+        "lower",
+    ),
+    *_both(
+        "unmatched",
+        "Reasons that no person gave",
+        "Share of reasons that the matcher joins to no human reason, of pairs that have any.",
+        "lower",
+    ),
+    *_both(
+        "not_matched",
+        "Judgements that nobody could match",
+        "Of those with reasons about pairs with human reasons: the judge that matches could not be asked, or gave an answer that "
+        "cannot be read. They are no part of the consistency; where reasons are rewarded, they are left out of training.",
+        "lower",
+    ),
+)
+FLAWS = {
+    "F1": "style only",
+    "F2": "generic correctness",
+    "F3": "generic relevance",
+    "F4": "one-sided praise",
+    "F5": "unfalsifiable",
+    "F6": "non sequitur",
+    "F7": "contradiction",
+}
+RESTS_ON = {"evidence": "in an answer", "criterion": "a demand", "generic": "neither"}
+_TAGGED = "By the judge that `reward.flaws_judge` names, as shares of the reasons that it tagged. "
+_FLAWS = (
+    _TAGGED
+    + "A reason may have several flaws. Each of them needs somebody who understands the reason; no program decides one."
+)
+_RESTS = (
+    _TAGGED
+    + "What a reason points at: something in an answer that can be checked, a demand and whether it is met, or neither."
+)
+
+
+def _tags(
+    path: str, chart: str, help: str, names: Mapping[str, str], better: Mapping[str, Literal["higher", "lower"]]
+) -> tuple[Metric, ...]:
+    """A picture of training and one of the held-out pairs, a curve for each tag."""
+    return tuple(
+        Metric(
+            f"{where}/{path}/{tag}",
+            words,
+            help if not place else "",
+            "judge",
+            f"{chart}, {name}",
+            "",
+            better.get(tag, ""),
+            share=True,
+            optional=True,
+        )
+        for where, name in (("judging", "training"), ("eval", "held-out"))
+        for place, (tag, words) in enumerate(names.items())
+    )
+
+
+TAGS = (
+    *_both("flawed", "Reasons with a flaw", _TAGGED + "Those with at least one of F1 to F7.", "lower"),
+    *_both(
+        "untagged",
+        "Reasons without tags",
+        "Of those that the judge of flaws was to tag: it could not be asked, or its answer could not be read.",
+        "lower",
+    ),
+    *_tags(
+        "flaws",
+        "Flaws of reasons",
+        _FLAWS,
+        {tag: f"{tag} {words}" for tag, words in FLAWS.items()},
+        dict.fromkeys(FLAWS, "lower"),
+    ),
+    *_tags("rests_on", "What reasons rest on", _RESTS, RESTS_ON, {"evidence": "higher", "generic": "lower"}),
+)
+TRACES = (
+    Trace(
+        "Right, and for the right reasons",
+        "A point for each evaluation, joined in their order. To the right is a judge that is more often right, upwards one whose "
+        "reasons are more often people's. A line that runs right and down learns to be right for the wrong reasons.",
+        "outcome",
+        x="eval/accuracy",
+        y="eval/rc",
+    ),
+)
+METRICS = (*OUTCOME, *STEP, *TAGS)

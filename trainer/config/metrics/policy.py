@@ -1,0 +1,469 @@
+"""What a policy run measures: every key that `trainer.loops.recipes.policy` and `trainer.runners` emit."""
+
+from ..recipe import Metric
+from .common import COMMON
+
+_SCORE = (
+    "Sum of the points of met criteria over the positive points. 1 is perfect; negative criteria can push it below 0."
+)
+_TOKENS = "nats/token"
+
+RUBRIC_SCORE = (
+    Metric(
+        "eval/rubric_score",
+        "Held-out rubric score",
+        "Mean score on prompts the policy never trains on, without the scaffold; the band is its 95% interval over "
+        f"prompts. {_SCORE} Healthy: rises, then levels off. This is the number that counts.",
+        "outcome",
+        better="higher",
+        band="eval/rubric_score_se",
+        band_times=1.96,
+    ),
+    Metric(
+        "eval/rubric_score_se",
+        "Standard error of the held-out score",
+        "Over prompts: responses to one prompt are not independent.",
+        "outcome",
+        optional=True,
+    ),
+    Metric(
+        "eval/rubric_score_clipped",
+        "Held-out score, clipped",
+        "The same with each response's score cut to between 0 and 1, as papers report it.",
+        "outcome",
+        better="higher",
+        optional=True,
+    ),
+)
+HELD_OUT_REWARD = (
+    Metric(
+        "eval/reward",
+        "Held-out reward",
+        "Mean reward on held-out prompts, without the scaffold: what training pushes, where the held-out score is what is "
+        "wanted. Reward that rises while the score falls is a reward that is being gamed.",
+        "outcome",
+        better="higher",
+        optional=True,
+    ),
+)
+OUTCOME = (
+    Metric(
+        "eval/domain/*",
+        "Held-out score by domain",
+        f"Of the held-out prompts of each domain of the data, where there are 2 to 20. {_SCORE}",
+        "outcome",
+        better="higher",
+        optional=True,
+    ),
+    Metric(
+        "reward/mean",
+        "Reward",
+        "Mean reward of the step's responses, where an attempt in several turns counts once; the band is the mean spread "
+        "within a group. Healthy: the mean rises while the band stays open: a closed band leaves nothing to learn from.",
+        "outcome",
+        better="higher",
+        band="reward/std",
+    ),
+    Metric("reward/std", "Spread of the reward", "Mean standard deviation within a group.", "outcome"),
+    Metric(
+        "reward/*",
+        "Part of the reward",
+        "Each part of the reward before weighting, shadow parts too, over the responses that have it. A part that falls "
+        "while the sum rises is being traded away. `_excluded`: responses without the part.",
+        "outcome",
+        chart="Parts of the reward",
+        optional=True,
+    ),
+)
+
+POLICY = (
+    Metric(
+        "policy/entropy",
+        "Entropy",
+        "How undecided the policy is per token. Healthy: falls slowly. A drop to nearly 0 means that all responses of a "
+        "group become alike.",
+        "policy",
+        unit=_TOKENS,
+    ),
+    Metric(
+        "policy/kl",
+        "to untrained",
+        "How far the policy has moved from where it began. Healthy: grows slowly and steadily; a jump often comes before "
+        "degenerate text. Where all weights are trained it is measured only with a KL in the objective (kl_beta above 0), "
+        "since it needs a second copy of the model.",
+        "policy",
+        chart="KL to untrained model",
+        unit=_TOKENS,
+        optional=True,
+    ),
+    Metric(
+        "policy/kl_old",
+        "to sampling policy",
+        "",
+        "policy",
+        chart="KL to untrained model",
+        unit=_TOKENS,
+    ),
+    Metric(
+        "policy/clip_share",
+        "Clipped share",
+        "Share of tokens whose ratio was clipped. Healthy: a few per cent. Much more: the updates are too large.",
+        "policy",
+        share=True,
+    ),
+    Metric(
+        "policy/loss",
+        "Loss",
+        "What the optimiser minimises. Its level says little for policy gradients: look for spikes, not for a trend.",
+        "optim",
+    ),
+    Metric(
+        "policy/grad_norm",
+        "Gradient norm",
+        "Before clipping. Healthy: of one order of magnitude throughout. Spikes mark single batches worth a look in the "
+        "rollouts.",
+        "optim",
+    ),
+    Metric(
+        "policy/skipped_updates",
+        "Skipped updates",
+        "Updates of the step in which no response had an advantage, because the rewards of each group were equal: weights and "
+        "optimiser stay as they are. Healthy: 0. Often more: prompts too easy or too hard, or rewards too coarse.",
+        "optim",
+        unit="updates",
+        better="lower",
+    ),
+)
+
+_RATIO = (
+    "Probability of a token under the policy now over when it was sampled; masked: the tokens that the loss uses. "
+    "Healthy: close to 1."
+)
+_MISMATCH = (
+    "Mean ratio of what trainer and sampler give the same token under the same weights; masked: the tokens that the loss "
+    "uses. Healthy: very close to 1."
+)
+RATIOS = (
+    Metric("policy/ratio_raw", "raw", _RATIO, "ratios", chart="Mean ratio"),
+    Metric("policy/ratio_masked", "masked", "", "ratios", chart="Mean ratio"),
+    Metric("policy/mismatch_raw", "raw", _MISMATCH, "ratios", chart="Trainer over sampler", optional=True),
+    Metric("policy/mismatch_masked", "masked", "", "ratios", chart="Trainer over sampler", optional=True),
+    Metric(
+        "policy/pop_share",
+        "Silenced share",
+        "Tokens left out because trainer and sampler disagree about them. Healthy: well below 1 %.",
+        "ratios",
+        share=True,
+        optional=True,
+    ),
+    Metric(
+        "policy/log_ratio",
+        "Log-ratio to sampler",
+        "Mean over whole responses of how much likelier they are to the policy than to the weights that sampled them "
+        "(OAPL). Grows between two pushes and falls back at the next.",
+        "ratios",
+        optional=True,
+    ),
+    Metric(
+        "policy/penalty",
+        "Squared log-ratio",
+        "What pulls the policy back to the weights that sampled, before its weight tau (Kimi K2.5). Healthy: small; "
+        "growth means that responses are too old.",
+        "ratios",
+        optional=True,
+    ),
+    Metric(
+        "policy/kl_teacher",
+        "KL to teacher",
+        "How far the policy is from its teacher on its own responses. Healthy: falls towards 0.",
+        "ratios",
+        unit=_TOKENS,
+        better="lower",
+        optional=True,
+    ),
+)
+
+_LENGTH = (
+    "Healthy: settles well below the limit. Growth up to the limit usually means rambling that no criterion punishes."
+)
+_EXCLUDED = (
+    "Responses that could not be scored and were left out; the rollout viewer says why for each. Missing is never 0."
+)
+_SIZES = "Largest and smallest group of the step (rollout.budget): prompts that teach most get most responses."
+_REACH = (
+    "Of the training prompts met so far: solved every time of late, sometimes, never. What is sometimes solved teaches most. "
+    "Much solved: harder data is due. Much out of reach: easier data, hints or a scaffold."
+)
+ROLLOUT = (
+    Metric("rollout/length", "training", _LENGTH, "rollout", chart="Response length", unit="tokens"),
+    Metric("eval/length", "held-out", "", "rollout", chart="Response length", unit="tokens"),
+    Metric(
+        "rollout/truncated_share",
+        "Truncated share",
+        "Share of responses cut at the limit. Healthy: low and falling.",
+        "rollout",
+        better="lower",
+        share=True,
+    ),
+    Metric(
+        "rollout/flat_groups",
+        "Flat groups",
+        "Groups in which all responses got the same reward: they teach nothing. Healthy: few. Many: the task is too easy "
+        "or too hard.",
+        "rollout",
+        unit="groups",
+        better="lower",
+    ),
+    Metric(
+        "rollout/replaced_groups",
+        "Replaced groups",
+        "Flat groups that gave way to groups of other prompts (rollout.replace_flat). They cost sampling and train nothing.",
+        "rollout",
+        unit="groups",
+        better="lower",
+        optional=True,
+    ),
+    Metric(
+        "rollout/responses",
+        "Responses",
+        "Sampled for the step, those of groups that were replaced included.",
+        "rollout",
+        unit="responses",
+    ),
+    Metric(
+        "rollout/largest_group",
+        "largest",
+        _SIZES,
+        "rollout",
+        chart="Responses to a prompt",
+        unit="responses",
+        optional=True,
+    ),
+    Metric(
+        "rollout/smallest_group",
+        "smallest",
+        "",
+        "rollout",
+        chart="Responses to a prompt",
+        unit="responses",
+        optional=True,
+    ),
+    *(
+        Metric(f"rollout/{key}", title, help, "data", chart="Prompts by pass rate", share=True, optional=True)
+        for key, title, help in (
+            ("solved", "solved", _REACH),
+            ("learnable", "learnable", ""),
+            ("out_of_reach", "out of reach", ""),
+        )
+    ),
+    Metric("rollout/excluded", "training", _EXCLUDED, "rollout", chart="Excluded responses", unit="responses"),
+    Metric("eval/excluded", "held-out", "", "rollout", chart="Excluded responses", unit="responses"),
+)
+
+CRITERIA = (
+    Metric(
+        "scaffold/ratio",
+        "Scaffold shown",
+        "Mean share of the rubric's criteria shown in the prompt while sampling. Falls to 0 by design: the policy must "
+        "learn to do without.",
+        "rollout",
+        share=True,
+        optional=True,
+    ),
+    Metric(
+        "criterion/*",
+        "Criteria met",
+        "Pass rate over the step's responses. For criteria with negative points, lower is better.",
+        "criteria",
+        share=True,
+        optional=True,
+    ),
+)
+
+_DROPPED = (
+    "Responses that were too old or lost their worker too often, and groups that lost half of theirs. The log says why "
+    "for each."
+)
+_AGE = (
+    "Steps between the oldest weights in a response and those it trains: mean and largest. With `urb` it is fixed by "
+    "runner.ahead; above runner.max_staleness responses are excluded."
+)
+WORKERS = (
+    Metric("async/staleness", "mean", _AGE, "async", chart="Age of the weights", unit="steps", optional=True),
+    Metric("async/staleness_max", "largest", "", "async", chart="Age of the weights", unit="steps", optional=True),
+    Metric(
+        "async/utilisation",
+        "Workers busy",
+        "Share of their time in which workers sample. Low while the learner hardly waits: fewer workers would do.",
+        "async",
+        share=True,
+        optional=True,
+    ),
+    Metric(
+        "perf/wait_s",
+        "Learner waits",
+        "Until the responses of the step were there. Much of the step's time: more workers, or a larger runner.ahead.",
+        "async",
+        unit="s",
+        better="lower",
+        optional=True,
+    ),
+    Metric("async/dropped", "responses", _DROPPED, "async", chart="Left out", optional=True),
+    Metric("async/dropped_groups", "groups", "", "async", chart="Left out", optional=True),
+)
+
+ROUNDS = (
+    Metric(
+        "offline/round",
+        "Round",
+        "Which round of stored responses the steps train on. Its first step is when the policy answered all its prompts.",
+        "rollout",
+        optional=True,
+    ),
+    Metric(
+        "offline/reward",
+        "Reward of a round",
+        "Mean reward of all responses of a round, those of left-out prompts too: how good the policy was when the round "
+        "began. Healthy: higher from round to round.",
+        "rollout",
+        better="higher",
+        optional=True,
+    ),
+    Metric(
+        "offline/prompts",
+        "trained on",
+        "Prompts of a round whose responses are trained on, and those left out because no response had a reward above "
+        "runner.solved_above.",
+        "rollout",
+        chart="Prompts of a round",
+        unit="prompts",
+        optional=True,
+    ),
+    Metric("offline/left_out", "left out", "", "rollout", chart="Prompts of a round", unit="prompts", optional=True),
+    Metric(
+        "rollout/replayed",
+        "Replayed responses",
+        "Responses of the step that an earlier step had sampled and trained on (runner.replay).",
+        "rollout",
+        unit="responses",
+        optional=True,
+    ),
+)
+
+PHASES = (
+    Metric(
+        "rollout/temperature",
+        "Temperature",
+        "That the step samples with, as its phase has set it.",
+        "rollout",
+        optional=True,
+    ),
+    Metric(
+        "phase/number",
+        "Phase",
+        "The number of the phase that begins with this step; every chart has a band for each phase.",
+        "rollout",
+        optional=True,
+        marks=True,
+    ),
+    Metric(
+        "phase/budget",
+        "Budget of lengths",
+        "1 where a stretch of steps with a budget begins, 0 where a free one does; charts have a line at the top where it is on.",
+        "rollout",
+        optional=True,
+        marks=True,
+    ),
+    Metric(
+        "toggle/limited",
+        "Prompts with a budget",
+        "Groups of the step whose prompt has a budget of tokens, because a response to it was correct.",
+        "rollout",
+        share=True,
+        optional=True,
+    ),
+    Metric(
+        "toggle/over",
+        "Over budget",
+        "Responses of the step that count as worth 0 because they are longer than their budget; 0 in free steps. Healthy: falls "
+        "through a stretch with a budget. The reward's own charts show what was measured.",
+        "rollout",
+        better="lower",
+        share=True,
+        optional=True,
+    ),
+)
+
+_THROUGHPUT = (
+    "Tokens sampled and tokens trained on per second. Healthy: flat. A slow fall often means growing responses."
+)
+_PACKING = (
+    "Waste: the part of the token budget of a training pass (optim.micro_batch_tokens) that no token filled. Shared: "
+    "tokens computed for another response already, because both continue the same prompt. Much waste: the budget is only "
+    "a little larger than one response."
+)
+SPEED = (
+    Metric("perf/rollout_tokens_per_s", "sampling", _THROUGHPUT, "speed", chart="Throughput", unit="tokens/s"),
+    Metric("perf/train_tokens_per_s", "training", "", "speed", chart="Throughput", unit="tokens/s"),
+    Metric(
+        "perf/reward_wait_s",
+        "waiting",
+        "The part of a step in which every response is there and only rewards are waited for. Much of it: give the judge's "
+        "endpoint more calls at a time, or run asynchronously.",
+        "speed",
+        chart="Waiting for rewards",
+        unit="s",
+        better="lower",
+        optional=True,
+    ),
+    Metric("perf/pack_waste", "waste", _PACKING, "speed", chart="Packing", share=True),
+    Metric("perf/shared_share", "shared", "", "speed", chart="Packing", share=True),
+)
+
+JUDGE = (
+    Metric(
+        "judge/cost",
+        "Cost of judging",
+        "Of the step's calls to judges, in the unit of the endpoint's prices. Stored verdicts cost nothing.",
+        "judge",
+        better="lower",
+        optional=True,
+    ),
+    Metric(
+        "judge/calls",
+        "Calls to judges",
+        "Of the step. A response that was judged before is not judged again.",
+        "judge",
+        unit="calls",
+        optional=True,
+    ),
+    Metric(
+        "judge/latency",
+        "Time per call",
+        "Mean over the step's calls, from asking to the answer.",
+        "judge",
+        unit="s",
+        better="lower",
+        optional=True,
+    ),
+)
+
+ON_POLICY = (*OUTCOME, *POLICY, *RATIOS, *ROLLOUT, *PHASES, *ROUNDS, *JUDGE, *WORKERS, *SPEED, *COMMON)
+"""Of every recipe whose policy is sampled and valued."""
+METRICS = (*RUBRIC_SCORE, *HELD_OUT_REWARD, *ON_POLICY, *CRITERIA)
+HISTOGRAMS = (
+    Metric(
+        "policy/ratio_raw",
+        "Raw",
+        "All sampled tokens. The outer bars also hold what lies beyond them.",
+        "ratios",
+        chart="Ratio, all tokens of a step",
+    ),
+    Metric(
+        "policy/ratio_masked",
+        "Masked",
+        "Only the tokens that the loss uses. Compare with Raw: what is missing was masked.",
+        "ratios",
+        chart="Ratio, all tokens of a step",
+    ),
+)

@@ -1,0 +1,157 @@
+"""What a run of recipe `rubric_writer` measures beside what every on-policy run does; `trainer.tasks.writing_metrics`
+computes it."""
+
+from typing import Literal
+
+from ..recipe import Metric, with_ends
+
+_RANKS = (
+    "Share of written rubrics under which the answer that people preferred scores above the other; with `reward.by` "
+    "'choice', of those by which the judge chooses it. A tie and a rubric that cannot be read are not right. Where the judge "
+    "gave no answer that can be read, the rubric is left out and counted as excluded."
+)
+
+
+OUTCOME = (
+    *with_ends(
+        Metric(
+            "eval/preference_accuracy",
+            "Held-out preference accuracy",
+            f"{_RANKS} The band is its 95% interval over pairs. 0.5 is what a coin would reach.",
+            "outcome",
+            better="higher",
+            count="eval/pairs",
+            share=True,
+            optional=True,
+        ),
+        "95%.",
+    ),
+    *with_ends(
+        Metric(
+            "eval/cohens_d",
+            "Held-out Cohen's d",
+            "How far a written rubric holds the two answers apart: the mean of S(preferred) - S(other) over its standard "
+            "deviation, over pairs whose two scores are there. Undefined below two pairs, or where all differences are the same.",
+            "outcome",
+            better="higher",
+            count="eval/scored_pairs",
+            optional=True,
+        ),
+        "95%.",
+    ),
+    *with_ends(
+        Metric(
+            "eval/rubric_f1",
+            "structural F1",
+            "Held-out rubrics against those that people wrote. Recall: people's criteria that the written rubric has too. "
+            "Hallucination: written criteria that are none of people's. F1: the harmonic mean of recall and 1 - hallucination, 0 for "
+            "a rubric that cannot be read. Items match by `reward.matcher`, many to many.",
+            "outcome",
+            chart="Held-out agreement with people's rubrics",
+            better="higher",
+            count="eval/human_rubrics",
+            share=True,
+            optional=True,
+        ),
+        "95%.",
+    ),
+    *with_ends(
+        Metric(
+            "eval/rubric_recall",
+            "recall",
+            "",
+            "outcome",
+            chart="Held-out agreement with people's rubrics",
+            better="higher",
+            count="eval/human_rubrics",
+            share=True,
+            optional=True,
+        ),
+        "95%.",
+    ),
+    *with_ends(
+        Metric(
+            "eval/rubric_hallucination",
+            "hallucination",
+            "",
+            "outcome",
+            chart="Held-out agreement with people's rubrics",
+            better="lower",
+            share=True,
+            optional=True,
+        ),
+        "95%.",
+    ),
+    Metric("eval/reward", "Held-out reward", "What training pushes, on held-out pairs.", "outcome", optional=True),
+    Metric("eval/pairs", "pairs", "What the held-out numbers rest on.", "data", chart="Held-out cases", optional=True),
+    Metric("eval/scored_pairs", "pairs with both scores", "", "data", chart="Held-out cases", optional=True),
+    Metric("eval/human_rubrics", "rubrics by people", "", "data", chart="Held-out cases", optional=True),
+)
+
+
+def _both(
+    key: str,
+    title: str,
+    help: str,
+    better: Literal["", "higher", "lower"] = "",
+    share: bool = False,
+    unit: str = "",
+    optional: bool = False,
+) -> tuple[Metric, ...]:
+    """A curve of the training step and one of held-out pairs, in one picture."""
+    return (
+        Metric(f"writing/{key}", "training", help, "judge", title, unit, better, share=share, optional=optional),
+        Metric(f"eval/{key}", "held-out", "", "judge", title, unit, better, share=share, optional=True),
+    )
+
+
+STEP = (
+    Metric(
+        "writing/preference_accuracy",
+        "Training preference accuracy",
+        f"{_RANKS} Of the step's rubrics.",
+        "judge",
+        better="higher",
+        share=True,
+        optional=True,
+    ),
+    *_both(
+        "format_rate",
+        "Rubrics in their form",
+        "Share of responses that have exactly the form that was asked for. Healthy: close to 100% within the first steps; a "
+        "small model that never reaches it needs supervised fine-tuning on rubrics first.",
+        "higher",
+        share=True,
+    ),
+    *_both(
+        "unreadable",
+        "Rubrics that cannot be read",
+        "Share of responses without a single criterion that earns points. They have the lowest reward; nobody is asked about "
+        "them.",
+        "lower",
+        share=True,
+    ),
+    *_both(
+        "criteria",
+        "Criteria per rubric",
+        "Mean over the rubrics that can be read. A rise without an end is a writer that lists everything it can think of.",
+        unit="criteria",
+        optional=True,
+    ),
+    *_both(
+        "quality",
+        "Quality of rubrics",
+        "What the judge of rubrics says, 0 to 4; a rubric that cannot be read has 0. While this rises and the preference "
+        "accuracy falls, the writer pleases that judge alone.",
+        "higher",
+        optional=True,
+    ),
+    *_both(
+        "margin",
+        "Lead of the preferred answer",
+        "Mean of S(preferred) - S(other) over the rubrics that scored both.",
+        "higher",
+        optional=True,
+    ),
+)
+METRICS = (*OUTCOME, *STEP)

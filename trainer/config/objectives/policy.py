@@ -1,0 +1,155 @@
+"""What a run of recipe `policy` may minimise: every policy objective of the catalogue, each with its own knobs.
+
+The knobs, bounds and defaults are those of `objectives`; here they get the name that chooses among them.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from ..errors import FieldProblem
+from ..fields import Section, knob
+from . import knobs
+
+DEFAULT = "grpo"
+WHAT = "What is minimised"
+
+
+class _Named(Section):
+    @model_validator(mode="before")
+    @classmethod
+    def _null_means_default(cls, raw: Any) -> Any:
+        return {key: value for key, value in raw.items() if value is not None} if isinstance(raw, dict) else raw
+
+
+class Grpo(_Named, knobs.GrpoParameters):
+    """Clipped token ratio; every response counts alike."""
+
+    name: Literal["grpo"] = knob("grpo", WHAT)
+
+
+class DrGrpo(_Named, knobs.DrGrpoParameters):
+    """GRPO without its two divisions, by the deviation and by the length."""
+
+    name: Literal["dr_grpo"] = knob("dr_grpo", WHAT)
+
+
+class Dapo(_Named, knobs.DapoParameters):
+    """Every token counts alike; the upper clip is wider than the lower."""
+
+    name: Literal["dapo"] = knob("dapo", WHAT)
+
+
+class Gspo(_Named, knobs.GspoParameters):
+    """Ratio and clip are of whole responses."""
+
+    name: Literal["gspo"] = knob("gspo", WHAT)
+
+
+class Icepop(_Named, knobs.IcepopParameters):
+    """GRPO that silences tokens on which trainer and sampler disagree."""
+
+    name: Literal["icepop"] = knob("icepop", WHAT)
+
+
+class Misc(_Named, knobs.MiscParameters):
+    """GSPO scaled by the mean of IcePop's token weights."""
+
+    name: Literal["misc"] = knob("misc", WHAT)
+
+
+class DoubleSided(_Named, knobs.DoubleSidedParameters):
+    """The sampler is the old policy; tokens that drifted too far either way are dropped."""
+
+    name: Literal["double_sided"] = knob("double_sided", WHAT)
+
+
+class Kimi(_Named, knobs.KimiParameters):
+    """The ratio to the sampler is clipped whatever the advantage's sign; a squared log-ratio pulls back."""
+
+    name: Literal["kimi"] = knob("kimi", WHAT)
+
+
+class Oapl(_Named, knobs.OaplParameters):
+    """Regresses the log-ratio to the sampler onto the optimal advantage."""
+
+    name: Literal["oapl"] = knob("oapl", WHAT)
+
+
+class Distill(_Named, knobs.DistillParameters):
+    """A teacher's verdict on every token in place of rewards."""
+
+    name: Literal["distill"] = knob("distill", WHAT)
+    teacher: str = knob(
+        "", "A model of the registry with the same tokenizer; its log-probabilities are the signal", source="models"
+    )
+
+    def problems(self) -> Iterator[FieldProblem]:
+        yield from super().problems()
+        if not self.teacher:
+            yield FieldProblem("teacher", "name the model to learn from")
+
+
+Chosen = Grpo | DrGrpo | Dapo | Gspo | Icepop | Misc | DoubleSided | Kimi | Oapl | Distill
+CHOICES = ("grpo", "dr_grpo", "dapo", "gspo", "icepop", "misc", "double_sided", "kimi", "oapl", "distill")
+
+
+def _named(raw: Any) -> Any:
+    return {"name": DEFAULT, **raw} if isinstance(raw, dict) else raw
+
+
+Objective = Annotated[Chosen, Field(discriminator="name"), BeforeValidator(_named)]
+
+
+def parameters(chosen: Chosen, max_new_tokens: int) -> dict[str, Any]:
+    """The objective's own knobs. The divisor of aggregation `constant` is the longest response unless it was given."""
+    given = chosen.model_dump(exclude={"name", "teacher"})
+    if "max_tokens" in given and given["max_tokens"] is None:
+        given["max_tokens"] = max_new_tokens
+    return given
+
+
+def mismatch_weighted(chosen: Chosen) -> bool:
+    """Whether tokens are weighed by pi_old / pi_roll: by what trainer and sampler make of the same weights."""
+    return isinstance(chosen, knobs.Popped) or getattr(chosen, "decoupled", False)
+
+
+def sampler_is_old(chosen: Chosen) -> bool:
+    """Whether the ratio is to the sampler's record, so that no pass of the old policy is needed."""
+    return isinstance(chosen, knobs.DoubleSidedParameters | knobs.KimiParameters | knobs.OaplParameters)
+
+
+def problems(chosen: Chosen, max_new_tokens: int, group_size: int, top_p: float) -> Iterator[FieldProblem]:
+    """What cannot work within the objective, and with how responses are sampled. Paths from the config's root."""
+    filled = chosen.model_copy(update={"max_tokens": max_new_tokens}) if hasattr(chosen, "max_tokens") else chosen
+    for problem in filled.problems():
+        yield FieldProblem(f"objective.{problem.path}", problem.message)
+    estimator = getattr(chosen, "advantage", "the optimal advantage")
+    if group_size == 1 and estimator != "remax" and not isinstance(chosen, Distill):
+        yield FieldProblem(
+            "rollout.group_size",
+            f"a group of 1 gives every response the advantage 0 with {estimator!r}; use at least 2",
+        )
+    if top_p < 1 and (mismatch_weighted(chosen) or sampler_is_old(chosen)):
+        yield FieldProblem(
+            "rollout.top_p",
+            f"{chosen.name!r} compares with what the sampler recorded, which below 1 is not the whole distribution; set 1",
+        )
+
+
+def scaffold_problem(chosen: Chosen, ratio_mode: str) -> str:
+    """Why this ratio mode of a scaffold does not go with the objective; empty where it does.
+
+    The sampler saw the scaffold. `scaffolded` shows it to the trainer too, so that the two differ by their arithmetic
+    alone; `corrected` takes the sampler's record for pi_old, which is what the sampler-ratio objectives do anyway.
+    """
+    if mismatch_weighted(chosen) and ratio_mode != "scaffolded":
+        why = "the scaffold would count as mismatch" if ratio_mode == "unscaffolded" else "no mismatch would be left"
+        return f"{chosen.name!r} weighs by how trainer and sampler differ: {why}; choose 'scaffolded' or no scaffold"
+    if sampler_is_old(chosen) and ratio_mode == "unscaffolded":
+        return (
+            f"{chosen.name!r} divides by what the sampler recorded with the scaffold before it; "
+            "choose 'corrected', which says so, 'scaffolded' or no scaffold"
+        )
+    return ""

@@ -1,0 +1,257 @@
+"""Recipe `alternating`: a judge and a rubric writer learn in turns, each from the other (Rubric-ARM; METHODS 5)."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, Literal
+
+from trainer.contracts.model_folder import OutputRole
+from trainer.contracts.rubric import RubricForm
+
+from ..errors import FieldProblem
+from ..fields import Section, knob
+from ..holdings import Holdings
+from ..metrics import arm as arm_metrics
+from ..metrics import policy as policy_metrics
+from ..objectives.policy import Grpo, Objective
+from ..on_policy import OnPolicyConfig, PolicyOptim, Rollout
+from ..preferences import NEEDS
+from ..recipe import Amount, Output, Recipe, RecipeConfig, Slot, whole_number
+from ..rewards.arm import JUSTIFIED, ByRubricForm, FrozenChoicePart, RubricJudgementFormPart, RubricVerdictPart
+from ..rewards.parts import Composition
+from ..rewards.writer import RubricFormPart, RubricRecallPart
+from ..sections.common import Evaluation
+from ..sections.sampler import Sampler
+from .rubric_writer import FORM, WriterData
+
+Role = Literal["judge", "writer"]
+ROLES: tuple[Role, Role] = ("judge", "writer")
+OUTPUTS: Mapping[Role, OutputRole] = {"judge": "judge", "writer": "rubric_writer"}
+
+
+class ArmData(WriterData):
+    """Which pairs are learned from, and how rubrics and judgements are written down."""
+
+    form: RubricForm = knob("rubric_arm", FORM)
+    min_items: int = knob(2, "Fewest items that are asked for; asked, not rewarded", unit="items", ge=1, le=50)
+    max_items: int = knob(10, "Most items that are asked for; asked, not rewarded", unit="items", ge=1, le=50)
+    judgement: ByRubricForm = knob(
+        "touchstone",
+        "How a judgement is written down: `touchstone` is the JSON that judges of kind `pairwise_rubric` answer, with a "
+        "justification; `rubric_arm` is the paper's, in lines",
+    )
+
+
+class Turns(Section):
+    """What of a turn both roles have."""
+
+    prompts_per_step: int = knob(4, "Pairs drawn per step", unit="pairs", ge=1, le=4096)
+    temperature: float = knob(1.0, "Sampling temperature", gt=0, le=5)
+    top_p: float = knob(1.0, "Nucleus: smallest set of tokens with this probability", gt=0, le=1)
+
+
+class JudgeTurns(Turns):
+    """A step of the judge: judgements of pairs, each by a rubric that the writer wrote before and that stays as it is."""
+
+    group_size: int = knob(7, "Judgements sampled per pair", unit="judgements", ge=1, le=256)
+    max_new_tokens: int = knob(1024, "Where a judgement is cut", unit="tokens", ge=1, le=65536)
+    format_reward: bool = knob(
+        True,
+        "Besides 1 for people's choice, 1 for a judgement that explains every criterion, justifies the whole and decides once; "
+        "off: the form is only measured",
+    )
+
+
+class WriterTurns(Turns):
+    """A step of the writer: rubrics, each tried by the judge as it is, which decides greedily."""
+
+    group_size: int = knob(6, "Rubrics sampled per pair", unit="rubrics", ge=1, le=256)
+    max_new_tokens: int = knob(512, "Where a rubric is cut", unit="tokens", ge=1, le=65536)
+
+
+class Variances(Section):
+    """What the order of turns rests on, measured before the first step of each round (Rubric-ARM, 17 to 19)."""
+
+    pairs: int = knob(4, "Pairs of the round that are measured; 0: none", unit="pairs", ge=0, le=1024)
+    rubrics: int = knob(
+        4, "Rubrics sampled for each pair; the gradients of as many are in memory at once", unit="rubrics", ge=2, le=64
+    )
+    judgements: int = knob(
+        4, "Judgements sampled by each rubric; the share that is right is p(r)", unit="judgements", ge=2, le=256
+    )
+
+
+class TurnConfig(OnPolicyConfig):
+    """One role's half of a run, as the stage of a sampled policy has it."""
+
+    asks_of_pairs: ClassVar[bool] = True
+    parts: Any = ()
+
+    @property
+    def one_memory(self) -> bool:
+        """The sampler speaks for the other role too, whose weights the learner does not have."""
+        return False
+
+    @property
+    def composition(self) -> Composition:
+        return Composition(self.parts)
+
+
+class AlternatingConfig(RecipeConfig):
+    """Judge and writer in turns of `turn_steps`, two turns a round; each round has its own pairs."""
+
+    turn_steps: int = knob(10, "Steps of a turn; a round is a turn of each", unit="steps", ge=1, le=1_000_000)
+    first: Role = knob("judge", "Whose turn begins a round; the paper's order is the judge first")
+    data: ArmData = ArmData()
+    judge: JudgeTurns = JudgeTurns()
+    writer: WriterTurns = WriterTurns()
+    sampler: Sampler = Sampler()
+    variances: Variances = Variances()
+    objective: Objective = Grpo(eps_high=0.28, kl_beta=0.001)
+    optim: PolicyOptim = PolicyOptim()
+    evaluation: Evaluation = Evaluation()
+    votes: int = knob(
+        0,
+        "Voting@k: rubrics sampled for each held-out pair, with a judgement by each in both orders; what most of them choose is "
+        "measured beside what greedy ones do. 0: none; an odd number has no ties",
+        unit="votes",
+        ge=0,
+        le=99,
+    )
+    matcher: Literal["embeddings", "words"] = knob(
+        "embeddings",
+        "What finds the human criterion that a written one repeats, where people have written a rubric; measured, never "
+        "rewarded: `embeddings` of the installed MiniLM, or the `words` that both have",
+        advanced=True,
+    )
+
+    @property
+    def order(self) -> tuple[Role, Role]:
+        """Whose turns a round has."""
+        return ("judge", "writer") if self.first == "judge" else ("writer", "judge")
+
+    @property
+    def rounds(self) -> int:
+        """The last may be cut short."""
+        return -(-self.steps // (2 * self.turn_steps))
+
+    def turn_at(self, step: int) -> tuple[int, Role]:
+        """The number, from 0, of the turn that step 1, 2, ... belongs to, and whose it is."""
+        number = (step - 1) // self.turn_steps
+        return number, self.order[number % 2]
+
+    def turn(self, role: Role) -> TurnConfig:
+        """The half of `role`."""
+        own = self.judge if role == "judge" else self.writer
+        names = {"prompts_per_step", "group_size", "max_new_tokens", "temperature", "top_p"}
+        made = TurnConfig(
+            steps=self.steps,
+            seed=self.seed,
+            model=self.model,
+            data=self.data,
+            rollout=Rollout(**own.model_dump(include=names)),
+            sampler=self.sampler,
+            objective=self.objective,
+            optim=self.optim,
+        )
+        parts = self._judgement_parts() if role == "judge" else self._rubric_parts()
+        changes = {"parts": parts, "evaluation": made.evaluation.model_copy(update=dict(self.evaluation))}
+        return made.model_copy(update=changes)
+
+    def problems(self) -> Iterator[FieldProblem]:
+        yield from super().problems()
+        if self.data.min_items > self.data.max_items:
+            yield FieldProblem("data.max_items", f"below data.min_items, which is {self.data.min_items}")
+        if self.objective.name == "distill":
+            yield FieldProblem("objective.name", "a teacher speaks for one role only; choose an objective with rewards")
+        if self.optim.processes > 1:
+            yield FieldProblem("optim.processes", "the two roles take turns in one model of one process; set it to 1")
+        shared = set(super().problems())
+        for role in ROLES:
+            for problem in self.turn(role).problems():
+                if problem not in shared:
+                    shared.add(problem)
+                    yield replace(problem, path=problem.path.replace("rollout.", f"{role}."))
+
+    def holdings(self) -> Holdings:
+        """Those of the role whose texts are longer; the other's trained weights are in the machine's memory meanwhile."""
+        return max((self.turn(role).holdings() for role in ROLES), key=lambda held: held.longest)
+
+    def asked_as(self, role: str) -> dict[str, Any] | None:
+        data = self.data
+        if role == "rubric_writer":
+            items = {"min_items": data.min_items, "max_items": data.max_items}
+            sampling = {"max_tokens": self.writer.max_new_tokens}
+            return {"kind": "rubric_generator", "form": data.form, **items, "sampling": sampling}
+        if data.judgement == "rubric_arm":
+            return None
+        sampling = {"max_tokens": self.judge.max_new_tokens}
+        return {"kind": "pairwise_rubric", "scale": "forced", "prompt": JUSTIFIED, "sampling": sampling}
+
+    @classmethod
+    def amounts(cls, raw: Mapping[str, Any]) -> list[Amount]:
+        steps, each = whole_number(raw, "steps"), whole_number(raw, "turn_steps")
+        found = [
+            Amount("Rounds", -(-steps // (2 * each)) if steps and each else None, f"two turns of {each or '–'} steps")
+        ]
+        for role, what in (("judge", "Judgements"), ("writer", "Rubrics")):
+            p, g = whole_number(raw, role, "prompts_per_step"), whole_number(raw, role, "group_size")
+            found.append(Amount(f"{what} per step", p * g if p and g else None, f"{p or '–'} pairs × {g or '–'}"))
+        return found
+
+    def _judgement_parts(self) -> tuple[Any, ...]:
+        form = self.data.judgement
+        return (
+            RubricVerdictPart(form=form),
+            RubricJudgementFormPart(form=form, shadow=not self.judge.format_reward),
+        )
+
+    def _rubric_parts(self) -> tuple[Any, ...]:
+        form = self.data.form
+        return (
+            FrozenChoicePart(form=form),
+            RubricFormPart(form=form, shadow=True),
+            RubricRecallPart(form=form, matcher=self.matcher, shadow=True),
+        )
+
+
+RECIPE = Recipe(
+    name="alternating",
+    title="Judge and rubric writer in turns",
+    summary="A rubric writer and a judge that uses its rubrics learn from the same comparisons, each while the other holds "
+    "still.",
+    schema=AlternatingConfig,
+    needs=NEEDS,
+    slots=(Slot("base", "model.name"),),
+    brief=("{first} first", "{data.form}"),
+    measured_by=(
+        "evaluation.*",
+        "votes",
+        "judge.max_new_tokens",
+        "writer.max_new_tokens",
+        "data.form",
+        "data.judgement",
+        "data.min_items",
+        "data.max_items",
+        "matcher",
+    ),
+    headline="eval/accuracy",
+    otherwise=("eval/reward",),
+    stats=("eval/consistent", "writer/reward/mean", "judge/reward/mean"),
+    metrics=arm_metrics.METRICS,
+    histograms=arm_metrics.by_role(policy_metrics.HISTOGRAMS),
+    samples="rollout",
+    opened=("model", "data", "judge", "writer"),
+    outputs=(Output("judge", "Judge"), Output("rubric_writer", "Rubric writer")),
+    icon="git-compare",
+    paper="Rubric-ARM, 2026: alternating reinforcement learning of a rubric generator and a judge from preferences",
+    example={
+        "steps": 3,
+        "turn_steps": 1,
+        "judge": {"prompts_per_step": 2, "group_size": 2, "max_new_tokens": 8},
+        "writer": {"prompts_per_step": 2, "group_size": 2, "max_new_tokens": 8},
+        "matcher": "words",
+        "votes": 3,
+        "variances": {"pairs": 1, "rubrics": 2, "judgements": 2},
+        "evaluation": {"every": 0, "max_examples": 2},
+    },
+)

@@ -1,0 +1,148 @@
+"""Recipe `dpo`: a policy from comparisons, without a reward model and without sampling."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+from ..errors import FieldProblem
+from ..fields import Section, knob
+from ..holdings import Holdings
+from ..metrics.preferences import OUTCOME, PAIRS, TRAINING
+from ..metrics.supervised import FITTING
+from ..preferences import NEEDS, PreferenceData
+from ..recipe import Amount, Metric, Output, Recipe, RecipeConfig, Slot, whole_number
+from ..sections.common import Evaluation, Optim
+
+
+class DpoData(PreferenceData):
+    labels: Literal["share", "majority"] = knob(
+        "majority",
+        "`majority`: the side of most raters, as if it were certain; `share`: a pair's target is the share of its votes for "
+        "each answer, ties being half a vote",
+    )
+
+
+class DpoOptim(Optim):
+    lr: float = knob(5e-5, "Peak learning rate", gt=0, le=1)
+
+
+class DpoEvaluation(Evaluation):
+    max_examples: int = knob(200, "Held-out examples used, the first in the dataset's order", ge=0)
+
+
+class PairTerms(Section):
+    """What is minimised."""
+
+    beta: float = knob(
+        0.1, "Scale of the log-ratio to the reference: more holds the policy closer to it", gt=0, le=1000
+    )
+    nll_weight: float = knob(
+        0.2, "Weight of the mean negative log-probability per token of the preferred answer", ge=0, le=1000
+    )
+
+
+class DpoLoss(PairTerms):
+    """What is minimised."""
+
+    strength: Literal["none", "weight", "margin"] = knob(
+        "none",
+        "What the strength of a preference (1 to 3) does. `weight`: a pair counts by it, on average 1; `margin`: the "
+        "preferred answer's reward shall lead by so much more",
+    )
+    margin: float = knob(
+        0.1, "With `margin`: the lead for each point of strength", gt=0, le=100, when=("strength", ("margin",))
+    )
+
+
+class DpoConfig(RecipeConfig):
+    """Raise the preferred answer over the other against what the base model gives them."""
+
+    data: DpoData = DpoData()
+    batch_size: int = knob(16, "Pairs per step", unit="pairs", ge=1, le=65536)
+    loss: DpoLoss = DpoLoss()
+    optim: DpoOptim = DpoOptim()
+    evaluation: DpoEvaluation = DpoEvaluation()
+
+    def problems(self) -> Iterator[FieldProblem]:
+        yield from super().problems()
+        if self.loss.strength == "weight" and self.data.ties == "half":
+            yield FieldProblem(
+                "loss.strength",
+                "a tie has no strength to be weighted by; leave ties out (data.ties) or choose 'margin'",
+            )
+
+    def holdings(self) -> Holdings:
+        return Holdings(2 * self.data.max_tokens)  # both answers of a pair are in one pass
+
+    @classmethod
+    def amounts(cls, raw: Mapping[str, Any]) -> list[Amount]:
+        steps, batch = whole_number(raw, "steps"), whole_number(raw, "batch_size")
+        total = steps * batch if steps and batch else None
+        return [Amount("Pairs in all", total, f"{steps or '–'} steps × {batch or '–'} pairs")]
+
+
+REWARDS = (
+    Metric(
+        "train/reward_chosen",
+        "of the preferred answers",
+        "beta times what training has added to an answer's log-probability, over the step's pairs. Healthy: that of the "
+        "preferred ones rises or stays; where both fall, raise loss.nll_weight or lower the learning rate.",
+        "train",
+        chart="Rewards in training",
+        better="higher",
+    ),
+    Metric(
+        "train/reward_rejected",
+        "of the others",
+        "The same of the answers that were not preferred.",
+        "train",
+        chart="Rewards in training",
+    ),
+    Metric(
+        "train/nll",
+        "Loss of the preferred answers",
+        "Mean negative log-probability per token of the step's preferred answers.",
+        "train",
+        unit="nats/token",
+        better="lower",
+    ),
+    Metric(
+        "eval/reward_chosen",
+        "of the preferred answers",
+        "The same on held-out pairs.",
+        "outcome",
+        chart="Held-out rewards",
+        better="higher",
+        optional=True,
+    ),
+    Metric(
+        "eval/reward_rejected",
+        "of the others",
+        "The same on held-out pairs.",
+        "outcome",
+        chart="Held-out rewards",
+        optional=True,
+    ),
+)
+
+RECIPE = Recipe(
+    name="dpo",
+    title="Direct preference optimisation",
+    summary="Train a policy on pairs that people compared, without a reward model: the preferred answer gets likelier.",
+    schema=DpoConfig,
+    needs=NEEDS,
+    slots=(Slot("base", "model.name"),),
+    brief=("beta {loss.beta}", "labels by {data.labels}"),
+    measured_by=("evaluation.*", "data.max_tokens", "data.labels", "data.ties"),
+    headline="eval/accuracy",
+    stats=("eval/accuracy", "train/loss"),
+    metrics=(*OUTCOME, *TRAINING, *REWARDS, *PAIRS, *FITTING),
+    samples="pair",
+    outputs=(Output("policy", "Policy"),),
+    icon="git-compare-arrows",
+    paper="Rafailov et al., 2023, Direct Preference Optimization",
+    example={
+        "steps": 3,
+        "batch_size": 2,
+        "evaluation": {"every": 0, "max_examples": 2},
+    },
+)

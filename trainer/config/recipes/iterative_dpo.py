@@ -1,0 +1,385 @@
+"""Recipe `iterative_dpo`: rounds of sampling, labelling and DPO on the pairs whose labels hold (METHODS 5)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from ..errors import FieldProblem
+from ..fields import Section, knob
+from ..holdings import Holdings
+from ..metrics.policy import JUDGE
+from ..metrics.supervised import FITTING
+from ..on_policy import Rollout
+from ..recipe import Amount, Metric, Need, Output, Recipe, RecipeConfig, Slot, whole_number
+from ..rewards import parts as rewards
+from ..rewards.parts import AnyPart, JudgePart, RewardPart, RubricPart
+from ..sections.common import Evaluation
+from ..sections.sampler import Sampler
+from .dpo import REWARDS, DpoOptim, PairTerms
+from .policy import Data, PolicyConfig
+
+
+class RoundRollout(Section):
+    """What each round samples."""
+
+    prompts_per_round: int = knob(32, "Prompts drawn at the beginning of a round", unit="prompts", ge=1, le=1_000_000)
+    samples: int = knob(2, "Responses sampled per prompt", unit="responses", ge=2, le=64)
+    max_new_tokens: int = knob(64, "Where a response is cut", unit="tokens", ge=1, le=65536)
+    temperature: float = knob(1.0, "Sampling temperature", gt=0, le=5)
+    top_p: float = knob(1.0, "Nucleus: smallest set of tokens with this probability", gt=0, le=1)
+    stop: list[str] = knob([], "Texts that end a response", advanced=True)
+
+
+class SampledPairs(Section):
+    """Which two samples of a prompt become a pair, and when its label is believed."""
+
+    choose: Literal["neighbours", "all", "extremes"] = knob(
+        "neighbours",
+        "`neighbours`: the first sample beside the second, the third beside the fourth; `all`: every two; `extremes`: the "
+        "one with the highest reward beside the one with the lowest",
+    )
+    labels: Literal["both_orders", "one_order"] = knob(
+        "both_orders",
+        "Of a judge that compares: keep the pairs on which it says the same in both orders, or believe what it said in the "
+        "first. It is asked in both in either case, so that its order bias is known",
+    )
+    margin: float = knob(
+        0.0, "With a reward: by how much the better answer must lead; a smaller lead is a tie", ge=0, le=1000
+    )
+
+
+class IterativeDpoConfig(RecipeConfig):
+    """Sample pairs from the policy itself, find out which answer is better, raise it; and again."""
+
+    round_steps: int = knob(10, "Updates in a round; the next round samples from the new weights", unit="steps", ge=1)
+    data: Data = Data()
+    rollout: RoundRollout = RoundRollout()
+    sampler: Sampler = Sampler()
+    rewards: list[AnyPart] = knob(
+        [RubricPart()],
+        "What labels the pairs: a reward of each answer, or a judge that compares two (kind `judge`, protocol `pairwise`, "
+        "against `sample`)",
+        min_length=1,
+        max_length=20,
+    )
+    reward_expression: str = knob(
+        "",
+        "How the parts make the reward, such as `gate(format, rubric) + 0.1 * brevity`; empty: their sum, each times its weight",
+        max_length=1000,
+        beside="rewards",
+    )
+    pairs: SampledPairs = SampledPairs()
+    batch_size: int = knob(16, "Pairs per step", unit="pairs", ge=1, le=65536)
+    loss: PairTerms = PairTerms()
+    reference: Literal["start", "round"] = knob(
+        "start",
+        "What the loss measures from: the model that the run began with, or the policy as it was when the round began",
+    )
+    optim: DpoOptim = DpoOptim()
+    evaluation: Evaluation = Evaluation()
+
+    @property
+    def comparing(self) -> JudgePart | None:
+        """The part that compares two samples; None where rewards decide."""
+        return next((part for part in self.rewards if compares(part)), None)  # type: ignore[return-value]
+
+    def sampling(self, parts: Sequence[RewardPart]) -> PolicyConfig:
+        """The half of a run that samples and values answers, as a policy run has it, with these parts of the reward."""
+        rollout = Rollout(
+            prompts_per_step=self.rollout.prompts_per_round,
+            group_size=self.rollout.samples,
+            **self.rollout.model_dump(include={"max_new_tokens", "temperature", "top_p", "stop"}),
+        )
+        expression = self.reward_expression if any(not part.shadow for part in parts) else ""
+        made = PolicyConfig(
+            seed=self.seed,
+            model=self.model,
+            data=self.data,
+            rollout=rollout,
+            sampler=self.sampler,
+            scaffold=None,
+            reward_expression=expression,
+        )
+        changes = {"rewards": list(parts), "evaluation": made.evaluation.model_copy(update=dict(self.evaluation))}
+        return made.model_copy(update=changes)
+
+    def problems(self) -> Iterator[FieldProblem]:
+        yield from super().problems()
+        longest = self.rollout.max_new_tokens
+        yield from rewards.problems(self.rewards, self.reward_expression, longest, "", False, sampled_pairs=True)
+        yield from self.sampler.problems(self.model.lora is not None, "sync")
+        yield from self._comparing_problems() if self.comparing else self._valuing_problems()
+
+    def _comparing_problems(self) -> Iterator[FieldProblem]:
+        for i, part in enumerate(self.rewards):
+            if compares(part) and part is not self.comparing:
+                yield FieldProblem(f"rewards.{i}.against", "one part compares the samples already")
+            elif compares(part) and part.shadow:
+                yield FieldProblem(f"rewards.{i}.shadow", "this part labels the pairs, so it cannot be a shadow")
+            elif not compares(part) and not part.shadow:
+                yield FieldProblem(
+                    f"rewards.{i}.shadow", "a judge that compares labels the pairs by itself; make this a shadow part"
+                )
+        if self.reward_expression.strip():
+            yield FieldProblem("reward_expression", "a judge that compares labels the pairs by itself; leave it empty")
+        if self.pairs.choose == "extremes":
+            yield FieldProblem("pairs.choose", "'extremes' needs a reward of each answer; choose another")
+        if self.pairs.margin:
+            yield FieldProblem("pairs.margin", "a judge that compares gives no reward to lead by; set it to 0")
+
+    def _valuing_problems(self) -> Iterator[FieldProblem]:
+        if self.pairs.labels == "one_order":
+            yield FieldProblem("pairs.labels", "no part of the reward compares two samples, so there are no orders")
+        for i, part in enumerate(self.rewards):
+            if getattr(part, "against", "") == "greedy":
+                yield FieldProblem(
+                    f"rewards.{i}.against", "rounds have no greedy answer; choose 'sample' or 'reference'"
+                )
+
+    def needs(self, declared: tuple[Need, ...]) -> tuple[Need, ...]:
+        """Any prompt will do where the reward does not ask for a rubric."""
+        return declared if rewards.needs_rubric(self.rewards, False) else (Need("examples", "prompts"),)
+
+    def data_problems(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:
+        yield from rewards.data_problems(self.rewards, False, self.data.unjudged, counts)
+
+    def holdings(self) -> Holdings:
+        prompt, new = self.data.max_prompt_tokens, self.rollout.max_new_tokens
+        responses = max(self.rollout.prompts_per_round * self.rollout.samples, self.evaluation.max_examples)
+        return Holdings(2 * (prompt + new), sampling=self.sampler.sampling(prompt, new, responses))
+
+    def memory_knobs(self) -> str:
+        return (
+            f"for the update, {', '.join(self._update_knobs())}; for sampling, lower sampler.max_batch (now "
+            f"{self.sampler.max_batch}) or rollout.max_new_tokens (now {self.rollout.max_new_tokens})"
+        )
+
+    @classmethod
+    def amounts(cls, raw: Mapping[str, Any]) -> list[Amount]:
+        steps, each = whole_number(raw, "steps"), whole_number(raw, "round_steps")
+        prompts, samples = whole_number(raw, "rollout", "prompts_per_round"), whole_number(raw, "rollout", "samples")
+        batch = whole_number(raw, "batch_size")
+        rounds = -(-steps // each) if steps and each else None
+        drawn = prompts * samples if prompts and samples else None
+        return [
+            Amount("Rounds", rounds, f"{steps or '–'} steps, {each or '–'} in each"),
+            Amount("Responses per round", drawn, f"{prompts or '–'} prompts × {samples or '–'} responses"),
+            Amount("Responses in all", drawn * rounds if drawn and rounds else None, f"over {rounds or '–'} rounds"),
+            Amount(
+                "Pairs trained on per round", each * batch if each and batch else None, "steps × pairs, repeats counted"
+            ),
+        ]
+
+
+def compares(part: RewardPart) -> bool:
+    """Whether the part is a judge that is shown two samples of one prompt."""
+    return isinstance(part, JudgePart) and part.against == "sample"
+
+
+OUTCOME = (
+    Metric(
+        "eval/score",
+        "Held-out score",
+        "Of greedy answers to prompts that are never trained on; the band is its 95% interval over prompts. With rewards: "
+        "their mean. With a judge that compares: the share of comparisons won against the answers of the untrained model, "
+        "each in both orders, a tie being half; it begins at 0.5.",
+        "outcome",
+        better="higher",
+        band="eval/score_se",
+        band_times=1.96,
+    ),
+    Metric("eval/score_se", "Standard error of the held-out score", "Over prompts.", "outcome", optional=True),
+    Metric(
+        "eval/rubric_score",
+        "Held-out rubric score",
+        "Of the same answers, where verifiers can tell: met points over positive points. Where the labels' score rises and "
+        "this falls, the labels are being gamed.",
+        "outcome",
+        better="higher",
+        optional=True,
+    ),
+    Metric(
+        "eval/part/*",
+        "Held-out parts",
+        "Each part of the reward on the same answers, shadow parts too.",
+        "outcome",
+        chart="Held-out parts of the reward",
+        optional=True,
+    ),
+    Metric(
+        "train/loss",
+        "Training loss",
+        "Of the step's pairs, before its update. Each round begins with new pairs, so it jumps there.",
+        "outcome",
+        unit="nats/pair",
+        better="lower",
+    ),
+)
+LABELS = (
+    Metric("label/round", "Round", "Which round the step belongs to; each samples from the weights of then.", "data"),
+    Metric(
+        "label/kept",
+        "Pairs kept",
+        "Share of the round's pairs that are trained on. Falling towards 0: answers have become alike, or the judge cannot "
+        "tell them apart.",
+        "data",
+        better="higher",
+        share=True,
+    ),
+    Metric(
+        "label/pairs",
+        "drawn",
+        "Pairs of the round, and why some are not trained on.",
+        "data",
+        chart="Pairs",
+        unit="pairs",
+    ),
+    Metric("label/ties", "ties", "", "data", chart="Pairs", unit="pairs"),
+    Metric("label/equal", "of equal answers", "", "data", chart="Pairs", unit="pairs"),
+    Metric("label/missing", "without a label", "", "data", chart="Pairs", unit="pairs"),
+    Metric("label/inconsistent", "orders disagree", "", "data", chart="Pairs", unit="pairs", optional=True),
+    Metric(
+        "label/first_share",
+        "Order bias",
+        "Of the judge's verdicts for one of two answers, both orders, the share for the one shown first. 0.5 is no bias.",
+        "judge",
+        share=True,
+        optional=True,
+    ),
+    Metric(
+        "label/margin",
+        "Lead of the better answer",
+        "Mean over the pairs kept: of its reward, or of the judge's strength of preference (1 better, 2 much better).",
+        "data",
+        optional=True,
+    ),
+    Metric(
+        "label/agreement/*",
+        "Labels and parts",
+        "Of the pairs kept that a part of the reward tells apart, shadow parts too, the share that it orders as the label "
+        "does. A trusted part as a shadow makes this the precision of the labels.",
+        "data",
+        chart="Labels that agree with a part",
+        better="higher",
+        share=True,
+        optional=True,
+    ),
+    Metric(
+        "label/agreement_pairs/*",
+        "Pairs that a part tells apart",
+        "What the share above rests on.",
+        "data",
+        chart="Pairs that a part tells apart",
+        unit="pairs",
+        optional=True,
+    ),
+)
+REWARD = (
+    Metric("reward/mean", "Reward", "Mean over the round's answers.", "reward", better="higher", optional=True),
+    Metric(
+        "reward/*",
+        "Part of the reward",
+        "Each part over the round's answers, shadow parts too. `_excluded`: answers, or pairs, without the part.",
+        "reward",
+        chart="Parts of the reward",
+        optional=True,
+    ),
+)
+TRAINING = (
+    Metric(
+        "train/accuracy",
+        "Training accuracy",
+        "Share of the step's pairs whose preferred answer has the higher reward under the loss, before its update.",
+        "train",
+        better="higher",
+        share=True,
+        optional=True,
+    ),
+    Metric(
+        "train/margin",
+        "Training margin",
+        "By how much the preferred answer's reward under the loss leads, on average, before the step's update.",
+        "train",
+        better="higher",
+        optional=True,
+    ),
+    Metric(
+        "train/epoch",
+        "Passes over the round's pairs",
+        "Many: draw more prompts per round, or take fewer steps in it.",
+        "data",
+        unit="epochs",
+    ),
+)
+ANSWERS = (
+    Metric(
+        "rollout/length",
+        "training",
+        "Growth up to the limit usually means that the labels prefer longer answers.",
+        "rollout",
+        chart="Response length",
+        unit="tokens",
+    ),
+    Metric("eval/length", "held-out", "", "rollout", chart="Response length", unit="tokens"),
+    Metric(
+        "rollout/truncated_share",
+        "Truncated share",
+        "Share of the round's answers cut at the limit.",
+        "rollout",
+        better="lower",
+        share=True,
+    ),
+    Metric("eval/excluded", "Held-out answers without a score", "Missing is never 0.", "rollout", unit="responses"),
+    Metric(
+        "perf/rollout_tokens_per_s",
+        "Tokens sampled per second",
+        "Of the round's answers.",
+        "speed",
+        unit="tokens/s",
+        better="higher",
+    ),
+)
+_OWN = {metric.key for metric in TRAINING}
+
+RECIPE = Recipe(
+    name="iterative_dpo",
+    title="Iterative preference optimisation",
+    summary="The policy answers, a judge or a reward says which of two answers is better, and the policy learns it; round "
+    "after round, on its own answers.",
+    schema=IterativeDpoConfig,
+    needs=(
+        Need("verified", "prompts whose every criterion has a verifier", either="rubric"),
+        Need("unjudged", "prompts with a criterion for a judge", either="rubric"),
+    ),
+    slots=(
+        Slot("base", "model.name"),
+        Slot("judge", "rewards.*.judge", "judge"),
+        Slot("reward_model", "rewards.*.model", when=("kind", ("reward_model",)), heads=("scalar",)),
+    ),
+    brief=("beta {loss.beta}", "{round_steps} steps a round"),
+    measured_by=("evaluation.*", "rollout.max_new_tokens", "rewards.*.judge"),
+    headline="eval/score",
+    stats=("eval/score", "train/loss", "label/kept"),
+    metrics=(
+        *OUTCOME,
+        *TRAINING,
+        *(metric for metric in REWARDS if not metric.held_out),
+        *REWARD,
+        *JUDGE,
+        *LABELS,
+        *ANSWERS,
+        *(metric for metric in FITTING if metric.key not in _OWN),
+    ),
+    opened=("model", "rewards", "rollout", "pairs"),
+    samples="pair",
+    outputs=(Output("policy", "Policy"),),
+    icon="refresh-cw",
+    paper="Rafailov et al., 2023, Direct Preference Optimization; rounds with swap-consistent labels: Rubric-ARM, 2026",
+    example={
+        "steps": 3,
+        "round_steps": 2,
+        "rollout": {"prompts_per_round": 4, "samples": 4, "max_new_tokens": 8},
+        "rewards": [{"kind": "format", "name": "letters", "form": "pattern", "pattern": "[^a-m]*"}],
+        "batch_size": 2,
+        "evaluation": {"every": 0, "max_examples": 2},
+    },
+)

@@ -1,0 +1,151 @@
+"""Recipe `policy`: reinforcement learning from rubrics and verifiers (METHODS 6 and 7)."""
+
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+from ..errors import FieldProblem
+from ..fields import Section, knob
+from ..metrics import policy as policy_metrics
+from ..objectives import policy as policy_objective
+from ..on_policy import OnPolicyConfig, PromptData
+from ..recipe import Need, Output, Recipe, Slot
+from ..rewards import parts as rewards
+from ..rewards.parts import MOST_PARTS, AnyPart, Composition, RubricPart
+from ..sections.scaffold import Scaffold
+
+
+class Data(PromptData):
+    unjudged: Literal["refuse", "drop_criteria", "drop_prompts"] = knob(
+        "refuse",
+        "Where criteria need a judge and the reward has none: refuse the run, leave out those criteria, or leave out those "
+        "prompts",
+    )
+
+
+class People(Section):
+    """Whether people grade some of what a judge grades, to see how far they agree."""
+
+    share: float = knob(
+        0.0,
+        "Of the responses whose criteria a judge decides, how many people grade as well, without seeing its verdicts, in a "
+        "project of this workspace; 0: none",
+        ge=0,
+        le=1,
+    )
+    project: str = knob(
+        "",
+        "The project that asks them: open or paused, grades criteria and shows no suggestions; empty: the project "
+        "`Judge against people`, which is made for it",
+        source="grading_projects",
+        when=("share", ()),
+        max_length=120,
+    )
+
+
+class PolicyConfig(OnPolicyConfig):
+    """Sample, score with the rubric, update the policy; evaluate without the scaffold."""
+
+    data: Data = Data()
+    scaffold: Scaffold | None = knob(Scaffold(), "Show part of the rubric while sampling (RuscaRL)")
+    rewards: list[AnyPart] = knob(
+        [RubricPart()],
+        "Parts of the reward: added up, or put together by the expression",
+        min_length=1,
+        max_length=MOST_PARTS,
+    )
+    reward_expression: str = knob(
+        "",
+        "How the parts make the reward, such as `gate(format, rubric) + 0.1 * brevity`; empty: their sum, each times its weight",
+        max_length=1000,
+        beside="rewards",
+    )
+    people: People = People()
+
+    @property
+    def composition(self) -> Composition:
+        return Composition(tuple(self.rewards), self.reward_expression)
+
+    @property
+    def shown_scaffold(self) -> Scaffold | None:
+        return self.scaffold
+
+    def problems(self) -> Iterator[FieldProblem]:
+        yield from super().problems()
+        longest = self.rollout.max_new_tokens
+        estimator = getattr(self.objective, "advantage", "")
+        asynchronous = self.runner.kind == "async"
+        yield from rewards.problems(self.rewards, self.reward_expression, longest, estimator, asynchronous)
+        if self.people.share and not any(part.judges_criteria for part in self.rewards):
+            yield FieldProblem("people.share", "no part of the reward has a judge decide criteria; set it to 0")
+        yield from self._scaffold_problems()
+
+    def _scaffold_problems(self) -> Iterator[FieldProblem]:
+        scaffold = self.scaffold
+        smallest = self.rollout.budget.low if self.rollout.budget else self.rollout.group_size
+        if scaffold and scaffold.group == "binary" and scaffold.binary_n > smallest:
+            yield FieldProblem("scaffold.binary_n", f"larger than the group of {smallest}")
+        if scaffold and scaffold.ratio_mode == "corrected" and self.rollout.top_p < 1:
+            yield FieldProblem(
+                "scaffold.ratio_mode",
+                "'corrected' divides by what the sampler recorded, which with rollout.top_p below 1 is not the whole "
+                "distribution; set rollout.top_p to 1",
+            )
+        if scaffold and (why := policy_objective.scaffold_problem(self.objective, scaffold.ratio_mode)):
+            yield FieldProblem("scaffold.ratio_mode", why)
+        if self.runner.kind == "async" and self.runner.quotas and scaffold and scaffold.step != "constant":
+            yield FieldProblem(
+                "runner.quotas",
+                "the scaffold falls with a prompt's place in the data, which quotas leave; set scaffold.step to 'constant' "
+                "or use no scaffold",
+            )
+
+    def needs(self, declared: tuple[Need, ...]) -> tuple[Need, ...]:
+        """Any prompt will do where the reward asks for no rubric; what the scaffold asks for is a problem of its own."""
+        return declared if rewards.needs_rubric(self.rewards, False) else (Need("examples", "prompts"),)
+
+    def data_problems(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:
+        yield from super().data_problems(counts)
+        yield from rewards.data_problems(self.rewards, self.scaffold is not None, self.data.unjudged, counts)
+        if (
+            self.scaffold
+            and not counts.get("train", {}).get("rubrics")
+            and not rewards.needs_rubric(self.rewards, False)
+        ):
+            yield FieldProblem(
+                "scaffold", "shows a part of the rubric while sampling, and no training prompt has one; switch it off"
+            )
+
+
+RECIPE = Recipe(
+    name="policy",
+    title="Policy from rubrics",
+    summary="Reinforcement learning with rubric scores as reward, optionally with a rubric scaffold in the prompt.",
+    schema=PolicyConfig,
+    needs=(
+        Need("verified", "prompts whose every criterion has a verifier", either="rubric"),
+        Need("unjudged", "prompts with a criterion for a judge", either="rubric"),
+    ),
+    slots=(
+        Slot("base", "model.name"),
+        Slot("teacher", "objective.teacher", when=("name", ("distill",))),
+        Slot("judge", "rewards.*.judge", "judge"),
+        Slot("reward_model", "rewards.*.model", when=("kind", ("reward_model",)), heads=("scalar",)),
+    ),
+    brief=("{objective.name}",),
+    measured_by=("evaluation.*", "rollout.max_new_tokens", "rewards.*.judge"),
+    headline="eval/rubric_score",
+    otherwise=("eval/reward",),
+    stats=("reward/mean", "scaffold/ratio", "rollout/length", "perf/rollout_tokens_per_s"),
+    metrics=policy_metrics.METRICS,
+    histograms=policy_metrics.HISTOGRAMS,
+    samples="rollout",
+    opened=("model", "rewards", "rollout"),
+    outputs=(Output("policy", "Policy"),),
+    icon="trending-up",
+    paper="Zhou et al., 2025, Breaking the Exploration Bottleneck: Rubric-Scaffolded Reinforcement Learning",
+    example={
+        "steps": 3,
+        "rollout": {"prompts_per_step": 2, "group_size": 2, "max_new_tokens": 8},
+        "evaluation": {"every": 0, "max_examples": 2},
+    },
+)

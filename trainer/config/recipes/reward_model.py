@@ -1,0 +1,177 @@
+"""Recipe `reward_model`: a model that gives one number per answer, higher for what people prefer."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..fields import knob
+from ..holdings import Holdings
+from ..metrics.preferences import OUTCOME, PAIRS, TRAINING
+from ..metrics.supervised import FITTING
+from ..preferences import NEEDS, PreferenceData
+from ..recipe import Amount, Metric, Output, Recipe, RecipeConfig, Slot, whole_number, with_ends
+from ..sections.common import Evaluation
+
+
+class RewardEvaluation(Evaluation):
+    every: int = knob(
+        20, "Steps between evaluations on the held-out split; 0: only before and after", unit="steps", ge=0
+    )
+    max_examples: int = knob(500, "Held-out examples used, the first in the dataset's order", ge=0)
+    embeddings: bool = knob(
+        False,
+        "Also measure what a linear model of sentence embeddings reaches; every answer is embedded once",
+        advanced=True,
+    )
+
+
+class RewardModelConfig(RecipeConfig):
+    """Raise the score of the preferred answer above that of the other."""
+
+    data: PreferenceData = PreferenceData()
+    batch_size: int = knob(16, "Pairs per step", unit="pairs", ge=1, le=65536)
+    margin: float = knob(
+        0.0,
+        "By how much the preferred answer's score shall lead, for each point of the preference's strength (1 to 3)",
+        ge=0,
+        le=100,
+    )
+    centre: float = knob(
+        0.01,
+        "Weight of the squared sum of a pair's scores, which draws the mean score to 0: preferences alone leave it open",
+        ge=0,
+        le=100,
+        advanced=True,
+    )
+    evaluation: RewardEvaluation = RewardEvaluation()
+
+    def holdings(self) -> Holdings:
+        return Holdings(2 * self.data.max_tokens, scores=True)  # both answers of a pair are in one pass
+
+    @classmethod
+    def amounts(cls, raw: Mapping[str, Any]) -> list[Amount]:
+        steps, batch = whole_number(raw, "steps"), whole_number(raw, "batch_size")
+        total = steps * batch if steps and batch else None
+        return [
+            Amount("Pairs in all", total, f"{steps or '–'} steps × {batch or '–'} pairs"),
+            Amount("Answers scored", 2 * total if total else None, "two of each pair"),
+        ]
+
+
+_ENDS = "Of the 95% bootstrap interval over pairs."
+CALIBRATION = (
+    *with_ends(
+        Metric(
+            "eval/ece",
+            "Calibration error",
+            "Expected calibration error: how far the share of pairs it orders rightly lies from how sure its scores say it is, "
+            "averaged over bins of that certainty. 0 is calibrated. The band is its 95% bootstrap interval over pairs.",
+            "outcome",
+            better="lower",
+            count="eval/pairs",
+            optional=True,
+        ),
+        _ENDS,
+    ),
+    *with_ends(
+        Metric(
+            "eval/brier",
+            "Brier score",
+            "Mean squared error of the probability that its scores give to what people chose. The band is its 95% bootstrap "
+            "interval over pairs.",
+            "outcome",
+            better="lower",
+            count="eval/pairs",
+            optional=True,
+        ),
+        _ENDS,
+    ),
+    Metric(
+        "eval/reward_mean",
+        "Mean score",
+        "Over all held-out answers. Centring draws it towards 0.",
+        "outcome",
+        band="eval/reward_std",
+        optional=True,
+    ),
+    Metric(
+        "eval/reward_std", "Spread of the scores", "Standard deviation over held-out answers.", "outcome", optional=True
+    ),
+    Metric(
+        "baseline/majority",
+        "Always the first, or always the second",
+        "Accuracy on the same pairs of naming the place that is more often preferred in training.",
+        "outcome",
+        chart="Accuracy without the model",
+        share=True,
+        optional=True,
+    ),
+    Metric(
+        "baseline/length",
+        "By length alone",
+        "Accuracy of naming the longer answer, or the shorter one where that is more often right in training.",
+        "outcome",
+        chart="Accuracy without the model",
+        share=True,
+        optional=True,
+    ),
+    Metric(
+        "baseline/embedding",
+        "By sentence embeddings",
+        "Accuracy of a linear model of the embeddings of prompt and answer, fitted to the training pairs.",
+        "outcome",
+        chart="Accuracy without the model",
+        share=True,
+        optional=True,
+    ),
+    Metric(
+        "baseline/human",
+        "One person against the others",
+        "How often one rater sides with the majority of the others on these pairs: the ceiling for whoever is measured "
+        "against single people.",
+        "outcome",
+        chart="Accuracy without the model",
+        share=True,
+        optional=True,
+    ),
+)
+
+RECIPE = Recipe(
+    name="reward_model",
+    title="Reward model",
+    summary="Train a model to score answers as people would: one number per answer, from pairs that people compared.",
+    schema=RewardModelConfig,
+    needs=NEEDS,
+    slots=(Slot("base", "model.name", heads=("lm", "scalar")),),
+    brief=("labels by {data.labels}", "margin {margin}"),
+    measured_by=("evaluation.max_examples", "data.max_tokens", "data.labels", "data.ties"),
+    headline="eval/accuracy",
+    stats=("eval/accuracy", "train/loss"),
+    metrics=(*OUTCOME, *CALIBRATION, *TRAINING, *PAIRS, *FITTING),
+    histograms=(
+        Metric(
+            "eval/confidence",
+            "How sure it is",
+            "Held-out pairs by the probability that its scores give to the answer it prefers.",
+            "outcome",
+            chart="How sure, and how often right",
+        ),
+        Metric(
+            "eval/confidence_right",
+            "How sure it is where it is right",
+            "Of these pairs, those where people prefer the same answer. As a share of each bin: calibrated scores are right "
+            "as often as they say, on the diagonal.",
+            "outcome",
+            chart="How sure, and how often right",
+            over="eval/confidence",
+        ),
+    ),
+    samples="pair",
+    outputs=(Output("reward_model", "Reward model"),),
+    icon="scale",
+    paper="Bradley and Terry, 1952; Ouyang et al., 2022; centring: Eisenstein et al., 2023",
+    example={
+        "steps": 3,
+        "batch_size": 2,
+        "evaluation": {"every": 0, "max_examples": 2},
+    },
+)

@@ -1,0 +1,152 @@
+"""What every part of a reward has, whatever it measures. Torch-free."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from ..errors import FieldProblem
+from ..fields import Section, knob
+
+_NAME = r"^[a-z][a-z0-9_]*$"
+Matcher = Literal["embeddings", "words", "judge"]
+"""What finds what two lists both say, items of rubrics or reasons: sentence embeddings, common words, or a judge version."""
+
+
+class PartBase(Section):
+    """What every part of a reward has. `name` is the part's in charts (`reward/<name>`) and in the expression."""
+
+    name: str
+    weight: float = knob(1.0, "Factor in the sum; an expression has factors of its own", ge=-100, le=100)
+    at_least: float | None = knob(None, "Lower values count as this one", advanced=True)
+    at_most: float | None = knob(None, "Higher values count as this one", advanced=True)
+    shadow: bool = knob(False, "Measured and shown, not trained on", advanced=True)
+
+    def clipped(self, value: float) -> float:
+        """The value between `at_least` and `at_most`."""
+        if self.at_least is not None and value < self.at_least:
+            return self.at_least
+        return self.at_most if self.at_most is not None and value > self.at_most else value
+
+    @property
+    def needs_rubric(self) -> bool:
+        """Whether a prompt without a rubric has no value."""
+        return False
+
+    @property
+    def asks_judge(self) -> str:
+        """The judge that this part asks, or ""."""
+        return ""
+
+    @property
+    def judge_kinds(self) -> tuple[str, ...]:
+        """The kinds of judges that can carry out what it asks of one."""
+        return ()
+
+    @property
+    def judges_criteria(self) -> bool:
+        """Whether a judge gives verdicts on criteria."""
+        return False
+
+    def problems(self) -> Iterator[FieldProblem]:
+        """What is wrong within the part, at paths from the part."""
+        if self.at_least is not None and self.at_most is not None and self.at_least >= self.at_most:
+            yield FieldProblem("at_least", f"not below at_most, which is {self.at_most:g}")
+
+
+ASKED = ("judge", ())
+
+
+class Judged(PartBase):
+    """What a part has that asks a judge."""
+
+    on_missing: Literal["pause", "exclude"] = knob(
+        "pause",
+        "When the judge cannot be asked (its endpoint is down, its budget spent): `pause` waits and asks again, `exclude` "
+        "leaves out the responses. An answer that cannot be read leaves out its response in either case",
+        advanced=True,
+        when=ASKED,
+    )
+    budget_tokens: int | None = knob(
+        None,
+        "Most that its calls may use in this run, prompts and replies",
+        unit="tokens",
+        ge=1,
+        advanced=True,
+        when=ASKED,
+    )
+    budget_money: float | None = knob(
+        None,
+        "Most that its calls may cost in this run, in the unit of the endpoint's prices",
+        gt=0,
+        advanced=True,
+        when=ASKED,
+    )
+
+
+class AlwaysAsks(Judged):
+    """A part whose `judge` is asked about every response. The part declares the field itself: where it stands among the
+    others is part of its form."""
+
+    if TYPE_CHECKING:
+        judge: str
+
+    @property
+    def asks_judge(self) -> str:
+        return self.judge
+
+
+class MatchedPart(Judged):
+    """What a part has that looks for people's items in a list that a model wrote. A judge that does is of kind `matched_by`."""
+
+    matched_by: ClassVar[str]
+    matcher: Matcher = "embeddings"
+    judge: str = ""
+
+    @property
+    def asks_judge(self) -> str:
+        return self.judge if self.matcher == "judge" else ""
+
+    @property
+    def judge_kinds(self) -> tuple[str, ...]:
+        return (self.matched_by,)
+
+    @property
+    def by(self) -> str:
+        """Who matches, as it is shown."""
+        return self.asks_judge or self.matcher
+
+
+class TaskJudges(Section):
+    """How the judges of a task are asked; the section of its config that says what is rewarded has these."""
+
+    on_missing: Literal["pause", "exclude"] = knob(
+        "pause",
+        "When a judge cannot be asked (its endpoint is down, its budget spent): `pause` waits and asks again, `exclude` leaves "
+        "out what it was to be asked about. What has an answer that cannot be read is left out in either case",
+        advanced=True,
+    )
+    budget_tokens: int | None = knob(
+        None, "Most that the calls of each judge may use in this run", unit="tokens", ge=1, advanced=True
+    )
+    budget_money: float | None = knob(
+        None,
+        "Most that the calls of each judge may cost in this run, in the unit of the endpoint's prices",
+        gt=0,
+        advanced=True,
+    )
+
+    @property
+    def asking(self) -> dict[str, Any]:
+        """What a part takes over that asks one of them."""
+        return {
+            "on_missing": self.on_missing,
+            "budget_tokens": self.budget_tokens,
+            "budget_money": self.budget_money,
+        }
+
+
+def part_name(default: str) -> Any:
+    return knob(default, "Its name in charts and in the expression", pattern=_NAME, max_length=40)
+
+
+def part_kind(name: str) -> Any:
+    return knob(name, "What is measured")

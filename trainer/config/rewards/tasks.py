@@ -1,0 +1,56 @@
+"""Parts of rewards that belong to tasks (`trainer.tasks`): a task's config puts them together, no form offers them.
+
+How each is measured is in `trainer.rewards.kinds`; what it reads besides the response is in `Item.facts`.
+"""
+
+from typing import ClassVar, Literal
+
+from .arm import ArmPart
+from .base import AlwaysAsks, MatchedPart, PartBase, part_kind, part_name
+from .writer import WriterPart
+
+JudgementForm = Literal["json", "lines"]
+
+
+class _OfJudgement(PartBase):
+    """What a part has that reads a judgement of two answers."""
+
+    form: JudgementForm = "json"
+
+
+class OutcomePart(_OfJudgement):
+    """1 where the verdict on two answers points the way of people's, else 0; one that cannot be read is not right."""
+
+    kind: Literal["outcome"] = part_kind("outcome")
+    name: str = part_name("outcome")
+
+
+class RationalePart(_OfJudgement, MatchedPart):
+    """Average precision of the reasons for a verdict, measured on people's (METHODS 4)."""
+
+    kind: Literal["rationale"] = part_kind("rationale")
+    name: str = part_name("rationale")
+    matched_by: ClassVar[str] = "reason_matcher"
+    threshold: float = 0.5
+
+
+class FlawsPart(_OfJudgement, AlwaysAsks):
+    """Share of the reasons for a verdict that a judge finds a flaw in (METHODS 4)."""
+
+    kind: Literal["flaws"] = part_kind("flaws")
+    name: str = part_name("flaws")
+    judge: str
+
+    @property
+    def judge_kinds(self) -> tuple[str, ...]:
+        return ("flaws",)
+
+
+class WellFormedPart(_OfJudgement):
+    """1 where a judgement of two answers has the form that was asked for and nothing else, else 0."""
+
+    kind: Literal["well_formed"] = part_kind("well_formed")
+    name: str = part_name("form")
+
+
+TaskPart = OutcomePart | RationalePart | FlawsPart | WellFormedPart | WriterPart | ArmPart

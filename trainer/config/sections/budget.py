@@ -1,0 +1,53 @@
+"""How many responses each prompt of a step gets, and what counts as solved."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+from ..errors import FieldProblem
+from ..fields import Section, knob
+
+ValueName = Literal["learning", "signal", "variance"]
+
+
+class PassRates(Section):
+    """How often the policy solves each training prompt, kept through the run."""
+
+    threshold: float = knob(
+        1.0,
+        "Clipped rubric score from which a response solves its prompt; where nothing scores by a rubric, the reward",
+        gt=0,
+        advanced=True,
+    )
+    keep: float = knob(
+        0.5,
+        "What responses from before count for when a prompt is met again; 0: only those of its last visit count",
+        ge=0,
+        lt=1,
+        advanced=True,
+    )
+
+
+class Budget(Section):
+    """Dynamic budget: each response of a step goes to the prompt where it is worth most."""
+
+    low: int = knob(2, "Responses that every prompt gets", unit="responses", ge=1, le=256)
+    high: int = knob(16, "Responses that no prompt gets more than", unit="responses", ge=1, le=256)
+    value: ValueName = knob(
+        "learning",
+        "What one response more is worth to a prompt with pass rate p and n responses. `learning`: p (1 - p) / ((n + 1) (n + 2)), "
+        "by which a smoothed pass rate becomes surer. `signal`: p^n (1 - p) + (1 - p)^n p, by which it becomes likelier that the "
+        "group is not flat. `variance`: p (1 - p), whatever n",
+    )
+    unknown: float = knob(0.5, "Pass rate of prompts that were not met yet", ge=0, le=1, advanced=True)
+
+    def problems(self, prompts: int, size: int) -> Iterator[FieldProblem]:
+        """`size`: responses per prompt on average. Paths from the config's root."""
+        total = f"{prompts} prompts x {size} responses on average = {prompts * size} a step"
+        if self.low > size:
+            yield FieldProblem(
+                "rollout.budget.low", f"{total}, which is less than {self.low} for each prompt; at most {size} works"
+            )
+        if self.high < size:
+            yield FieldProblem(
+                "rollout.budget.high", f"{total}, which is more than {self.high} for each prompt; at least {size} works"
+            )

@@ -1,0 +1,189 @@
+"""What changes in the middle of a run, and when: the schedule of phases that any on-policy recipe carries."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from pydantic import ValidationError
+
+from ..errors import FieldProblem
+from ..fields import Section, knob
+
+
+class Phase(Section):
+    """From when it begins until the next one does, it changes what it names; the rest stays as in the phase before."""
+
+    name: str = knob("", "What pages call it; empty: what it changes", max_length=40)
+    begins: Literal["step", "plateau", "pass_rate"] = knob(
+        "step",
+        "What it waits for, once the phase before it has begun. `step`: a step that you name. `plateau`: the mean reward has "
+        "levelled off, so that the slope over the last steps cannot be told from 0. `pass_rate`: enough responses of the last "
+        "steps are correct",
+    )
+    step: int = knob(1, "Its first step", ge=1, le=10_000_000, when=("begins", ("step",)))
+    window: int = knob(
+        20,
+        "Steps that are looked at, all of this phase's predecessor. Few steps of a noisy reward look level "
+        "although they rise",
+        unit="steps",
+        ge=4,
+        le=10_000,
+        when=("begins", ("plateau", "pass_rate")),
+    )
+    pass_rate: float = knob(
+        0.5,
+        "Mean share of correct responses of these steps from which it begins",
+        unit="of the responses",
+        gt=0,
+        le=1,
+        when=("begins", ("pass_rate",)),
+    )
+    correct: float = knob(
+        1.0,
+        "Reward from which a response is correct, for a pass rate and for the budgets of a toggle",
+        advanced=True,
+    )
+    temperature: Literal["same", "set", "search"] = knob(
+        "same",
+        "Sampling temperature: the `same` as before; `set` to a number; or by `search` on the held-out prompts the highest of "
+        "several that costs no score (dynamic temperature)",
+    )
+    set_to: float = knob(1.0, "The temperature", gt=0, le=5, when=("temperature", ("set",)))
+    lowest: float = knob(0.6, "Lowest temperature that is tried", gt=0, le=5, when=("temperature", ("search",)))
+    highest: float = knob(1.4, "Highest temperature that is tried", gt=0, le=5, when=("temperature", ("search",)))
+    tried: int = knob(
+        5,
+        "How many are tried, evenly spaced. Each is an evaluation of the held-out prompts",
+        unit="temperatures",
+        ge=2,
+        le=50,
+        when=("temperature", ("search",)),
+    )
+    within: float = knob(
+        0.01,
+        "Of the best held-out score, how much the chosen temperature may lose",
+        unit="of the score",
+        ge=0,
+        lt=1,
+        when=("temperature", ("search",)),
+        advanced=True,
+    )
+
+    lengths: Literal["same", "toggle", "free"] = knob(
+        "same",
+        "Length of responses: the `same` as before; `toggle` between steps with a budget for each prompt and free ones; `free` "
+        "from now on",
+    )
+    every: int = knob(
+        20,
+        "How long a stretch with a budget lasts, and a free one after it; the phase begins with a budget",
+        unit="steps",
+        ge=1,
+        le=1_000_000,
+        when=("lengths", ("toggle",)),
+    )
+    quantile: float = knob(
+        0.8,
+        "Of the lengths of a prompt's correct responses, the quantile that becomes its budget; it is taken once, from the first "
+        "group of the phase that has a correct response",
+        ge=0,
+        le=1,
+        when=("lengths", ("toggle",)),
+    )
+    solved: float = knob(
+        0.5,
+        "Mean reward of a group from which its budget is enforced: prompts that the policy hardly solves stay free",
+        when=("lengths", ("toggle",)),
+    )
+
+    @property
+    def grid(self) -> list[float]:
+        """The temperatures that are tried, ascending."""
+        gap = (self.highest - self.lowest) / (self.tried - 1)
+        return [round(self.lowest + place * gap, 6) for place in range(self.tried)]
+
+    @property
+    def when(self) -> str:
+        """When it begins, in words."""
+        if self.begins == "step":
+            return f"step {self.step}"
+        if self.begins == "plateau":
+            return f"once the reward has levelled off over {self.window} steps"
+        return f"once {self.pass_rate:.3g} of the responses of {self.window} steps are correct"
+
+    @property
+    def what(self) -> str:
+        """What pages call it: its name, or what it changes."""
+        return self.name or ", ".join(self._changes()) or "nothing changes"
+
+    def _changes(self) -> Iterator[str]:
+        if self.temperature == "set":
+            yield f"temperature {self.set_to:g}"
+        elif self.temperature == "search":
+            yield f"the best temperature of {self.lowest:g} to {self.highest:g}"
+        if self.lengths == "toggle":
+            yield f"length budget on and off every {self.every} steps"
+        elif self.lengths == "free":
+            yield "lengths free"
+
+    @property
+    def changes(self) -> bool:
+        return any(self._changes())
+
+
+class Line(NamedTuple):
+    """A phase as pages show it before the run has come there."""
+
+    when: str
+    what: str
+
+
+def lines(raw: Any) -> list[Line]:
+    """Of the phases of an unchecked or stored config, in order; those that cannot be read are left out."""
+    found = []
+    for each in raw.get("phases") or () if isinstance(raw, Mapping) else ():
+        try:
+            phase = Phase.model_validate(each)
+        except ValidationError:
+            continue
+        found.append(Line(phase.when, phase.what))
+    return found
+
+
+def problems(phases: Sequence[Phase], steps: int, held_out: int) -> Iterator[FieldProblem]:
+    """Of the schedule by itself. `steps` of the run; `held_out`: the most examples of an evaluation."""
+    last = 0
+    for place, phase in enumerate(phases):
+        at = f"phases.{place}"
+        if not phase.changes:
+            yield FieldProblem(at, "changes nothing; say what it changes, or take it away")
+        if phase.begins == "step":
+            if phase.step <= last:
+                yield FieldProblem(f"{at}.step", f"not after step {last}, where a phase before it begins")
+            if phase.step > steps:
+                yield FieldProblem(f"{at}.step", f"the run ends after step {steps}, so this phase would never begin")
+            last = max(last, phase.step)
+        elif phase.window >= steps:
+            yield FieldProblem(
+                f"{at}.window",
+                f"it cannot begin before step {phase.window + 1}, and the run ends after step {steps}",
+            )
+        if phase.temperature == "search":
+            if phase.highest <= phase.lowest:
+                yield FieldProblem(f"{at}.highest", f"not above the lowest, which is {phase.lowest:g}")
+            if not held_out:
+                yield FieldProblem(
+                    f"{at}.temperature", "a search needs held-out prompts; set evaluation.max_examples above 0"
+                )
+
+
+def why_not(kind: str, replay: int, processes: int) -> str:
+    """Why a run cannot change on its way; empty where it can."""
+    if kind == "async":
+        return "the workers of an asynchronous run sample ahead of its steps"
+    if kind == "offline":
+        return "the responses of an offline round are all sampled at its start"
+    if replay:
+        return "responses that are trained on again (runner.replay) come from the phase before"
+    if processes > 1:
+        return "the processes that train together (optim.processes) are told of no phase"
+    return ""

@@ -1,0 +1,248 @@
+"""Who samples while whom trains (METHODS 8)."""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+from trainer.contracts.counted import counted
+
+from ..errors import FieldProblem
+from ..fields import Section, knob
+from ..objectives.policy import sampler_is_old
+
+ASYNC, SYNC, OFFLINE = (("kind", (name,)) for name in ("async", "sync", "offline"))
+URB, APRIL, DORA = (("policy", (name,)) for name in ("urb", "april", "dora"))
+
+
+class DomainQuota(Section):
+    """How much of every step a domain of the dataset gets, whatever its part of the data."""
+
+    domain: str = knob("", "As in the examples' field `domain`", max_length=200)
+    share: float = knob(1.0, "Part of a step's prompts, over the sum of all shares", gt=0, le=1000)
+    oversample: float = knob(
+        1.0,
+        "Prompts of the domain that are sampled at once, over what its share needs; more for slow ones",
+        ge=1,
+        le=16,
+    )
+
+
+def by_largest_remainder(wanted: Mapping[str, float], places: int) -> dict[str, int]:
+    """`places` dealt out in proportion, by largest remainder: they sum to it, and some may get none. Empty for nobody."""
+    total = sum(wanted.values())
+    exact = {name: places * share / total for name, share in wanted.items()}
+    found = {name: math.floor(value) for name, value in exact.items()}
+    by_remainder = sorted(exact, key=lambda name: (found[name] - exact[name], name))
+    for name in by_remainder[: places - sum(found.values())]:
+        found[name] += 1
+    return found
+
+
+class Runner(Section):
+    """`sync`: sample, then train, in one process. `async`: Ray workers go on sampling and scoring while the learner trains.
+    `offline`: rounds, each of which stores many responses and then trains on nothing else."""
+
+    kind: Literal["sync", "async", "offline"] = knob(
+        "sync",
+        "`async` samples on Ray workers while the learner trains. `offline` makes rounds of push_every steps: the policy "
+        "answers the prompts of all of them, the responses are stored, and the round trains on them (OAPL)",
+    )
+    policy: Literal["urb", "april", "dora"] = knob(
+        "urb",
+        "With `async`. `urb`: every step trains the prompts that are its own, in the order of the data, and a run can be "
+        "repeated exactly. `april`: more prompts than needed, the first to finish are trained on, the rest goes on later. "
+        "`dora`: streaming, oldest first",
+        when=ASYNC,
+    )
+    workers: int = knob(
+        2, "Processes that sample, each with a copy of the model", unit="workers", ge=1, le=4096, when=ASYNC
+    )
+    reward_workers: int = knob(
+        1, "Processes that score responses", unit="workers", ge=1, le=4096, advanced=True, when=ASYNC
+    )
+    cpus_per_worker: int = knob(
+        0, "CPUs that Ray sets aside for each worker; 0: whatever is free", unit="CPUs", ge=0, advanced=True, when=ASYNC
+    )
+    gpus_per_worker: int = knob(
+        1,
+        "GPUs that Ray sets aside for each worker where the cluster has any; 0: workers sample on processors",
+        unit="GPUs",
+        ge=0,
+        le=1,
+        advanced=True,
+        when=ASYNC,
+    )
+    ahead: int = knob(
+        2, "With `urb`: steps whose prompts are sampled at once, the present one included", ge=1, le=64, when=URB
+    )
+    oversample: float = knob(1.5, "With `april`: prompts sampled over prompts trained on", ge=1, le=16, when=APRIL)
+    segment_tokens: int = knob(
+        0,
+        "With `april`: tokens after which a response can be put off; 0: only at its end",
+        unit="tokens",
+        ge=0,
+        when=APRIL,
+    )
+    max_staleness: int = knob(
+        2, "Responses that hold weights more steps old than this are excluded", unit="steps", ge=0, le=1000, when=ASYNC
+    )
+    push_every: int = knob(
+        1, "Steps between weight pushes to whoever samples, which lags behind meanwhile", unit="steps", ge=1, le=10_000
+    )
+    reset_optimizer: bool = knob(False, "Forget the optimiser's moments at each push, as GLM-5 does", advanced=True)
+    clear_on_push: bool = knob(
+        False,
+        "Sample again with the new weights what is outstanding at a push, as OAPL asks",
+        advanced=True,
+        when=ASYNC,
+    )
+    late: Literal["wait", "drop"] = knob(
+        "wait",
+        "With `dora`: wait for responses that would become too old, or go on without them",
+        advanced=True,
+        when=DORA,
+    )
+    quotas: list[DomainQuota] = knob(
+        [],
+        "With `dora`: shares of the domains in every step; none: prompts come in the order of the data",
+        advanced=True,
+        when=DORA,
+    )
+    heartbeat_s: float = knob(
+        300.0, "A worker without progress for this long is replaced", unit="s", gt=0, advanced=True, when=ASYNC
+    )
+    retries: int = knob(
+        3, "How often a response may lose its worker before it is excluded", ge=0, le=100, advanced=True, when=ASYNC
+    )
+    one_step_off: bool = knob(
+        False,
+        "With `sync`: train on what was sampled before the last update, as if sampling ran beside training",
+        advanced=True,
+        when=SYNC,
+    )
+    replay: int = knob(
+        0,
+        "With `sync`: prompts trained on again in each step, drawn from those that the present weights of the sampler "
+        "answered before; forgotten at each push",
+        unit="prompts",
+        ge=0,
+        le=4096,
+        advanced=True,
+        when=SYNC,
+    )
+    round_epochs: int = knob(
+        1, "With `offline`: passes over the stored responses of a round", unit="passes", ge=1, le=100, when=OFFLINE
+    )
+    later_round_epochs: int | None = knob(
+        None,
+        "With `offline`: passes in every round after the first; empty: as many as in the first. More passes over fewer "
+        "prompts: a round's steps stay the same",
+        unit="passes",
+        ge=1,
+        le=100,
+        advanced=True,
+        when=OFFLINE,
+    )
+    solved_above: float | None = knob(
+        0.0,
+        "With `offline`: prompts none of whose responses has a reward above this are left out of the round and counted; "
+        "empty: only those without any reward are",
+        when=OFFLINE,
+    )
+
+    def problems(self, prompts: int, max_new_tokens: int, stop: list[str], objective: Any) -> Iterator[FieldProblem]:
+        """Combinations that cannot work; fields that `kind` does not use are not looked at."""
+        if self.kind != "async":
+            return
+        if self.policy == "urb" and self.ahead + self.push_every - 2 > self.max_staleness:
+            yield FieldProblem(
+                "runner.max_staleness",
+                f"with ahead {self.ahead} and push_every {self.push_every} responses are up to "
+                f"{self.ahead + self.push_every - 2} steps old, and all of them would be excluded",
+            )
+        if self.policy == "dora" and self.push_every - 1 > self.max_staleness:
+            yield FieldProblem(
+                "runner.push_every", f"weights would be older than max_staleness {self.max_staleness} allows"
+            )
+        if self.policy == "april" and self.push_every > self.max_staleness + 1:
+            yield FieldProblem(
+                "runner.push_every", f"weights would be older than max_staleness {self.max_staleness} allows"
+            )
+        if self.segment_tokens >= max_new_tokens:
+            yield FieldProblem("runner.segment_tokens", f"not below rollout.max_new_tokens, which is {max_new_tokens}")
+        if self.segment_tokens and self.policy != "april":
+            yield FieldProblem("runner.segment_tokens", f"{self.policy!r} samples a response in one piece; set it to 0")
+        if self.segment_tokens and stop:
+            yield FieldProblem(
+                "runner.segment_tokens", "a text of rollout.stop that lies across two segments would not be seen"
+            )
+        yield from self._quota_problems(prompts)
+        if getattr(objective, "advantage", "") == "remax":
+            yield FieldProblem(
+                "objective.advantage",
+                "'remax' compares with a greedy response of the weights that sampled, which are gone by then; choose "
+                "another estimator or runner.kind 'sync'",
+            )
+
+    def _quota_problems(self, prompts: int) -> Iterator[FieldProblem]:
+        if self.quotas and self.policy != "dora":
+            yield FieldProblem(
+                "runner.quotas", f"{self.policy!r} trains prompts in an order of its own; quotas need 'dora'"
+            )
+        names = [quota.domain for quota in self.quotas]
+        for i, name in enumerate(names):
+            if name in names[:i]:
+                yield FieldProblem(f"runner.quotas.{i}.domain", f"two quotas are for {name!r}")
+        dealt = by_largest_remainder({quota.domain: quota.share for quota in self.quotas}, prompts)
+        for i, name in enumerate(names):
+            if not dealt[name]:
+                yield FieldProblem(
+                    f"runner.quotas.{i}.share",
+                    f"less than one of the {counted(prompts, 'prompts')} of a step; raise it or rollout.prompts_per_step",
+                )
+
+    def reuse_problems(self, steps: int, prompts: int, objective: Any) -> Iterator[FieldProblem]:
+        """What keeps responses from being trained on later than they were sampled, in this process."""
+        if self.kind == "offline":
+            yield from self._round_problems(steps, prompts)
+        if self.one_step_off and self.push_every > 1:
+            yield FieldProblem(
+                "runner.one_step_off", f"the sampler lags by up to {self.push_every} steps already; set push_every to 1"
+            )
+        for name in ("one_step_off", "replay"):
+            if getattr(self, name) and self.kind != "sync":
+                yield FieldProblem(f"runner.{name}", f"is for runner.kind 'sync', which is {self.kind!r}")
+        if self.replay and self.kind == "sync":
+            yield from self._replay_problems(objective)
+
+    def _round_problems(self, steps: int, prompts: int) -> Iterator[FieldProblem]:
+        if self.push_every == 1:
+            yield FieldProblem(
+                "runner.push_every", "a round of one step is what 'sync' does; set it to the steps of a round"
+            )
+        elif steps % self.push_every:
+            yield FieldProblem(
+                "runner.push_every",
+                f"a run of {counted(steps, 'steps')} does not divide into rounds of {self.push_every}",
+            )
+        for name in ("round_epochs", "later_round_epochs"):
+            passes = getattr(self, name)
+            if passes and self.push_every * prompts % passes:
+                yield FieldProblem(
+                    f"runner.{name}",
+                    f"a round of {counted(self.push_every, 'steps')} of {counted(prompts, 'prompts')} does not divide into {counted(passes, 'passes')}",
+                )
+        if self.later_round_epochs and self.push_every >= steps:
+            yield FieldProblem("runner.later_round_epochs", "there is one round; no other comes after it")
+
+    def _replay_problems(self, objective: Any) -> Iterator[FieldProblem]:
+        if self.push_every == 1:
+            yield FieldProblem(
+                "runner.replay", "each push forgets what can be replayed, and with push_every 1 every step pushes"
+            )
+        if not (sampler_is_old(objective) or getattr(objective, "decoupled", False)):
+            yield FieldProblem(
+                "runner.replay",
+                f"{objective.name!r} would take replayed responses for its own; choose an objective that compares with the "
+                "sampler's record (oapl, kimi, double_sided), or set objective.decoupled",
+            )

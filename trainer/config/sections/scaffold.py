@@ -1,0 +1,27 @@
+"""What of a rubric a policy is shown while it is sampled (RuscaRL)."""
+
+from typing import Literal
+
+from ..fields import Section, knob
+
+
+class Scaffold(Section):
+    """RuscaRL: show part of the rubric in the rollout prompt, less within a group and less over time."""
+
+    group: Literal["linear", "binary", "none"] = knob("linear", "How the share differs within a group")
+    binary_n: int = knob(
+        1,
+        "Responses of a group that see the scaffold, with `binary`",
+        unit="responses",
+        ge=0,
+        when=("group", ("binary",)),
+    )
+    step: Literal["sigmoid", "constant", "linear", "power"] = knob("sigmoid", "How the share falls over the run")
+    alpha: float = knob(125.0, "Steepness of the sigmoid", gt=0, advanced=True, when=("step", ("sigmoid",)))
+    t0: float = knob(
+        0.2, "Where in the run the sigmoid is one half", unit="of the run", ge=0, le=1, when=("step", ("sigmoid",))
+    )
+    power: float = knob(2.0, "Exponent n of (1 - t)^n, with `power`", gt=0, when=("step", ("power",)))
+    ratio_mode: Literal["unscaffolded", "corrected", "scaffolded"] = knob(
+        "unscaffolded", "Whether the scaffold stands in the prompt when log-probabilities are computed", advanced=True
+    )

@@ -1,0 +1,270 @@
+"""Do sampler and trainer agree about the policy?
+
+Before an update the two must give what was sampled the same probabilities, on the prompts that were really sampled from. If
+they do not, tokens, masks, temperature or weights differ between them, and whatever the run learns would be noise.
+
+Single tokens say little: in bfloat16 a token at the edge of the nucleus falls outside of it for the trainer, and the longer the
+responses the larger the largest difference. So these decide, each with room for what rounding does:
+
+- the mean difference of the log-probabilities, over all tokens and within each response;
+- how many tokens the trainer rules out;
+- the mean of pi_train / pi_roll over what pi_roll drew. It is 1 for any two distributions over the same tokens, however far apart
+  rounding has moved them, and the missing part is what the sampler cannot say: a lost end of text, top-k, a penalty;
+- where responses end: at a token that ends them, and nowhere else.
+
+After the first step it is also asked whether the sampler still answers as the model did before it was trained, where the learner
+has that model: with its adapters off, or as the frozen copy of a KL. Where all weights are trained without a KL nobody asks.
+"""
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from trainer.config import OnPolicyConfig
+from trainer.config.on_policy import Rollout
+from trainer.contracts.counted import counted
+from trainer.inference.prefix import pack
+from trainer.rollouts import Trajectory
+
+from ..session.errors import RunFailed
+from .learner import Learner, Marked
+
+LOOKS = 2
+"""Steps that are looked at. One is not enough: adapters begin at zero, so that a lost push shows only after an update."""
+_SAMPLES = 64
+_TOKENS = 4096
+_LONG = 16
+"""Tokens of a response whose own mean difference is looked at; that of fewer tokens says too little."""
+_SIGMAS = 6.0
+_ALIKE = 3.0
+"""How many times the mean difference of all tokens that of one response may be, besides what is allowed in any case."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """`mean`: largest mean |log pi_train - log pi_roll| of a token. `outside`: share of tokens at the nucleus' edge that may
+    fall outside of it for the trainer. `alone`: largest mean difference of one response. `missing`: part of the trainer's
+    distribution that the sampler may leave out, besides what chance explains."""
+
+    mean: float
+    outside: float
+    alone: float
+    missing: float
+
+
+BOUNDS = {"float32": Bounds(5e-4, 1e-3, 2e-3, 2e-4), "bfloat16": Bounds(0.08, 0.01, 0.1, 1e-3)}
+"""On a CPU a mean difference of 1e-6 is usual in float32. In bfloat16 it is 0.004 for the tiny model and 0.03 for SmolLM2 with a nucleus of
+.9; `benchmarks.engine_check` measures it."""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Over `tokens` tokens: mean |difference| of the log-probabilities (nats), `outside` those the trainer rules out, `worst`
+    the largest mean of one response, `ratio` the mean of pi_train / pi_roll with its standard error `error`."""
+
+    tokens: int
+    mean: float
+    outside: int
+    worst: float = 0.0
+    ratio: float = 1.0
+    error: float = 0.0
+
+    def problem(self, dtype: str) -> str:
+        """What of it rounding does not explain; empty where sampler and trainer are the same policy."""
+        bounds = BOUNDS[dtype]
+        if self.mean > bounds.mean or self.outside > allowed_outside(self.tokens, dtype):
+            return (
+                f"over {counted(self.tokens, 'tokens')} their log-probabilities differ by {self.mean:.3g} on average (allowed: "
+                f"{bounds.mean:g}), and {counted(self.outside, 'tokens')} could not have been sampled (allowed: "
+                f"{allowed_outside(self.tokens, dtype)}). The sampler does not run the weights that are trained, or draws "
+                "otherwise."
+            )
+        if self.worst > (allowed := bounds.alone + _ALIKE * self.mean):
+            return (
+                f"over the tokens of one response their log-probabilities differ by {self.worst:.3g} on average (allowed: "
+                f"{allowed:.2g}), over all by {self.mean:.3g}. What this response was sampled from is not what is "
+                "trained on: a mask, its prompt or the places of its tokens are wrong."
+            )
+        if 1.0 - self.ratio > bounds.missing + _SIGMAS * self.error:
+            return (
+                f"the sampler leaves out {1.0 - self.ratio:.3g} of what the trainer may say (allowed: "
+                f"{bounds.missing + _SIGMAS * self.error:.2g}): it cannot draw some tokens, such as those that end a response, or "
+                "draws with top-k or a penalty that the trainer does not know of."
+            )
+        return ""
+
+    def fits(self, dtype: str) -> bool:
+        return not self.problem(dtype)
+
+
+def allowed_outside(tokens: int, dtype: str) -> int:
+    """Four standard deviations above the expected number, and two for short responses."""
+    expected = BOUNDS[dtype].outside * tokens
+    return 2 + math.ceil(expected + 4 * math.sqrt(expected))
+
+
+class EngineCheck:
+    """The check of one run, or of one attempt: a run that is resumed is looked at again."""
+
+    def __init__(self, config: OnPolicyConfig, stop_ids: frozenset[int]) -> None:
+        self._config, self._stop_ids = config, stop_ids
+        self._looks = 0
+
+    @property
+    def done(self) -> bool:
+        return self._looks >= LOOKS
+
+    def look(
+        self, step: int, learner: Learner, trajectories: Sequence[Trajectory], rollout: Rollout | None = None
+    ) -> tuple[str, bool]:
+        """What to say, and whether it is a warning. Raises RunFailed where the two are not the same policy.
+
+        `trajectories` are fresh: sampled for `step` by the weights that `learner` has now, as `rollout` says (left out: the config's).
+        """
+        if why := misplaced_ends(trajectories, self._stop_ids, bool(self._config.rollout.stop)):
+            raise _disagree(why)
+        chosen = spread(trajectories, self._looks)
+        rollout = rollout or self._config.rollout
+        logp_T = _logprobs(learner, chosen, self._config, rollout)
+        found = compared([torch.tensor(t.logprobs) for t in chosen], logp_T, self._config.model.dtype)
+        if why := found.problem(self._config.model.dtype):
+            raise _disagree(why)
+        self._looks += 1
+        behind = step > 1 and self._refers and self._behind(learner, chosen, torch.cat(logp_T), rollout)
+        if behind and not self._rounds_away:
+            raise _disagree(BEHIND)
+        if behind:
+            return f"{BEHIND} {ROUNDED}", True
+        return (
+            f"sampler and trainer agree: over {counted(found.tokens, 'tokens')} their log-probabilities differ by "
+            f"{found.mean:.2g} on average"
+        ), False
+
+    @property
+    def _refers(self) -> bool:
+        """Whether the learner, in this process or in several, has the untrained model to compare with."""
+        return self._config.model.lora is not None or self._config.holdings().frozen
+
+    @property
+    def _rounds_away(self) -> bool:
+        """Whether a push may lose what training has added: adapters merged into bfloat16 weights."""
+        model, sampler = self._config.model, self._config.sampler
+        return sampler.push == "merged" and model.lora is not None and model.dtype == "bfloat16"
+
+    def _behind(self, learner: Learner, chosen: Sequence[Trajectory], logp_T: Tensor, rollout: Rollout) -> bool:
+        """Whether what was recorded fits the model before training better than the trained one, beyond chance."""
+        before_T = torch.cat(_logprobs(learner, chosen, self._config, rollout, untrained=True))
+        roll_T = torch.cat([torch.tensor(t.logprobs) for t in chosen])
+        return fits_better(before_T - roll_T, logp_T - roll_T)
+
+
+BEHIND = (
+    "What was sampled is likelier under the model as it was before training than under the trained one: what the last update has "
+    "changed did not reach the sampler."
+)
+ROUNDED = (
+    "In bfloat16 that is so while the adapters are too small to change the weights they are merged into; sampler.push "
+    "'adapters' and model.dtype 'float32' are exact."
+)
+
+
+def agreement(learner: Learner, trajectories: Sequence[Trajectory], config: OnPolicyConfig) -> Agreement:
+    """Of all these responses. Raises RunFailed for probabilities that are not numbers."""
+    logp = _logprobs(learner, trajectories, config, config.rollout)
+    return compared([torch.tensor(t.logprobs) for t in trajectories], logp, config.model.dtype)
+
+
+def misplaced_ends(trajectories: Sequence[Trajectory], stop_ids: frozenset[int], texts: bool) -> str:
+    """How the ends of responses show that the sampler lost the token that ends them, or went on after it; empty where they do not.
+
+    `texts`: a response may end at a text as well.
+    """
+    for t in trajectories:
+        tokens, places = t.tokens, t.places
+        if not places:
+            continue
+        mine = set(places)
+        for place in places:
+            if tokens[place] in stop_ids and place + 1 in mine:
+                return f"a response goes on after token {tokens[place]}, which ends it: the sampler does not stop where it must."
+        if t.stop == "stop" and not texts and tokens[places[-1]] not in stop_ids:
+            return (
+                f"a response ended by itself with token {tokens[places[-1]]}, which ends none: the sampler drops the token that "
+                "does, so that the policy would never learn to stop."
+            )
+    return ""
+
+
+def spread(trajectories: Sequence[Trajectory], look: int = 0) -> list[Trajectory]:
+    """Responses at even distances, as many as fit the tokens that a check may cost; another look begins at another one."""
+    stride = max(1, len(trajectories) // _SAMPLES)
+    chosen, tokens = [], 0
+    for trajectory in trajectories[look % stride :: stride][:_SAMPLES]:
+        if chosen and tokens + trajectory.length > _TOKENS:
+            break
+        if trajectory.length:
+            chosen.append(trajectory)
+            tokens += trajectory.length
+    return chosen
+
+
+def compared(roll: Sequence[Tensor], logp: Sequence[Tensor], dtype: str) -> Agreement:
+    """Recorded and computed log-probabilities of the same responses, [T] each. Raises RunFailed for what is not a number."""
+    roll_T, logp_T = torch.cat(list(roll)), torch.cat(list(logp))
+    if (logp_T - roll_T).isnan().any():
+        wider = "" if dtype == "float32" else ", or set model.dtype to float32"
+        raise RunFailed(
+            "The model gives probabilities that are not numbers before the first update: its weights are damaged, or "
+            f"too large for {dtype}. Check its files{wider}."
+        )
+    difference_T = logp_T - roll_T
+    inside_T = difference_T[difference_T.isfinite()].abs()
+    # What is ruled out is counted; of a few such tokens one would learn nothing about the rest.
+    ratio_T = difference_T[difference_T.isfinite()].double().clamp(max=20.0).exp()
+    return Agreement(
+        len(difference_T),
+        float(inside_T.mean()) if len(inside_T) else math.inf,
+        len(difference_T) - len(inside_T),
+        max([_mean(one - other) for one, other in zip(logp, roll, strict=True) if len(one) >= _LONG], default=0.0),
+        float(ratio_T.mean()) if len(ratio_T) else 0.0,
+        float(ratio_T.std()) / math.sqrt(len(ratio_T)) if len(ratio_T) > 1 else math.inf,
+    )
+
+
+def fits_better(one_T: Tensor, other_T: Tensor) -> bool:
+    """Whether the differences `one_T` are smaller than `other_T` by more than chance, in their squares, token by token."""
+    both = one_T.isfinite() & other_T.isfinite()
+    gain_T = (other_T[both].double() ** 2).clamp(max=1.0) - (one_T[both].double() ** 2).clamp(max=1.0)
+    if len(gain_T) < _LONG:
+        return False
+    spread_ = float(gain_T.std())
+    return float(gain_T.mean()) > _SIGMAS * spread_ / math.sqrt(len(gain_T)) > 0.0
+
+
+def _mean(difference_T: Tensor) -> float:
+    """Of the absolute values; a token that the trainer rules out takes no part, it is counted."""
+    inside = difference_T[difference_T.isfinite()].abs().tolist()
+    return statistics.fmean(inside) if inside else 0.0
+
+
+def _logprobs(
+    learner: Learner, chosen: Sequence[Trajectory], config: OnPolicyConfig, rollout: Rollout, untrained: bool = False
+) -> list[Tensor]:
+    """Of each response, [T]: in as few passes as the token budget of a pass allows."""
+    rows = [Marked.of(trajectory, sampled=True) for trajectory in chosen]
+    found = [torch.empty(0)] * len(rows)
+    for each in pack([row.read for row in rows], config.optim.micro_batch_tokens):
+        parts = learner.sampled_log_probs(
+            [rows[place] for place in each.places], rollout.temperature, rollout.top_p, untrained
+        )
+        for place, part in zip(each.places, parts, strict=True):
+            found[place] = part
+    return found
+
+
+def _disagree(why: str) -> RunFailed:
+    return RunFailed(f"sampler and trainer disagree: {why}")

@@ -1,0 +1,40 @@
+"""Weights on their way from the learner to the sampler, and the proof that they arrived."""
+
+from collections.abc import Iterator
+
+from torch import Tensor
+
+from trainer.config import OnPolicyConfig
+from trainer.inference.checksum import Checksum
+from trainer.inference.sampling import Sampler
+
+from ..session.errors import RunFailed
+from .learner import Learner
+
+
+class Pusher:
+    """What the sampler is given: merged weights, or adapters where it can hold them."""
+
+    def __init__(self, config: OnPolicyConfig, learner: Learner, sampler: Sampler) -> None:
+        self._config, self._learner, self._sampler = config, learner, sampler
+
+    def push(self, version: int) -> str:
+        """The checksum of what the sampler holds now. Raises RunFailed where that is not what was given to it."""
+        if getattr(self._sampler, "follows", False):  # one memory: nothing is on its way
+            return self._sampler.load_weights(self.weights(), version)
+        pushed = Checksum()
+        held = self._sampler.load_weights(pushed.watching(self.weights()), version)
+        if held != pushed.hexdigest():
+            raise RunFailed(
+                f"the weights of step {version} did not reach the sampler: their checksum is {pushed.hexdigest()}, that of "
+                f"what the sampler holds {held}"
+            )
+        return held
+
+    def weights(self) -> Iterator[tuple[str, Tensor]]:
+        """The learner's own tensors, not copies."""
+        sampler = self._config.sampler
+        if sampler.push == "merged":
+            return self._learner.merged_weights()
+        # vLLM keeps adapters in the precision of its model.
+        return self._learner.adapter_weights("float32" if sampler.kind == "local" else self._config.model.dtype)

@@ -1,0 +1,201 @@
+"""Where the scored responses of a step come from. A policy holds a collector; this one samples while the learner waits."""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from trainer.contracts.counted import counted
+from trainer.rollouts import (
+    Groups,
+    PromptPlan,
+    RewardScorer,
+    Scored,
+    Trajectory,
+    flat_groups,
+    greedy_samples,
+    group_rewards,
+    one_of_each,
+    sample_and_score,
+)
+
+from ..prompts.planner import Planner
+from ..session.stage import Progress, State, Tell
+from .lagging import SamplerWeights
+from .parts import Parts
+from .replay import ReplayBuffer
+from .reports import size_metrics
+from .scoring_watch import ScoringWatch
+
+
+@dataclass(frozen=True)
+class Collected:
+    """The responses of one step, group by group. `rows`: the places that are trained on, some of them repeated."""
+
+    trajectories: list[Trajectory]
+    elapsed_s: float | None
+    """What sampling and scoring them took; None where that was done before."""
+    rows: list[int] | None = None
+    metrics: dict[str, float] = field(default_factory=dict)
+    replayed: list[Trajectory] = field(default_factory=list)
+    """Responses of earlier steps, trained on again, in groups of their own numbers."""
+
+
+class Collector(Protocol):
+    """Owns the sampler's weights: which version samples what, and what of it a checkpoint must keep."""
+
+    def open(self, step: int) -> None:
+        """Before anything else; `step` is the last completed one."""
+        ...
+
+    def collect(self, step: int, tell: Tell) -> Collected:
+        """Raises StopRequested where the run shall stop; the planner's order is then put back by the caller."""
+        ...
+
+    def phase(self, step: int, name: str) -> str:
+        """What progress calls the phase `name` of step `step`."""
+        ...
+
+    def comparable(self, step: int, trajectories: Sequence[Trajectory]) -> Sequence[Trajectory]:
+        """Those sampled by the very weights that step `step` trains: for them sampler and trainer must agree."""
+        ...
+
+    def updated(self, step: int) -> None:
+        """Step `step` has changed the weights."""
+        ...
+
+    def newest_weights(self) -> AbstractContextManager[None]:
+        """Meanwhile the sampler of this process has the weights that were trained last."""
+        ...
+
+    def state(self) -> State: ...
+
+    def restore(self, step: int, state: State) -> None: ...
+
+    def close(self) -> None: ...
+
+
+MakeCollector = Callable[[Parts, Planner, RewardScorer], Collector]
+
+
+def flat(trajectories: Sequence[Trajectory]) -> set[int]:
+    """The groups whose rewards are all equal up to rounding, or missing: their advantages are 0."""
+    rewards = group_rewards(trajectories)
+    groups = {t.plan.group for t in trajectories}
+    return {group for group in groups if group not in rewards or flat_groups({group: rewards[group]})}
+
+
+def _nothing_to_learn(trajectories: Sequence[Trajectory], rounds: int) -> str:
+    """Of a step of dynamic sampling that found no group to train on."""
+    rewards = [reward for group in group_rewards(trajectories).values() for reward in group]
+    prompts = counted(len({t.plan.group for t in trajectories}), "prompts")
+    tried = f"all {prompts}, of this step and of {counted(rounds, 'rounds')} of replacement,"
+    worth = f"the mean reward is {sum(rewards) / len(rewards):.3g}" if rewards else "no response has a reward"
+    return (
+        f"dynamic sampling found nothing to learn from: {tried} have responses that are all worth the same, and {worth}. The step "
+        "changes no weights. Solved prompts want harder data; prompts that nobody solves want easier data, a hint or a scaffold"
+    )
+
+
+def responses_of(
+    parts: Parts,
+    scorer: RewardScorer,
+    plans: Sequence[PromptPlan],
+    where: str,
+    sampling: Progress,
+    scoring: ScoringWatch,
+) -> Scored:
+    """Samples and scores one response for each plan; `where` in the run that happens."""
+    rollout = parts.rollout
+    baselines = None
+    if scorer.needs_greedy:
+        baselines = {plan.group: result.text for plan, result in greedy_samples(parts.sampler, plans, rollout)}
+    groups = Groups(plans, parts.tasks, scorer, where, baselines)
+    return sample_and_score(parts.sampler, plans, rollout, groups, scorer, sampling, scoring)
+
+
+class SyncCollector:
+    """Plan, sample, score. Weights go to the sampler every `runner.push_every` steps, or with `runner.one_step_off` one
+    step late. In between the sampler lags."""
+
+    def __init__(self, parts: Parts, planner: Planner, scorer: RewardScorer) -> None:
+        self._parts, self._planner, self._scorer = parts, planner, scorer
+        self._weights = SamplerWeights(parts, self._version_at)
+        self._waited_s = 0.0  # of this step, for rewards alone
+        self._buffer = ReplayBuffer(parts.config)
+
+    def open(self, step: int) -> None:
+        self.updated(step)
+
+    def collect(self, step: int, tell: Tell) -> Collected:
+        started, self._waited_s = time.monotonic(), 0.0
+        rollout = self._parts.config.rollout
+        found = self._sampled(step, self._planner.plan(step), tell)
+        if rollout.replace_flat:
+            return self._without_flat(step, found, started, tell)
+        replayed = self._buffer.draw(step, rollout.prompts_per_step)
+        self._buffer.sampled(found)
+        metrics = {"perf/reward_wait_s": self._waited_s} | self._sizes(found)
+        if self._parts.config.runner.replay:
+            metrics["rollout/replayed"] = float(len(replayed))
+        return Collected(found, time.monotonic() - started, None, metrics, replayed)
+
+    def _without_flat(self, step: int, found: list[Trajectory], started: float, tell: Tell) -> Collected:
+        """Dynamic sampling: groups that teach nothing give way to groups of the prompts that come next."""
+        config, rollout = self._parts.config, self._parts.config.rollout
+        groups, dull = {t.plan.group for t in found}, flat(found)
+        for _ in range(rollout.replace_flat):
+            missing = rollout.prompts_per_step - len(groups) + len(dull)
+            if not missing:
+                break
+            lacking = config.batch_size - sum(t.plan.group not in dull for t in one_of_each(found))
+            further = range(len(groups), len(groups) + missing)
+            found += self._sampled(step, self._planner.plan(step, further, lacking), tell)
+            groups, dull = {t.plan.group for t in found}, flat(found)
+        rows = [place for place, t in enumerate(found) if t.plan.group not in dull]
+        if not rows:
+            tell.log(_nothing_to_learn(found, rollout.replace_flat), "warning")
+        metrics = {
+            "rollout/replaced_groups": float(len(dull) if rows else 0),
+            "perf/reward_wait_s": self._waited_s,
+        } | self._sizes(found)
+        # Where no group teaches anything, the step keeps them all: they change no weights.
+        return Collected(found, time.monotonic() - started, rows or None, metrics)
+
+    def _sizes(self, found: Sequence[Trajectory]) -> dict[str, float]:
+        return size_metrics(found) if self._parts.config.rollout.budget else {}
+
+    def _sampled(self, step: int, plans: Sequence[PromptPlan], tell: Tell) -> list[Trajectory]:
+        watch = ScoringWatch(tell, len(plans))
+        found = responses_of(self._parts, self._scorer, plans, f"train/{step}", tell.watch("sampling"), watch)
+        self._waited_s += found.waiting_s
+        return found.trajectories
+
+    def phase(self, step: int, name: str) -> str:
+        return name
+
+    def comparable(self, step: int, trajectories: Sequence[Trajectory]) -> Sequence[Trajectory]:
+        # Weights that lag behind would differ, and rightly so.
+        return trajectories if self._weights.version == step - 1 else []
+
+    def updated(self, step: int) -> None:
+        self._weights.updated(step)
+        self._buffer.updated(self._weights.version)
+
+    def newest_weights(self) -> AbstractContextManager[None]:
+        return self._weights.newest()
+
+    def state(self) -> State:
+        return State(self._buffer.state_dict(), self._weights.state().tensors)
+
+    def restore(self, step: int, state: State) -> None:
+        self._weights.restore(step, state)
+        self._buffer.load_state_dict(state.values, self._weights.version)
+
+    def close(self) -> None:
+        """Nothing to end: the sampler is the parts'."""
+
+    def _version_at(self, step: int) -> int:
+        runner = self._parts.config.runner
+        return max(0, step - 1) if runner.one_step_off else step // runner.push_every * runner.push_every

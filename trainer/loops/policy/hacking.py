@@ -1,0 +1,83 @@
+"""The watch for reward hacking in a run: its scored responses go to `trainer.hacking`, its alarms to the page."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trainer.config import OnPolicyConfig
+from trainer.config.rewards.parts import HttpPart, PythonPart, RewardModelPart, RewardPart
+from trainer.contracts import AlarmData, AlarmPlace
+from trainer.hacking import Scored, Watch
+from trainer.rollouts import Trajectory, one_of_each
+
+from ..prompts.data import Prompt
+from ..session.stage import Tell
+
+EXAMPLES = 5
+"""Responses that an alarm names."""
+_OF_THE_TASK = ("rubric", "verifier")
+"""Kinds of parts that say whether a response is good, without a judge too; a format or a length does not."""
+
+
+class HackingWatch:
+    """Looks at each step of a run whose reward a judge, a model or a program of others decides; at no other run.
+
+    The panel are the parts that are measured, not trained on, and say whether a response is good. The state goes with the checkpoint.
+    """
+
+    def __init__(self, config: OnPolicyConfig) -> None:
+        parts = config.composition.parts
+        panel = [part.name for part in parts if part.shadow and (_judged(part) or part.kind in _OF_THE_TASK)]
+        watched = any(_judged(part) and not part.shadow for part in parts)
+        trained = [part.name for part in parts if not part.shadow]
+        self._watch = Watch(config.steps, panel, trained=trained) if watched else None
+
+    def look(self, step: int, trajectories: Sequence[Trajectory], tasks: Mapping[str, Prompt], tell: Tell) -> None:
+        """After the step has happened: one that is made anew is looked at anew."""
+        if self._watch is None:
+            return
+        rewarded = [each for each in one_of_each(trajectories) if each.reward.total is not None]
+        for alarm in self._watch.look(step, [_scored(each, tasks[each.plan.example_key]) for each in rewarded]):
+            places = tuple(AlarmPlace(group=group, index=index) for group, index in alarm.places[:EXAMPLES])
+            tell.alarm(
+                AlarmData(
+                    signal=alarm.signal,
+                    subject=alarm.subject[:200],
+                    since=alarm.since,
+                    share=alarm.share,
+                    before=alarm.before,
+                    paid=alarm.paid,
+                    part=alarm.part,
+                    criterion=alarm.criterion[:1000],
+                    places=places,
+                )
+            )
+
+    def state_dict(self) -> dict[str, Any]:
+        return self._watch.state_dict() if self._watch else {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Checkpoints of earlier releases have none."""
+        if self._watch:
+            self._watch.load_state_dict(state)
+
+
+def _judged(part: RewardPart) -> bool:
+    """Whether a judge, a model or a program of others decides its value."""
+    return bool(part.asks_judge) or isinstance(part, RewardModelPart | HttpPart | PythonPart)
+
+
+def _scored(trajectory: Trajectory, prompt: Prompt) -> Scored:
+    reward, example = trajectory.reward, prompt.example
+    criteria = prompt.rubric.criteria if prompt.rubric else ()
+    judged = tuple((each.text, each.verdict.met) for each in reward.criteria if each.verdict.source == "judge")
+    return Scored(
+        trajectory.plan.group,
+        trajectory.plan.index,
+        trajectory.text,
+        trajectory.length,
+        reward.total or 0.0,
+        example.key,
+        {part.name: part.value for part in reward.parts},
+        judged,
+        "\n".join((prompt.text, *(criterion.text for criterion in criteria), example.reference or "")),
+    )

@@ -1,0 +1,83 @@
+"""Whose weights sample: those that were trained last, or older ones that the learner has left behind."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from torch import Tensor
+
+from ..learner.pushing import Pusher
+from ..session.stage import State
+from .parts import Parts
+
+SAVED = "weights-"
+"""In a checkpoint, before the version whose weights sample although they are no longer the newest."""
+
+
+class SamplerWeights:
+    """The sampler's weights in a run of one process. `version_at(step)` says after which step the weights were trained that
+    sample after step `step`; it never falls, and is never above `step`.
+
+    Trained parameters of older versions are kept as long as they sample, for evaluations borrow the sampler.
+    """
+
+    def __init__(self, parts: Parts, version_at: Callable[[int], int]) -> None:
+        self._config, self._learner = parts.config, parts.learner
+        self._pusher = Pusher(parts.config, parts.learner, parts.sampler)
+        self._version_at = version_at
+        self._step = 0
+        self._held: int | None = None
+        self._older: dict[int, dict[str, Tensor]] = {}
+        self.digest = ""
+        """Of what the sampler holds."""
+
+    @property
+    def version(self) -> int:
+        return self._version_at(self._step)
+
+    def updated(self, step: int) -> None:
+        """Step `step` has changed the weights, or a run begins after it. Pushes what is to sample, if the sampler has not
+        got it."""
+        self._step = step
+        fresh = step == 0 or self.version != self._version_at(step - 1)
+        if fresh and self._config.runner.reset_optimizer:
+            self._learner.forget_moments()
+        if self._version_at(step + 1) == step:
+            self._older[step] = self._learner.policy()
+        self._older = {version: policy for version, policy in self._older.items() if version >= self.version}
+        if self._held != self.version:
+            self._push_own()
+
+    @contextmanager
+    def newest(self) -> Iterator[None]:
+        """Meanwhile the sampler has the weights that were trained last."""
+        lags = self.version != self._step
+        if lags:
+            self._pusher.push(self._step)
+        try:
+            yield
+        finally:
+            if lags:
+                self._push_own()
+
+    def state(self) -> State:
+        older = {version: policy for version, policy in self._older.items() if version != self._step}
+        return State(tensors={f"{SAVED}{version}": policy for version, policy in older.items()})
+
+    def restore(self, step: int, state: State) -> None:
+        """Raises ValueError where the checkpoint lacks the weights that sample after `step`."""
+        self._step = step
+        found = {name: tensors for name, tensors in state.tensors.items() if name.startswith(SAVED)}
+        self._older = {int(name.removeprefix(SAVED)): dict(tensors) for name, tensors in found.items()}
+        if self.version != step and self.version not in self._older:
+            raise ValueError(
+                f"the checkpoint of step {step} lacks the weights of step {self.version}, which runner.push_every "
+                f"{self._config.runner.push_every} lets sample; go on from one whose step is a multiple of it"
+            )
+
+    def _push_own(self) -> None:
+        if self.version == self._step:
+            self.digest = self._pusher.push(self.version)
+        else:
+            with self._learner.holding(self._older[self.version]):
+                self.digest = self._pusher.push(self.version)
+        self._held = self.version

@@ -1,0 +1,58 @@
+"""What the stage of a sampled policy works with."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from trainer.config import OnPolicyConfig
+from trainer.config.on_policy import Rollout
+from trainer.curriculum import Schedule
+from trainer.inference.sampling import Sampler
+from trainer.tasks import TaskKind
+
+from ..learner.learner import Learner, Teacher
+from ..prompts.data import Prompt, PromptSets
+from .token_texts import TokenTexts
+from .update import Updater
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Everything around one run; a test may put its own parts in."""
+
+    config: OnPolicyConfig
+    prompts: PromptSets
+    tokenizer: Any
+    sampler: Sampler
+    learner: Learner
+    run_dir: Path
+    base: Path
+    """The directory of the model that the run begins with."""
+    teacher: Teacher | None = None
+    updater: Updater | None = None
+    """What updates the learner, where that does not happen in this process."""
+    task: TaskKind | None = None
+    """What makes the prompts, where they are not those of the examples."""
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """Which phase the run is in."""
+        return Schedule(self.config.phases)
+
+    @property
+    def rollout(self) -> Rollout:
+        """How responses are sampled now: as configured, or as a phase has changed it."""
+        temperature = self.schedule.temperature
+        own = self.config.rollout
+        return own if temperature is None else own.model_copy(update={"temperature": temperature})
+
+    @cached_property
+    def token_texts(self) -> TokenTexts:
+        """For the records of responses."""
+        return TokenTexts(self.tokenizer)
+
+    @cached_property
+    def tasks(self) -> dict[str, Prompt]:
+        """By the key of the example."""
+        return {prompt.example.key: prompt for prompt in [*self.prompts.train, *self.prompts.heldout]}

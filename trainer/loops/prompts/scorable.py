@@ -1,0 +1,83 @@
+"""Which examples a reward can be computed for, and over which of their criteria."""
+
+from dataclasses import dataclass
+
+from trainer.config import PolicyConfig
+from trainer.config.rewards.parts import JudgePart, RewardPart, RubricPart, VerifierPart, needs_rubric
+from trainer.contracts import Example, Rubric
+from trainer.contracts.counted import counted
+from trainer.rewards import Unscored
+from trainer.rewards.kinds.rubrics import judged_rubric, verified_rubric
+
+UNJUDGED = "a criterion of theirs has no verifier, and the reward has no judge for it"
+
+
+@dataclass
+class Unjudged:
+    """How much of the data needs a judge that the reward has not. `dropped`: criteria that were left out for it."""
+
+    prompts: int = 0
+    criteria: int = 0
+    dropped: int = 0
+
+    def __str__(self) -> str:
+        return f"{counted(self.criteria, 'criteria')} of {counted(self.prompts, 'prompts')} {'has' if self.criteria == 1 else 'have'} no verifier, so no response to them could be scored"
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The criteria that are scored; None where nothing asks for any."""
+
+    rubric: Rubric | None
+
+
+def fit(example: Example, config: PolicyConfig, unjudged: Unjudged) -> Fitted | str:
+    """What of the example's rubric is scored, or why no response to it could be. Shadow parts ask for nothing."""
+    counted = [part for part in config.rewards if not part.shadow]
+    rubric = example.rubric
+    if rubric is None:
+        if needs_rubric(config.rewards, config.scaffold is not None):
+            return "they have no rubric"
+    elif any(isinstance(part, RubricPart) and not part.judge for part in counted):
+        stripped = _verified(rubric, config, unjudged)
+        if isinstance(stripped, str):
+            return stripped
+        rubric = stripped
+    for part in counted:
+        if why := _lacks(part, example, rubric):
+            return why
+    return Fitted(rubric)
+
+
+def _verified(rubric: Rubric, config: PolicyConfig, unjudged: Unjudged) -> Rubric | str:
+    """The rubric without criteria that nobody decides, or why the prompt is left out."""
+    open_criteria = sum(criterion.verifier is None for criterion in rubric.criteria)
+    if not open_criteria:
+        return rubric
+    unjudged.prompts += 1
+    unjudged.criteria += open_criteria
+    if config.data.unjudged != "drop_criteria":
+        return UNJUDGED
+    try:
+        kept = verified_rubric(rubric)
+    except Unscored as unscored:
+        return str(unscored)
+    unjudged.dropped += open_criteria
+    return kept
+
+
+def _lacks(part: RewardPart, example: Example, rubric: Rubric | None) -> str:
+    """Why no response to the example has this part; empty if one may."""
+    try:
+        if isinstance(part, VerifierPart):
+            verified_rubric(rubric)
+        elif isinstance(part, JudgePart) and part.protocol in ("criterion", "checklist"):
+            judged_rubric(rubric)
+        elif isinstance(part, JudgePart) and part.protocol == "likert":
+            if sum(c.points for c in (rubric.criteria if rubric else ()) if c.verifier is None) <= 0:
+                return "the points of their criteria that need a judge add up to 0 or less"
+        elif isinstance(part, JudgePart) and part.against == "reference" and not example.reference:
+            return "they have no reference to compare with"
+    except Unscored as unscored:
+        return str(unscored)
+    return ""

@@ -1,0 +1,121 @@
+"""The judge of a run of recipe `alternating` as the writer meets it: it holds still, decides greedily, and is asked by every
+rubric whether it chooses the answer that people preferred."""
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from trainer.config.recipes.alternating import TurnConfig
+from trainer.config.rewards.arm import ByRubricForm
+from trainer.contracts.rubric import RubricForm
+from trainer.inference.chat import encode_prompt
+from trainer.inference.sampling import Sampler, SampleRequest
+from trainer.rewards import Item, Services
+from trainer.rewards.rubric_judgements import Side, label, question, read
+from trainer.rewards.written import Writing, writing_of
+from trainer.rollouts import Reward, RewardScorer, RewardSetup, Watch
+from trainer.rollouts.scoring import Begun, Unwatched
+
+from .two_roles import TwoRoles
+
+
+class FrozenJudge:
+    """Asks the judge of the run, greedily, with the weights that it has now."""
+
+    def __init__(
+        self,
+        config: TurnConfig,
+        rubric: RubricForm,
+        judgement: ByRubricForm,
+        tokenizer: Any,
+        sampler: Sampler,
+        roles: TwoRoles,
+    ) -> None:
+        self._config, self._rubric, self._judgement = config, rubric, judgement
+        self._tokenizer, self._sampler, self._roles = tokenizer, sampler, roles
+        self.version = 0
+        """After which step the run is: what the sampler is told that its weights are of."""
+
+    def ask(self, items: Sequence[Item], orders: Sequence[bool], watch: Watch) -> list[Item]:
+        """The same, with what the judge said by each rubric in each of the `orders` (True: swapped) as fact `judged`."""
+        asked = [
+            (place, swapped, writing_of(item, self._rubric)) for place, item in enumerate(items) for swapped in orders
+        ]
+        asked = [each for each in asked if not each[2].fault]
+        said: dict[int, list[dict[str, Any]]] = {place: [] for place in range(len(items))}
+        for (place, _, _), answer in zip(asked, self._answers([each[1:] for each in asked], watch), strict=True):
+            said[place].append(answer)
+        return [replace(item, facts={**item.facts, "judged": said[place]}) for place, item in enumerate(items)]
+
+    def _answers(self, asked: Sequence[tuple[bool, Writing]], watch: Watch) -> list[dict[str, Any]]:
+        prompts = [
+            encode_prompt(self._tokenizer, question(writing.pair, writing.criteria, self._judgement, swapped))
+            for swapped, writing in asked
+        ]
+        longest, most = self._config.data.max_prompt_tokens, self._config.rollout.max_new_tokens
+        short = [place for place, prompt in enumerate(prompts) if len(prompt) <= longest]
+        requests = [SampleRequest(prompts[place], most, 0.0, 1.0, (), 0) for place in short]
+        found = {}
+        if requests:
+            with self._roles.speaking("judge", self.version):
+                results = self._sampler.sample(requests, lambda done, total: watch.check())
+            found = dict(zip(short, results, strict=True))
+        answers = []
+        for place, (swapped, writing) in enumerate(asked):
+            result, side = found.get(place), label(writing.pair, swapped)
+            if result is None:
+                problem = f"the question is longer than data.max_prompt_tokens = {longest}"
+                answers.append(_answer(None, problem, "", side))
+                continue
+            cut = result.finish_reason == "length"
+            judged = read(result.text, len(writing.criteria), self._judgement, cut)
+            answers.append(_answer(judged.verdict, judged.problem, result.text, side))
+        return answers
+
+
+def _answer(verdict: Side | None, problem: str, text: str, side: Side) -> dict[str, Any]:
+    return {"verdict": verdict, "label": side, "problem": problem, "text": text}
+
+
+class JudgedScorer(RewardScorer):
+    """Rewards of rubrics. The judge is asked about all that is sampled together, when the last rubric is written: it needs
+    the sampler."""
+
+    def __init__(self, config: TurnConfig, services: Services, judge: FrozenJudge, orders: Sequence[bool]) -> None:
+        super().__init__(config, services)
+        self._judge, self._orders = judge, orders
+
+    def begin(self, items: Sequence[Item]) -> Begun:
+        """Nothing begins yet: `finish` asks."""
+        return Begun(items, Future())
+
+    def finish(self, begun: Sequence[Begun], watch: Watch | None = None) -> list[Reward]:
+        items = [item for each in begun for item in each.items]
+        judged = self._judge.ask(items, self._orders, watch or Unwatched())
+        return super().finish([super().begin(judged)], watch)
+
+
+@dataclass(frozen=True)
+class JudgedRewards:
+    """`orders` in which the judge is shown each pair: True is swapped."""
+
+    config: TurnConfig
+    judge: FrozenJudge
+    orders: Sequence[bool]
+
+    def open(self, journal: Path | None = None) -> JudgedScorer:
+        """Without a journal: a greedy judge says the same again."""
+        return JudgedScorer(self.config, RewardSetup(self.config).services(), self.judge, self.orders)
+
+
+@dataclass(frozen=True)
+class OwnRewards:
+    """Rewards that are read from the response alone."""
+
+    config: TurnConfig
+
+    def open(self, journal: Path | None = None) -> RewardScorer:
+        """Without a journal: nobody is asked."""
+        return RewardSetup(self.config).open()

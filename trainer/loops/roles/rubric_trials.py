@@ -1,0 +1,111 @@
+"""Rubrics that the writer of a run of recipe `alternating` samples now, and judgements that its judge samples by them now."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trainer.config.recipes.alternating import AlternatingConfig, Role
+from trainer.contracts import Criterion
+from trainer.inference.chat import encode_prompt
+from trainer.inference.sampling import Sampler, SampleRequest, SampleResult
+from trainer.rewards.rubric_judgements import label, question, read
+from trainer.rewards.written import FACTS, ComparedPair
+from trainer.seeding import derive_seed
+from trainer.tasks.arm import criteria_of
+
+from ..learner.learner import Marked
+from ..prompts.data import Prompt
+from ..session.stage import Progress
+from .two_roles import TwoRoles
+
+Tokens = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A rubric that can be read, and the `place` of it among those that were sampled for its pair."""
+
+    prompt: Prompt
+    pair: ComparedPair
+    place: int
+    written: Marked
+    criteria: tuple[Criterion, ...]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The question for a judgement by a rubric; `swapped` shows the answers the other way round."""
+
+    rubric: Tried
+    swapped: bool
+    tokens: Tokens
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Everything random follows from the seed of the run, `purpose`, the pair and the places. Changes no state of the run."""
+
+    config: AlternatingConfig
+    tokenizer: Any
+    sampler: Sampler
+    roles: TwoRoles
+    purpose: tuple[str | int, ...]
+    version: int
+    """After which step the run is: what the sampler is told that its weights are of."""
+
+    def rubrics(self, prompts: Sequence[Prompt], each: int, progress: Progress) -> list[list[Tried]]:
+        """For each question of the writer those of its `each` rubrics that can be read."""
+        requests = [
+            self._request("writer", prompt.tokens, "rubric", prompt.example.key, place)
+            for prompt in prompts
+            for place in range(each)
+        ]
+        with self.roles.speaking("writer", self.version):
+            results = self.sampler.sample(requests, progress)
+        found = []
+        for number, prompt in enumerate(prompts):
+            own = enumerate(results[number * each : (number + 1) * each])
+            usable = [self._tried(prompt, place, result) for place, result in own]
+            found.append([one for one in usable if one is not None])
+        return found
+
+    def asked(self, rubric: Tried, swapped: bool = False) -> Asked | None:
+        """None where the question is longer than `data.max_prompt_tokens`."""
+        messages = question(rubric.pair, rubric.criteria, self.config.data.judgement, swapped)
+        tokens = encode_prompt(self.tokenizer, messages)
+        return Asked(rubric, swapped, tokens) if len(tokens) <= self.config.data.max_prompt_tokens else None
+
+    def judgements(self, asked: Sequence[Asked], each: int, progress: Progress) -> list[list[SampleResult]]:
+        """Of each question `each`."""
+        requests = [
+            self._request(
+                "judge", one.tokens, "judgement", one.rubric.prompt.example.key, one.rubric.place, one.swapped, number
+            )
+            for one in asked
+            for number in range(each)
+        ]
+        if not requests:
+            return []
+        with self.roles.speaking("judge", self.version):
+            results = self.sampler.sample(requests, progress)
+        return [results[start : start + each] for start in range(0, len(results), each)]
+
+    def right(self, asked: Asked, said: SampleResult) -> bool | None:
+        """Whether it chooses the answer that people preferred; None without a decision."""
+        cut = said.finish_reason == "length"
+        judged = read(said.text, len(asked.rubric.criteria), self.config.data.judgement, cut)
+        return None if judged.verdict is None else judged.verdict == label(asked.rubric.pair, asked.swapped)
+
+    def _tried(self, prompt: Prompt, place: int, result: SampleResult) -> Tried | None:
+        criteria = criteria_of(prompt, result.text, result.finish_reason == "length", self.config)
+        if not criteria:
+            return None
+        pair = ComparedPair.model_validate(prompt.facts[FACTS])
+        return Tried(prompt, pair, place, Marked.response(prompt.tokens, result.tokens), criteria)
+
+    def _request(self, role: Role, tokens: Tokens, *named: str | int) -> SampleRequest:
+        rollout = self.config.turn(role).rollout
+        seed = derive_seed(self.config.seed, *self.purpose, *named)
+        return SampleRequest(
+            tokens, rollout.max_new_tokens, rollout.temperature, rollout.top_p, tuple(rollout.stop), seed
+        )

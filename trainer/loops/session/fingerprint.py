@@ -1,0 +1,107 @@
+"""Whose checkpoint it is: a resumed run must be the one that wrote it."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import trainer
+from trainer.config import stored
+from trainer.files import digest_of
+
+from .stage import Job
+
+HOW = (
+    "steps",
+    "checkpoint",
+    "evaluation",
+    "people",
+    "optim.processes",
+    "optim.micro_batch_tokens",
+    "optim.recompute_activations",
+    "rollout.token_records",
+    "runner.workers",
+    "runner.reward_workers",
+    "runner.gpus_per_worker",
+    "sampler.max_batch",
+)
+"""Fields that say how far a run goes, who looks on or how it uses its machine: they may differ when it goes on."""
+_SAMPLE_BYTES = 1 << 20
+_SHOWN = 5
+
+
+def fingerprint(job: Job) -> dict[str, Any]:
+    """Config, models, data and program of a run, as JSON that a checkpoint carries."""
+    return {
+        "recipe": job.recipe.name,
+        "config": job.config.model_dump(mode="json"),
+        "models": {role: sampled_digest(path) for role, path in sorted(job.models.items())},
+        "data": digest_of(job.examples),
+        "code": code_digest(),
+    }
+
+
+def differences(there: Mapping[str, Any], here: Mapping[str, Any], forked: bool = False) -> list[str]:
+    """What makes a checkpoint with fingerprint `there` another run's than `here`, in words; the program is no reason.
+
+    `forked`: nor is the config, which was changed on purpose; see `changes`.
+    """
+    if there["recipe"] != here["recipe"]:
+        return [f"its recipe is {there['recipe']!r}, not {here['recipe']!r}"]
+    found = [] if forked else changes(there, here)
+    roles = sorted({*there["models"], *here["models"]})
+    found += [
+        f"the model {role!r} is another" for role in roles if there["models"].get(role) != here["models"].get(role)
+    ]
+    if there["data"] != here["data"]:
+        found.append("the examples are others")
+    return found[:_SHOWN] + ([f"and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else [])
+
+
+def changes(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
+    """Where the configs differ, in words, besides in the fields of HOW. What an older version wrote is read as it meant it."""
+    return [
+        f"{path} is {_short(old)} there and {_short(new)} here"
+        for path, old, new in _config_differences(stored(there["recipe"], there["config"]), here["config"])
+        if not any(path == field or path.startswith(f"{field}.") for field in HOW)
+    ]
+
+
+def sampled_digest(folder: Path) -> str:
+    """SHA-256 over names and sizes of a model's files and over the first and last megabyte of each: weights of many
+    gigabytes need not be read whole to be told apart."""
+    whole = hashlib.sha256()
+    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+        size = file.stat().st_size
+        whole.update(f"{file.relative_to(folder)}\0{size}\0".encode())
+        with file.open("rb") as stream:
+            whole.update(stream.read(_SAMPLE_BYTES))
+            stream.seek(max(0, size - _SAMPLE_BYTES))
+            whole.update(stream.read(_SAMPLE_BYTES))
+    return whole.hexdigest()
+
+
+def code_digest() -> str:
+    """Of the trainer's own source files."""
+    root, whole = Path(trainer.__file__).parent, hashlib.sha256()
+    for file in sorted(root.rglob("*.py")):
+        whole.update(f"{file.relative_to(root)}\0".encode() + file.read_bytes())
+    return whole.hexdigest()
+
+
+def _config_differences(there: Any, here: Any, path: str = "") -> list[tuple[str, Any, Any]]:
+    if isinstance(there, dict) and isinstance(here, dict):
+        keys = [*here, *(key for key in there if key not in here)]
+        return [
+            found
+            for key in keys
+            if key in there and key in here  # a field that another version of the program added or dropped
+            for found in _config_differences(there[key], here[key], f"{path}.{key}" if path else key)
+        ]
+    return [] if there == here else [(path, there, here)]
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,206 @@
+"""What is the same for every recipe: resume, the cadence of steps, evaluations and checkpoints, stop, progress, outputs."""
+
+import time
+from typing import Literal
+
+from trainer import checkpoints
+from trainer.checkpoints import Folder, Place
+from trainer.contracts import AlarmData, ArtifactData, Histogram
+from trainer.monitors import Records
+
+from .clock import Clock
+from .errors import AttemptAbandoned, StopRequested, Unrewarded
+from .fingerprint import changes, differences, fingerprint
+from .model_outputs import write_model_output
+from .saving import FOLDER, Saver
+from .stage import Job, ModelOutput, Progress, Stage, State
+
+_OWNERS = ("policy", "optimizer")
+"""Whose tensors every checkpoint holds, whatever the recipe."""
+_OWN = ("summary", "evaluated_step", "fingerprint")
+"""What a checkpoint's state holds of the session; the rest is the stage's."""
+
+
+class StepTell:
+    """`Tell` for one step of a session."""
+
+    def __init__(self, session: "Session", step: int) -> None:
+        self._session, self._monitor, self.step = session, session.job.monitor, step
+
+    def metrics(self, values: dict[str, float], histograms: dict[str, Histogram] | None = None) -> None:
+        self._monitor.metrics(self.step, values, histograms)
+
+    def rollouts(self, records: Records) -> None:
+        self._monitor.rollouts(self.step, records)
+
+    def artifact(self, artifact: ArtifactData) -> None:
+        self._monitor.artifact(artifact, self.step)
+
+    def alarm(self, alarm: AlarmData) -> None:
+        self._monitor.alarm(self.step, alarm)
+
+    def log(self, message: str, level: Literal["info", "warning"] = "info") -> None:
+        self._monitor.log(message, self.step, level)
+
+    def watch(self, phase: str) -> Progress:
+        note = self.progress(phase)
+
+        def progress(done: int, total: int) -> None:
+            self.check()
+            note(done, total)
+
+        return progress
+
+    def progress(self, phase: str) -> Progress:
+        def progress(done: int, total: int) -> None:
+            self._monitor.progress(self.step, phase, done, total, self._session.eta_s())
+
+        return progress
+
+    def check(self) -> None:
+        if self._monitor.command == "abandon":
+            raise AttemptAbandoned("the server has given this run to another attempt")
+        if self._monitor.command == "stop":
+            raise StopRequested
+
+    def paused(self, reason: str) -> None:
+        self._monitor.state("paused", f"Step {self.step} waits. {reason}", self.step)
+
+    def resumed(self) -> None:
+        self._monitor.state("running", step=self.step)
+
+
+class Session:
+    """One run of a stage. `step` is the last completed step; `summary` the headline numbers for the run's row."""
+
+    def __init__(self, job: Job, stage: Stage) -> None:
+        self.job, self.stage = job, stage
+        self.step = 0
+        self.summary: dict[str, float] = {}
+        self._config = job.config
+        self._clock = Clock(job.config, stage.evaluates)
+        self._evaluated_step = -1
+        self._fingerprint = fingerprint(job)
+        self._place: Place = Folder(job.run_dir / FOLDER)
+        self._saver = Saver(self._place, job.config.checkpoint.keep, job.monitor)
+
+    def resume(self) -> bool:
+        """Continue from the newest checkpoint; False when there is none.
+
+        Raises CheckpointInvalid, or ValueError where the checkpoint is of another run, with what differs.
+        """
+        checkpoint = checkpoints.load_newest(self._place, _OWNERS)
+        if checkpoint is None:
+            return False
+        self._recognise(checkpoint)
+        self.step = checkpoint.step
+        self.summary = dict(checkpoint.state["summary"])
+        self._evaluated_step = checkpoint.state["evaluated_step"]
+        values = {key: value for key, value in checkpoint.state.items() if key not in _OWN}
+        self.stage.restore(self.step, State(values, checkpoint.tensors))
+        self._saver.saved = self.step
+        return True
+
+    def run(self) -> dict[str, float]:
+        """All remaining steps; the summary. Raises StopRequested and Unrewarded after saving, AttemptAbandoned without.
+
+        Raises LeftUndone where records of responses were not written: then the run has not ended as it should.
+        """
+        self.stage.open(self.step)
+        try:
+            return self._all_steps()
+        except (StopRequested, Unrewarded):
+            self.save(wait=True)
+            self.job.monitor.flush()  # of a step that has not happened, or told after a checkpoint that was there already
+            raise
+        finally:
+            self._saver.close()
+
+    def _all_steps(self) -> dict[str, float]:
+        # Before the first step, or where a stop came in the middle of an evaluation.
+        self._evaluate_if_due()
+        while self.step < self._config.steps:
+            self.advance()
+        self._saver.settle()
+        self._write_outputs()
+        self.job.monitor.flush()
+        return self.summary
+
+    def advance(self) -> None:
+        """The next step, with the evaluation and the checkpoint that are due after it."""
+        number, started = self.step + 1, time.monotonic()
+        tell = StepTell(self, number)
+        self.stage.step(number, tell)
+        self.step = number
+        self._clock.step_took(time.monotonic() - started)
+        tell.metrics({"perf/step_s": time.monotonic() - started})
+        self._evaluate_if_due()
+        self._saver.look()
+        if number % self._config.checkpoint.every == 0 or number == self._config.steps:
+            self.save(wait=number == self._config.steps)
+
+    def save(self, wait: bool = False) -> None:
+        """A checkpoint of everything that the next step depends on; without `wait` it may be written while that step is made.
+
+        Raises OSError, StoreAway and RunFailed; where an earlier checkpoint failed, after this one was written.
+        """
+        try:
+            self._saver.settle()  # before the state is asked for: what holds the earlier one is free then
+        finally:
+            checkpoint = self._checkpoint()
+            if not self._saver.has(checkpoint):
+                self._saver.save(checkpoint, wait)
+
+    def _checkpoint(self) -> checkpoints.Checkpoint:
+        stage = self.stage.state()
+        own = {"summary": dict(self.summary), "evaluated_step": self._evaluated_step, "fingerprint": self._fingerprint}
+        return checkpoints.Checkpoint(self.step, stage.values | own, stage.tensors, stage.elsewhere)
+
+    def eta_s(self) -> float | None:
+        """Seconds left; None before the first step is through."""
+        return self._clock.eta_s(self.step)
+
+    def _recognise(self, checkpoint: checkpoints.Loaded) -> None:
+        there = checkpoint.state.get("fingerprint")
+        if there is not None:  # checkpoints of the first releases carry none
+            if found := differences(there, self._fingerprint, self.job.forked):
+                raise ValueError(f"the checkpoint of step {checkpoint.step} is another run's: {'; '.join(found)}")
+            for change in changes(there, self._fingerprint):  # none but in a run that was forked
+                self.job.monitor.log(f"changed since the checkpoint: {change}", checkpoint.step)
+            if there["code"] != self._fingerprint["code"]:
+                self.job.monitor.log(
+                    "the program has changed since this run was last saved; the steps to come may differ from those it "
+                    "would have made before",
+                    checkpoint.step,
+                    "warning",
+                )
+        if checkpoint.step > self._config.steps:
+            raise ValueError(f"the checkpoint is after step {checkpoint.step}, the config ends at {self._config.steps}")
+
+    def _evaluate_if_due(self) -> None:
+        every, step = self._config.evaluation.every, self.step
+        due = step in (0, self._config.steps) or (every > 0 and step % every == 0)
+        if due and step > self._evaluated_step and self.stage.evaluates:
+            started = time.monotonic()
+            tell = StepTell(self, step)
+            values = self.stage.evaluate(step, tell)
+            self._clock.evaluation_took(time.monotonic() - started)
+            tell.metrics(values)
+            self._summarise(values)
+            self._evaluated_step = step
+
+    def _summarise(self, values: dict[str, float]) -> None:
+        key = self.job.recipe.headline
+        if key in values:
+            self.summary.setdefault(f"{key}_start", values[key])
+            self.summary[key] = values[key]
+
+    def _write_outputs(self) -> None:
+        """The trained models, each under `outputs/`. A resumed run writes the same again."""
+        for output in self.stage.outputs():
+            self.job.monitor.progress(self.step, "exporting", 0, 1, None)
+            artifact = self.job.monitor.patiently(lambda output=output: self._written(output), self.step)  # type: ignore[misc]
+            self.job.monitor.artifact(artifact, self.step)
+
+    def _written(self, output: ModelOutput) -> ArtifactData:
+        return write_model_output(self.job, output, self.step, self.summary, output.name)
