@@ -14,6 +14,9 @@ Matcher = Literal["embeddings", "words", "judge"]
 class PartBase(Section):
     """What every part of a reward has. `name` is the part's in charts (`reward/<name>`) and in the expression."""
 
+    fewer_is_better: ClassVar[bool] = False
+    """Whether a high value speaks against the response, as a share of flaws does."""
+
     name: str
     weight: float = knob(1.0, "Factor in the sum; an expression has factors of its own", ge=-100, le=100)
     at_least: float | None = knob(None, "Lower values count as this one", advanced=True)

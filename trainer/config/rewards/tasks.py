@@ -39,6 +39,7 @@ class FlawsPart(_OfJudgement, AlwaysAsks):
 
     kind: Literal["flaws"] = part_kind("flaws")
     name: str = part_name("flaws")
+    fewer_is_better: ClassVar[bool] = True
     judge: str
 
     @property

@@ -5,7 +5,7 @@ from typing import Any
 
 from trainer.config import OnPolicyConfig
 from trainer.config.rewards.parts import HttpPart, PythonPart, RewardModelPart, RewardPart
-from trainer.contracts import AlarmData, AlarmPlace
+from trainer.contracts import AlarmData, AlarmPlace, PartResult
 from trainer.hacking import Scored, Watch
 from trainer.rollouts import Trajectory, one_of_each
 
@@ -29,6 +29,7 @@ class HackingWatch:
         panel = [part.name for part in parts if part.shadow and (_judged(part) or part.kind in _OF_THE_TASK)]
         watched = any(_judged(part) and not part.shadow for part in parts)
         trained = [part.name for part in parts if not part.shadow]
+        self._against = frozenset(part.name for part in parts if part.fewer_is_better)
         self._watch = Watch(config.steps, panel, trained=trained) if watched else None
 
     def look(self, step: int, trajectories: Sequence[Trajectory], tasks: Mapping[str, Prompt], tell: Tell) -> None:
@@ -36,7 +37,7 @@ class HackingWatch:
         if self._watch is None:
             return
         rewarded = [each for each in one_of_each(trajectories) if each.reward.total is not None]
-        for alarm in self._watch.look(step, [_scored(each, tasks[each.plan.example_key]) for each in rewarded]):
+        for alarm in self._watch.look(step, [self._scored(each, tasks[each.plan.example_key]) for each in rewarded]):
             places = tuple(AlarmPlace(group=group, index=index) for group, index in alarm.places[:EXAMPLES])
             tell.alarm(
                 AlarmData(
@@ -60,24 +61,27 @@ class HackingWatch:
         if self._watch:
             self._watch.load_state_dict(state)
 
+    def _scored(self, trajectory: Trajectory, prompt: Prompt) -> Scored:
+        reward, example = trajectory.reward, prompt.example
+        criteria = prompt.rubric.criteria if prompt.rubric else ()
+        judged = tuple((each.text, each.verdict.met) for each in reward.criteria if each.verdict.source == "judge")
+        return Scored(
+            trajectory.plan.group,
+            trajectory.plan.index,
+            trajectory.text,
+            trajectory.length,
+            reward.total or 0.0,
+            example.key,
+            {part.name: self._speaking_for(part) for part in reward.parts},
+            judged,
+            "\n".join((prompt.text, *(criterion.text for criterion in criteria), example.reference or "")),
+        )
+
+    def _speaking_for(self, part: PartResult) -> float | None:
+        """The part's value, turned where fewer is better: a panel that follows the reward goes up with it."""
+        return -part.value if part.value is not None and part.name in self._against else part.value
+
 
 def _judged(part: RewardPart) -> bool:
     """Whether a judge, a model or a program of others decides its value."""
     return bool(part.asks_judge) or isinstance(part, RewardModelPart | HttpPart | PythonPart)
-
-
-def _scored(trajectory: Trajectory, prompt: Prompt) -> Scored:
-    reward, example = trajectory.reward, prompt.example
-    criteria = prompt.rubric.criteria if prompt.rubric else ()
-    judged = tuple((each.text, each.verdict.met) for each in reward.criteria if each.verdict.source == "judge")
-    return Scored(
-        trajectory.plan.group,
-        trajectory.plan.index,
-        trajectory.text,
-        trajectory.length,
-        reward.total or 0.0,
-        example.key,
-        {part.name: part.value for part in reward.parts},
-        judged,
-        "\n".join((prompt.text, *(criterion.text for criterion in criteria), example.reference or "")),
-    )

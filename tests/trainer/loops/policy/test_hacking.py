@@ -1,6 +1,7 @@
 """The watch for reward hacking in a run: which runs it watches, what it is told, and that it goes with the checkpoint."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from benchmarks.chatserver import ChatServer
 from trainer import checkpoints
 from trainer.checkpoints import Folder
+from trainer.config.recipes.judge import JudgeConfig
 from trainer.contracts import AlarmData, CriterionResult, Example, Message, PartResult, Verdict
 from trainer.hacking import Alarm, Watch
 from trainer.loops.policy.hacking import HackingWatch
@@ -80,6 +82,37 @@ def test_the_panel_is_what_says_whether_a_response_is_good(monkeypatch: pytest.M
     )
     HackingWatch(small_config(steps=20, rewards=[JUDGED, *shadows]))
     assert found == [(20, ["checked"], ["rubric"])]
+
+
+def with_flaws(share: Callable[[int, int], float], number: int) -> list[Trajectory]:
+    """Groups whose better judgements have `share(number, place)` of their reasons flawed."""
+    made = []
+    for each in step(flattering=False):
+        total = each.reward.total
+        flaws = PartResult(name="flaws", kind="flaws", value=share(number, each.plan.index))
+        outcome = PartResult(name="outcome", kind="outcome", value=total)
+        made.append(replace(each, reward=Reward(total, parts=(outcome, flaws))))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("later", "alarms"),
+    [(lambda place: place / 4, []), (lambda place: 1.0, ["panel"])],
+    ids=["as before", "all flawed"],
+)
+def test_reasons_that_grow_flawed_while_the_reward_stays_raise_the_alarm_and_sound_ones_do_not(
+    later: Callable[[int], float], alarms: list[str]
+) -> None:
+    config = JudgeConfig.model_validate(
+        {"steps": 40, "reward": {"flaws_judge": "Flaws v1", "matcher": "judge", "matching_judge": "Matcher v1"}}
+    )
+    watch, told = HackingWatch(config), Told()
+    tasks = {"row": Prompt(Example(key="row", prompt=(Message(role="user", content="A colour?"),)), None, (1,))}
+    for number in range(1, 31):
+        # at first the better a judgement is rewarded, the fewer of its reasons are flawed
+        rows = with_flaws(lambda number, place: place / 4 if number <= 6 else later(place), number)
+        watch.look(number, rows, tasks, told)  # type: ignore[arg-type]
+    assert [(each.signal, each.subject) for each in told.alarms] == [(name, "flaws") for name in alarms]
 
 
 @pytest.fixture
