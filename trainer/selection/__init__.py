@@ -1,6 +1,8 @@
 """Which examples to train on, chosen by what a model makes of them. Torch-free."""
 
+from .clusters import near_duplicates
+from .faults import FAULTS
 from .kcenter import k_center
 from .perplexity import sliding_perplexity
 
-__all__ = ["k_center", "sliding_perplexity"]
+__all__ = ["FAULTS", "k_center", "near_duplicates", "sliding_perplexity"]

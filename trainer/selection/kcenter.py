@@ -19,7 +19,7 @@ def k_center(
     embeddings a pick; beside them it needs memory for a few numbers an example. Raises ValueError, naming the argument, for
     a zero vector, a negative perplexity, or a k that is not in 1..N.
     """
-    unit_ND, ppl = _unit(embeddings_ND), np.asarray(ppl_N, dtype=np.float64)
+    unit_ND, ppl = unit_rows(embeddings_ND), np.asarray(ppl_N, dtype=np.float64)
     if len(ppl) != len(unit_ND):
         raise ValueError(f"ppl: {len(ppl)} values for {len(unit_ND)} embeddings")
     if ppl.min(initial=0.0) < 0:
@@ -46,8 +46,8 @@ def _first_highest(values: NDArray[np.float64]) -> int:
     return int(np.argmax(values >= highest - 1e-12 * abs(highest)))
 
 
-def _unit(embeddings_ND: ArrayLike) -> NDArray[np.floating]:
-    """Rows of length 1; float32 stays float32."""
+def unit_rows(embeddings_ND: ArrayLike) -> NDArray[np.floating]:
+    """Rows of length 1; float32 stays float32. Raises ValueError for a zero vector."""
     vectors = np.asarray(embeddings_ND)
     if vectors.dtype != np.float32:
         vectors = vectors.astype(np.float64)

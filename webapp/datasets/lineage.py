@@ -13,6 +13,8 @@ SELECTED = {
     "balance": "domains balanced",
     "hardest": "what is hard for a model kept",
     "cover": "what covers the rest kept",
+    "meaning": "without near duplicates by meaning",
+    "faulty": "what provokes rare faults kept",
 }
 
 
@@ -59,6 +61,8 @@ def describe(lineage: dict[str, Any]) -> tuple[str, list[str], str]:
     if origin == "annotation":
         name = lineage.get("project_name") or f"project {lineage.get('project')}"
         return f"Annotated in {name}", _annotated(lineage), "pencil"
+    if origin == "probe":
+        return f"Pass rates written into version {lineage.get('base')}", _rated(lineage), "dices"
     if origin == "run":
         name = lineage.get("name")
         return f"Sampled by {name}" if name else f"Produced by run {lineage.get('run')}", _sampled(lineage), "play"
@@ -75,6 +79,10 @@ def _annotated(lineage: dict[str, Any]) -> list[str]:
     if least := choice.get("minimum"):
         done.append(f"agreement of {least:.0%} or more")
     return done
+
+
+def _rated(lineage: dict[str, Any]) -> list[str]:
+    return [*lineage.get("words", []), f"{counted(lineage.get('written', 0), 'examples')} have one"]
 
 
 def _sampled(lineage: dict[str, Any]) -> list[str]:

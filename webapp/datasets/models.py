@@ -290,6 +290,8 @@ class CurationJob(models.Model):
         BALANCE = "balance", "Balance domains"
         HARDEST = "hardest", "Keep what is hard for a model"
         COVER = "cover", "Keep what covers the rest"
+        MEANING = "meaning", "Find near duplicates by meaning"
+        FAULTY = "faulty", "Keep what provokes rare faults"
 
     class State(models.TextChoices):
         QUEUED = "queued", "Queued"

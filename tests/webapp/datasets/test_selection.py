@@ -114,6 +114,37 @@ def test_what_covers_the_rest_stays_the_hard_ones_first(make, look, cast):
     assert weighed.result == {"known": 4, "without": 1, "removed": 2}
 
 
+def test_of_two_that_mean_the_same_one_would_go_with_the_one_that_stays(make, look, cast):
+    version = make([record(key, 5) for key in "abcd"])
+    vectors = embeddings(cast, version, a=[1, 0], b=[1, 0.05], c=[0, 1])
+    job = look(version, "meaning", embeddings=vectors.pk, likeness=0.99)
+    assert job.state == "finished", job.error
+    assert gone(job) == "b" and job.findings.get().group == 0  # d has no vector and stays
+    assert job.result == {"known": 3, "without": 1, "removed": 1, "groups": 1}
+    assert gone(look(version, "meaning", embeddings=vectors.pk, likeness=1.0)) == ""
+
+
+def test_prompts_that_provoke_a_rare_fault_stay(make, look, as_researcher):
+    def answered(key, *texts):
+        responses = [{"id": str(n), "text": text} for n, text in enumerate(texts)]
+        return Example.model_validate(
+            {"key": key, "prompt": [{"role": "user", "content": "?"}], "responses": responses}
+        )
+
+    fine = [answered(letter, "Rhine", "Nile") for letter in "abcd"]
+    version = make([*fine, answered("e", "Rhine", "la " * 40), answered("f", "```open", "```open"), record("g")])
+    job = look(version, "faulty", below=0.1)
+    assert job.state == "finished", job.error
+    assert gone(job) == "abcdf"  # what f shows is not rare: 2 of 12
+    assert job.result["faults"] == {"mixed scripts": 0, "repetition": 1, "broken format": 2}
+    assert (job.result["rare"], job.result["without"]) == (["repetition"], 1)
+    page = as_researcher.get(f"/datasets/{version.dataset_id}/versions/1/curate").content.decode()
+    assert "of 12 responses: mixed scripts 0" in page and "repetition 1, broken format 2 (not rare)" in page
+    assert look(version, "faulty", below=0.05).error.startswith("No fault is rarer than 0.05 of the 12 responses")
+    clean = make(fine, "Clean")
+    assert look(clean, "faulty").error.startswith("None of the 8 responses has a fault")
+
+
 @pytest.mark.parametrize(
     ("kind", "params", "field"),
     [
@@ -126,6 +157,9 @@ def test_what_covers_the_rest_stays_the_hard_ones_first(make, look, cast):
         ("hardest", {}, "params.log_probs"),
         ("hardest", {"log_probs": 1, "window": 0}, "params.window"),
         ("cover", {}, "params.embeddings"),
+        ("meaning", {}, "params.embeddings"),
+        ("meaning", {"embeddings": 1, "likeness": 0.4}, "params.likeness"),
+        ("faulty", {"below": 0}, "params.below"),
         ("cover", {"embeddings": 1, "log_probs": "x"}, "params.log_probs"),
     ],
 )

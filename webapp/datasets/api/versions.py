@@ -66,7 +66,9 @@ class PreviewOut(Schema):
 
 
 class CurateIn(Schema):
-    kind: Literal["duplicates", "leaks", "criteria", "structure", "shortest", "balance", "hardest", "cover"]
+    kind: Literal[
+        "duplicates", "leaks", "criteria", "structure", "shortest", "balance", "hardest", "cover", "meaning", "faulty"
+    ]
     params: dict[str, Any] = Field(default_factory=dict)
 
 

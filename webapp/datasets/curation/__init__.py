@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..models import CurationJob
-from . import criteria, derive, duplicates, leaks, selection, structure
+from . import criteria, derive, duplicates, faulty, leaks, meaning, selection, structure
 from .progress import Report
 
 Work = Callable[[CurationJob, Report], None]
@@ -32,5 +32,7 @@ REGISTRY: dict[str, Curation] = {
     CurationJob.Kind.BALANCE: Curation(selection.balance, selection.balance_params),
     CurationJob.Kind.HARDEST: Curation(selection.hardest, selection.hardest_params),
     CurationJob.Kind.COVER: Curation(selection.cover, selection.cover_params),
+    CurationJob.Kind.MEANING: Curation(meaning.run, meaning.params),
+    CurationJob.Kind.FAULTY: Curation(faulty.run, faulty.params),
 }
 DERIVE: Work = derive.run

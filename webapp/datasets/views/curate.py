@@ -64,6 +64,18 @@ SELECTIONS = {
         "job": "embed",
         "needs": "embeddings",
     },
+    "meaning": {
+        "title": "Near duplicates by meaning",
+        "text": "Examples whose embeddings are nearly the same are found within clusters; the one that is least like its cluster stays "
+        "(SemDeDup). What is worded otherwise and means the same is found, too.",
+        "job": "embed",
+        "needs": "embeddings",
+    },
+    "faulty": {
+        "title": "Keep what provokes rare faults",
+        "text": "Mixed scripts, repetition, broken format: where a fault is rare among all responses, the prompts that show it stay, to "
+        "train it away (GLM-4.5). The rest goes.",
+    },
 }
 
 
@@ -106,7 +118,7 @@ def start(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBas
         params = {"remove": request.POST.get("remove", "train"), "versions": along}
         params["threshold"] = _number(request.POST.get("threshold", ""))
     if kind in SELECTIONS:
-        names = ("share", "most", "seed", "window", "log_probs", "embeddings")
+        names = ("share", "most", "seed", "window", "log_probs", "embeddings", "likeness", "below")
         params = {name: _number(request.POST[name]) for name in names if request.POST.get(name)}
     try:
         return redirect("curation", services.curate(membership, version, kind, params).pk)
@@ -165,6 +177,16 @@ def _selected(job: CurationJob) -> str:
     elif job.kind == CurationJob.Kind.HARDEST:
         least = found["easiest_kept"]
         line = f"; the hardest window of those that stay has {least:.2f} nats or more" if least is not None else ""
+    elif job.kind == CurationJob.Kind.MEANING:
+        line = f"; {counted(found['groups'], 'examples')} stay for them"
+        without = f" {counted(found['without'], 'examples')} have no embedding and stay." if found["without"] else ""
+    elif job.kind == CurationJob.Kind.FAULTY:
+        seen = ", ".join(
+            f"{name} {count:,}{'' if name in found['rare'] else ' (not rare)'}"
+            for name, count in found["faults"].items()
+        )
+        line = f"; of {counted(found['responses'], 'responses')}: {seen}"
+        without = f" {counted(found['without'], 'examples')} have no response and stay." if found["without"] else ""
     else:
         line = f"; {counted(found['known'] - found['removed'], 'examples')} cover the rest"
     return f"{gone}{line}.{without}"
