@@ -45,6 +45,11 @@ class Passed:
         }
         return masks[name]
 
+    def counts(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """By position: answers that passed, answers with a score."""
+        tried = np.zeros(len(self.rate), np.int64) if self.tried is None else self.tried.astype(np.int64)
+        return np.rint(np.nan_to_num(self.rate) * tried).astype(np.int64), tried
+
     def share(self, position: int) -> Estimate:
         """The rate of one example with its 95% interval (Wilson)."""
         tried = 0 if self.tried is None else int(self.tried[position])

@@ -13,7 +13,7 @@ from webapp.core.tasks import enqueue
 from . import queries
 from .models import DatasetVersion
 
-FORM = 4  # raise it with a change of what is counted: what was kept is then counted again
+FORM = 5  # raise it with a change of what is counted: what was kept is then counted again
 AT_ONCE = 5_000  # examples that a page may wait for
 ASKED_S = 600  # a worker that does not answer in this time is asked again
 HELDOUT = "heldout"

@@ -21,6 +21,7 @@ urlpatterns = [
     path(f"{VERSION}/curate", curate.curate, name="dataset_curate"),
     path(f"{VERSION}/curate/start", curate.start, name="curation_start"),
     path(f"{VERSION}/pass-rates", probes.pass_rates, name="dataset_pass_rates"),
+    path(f"{VERSION}/pass-rates/write", probes.write, name="dataset_pass_rates_write"),
     path(f"{VERSION}/export", export.export, name="dataset_export"),
     path("curations/<int:job_id>", curate.curation, name="curation"),
     path("probes/<int:probe_id>/delete", probes.delete, name="probe_delete"),

@@ -10,10 +10,10 @@ from pydantic import Field
 from webapp.accounts.access import require
 from webapp.core.paging import Limit, page
 
-from .. import access, probes, probing, queries
+from .. import access, probes, probing, queries, written_rates
 from ..filters import Filters
-from ..models import Example
-from .datasets import Id, Number
+from ..models import DatasetVersion, Example
+from .datasets import Id, Number, VersionOut
 
 router = Router(tags=["datasets"])
 VERSION = "/datasets/{int:dataset_id}/versions/{int:number}"
@@ -114,6 +114,23 @@ def _rate(found: probes.Passed, position: int, example: Example) -> dict[str, An
     counts = {"passed": round((share.value or 0) * share.n), "tried": share.n}
     rate = {"rate": share.value, "low": share.low, "high": share.high}
     return {"position": position, "id": example.pk, "key": example.key, **counts, **rate}
+
+
+class WrittenIn(Schema):
+    probes: list[int] = Field(min_length=1, max_length=8, description="Their answers count together")
+
+
+@router.post(
+    VERSION + "/probes/write",
+    response={201: VersionOut},
+    summary="A version whose examples have these pass rates as `meta.pass_rate`",
+)
+def write_rates(request: HttpRequest, dataset_id: Id, number: Number, payload: WrittenIn) -> Status[DatasetVersion]:
+    """Runs read them there: hints, stages by pass rate, orders from easy to hard."""
+    membership = require(request)
+    version = access.version_write(membership, dataset_id, number)
+    found = [access.probe_of(membership, version, each) for each in dict.fromkeys(payload.probes)]
+    return Status(201, written_rates.write(membership, version, found))
 
 
 @router.delete("/probes/{int:probe_id}", response={204: None}, summary="Delete the pass rates of a probe")

@@ -14,8 +14,9 @@ from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
 from webapp.core import sure
 from webapp.core.numbers import whole
+from webapp.core.problems import Invalid
 
-from .. import access, probes, probing
+from .. import access, probes, probing, written_rates
 from ..filters import REACH
 from ..models import DatasetVersion, Probe
 from .explore import address
@@ -73,6 +74,22 @@ def _drawn(version: DatasetVersion, found: probes.Map) -> dict[str, Any]:
 
 def _link(version: DatasetVersion, part: probes.Part) -> str:
     return address(version, dict(part.query))
+
+
+@member(access.WRITER)
+@require_POST
+def write(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBase:
+    """The next version, with the pass rates of the chosen probes in its examples."""
+    membership = require(request)
+    version = access.version_write(membership, dataset_id, number)
+    chosen = dict.fromkeys(whole(each) or 0 for each in request.POST.getlist("probe") if each)
+    try:
+        made = written_rates.write(membership, version, [access.probe_of(membership, version, each) for each in chosen])
+    except Invalid as problem:
+        messages.error(request, f"{problem.message} {'; '.join(problem.fields.values())}")
+        return redirect(reverse("dataset_pass_rates", args=[dataset_id, number]))
+    messages.success(request, f"Version {made.number} has the pass rates as meta.pass_rate.")
+    return redirect(reverse("dataset_version", args=[dataset_id, made.number]))
 
 
 @member(access.WRITER)
