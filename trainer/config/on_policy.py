@@ -14,15 +14,30 @@ from .rewards.parts import Composition
 from .sections import phases
 from .sections.budget import Budget, PassRates
 from .sections.common import Evaluation, Optim
+from .sections.hint import Hint
+from .sections.order import Order, same_rates
 from .sections.phases import Line, Phase
 from .sections.runner import Runner
 from .sections.sampler import Sampler
-from .sections.scaffold import Scaffold
+from .sections.scaffold import RatioMode, Scaffold
+from .sections.well_learned import WellLearned
 
 
 class PromptData(Section):
     max_prompt_tokens: int = knob(512, "Longer prompts are left out and counted", unit="tokens", ge=8, le=131072)
     shuffle: bool = knob(True, "Visit the training prompts in a new order each epoch")
+    replicas: int = knob(
+        1,
+        "Groups of a prompt that is never solved in one pass over the data; one that always is has 1, others are between, in proportion "
+        "to their pass rate (`meta.pass_rate`). Each group has advantages of its own",
+        unit="groups",
+        ge=1,
+        le=64,
+        advanced=True,
+    )
+    order: Order | None = knob(
+        None, "Mix the order of the data with one from easy to hard, and with the prompts of which least is certain"
+    )
 
 
 class Rollout(Section):
@@ -101,6 +116,9 @@ class OnPolicyConfig(RecipeConfig):
         max_length=50,
     )
     pass_rates: PassRates = PassRates()
+    well_learned: WellLearned | None = knob(
+        None, "Learn less from responses that the policy is sure of, to prompts that it mostly solves (WPSM)"
+    )
     evaluation: PolicyEvaluation = PolicyEvaluation()
 
     @property
@@ -114,6 +132,17 @@ class OnPolicyConfig(RecipeConfig):
         return None
 
     @property
+    def shown_hint(self) -> Hint | None:
+        """What of the reference reasoning stands in the prompt while sampling."""
+        return None
+
+    @property
+    def ratio_mode(self) -> RatioMode:
+        """Whether what is added to a prompt while sampling stands there too when log-probabilities are computed."""
+        shown = self.shown_scaffold or self.shown_hint
+        return shown.ratio_mode if shown else "unscaffolded"
+
+    @property
     def batch_size(self) -> int:
         """Responses per step: P x G."""
         return self.rollout.prompts_per_step * self.rollout.group_size
@@ -123,6 +152,19 @@ class OnPolicyConfig(RecipeConfig):
         yield from self._batch_problems()
         yield from self._group_problems()
         yield from self._phase_problems()
+        if self.data.order:
+            yield from self._order_problems(self.data.order)
+        if self.data.replicas > 1 and self.data.order:
+            yield FieldProblem(
+                "data.replicas", "an order that is mixed (data.order) has each prompt once a step; set it to 1"
+            )
+        if self.pass_rates.pass_over and self.runner.kind != "sync":
+            yield FieldProblem(
+                "pass_rates.pass_over",
+                "needs runner.kind 'sync': others fix the prompts of a step before it is known which are trivial by then",
+            )
+        if self.well_learned and (why := self._knows_no_rates()):
+            yield FieldProblem("well_learned", f"{why}; switch it off")
         longest, prompts = self.rollout.max_new_tokens, self.rollout.prompts_per_step
         if self.evaluation.samples > 1 and self.evaluation.temperature == 0:
             yield FieldProblem("evaluation.samples", "greedy decoding gives the same response each time; set it to 1")
@@ -141,17 +183,49 @@ class OnPolicyConfig(RecipeConfig):
                     "a budget teaches groups that are solved, which rollout.replace_flat replaces; set that to 0",
                 )
 
+            if phase.verification == "on" and (why := self._cannot_verify()):
+                yield FieldProblem(f"phases.{place}.verification", f"{why}; set it to 'same'")
+
+    def _cannot_verify(self) -> str:
+        """Why the policy cannot judge its own responses besides; empty where it can."""
+        if self.objective.name == "distill":
+            return "distillation learns from a teacher, not from what a judgement is worth"
+        if getattr(self.objective, "advantage", "") == "remax":
+            return "the estimator 'remax' would compare a judgement with the score of a response"
+        return ""
+
     def data_problems(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:
         yield from super().data_problems(counts)
         for place, phase in enumerate(self.phases):
-            if phase.temperature == "search" and not counts.get("heldout", {}).get("examples"):
-                yield FieldProblem(
-                    f"phases.{place}.temperature", "a search needs held-out prompts, and the dataset version has none"
-                )
+            for problem in phase.data_problems(counts):
+                yield FieldProblem(f"phases.{place}.{problem.path}", problem.message)
+        if self.data.order:
+            yield from self.data.order.data_problems(counts.get("train", {}))
+        if self.data.replicas > 1 and (why := same_rates(counts.get("train", {}))):
+            yield FieldProblem("data.replicas", f"{why}, so no prompt would have more groups than another; set it to 1")
 
     @classmethod
     def outline(cls, raw: Mapping[str, Any]) -> list[Line]:
         return phases.lines(raw)
+
+    def _order_problems(self, order: Order) -> Iterator[FieldProblem]:
+        for problem in order.problems():
+            yield FieldProblem(f"data.order.{problem.path}", problem.message)
+        if self.runner.kind != "sync":
+            yield FieldProblem(
+                "data.order",
+                "needs runner.kind 'sync': others fix the prompts of a step before the steps that would tell their order",
+            )
+
+    def _knows_no_rates(self) -> str:
+        """Why responses to well-learned prompts cannot be told or weighed; empty where they can."""
+        if self.objective.name in ("oapl", "distill"):
+            return f"{self.objective.name!r} has no advantage whose weight could be lowered"
+        if self.runner.kind == "offline":
+            return "stored responses do not say what the policy solves now"
+        if self.optim.processes > 1:
+            return "the processes that train together (optim.processes) do not share the entropies"
+        return ""
 
     def _needs_flat_groups(self) -> str:
         """Why groups with equal rewards may not be replaced; empty where they may."""

@@ -103,6 +103,8 @@ class RolloutRecord(Record):
     prompt: str
     scaffold: str = ""
     scaffold_shown: int = 0
+    hint: float = 0.0
+    """The share of the reference reasoning that `scaffold` shows, where it is a hint."""
     response: str
     finish_reason: Literal["stop", "length", "env", "error"]
     reward: float | None = None

@@ -3,6 +3,7 @@
 from collections import Counter
 
 from .example import Example
+from .hints import pass_rate_of, reasoning_of
 from .pairs import LabelledPair, human_reasons, labelled_pairs
 
 COUNTS = {
@@ -17,6 +18,10 @@ COUNTS = {
     "responses": "prompts with a stored answer",
     "turns": "conversations with an answer",
     "references": "prompts with a reference answer",
+    "reasonings": "prompts with reference reasoning",
+    "rated": "prompts with a pass rate",
+    "rated_solved": "prompts that a probe always solved",
+    "rated_unsolved": "prompts that a probe never solved",
     "chosen": "prompts with an answer that was preferred and never rejected",
     "valued": "prompts with several answers whose reward is known",
     "preferences": "prompts with compared answers",
@@ -36,6 +41,8 @@ def training_counts(example: Example) -> Counter[str]:
     found["responses"] = bool(example.responses)
     found["turns"] = answered or len(example.responses) == 1
     found["references"] = bool(example.reference) and not answered
+    found["reasonings"] = bool(reasoning_of(example)) and not answered
+    found.update(_rated(pass_rate_of(example)))
     found["preferences"] = bool(example.preferences)
     found["valued"] = _valued(example)
     if example.rubric:
@@ -47,6 +54,10 @@ def training_counts(example: Example) -> Counter[str]:
         found.update(verifiable=any(earning), judgeable=not all(earning))
     found.update(_pairs(example))
     return +found
+
+
+def _rated(rate: float | None) -> dict[str, int]:
+    return {} if rate is None else {"rated": 1, "rated_solved": rate == 1, "rated_unsolved": rate == 0}
 
 
 def _valued(example: Example) -> bool:

@@ -4,13 +4,16 @@ from .group_sizes import GroupSizes
 from .order import DataOrder
 from .pass_rates import PassRates, Reach
 from .plateau import level, warmest
+from .prompt_order import Known, PromptOrder
 from .scaffold import ScaffoldText, group_factor, scaffold_for, scaffold_text, shown_count, step_factor
 from .schedule import Schedule
 
 __all__ = [
     "DataOrder",
     "GroupSizes",
+    "Known",
     "PassRates",
+    "PromptOrder",
     "Reach",
     "ScaffoldText",
     "Schedule",

@@ -4,12 +4,14 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trainer.config.sections.order import Pool
 from trainer.config.sections.phases import Phase
 
 from .plateau import level
 from .toggle import budget_phase
 
 _ROUNDING = 1e-9
+_SAVED = ("phases", "began", "means", "passed", "temperature", "budgets")
 
 
 class Schedule:
@@ -29,6 +31,8 @@ class Schedule:
 
         self.budgets: dict[str, float] = {}
         """Tokens that responses to a prompt may have in a toggle, by the prompt's key."""
+        self.anew = False
+        """Whether a checkpoint came from a run with other phases, so that these begin from the first."""
 
     @property
     def number(self) -> int:
@@ -45,6 +49,18 @@ class Schedule:
         """The phase whose toggle is on, and its first step."""
         said = [each for each in zip(self._phases, self.began, strict=False) if each[0].lengths != "same"]
         return said[-1] if said and said[-1][0].lengths == "toggle" else None
+
+    @property
+    def pool(self) -> tuple[int, Pool]:
+        """What prompts are drawn from, and the number of the phase that has said so; 0 and all of them before any has."""
+        said = [(n, phase) for n, phase in enumerate(self._phases[: self.number], 1) if phase.prompts != "same"]
+        return (said[-1][0], said[-1][1].pool) if said else (0, Pool())
+
+    @property
+    def verifying(self) -> Phase | None:
+        """The phase by which the policy judges its own responses now."""
+        said = [phase for phase in self._phases[: self.number] if phase.verification != "same"]
+        return said[-1] if said and said[-1].verification == "on" else None
 
     def in_budget(self, step: int) -> bool:
         """Whether responses have a budget at `step`, which is not before the newest phase."""
@@ -83,6 +99,7 @@ class Schedule:
         if not self._phases:
             return {}
         return {
+            "phases": [phase.model_dump(mode="json") for phase in self._phases[: self.number + 1]],
             "began": list(self.began),
             "means": list(self._means),
             "passed": list(self._passed),
@@ -91,12 +108,24 @@ class Schedule:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Checkpoints of earlier releases have none."""
-        self.began = list(state.get("began", ()))
-        self._means = list(state.get("means", ()))
-        self._passed = list(state.get("passed", ()))
-        self.temperature = state.get("temperature")
-        self.budgets = dict(state.get("budgets", {}))
+        """Nothing for a run that had no phases. A fork whose phases differ from those that had begun begins with its first.
+
+        Raises ValueError where a part of the state is missing, or is not of this version.
+        """
+        if not state or not self._phases:
+            return
+        if missing := [name for name in _SAVED if name not in state]:
+            raise ValueError(f"the checkpoint says of its phases nothing about {', '.join(missing)}")
+        began = len(state["began"])
+        theirs = tuple(Phase.model_validate(each) for each in state["phases"])
+        if theirs[:began] != self._phases[:began]:
+            self.anew = True
+            return
+        self.began = list(state["began"])
+        if theirs[began:] == self._phases[began : began + 1]:  # else what was seen was seen for another phase
+            self._means, self._passed = list(state["means"]), list(state["passed"])
+        self.temperature = state["temperature"]
+        self.budgets = dict(state["budgets"])
 
 
 def _reaches(shares: Sequence[float], pass_rate: float) -> bool:

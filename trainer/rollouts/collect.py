@@ -172,7 +172,7 @@ def greedy_samples(
     for plan in plans:
         first.setdefault(plan.group, plan)
     asked = [
-        replace(plan, sampled_prompt_tokens=plan.prompt_tokens, scaffold="", scaffold_shown=0)
+        replace(plan, sampled_prompt_tokens=plan.prompt_tokens, scaffold="", scaffold_shown=0, hint=0.0)
         for plan in first.values()
     ]
     likeliest = rollout.model_copy(update={"temperature": 0.0, "top_p": 1.0})

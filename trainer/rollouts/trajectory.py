@@ -28,6 +28,8 @@ class PromptPlan:
     seed: int
     scaffold: str = ""
     scaffold_shown: int = 0
+    hint: float = 0.0
+    """The share of the reference reasoning that `scaffold` shows."""
     role: str = "policy"
     turn: int = 0
     """Which of an episode's trajectories: above 0 where its context was written anew between turns."""

@@ -16,7 +16,7 @@ from trainer import node
 from trainer.checkpoints import Elsewhere, File, OutOfReach, Place, Rows, Stored, write_share
 from trainer.config import OnPolicyConfig
 from trainer.loops.learner.learner import Marked
-from trainer.loops.policy.update import NotFinite, Updater, UpdateReport
+from trainer.loops.policy.update import Learned, NotFinite, Updater, UpdateReport
 from trainer.loops.session.errors import ProcessLost, StopRequested
 from trainer.rollouts import Trajectory
 
@@ -362,7 +362,9 @@ class ShardedUpdater(Updater):
         advantages_B: Tensor,
         progress: Callable[[int, int], None] = lambda done, total: None,
         check: Callable[[], None] | None = None,
+        learned_B: Sequence[Learned] | None = None,
     ) -> UpdateReport:
+        """`learned_B` is None: configs with several processes weigh no response by what is learned."""
         return self._sharded.update(trajectories, advantages_B, check)
 
 

@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pytest
+
 from trainer.config.sections.phases import Phase
 from trainer.curriculum import Schedule
 
@@ -113,3 +115,38 @@ def test_a_step_without_rewards_counts_in_no_pass_rate() -> None:
     assert schedule.due(6) is None
     schedule.note([1.0])
     assert schedule.due(7)
+
+
+def test_a_saved_schedule_that_lacks_a_part_is_refused() -> None:
+    plan = phases({"step": 2, "lengths": "toggle"}, {"begins": "pass_rate", "window": 4})
+    schedule = Schedule(plan)
+    played(schedule, [0.5, 1.0])
+    for name in ("passed", "budgets", "means", "temperature", "began", "phases"):
+        state = {key: value for key, value in schedule.state_dict().items() if key != name}
+        with pytest.raises(ValueError, match=f"nothing about {name}"):
+            Schedule(plan).load_state_dict(state)
+
+
+def test_a_fork_with_other_phases_begins_with_its_first_and_one_that_adds_phases_goes_on() -> None:
+    plan = phases({"step": 2}, {"begins": "plateau", "window": 4})
+    schedule = Schedule(plan)
+    played(schedule, [0.5, 0.5, 0.5])
+    schedule.temperature = 0.7
+    state = json.loads(json.dumps(schedule.state_dict()))
+
+    other = Schedule(phases({"step": 3}, {"begins": "plateau", "window": 4}))
+    other.load_state_dict(state)
+    assert (other.anew, other.began, other.temperature) == (True, [], None)
+
+    longer = Schedule([*plan, *phases({"step": 40})])
+    longer.load_state_dict(state)
+    assert (longer.anew, longer.began, longer.temperature) == (False, [2], 0.7)
+    assert longer.state_dict()["means"] == [0.5, 0.5]
+
+    later = Schedule([plan[0], *phases({"begins": "pass_rate", "window": 4})])
+    later.load_state_dict(state)
+    assert (later.began, later.state_dict()["means"]) == ([2], [])
+
+    none = Schedule([])
+    none.load_state_dict(state)
+    assert (none.temperature, none.number) == (None, 0)

@@ -112,6 +112,15 @@ POLICY = (
         share=True,
     ),
     Metric(
+        "policy/well_learned",
+        "Well-learned responses",
+        "Share of the step's responses that count for less, because their prompt is mostly solved and the policy is sure of them "
+        "(well_learned). Grows as prompts are learned; much of it: harder data is due.",
+        "policy",
+        share=True,
+        optional=True,
+    ),
+    Metric(
         "policy/loss",
         "Loss",
         "What the optimiser minimises. Its level says little for policy gradients: look for spikes, not for a trend.",
@@ -224,6 +233,14 @@ ROLLOUT = (
         optional=True,
     ),
     Metric(
+        "rollout/passed_over",
+        "Prompts passed over",
+        "Trivial by now, so that their place in the step went to the next prompt (pass_rates.pass_over). Many: harder data is due.",
+        "rollout",
+        unit="prompts",
+        optional=True,
+    ),
+    Metric(
         "rollout/responses",
         "Responses",
         "Sampled for the step, those of groups that were replaced included.",
@@ -266,6 +283,15 @@ CRITERIA = (
         "Scaffold shown",
         "Mean share of the rubric's criteria shown in the prompt while sampling. Falls to 0 by design: the policy must "
         "learn to do without.",
+        "rollout",
+        share=True,
+        optional=True,
+    ),
+    Metric(
+        "hint/share",
+        "Hint shown",
+        "Mean share of the reference reasoning shown in the prompt while sampling (AHRL). Falls with the steps, faster for prompts "
+        "that are solved more often; those that are never solved keep theirs.",
         "rollout",
         share=True,
         optional=True,
@@ -359,6 +385,14 @@ PHASES = (
         optional=True,
     ),
     Metric(
+        "rollout/pool",
+        "Prompts to draw from",
+        "Training prompts that the present phase draws from, by their pass rate or tags.",
+        "rollout",
+        unit="prompts",
+        optional=True,
+    ),
+    Metric(
         "phase/number",
         "Phase",
         "The number of the phase that begins with this step; every chart has a band for each phase.",
@@ -373,6 +407,39 @@ PHASES = (
         "rollout",
         optional=True,
         marks=True,
+    ),
+    Metric(
+        "verify/error",
+        "Error of its judgements",
+        "How far the policy's judgements of its own responses are from what these are known to be worth, from 0 to 1, over those that "
+        "name a score. Healthy: falls.",
+        "rollout",
+        better="lower",
+        optional=True,
+    ),
+    Metric(
+        "verify/unread",
+        "Judgements without a score",
+        "They earn nothing. Healthy: falls to 0 soon.",
+        "rollout",
+        better="lower",
+        share=True,
+        optional=True,
+    ),
+    Metric(
+        "verify/reward",
+        "Reward of its judgements",
+        "What they earn: agreement with the known score, tied to that score (phases.tied).",
+        "rollout",
+        better="higher",
+        optional=True,
+    ),
+    Metric(
+        "verify/judged_score",
+        "Score of what it judges",
+        "Mean known score of the judged responses. They are those to the step's hardest prompts.",
+        "rollout",
+        optional=True,
     ),
     Metric(
         "toggle/limited",

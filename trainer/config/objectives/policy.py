@@ -138,18 +138,18 @@ def problems(chosen: Chosen, max_new_tokens: int, group_size: int, top_p: float)
         )
 
 
-def scaffold_problem(chosen: Chosen, ratio_mode: str) -> str:
-    """Why this ratio mode of a scaffold does not go with the objective; empty where it does.
+def scaffold_problem(chosen: Chosen, ratio_mode: str, what: str = "scaffold") -> str:
+    """Why this ratio mode of a scaffold, or of a hint, does not go with the objective; empty where it does.
 
-    The sampler saw the scaffold. `scaffolded` shows it to the trainer too, so that the two differ by their arithmetic
+    The sampler saw it. `scaffolded` shows it to the trainer too, so that the two differ by their arithmetic
     alone; `corrected` takes the sampler's record for pi_old, which is what the sampler-ratio objectives do anyway.
     """
     if mismatch_weighted(chosen) and ratio_mode != "scaffolded":
-        why = "the scaffold would count as mismatch" if ratio_mode == "unscaffolded" else "no mismatch would be left"
-        return f"{chosen.name!r} weighs by how trainer and sampler differ: {why}; choose 'scaffolded' or no scaffold"
+        why = f"the {what} would count as mismatch" if ratio_mode == "unscaffolded" else "no mismatch would be left"
+        return f"{chosen.name!r} weighs by how trainer and sampler differ: {why}; choose 'scaffolded' or no {what}"
     if sampler_is_old(chosen) and ratio_mode == "unscaffolded":
         return (
-            f"{chosen.name!r} divides by what the sampler recorded with the scaffold before it; "
-            "choose 'corrected', which says so, 'scaffolded' or no scaffold"
+            f"{chosen.name!r} divides by what the sampler recorded with the {what} before it; "
+            f"choose 'corrected', which says so, 'scaffolded' or no {what}"
         )
     return ""

@@ -11,6 +11,7 @@ from ..on_policy import OnPolicyConfig, PromptData
 from ..recipe import Need, Output, Recipe, Slot
 from ..rewards import parts as rewards
 from ..rewards.parts import MOST_PARTS, AnyPart, Composition, RubricPart
+from ..sections.hint import Hint
 from ..sections.scaffold import Scaffold
 
 
@@ -47,6 +48,7 @@ class PolicyConfig(OnPolicyConfig):
 
     data: Data = Data()
     scaffold: Scaffold | None = knob(Scaffold(), "Show part of the rubric while sampling (RuscaRL)")
+    hint: Hint | None = knob(None, "Show the beginning of the reference reasoning while sampling (AHRL)")
     rewards: list[AnyPart] = knob(
         [RubricPart()],
         "Parts of the reward: added up, or put together by the expression",
@@ -69,6 +71,10 @@ class PolicyConfig(OnPolicyConfig):
     def shown_scaffold(self) -> Scaffold | None:
         return self.scaffold
 
+    @property
+    def shown_hint(self) -> Hint | None:
+        return self.hint
+
     def problems(self) -> Iterator[FieldProblem]:
         yield from super().problems()
         longest = self.rollout.max_new_tokens
@@ -78,25 +84,39 @@ class PolicyConfig(OnPolicyConfig):
         if self.people.share and not any(part.judges_criteria for part in self.rewards):
             yield FieldProblem("people.share", "no part of the reward has a judge decide criteria; set it to 0")
         yield from self._scaffold_problems()
+        yield from self._addition_problems()
 
     def _scaffold_problems(self) -> Iterator[FieldProblem]:
         scaffold = self.scaffold
         smallest = self.rollout.budget.low if self.rollout.budget else self.rollout.group_size
         if scaffold and scaffold.group == "binary" and scaffold.binary_n > smallest:
             yield FieldProblem("scaffold.binary_n", f"larger than the group of {smallest}")
-        if scaffold and scaffold.ratio_mode == "corrected" and self.rollout.top_p < 1:
-            yield FieldProblem(
-                "scaffold.ratio_mode",
-                "'corrected' divides by what the sampler recorded, which with rollout.top_p below 1 is not the whole "
-                "distribution; set rollout.top_p to 1",
-            )
-        if scaffold and (why := policy_objective.scaffold_problem(self.objective, scaffold.ratio_mode)):
-            yield FieldProblem("scaffold.ratio_mode", why)
         if self.runner.kind == "async" and self.runner.quotas and scaffold and scaffold.step != "constant":
             yield FieldProblem(
                 "runner.quotas",
                 "the scaffold falls with a prompt's place in the data, which quotas leave; set scaffold.step to 'constant' "
                 "or use no scaffold",
+            )
+
+    def _addition_problems(self) -> Iterator[FieldProblem]:
+        """Of what is added to prompts while sampling: a scaffold or a hint."""
+        if self.scaffold and self.hint:
+            yield FieldProblem("hint", "a scaffold stands in the prompt already (scaffold); switch one of them off")
+        where = "scaffold" if self.scaffold else "hint"
+        if not (self.scaffold or self.hint):
+            return
+        if self.ratio_mode == "corrected" and self.rollout.top_p < 1:
+            yield FieldProblem(
+                f"{where}.ratio_mode",
+                "'corrected' divides by what the sampler recorded, which with rollout.top_p below 1 is not the whole "
+                "distribution; set rollout.top_p to 1",
+            )
+        if why := policy_objective.scaffold_problem(self.objective, self.ratio_mode, where):
+            yield FieldProblem(f"{where}.ratio_mode", why)
+        if self.runner.kind == "async" and self.runner.quotas and self.hint and self.hint.gamma:
+            yield FieldProblem(
+                "runner.quotas",
+                "the hint fades with a prompt's place in the data, which quotas leave; set hint.gamma to 0 or use no hint",
             )
 
     def needs(self, declared: tuple[Need, ...]) -> tuple[Need, ...]:
@@ -106,6 +126,8 @@ class PolicyConfig(OnPolicyConfig):
     def data_problems(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:
         yield from super().data_problems(counts)
         yield from rewards.data_problems(self.rewards, self.scaffold is not None, self.data.unjudged, counts)
+        if self.hint:
+            yield from self.hint.data_problems(counts.get("train", {}))
         if (
             self.scaffold
             and not counts.get("train", {}).get("rubrics")

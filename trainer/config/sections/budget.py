@@ -26,6 +26,22 @@ class PassRates(Section):
         advanced=True,
     )
 
+    pass_over: float = knob(
+        0.0,
+        "Probability with which a prompt is passed over when its turn comes, because it is trivial by now; the next one takes its "
+        "place. 1: always",
+        ge=0,
+        le=1,
+    )
+    trivial: float = knob(
+        0.95,
+        "Share of solved responses from which a prompt is trivial, by what the run remembers of it",
+        unit="of the responses",
+        gt=0,
+        le=1,
+        advanced=True,
+    )
+
 
 class Budget(Section):
     """Dynamic budget: each response of a step goes to the prompt where it is worth most."""

@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from ..errors import FieldProblem
 from ..fields import Section, knob
+from .order import Pool
 
 
 class Phase(Section):
@@ -95,6 +96,55 @@ class Phase(Section):
         when=("lengths", ("toggle",)),
     )
 
+    prompts: Literal["same", "some", "all"] = knob(
+        "same",
+        "Which training prompts are drawn from: the `same` as before; `some`, by pass rate or tags; or `all` from now on. `some` "
+        "after `some` chooses anew from all",
+    )
+    rate_above: float | None = knob(
+        None,
+        "Only prompts whose pass rate (`meta.pass_rate`) is above this; 0: those that were solved at least once. Empty: any",
+        ge=0,
+        lt=1,
+        when=("prompts", ("some",)),
+    )
+    rate_up_to: float | None = knob(
+        None, "Only prompts whose pass rate is at most this. Empty: any", ge=0, le=1, when=("prompts", ("some",))
+    )
+    tags: list[str] = knob(
+        [], "Only prompts with one of these tags. None: any", max_length=50, when=("prompts", ("some",))
+    )
+
+    verification: Literal["same", "on", "off"] = knob(
+        "same",
+        "Whether the policy also judges its own responses, and learns to see what they are worth: the `same` as before, `on`, or `off` "
+        "from now on (self-verification)",
+    )
+    judged: int = knob(
+        4,
+        "Responses of each step that are judged, those to the hardest prompts first",
+        unit="responses",
+        ge=1,
+        le=4096,
+        when=("verification", ("on",)),
+    )
+    judgements: int = knob(4, "Judgements of each", unit="judgements", ge=2, le=256, when=("verification", ("on",)))
+    tied: float = knob(
+        0.5,
+        "How far the reward of a judgement is tied to the quality of what it judges. 0: not at all; 1: whoever sees that a response "
+        "is worthless earns nothing by it",
+        ge=0,
+        le=1,
+        when=("verification", ("on",)),
+    )
+
+    @property
+    def pool(self) -> Pool:
+        """What the phase draws from, where it says so."""
+        if self.prompts != "some":
+            return Pool()
+        return Pool(above=self.rate_above, up_to=self.rate_up_to, tags=self.tags)
+
     @property
     def grid(self) -> list[float]:
         """The temperatures that are tried, ascending."""
@@ -124,10 +174,46 @@ class Phase(Section):
             yield f"length budget on and off every {self.every} steps"
         elif self.lengths == "free":
             yield "lengths free"
+        if self.prompts == "some":
+            yield self.pool.short
+        elif self.prompts == "all":
+            yield "all prompts"
+        if self.verification == "on":
+            yield f"judges {self.judged} of its own responses a step"
+        elif self.verification == "off":
+            yield "judges its responses no more"
 
     @property
     def changes(self) -> bool:
         return any(self._changes())
+
+    def _pool_problems(self) -> Iterator[FieldProblem]:
+        """Paths from the phase."""
+        if self.prompts != "some":
+            return
+        if not (self.pool.bounded or self.tags):
+            yield FieldProblem("prompts", "say which: by rate_above, rate_up_to or tags")
+        if self.rate_above is not None and self.rate_up_to is not None and self.rate_up_to <= self.rate_above:
+            yield FieldProblem("rate_up_to", f"not above rate_above, which is {self.rate_above:g}")
+
+    def problems(self, held_out: int) -> Iterator[FieldProblem]:
+        """Of the phase by itself. Paths from it. `held_out`: the most examples of an evaluation."""
+        yield from self._pool_problems()
+        if self.temperature == "search":
+            if self.highest <= self.lowest:
+                yield FieldProblem("highest", f"not above the lowest, which is {self.lowest:g}")
+            if not held_out:
+                yield FieldProblem(
+                    "temperature", "a search needs held-out prompts; set evaluation.max_examples above 0"
+                )
+
+    def data_problems(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:
+        """What the data lacks for it. Paths from the phase."""
+        if self.temperature == "search" and not counts.get("heldout", {}).get("examples"):
+            yield FieldProblem("temperature", "a search needs held-out prompts, and the dataset version has none")
+        if why := self.pool.unfit(counts.get("train", {})):
+            path = "rate_above" if self.rate_above is not None else "rate_up_to"
+            yield FieldProblem(path, f"{why}, so the phase would have no prompt")
 
 
 class Line(NamedTuple):
@@ -167,13 +253,8 @@ def problems(phases: Sequence[Phase], steps: int, held_out: int) -> Iterator[Fie
                 f"{at}.window",
                 f"it cannot begin before step {phase.window + 1}, and the run ends after step {steps}",
             )
-        if phase.temperature == "search":
-            if phase.highest <= phase.lowest:
-                yield FieldProblem(f"{at}.highest", f"not above the lowest, which is {phase.lowest:g}")
-            if not held_out:
-                yield FieldProblem(
-                    f"{at}.temperature", "a search needs held-out prompts; set evaluation.max_examples above 0"
-                )
+        for problem in phase.problems(held_out):
+            yield FieldProblem(f"{at}.{problem.path}", problem.message)
 
 
 def why_not(kind: str, replay: int, processes: int) -> str:

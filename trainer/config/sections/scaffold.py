@@ -4,6 +4,8 @@ from typing import Literal
 
 from ..fields import Section, knob
 
+RatioMode = Literal["unscaffolded", "corrected", "scaffolded"]
+
 
 class Scaffold(Section):
     """RuscaRL: show part of the rubric in the rollout prompt, less within a group and less over time."""
@@ -22,6 +24,6 @@ class Scaffold(Section):
         0.2, "Where in the run the sigmoid is one half", unit="of the run", ge=0, le=1, when=("step", ("sigmoid",))
     )
     power: float = knob(2.0, "Exponent n of (1 - t)^n, with `power`", gt=0, when=("step", ("power",)))
-    ratio_mode: Literal["unscaffolded", "corrected", "scaffolded"] = knob(
+    ratio_mode: RatioMode = knob(
         "unscaffolded", "Whether the scaffold stands in the prompt when log-probabilities are computed", advanced=True
     )

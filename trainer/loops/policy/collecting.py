@@ -164,7 +164,9 @@ class SyncCollector:
         return Collected(found, time.monotonic() - started, rows or None, metrics)
 
     def _sizes(self, found: Sequence[Trajectory]) -> dict[str, float]:
-        return size_metrics(found) if self._parts.config.rollout.budget else {}
+        config = self._parts.config
+        over = {"rollout/passed_over": float(self._planner.passed_over)} if config.pass_rates.pass_over else {}
+        return over | (size_metrics(found) if config.rollout.budget else {})
 
     def _sampled(self, step: int, plans: Sequence[PromptPlan], tell: Tell) -> list[Trajectory]:
         watch = ScoringWatch(tell, len(plans))

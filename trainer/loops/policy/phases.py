@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from trainer.config.sections.phases import Phase
-from trainer.curriculum import warmest
+from trainer.curriculum import PromptOrder, warmest
 from trainer.curriculum.toggle import toggle_budget, toggle_rewards
 from trainer.rollouts import Reward, RewardScorer, Trajectory, one_of_each
 
+from ..session.errors import RunFailed
 from ..session.stage import Tell
 from .collecting import Collected, Collector
 from .evaluation import evaluate
@@ -19,20 +20,35 @@ from .scoring_watch import ScoringWatch
 class Phases:
     """Changes `parts.schedule`, by which the step samples and trains."""
 
-    def __init__(self, parts: Parts, scorer: RewardScorer, collector: Collector) -> None:
-        self._parts, self._scorer, self._collector = parts, scorer, collector
+    def __init__(self, parts: Parts, scorer: RewardScorer, collector: Collector, order: PromptOrder) -> None:
+        """Raises RunFailed where a phase would have no prompt."""
+        self._parts, self._scorer, self._collector, self._order = parts, scorer, collector, order
+        for place, phase in enumerate(parts.config.phases):
+            if not order.fitting(phase.pool):
+                raise RunFailed(f"phases.{place}: none of the training prompts {phase.pool.words}")
 
     def enter(self, step: int, tell: Tell) -> None:
         """Begins what is due at `step`. Raises StopRequested in a search; whoever gives the step up puts the schedule back."""
         schedule = self._parts.schedule
+        if schedule.anew:
+            schedule.anew = False
+            self._order.narrow(*schedule.pool)
+            tell.log(
+                "the phases are others than those of the run that this one goes on from: they begin with the first"
+            )
         while phase := schedule.due(step):
             temperature = self._temperature(phase, step, tell)
             schedule.begin(step, temperature)
             tell.metrics({"phase/number": float(schedule.number)})
             now = f"; the temperature is {self._parts.rollout.temperature:g}" if temperature is not None else ""
+            if phase.prompts != "same":
+                self._order.narrow(*schedule.pool)
+                now += f"; {self._order.size} of {len(self._parts.prompts.train)} prompts"
             tell.log(f"phase {schedule.number} begins: {phase.what}{now}")
         if step == 1 or schedule.in_budget(step) != schedule.in_budget(step - 1) or schedule.began[-1:] == [step]:
             self._tell_budget(step, tell)
+        if any(phase.prompts != "same" for phase in self._parts.config.phases):
+            tell.metrics({"rollout/pool": float(self._order.size)})
         if self._parts.config.phases:
             tell.metrics({"rollout/temperature": self._parts.rollout.temperature})
 

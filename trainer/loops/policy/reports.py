@@ -16,7 +16,7 @@ from trainer.curriculum import PassRates
 from trainer.rollouts import Task, Trajectory, flat_groups, group_rewards, one_of_each
 
 from .token_texts import TokenTexts
-from .update import UpdateReport
+from .update import Learned, UpdateReport
 
 JUDGED = ("rubric", "judge")
 """Kinds of parts that may ask a judge."""
@@ -84,11 +84,36 @@ def outcomes(trajectories: Sequence[Trajectory], threshold: float) -> dict[str, 
     Episodes without a reward are missing."""
     found: dict[str, list[bool]] = defaultdict(list)
     for trajectory in one_of_each(trajectories):
-        reward = trajectory.reward
-        worth = reward.total if reward.clipped is None else reward.clipped
-        if reward.total is not None and worth is not None:
-            found[trajectory.plan.example_key].append(worth >= threshold - _ROUNDING)
+        solves = solved(trajectory, threshold)
+        if solves is not None:
+            found[trajectory.plan.example_key].append(solves)
     return dict(found)
+
+
+def solved(trajectory: Trajectory, threshold: float) -> bool | None:
+    """None without a reward."""
+    reward = trajectory.reward
+    worth = reward.total if reward.clipped is None else reward.clipped
+    return None if reward.total is None or worth is None else worth >= threshold - _ROUNDING
+
+
+def learned(trajectories: Sequence[Trajectory], rates: PassRates, threshold: float) -> list[Learned]:
+    """Of each trajectory: how much of its group is solved, and what was known of its prompt before the step."""
+    groups: dict[int, list[bool]] = defaultdict(list)
+    for trajectory in one_of_each(trajectories):
+        solves = solved(trajectory, threshold)
+        if solves is not None:
+            groups[trajectory.plan.group].append(solves)
+    return [
+        Learned(_share(groups[t.plan.group]), rates.rate(t.plan.example_key))
+        if t.plan.role == "policy"
+        else Learned(0.0, None)  # of what else the policy writes nobody keeps a pass rate
+        for t in trajectories
+    ]
+
+
+def _share(outcomes: Sequence[bool]) -> float:
+    return sum(outcomes) / len(outcomes) if outcomes else 0.0
 
 
 def size_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
@@ -124,6 +149,8 @@ def update_metrics(report: UpdateReport) -> tuple[dict[str, float], dict[str, Hi
         "policy/ratio_masked": _tensor_mean(kept),
         "policy/clip_share": _tensor_mean((weight == 0).float()),
     }
+    if report.scaled is not None and report.ratio:
+        values["policy/well_learned"] = len(report.scaled) / len(report.ratio)
     values |= {f"policy/{name}": _weighted(parts) for name, parts in report.extra.items()}
     histograms = {"policy/ratio_raw": histogram(ratio), "policy/ratio_masked": histogram(kept)}
     return values, {key: value for key, value in histograms.items() if sum(value.counts)}
@@ -180,6 +207,7 @@ def rollout_records(
                 prompt=trajectory.plan.prompt_text,
                 scaffold=trajectory.plan.scaffold,
                 scaffold_shown=trajectory.plan.scaffold_shown,
+                hint=trajectory.plan.hint,
                 response=trajectory.text,
                 finish_reason=trajectory.stop,
                 reward=trajectory.reward.total,

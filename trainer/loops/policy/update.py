@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -10,12 +11,20 @@ from torch import Tensor
 from trainer.config import OnPolicyConfig
 from trainer.config.objectives.knobs import DistillParameters, OaplParameters
 from trainer.config.objectives.policy import mismatch_weighted, parameters, sampler_is_old
+from trainer.curriculum.wpsm import wpsm_weights
 from trainer.inference.prefix import Pack, pack
 from trainer.objectives import REGISTRY, ObjectiveBatch, ObjectiveResult
 from trainer.rollouts import Trajectory
 
 from ..learner.learner import Learner, Marked, Scored, Teacher
 from ..session.errors import StopRequested
+
+
+class Learned(NamedTuple):
+    """How well a prompt is solved: `group`, in the group of the response; `before`, over the run, None at its first visit."""
+
+    group: float
+    before: float | None
 
 
 class NotFinite(ArithmeticError):
@@ -41,6 +50,8 @@ class UpdateReport:
     kl: dict[int, Tensor] = field(default_factory=dict)
     advantages: dict[int, float] = field(default_factory=dict)
     """Means over a response's tokens, where the objective makes its own (distillation)."""
+    scaled: set[int] | None = None
+    """Responses that count for less, because they are well learned; None where nobody asks."""
     extra: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     """What only some objectives report: (mean, what it is a mean over) of each micro-batch."""
     tokens: int = 0
@@ -89,14 +100,18 @@ class Updater:
         advantages_B: Tensor,
         progress: Callable[[int, int], None] = lambda done, total: None,
         check: Callable[[], None] | None = None,
+        learned_B: Sequence[Learned] | None = None,
     ) -> UpdateReport:
         """All updates of one step. Raises NotFinite before a bad gradient reaches the weights.
 
         `check` is called before every micro-batch; where it raises StopRequested, none of the step's updates has happened:
-        weights and moments are as they were. A step of several updates keeps a copy of them for that.
+        weights and moments are as they were. A step of several updates keeps a copy of them for that. `learned_B`: where well
+        learned responses count for less.
         """
-        step = _Step(self._learner, self._config, trajectories, advantages_B, self._teacher, self.temperature)
-        report = UpdateReport()
+        step = _Step(
+            self._learner, self._config, trajectories, advantages_B, self._teacher, self.temperature, learned_B
+        )
+        report = UpdateReport(scaled=set() if learned_B is not None else None)
         minibatches = step.minibatches()
         done, total = 0, len(minibatches) * self._config.optim.epochs_per_step
         if check is not None and total > 1:
@@ -143,6 +158,7 @@ class Updater:
                 raise NotFinite("a log-probability", micro)  # the loss may hide it: where no advantage pulls, it is 0
             step.fill_old(micro, scored)
             step.fill_teacher(micro)
+            step.weigh(micro, scored, report)
             if refer:
                 step.fill_reference(micro, report.kl, scored)
             result = self._objective.loss(step.micro(batch, rows, micro, scored), self._params)
@@ -175,12 +191,13 @@ class _Step:
         advantages_B: Tensor,
         teacher: Teacher | None,
         temperature: float,
+        learned_B: Sequence[Learned] | None = None,
     ) -> None:
         self._learner, self._config, self._trajectories, self._teacher = learner, config, trajectories, teacher
         self._temperature = temperature
-        self._advantages_B = advantages_B
-        scaffold = config.shown_scaffold
-        mode = scaffold.ratio_mode if scaffold else "unscaffolded"
+        self._advantages_B = advantages_B.clone()
+        self._learned_B, self._weighed = learned_B, set[int]()
+        mode = config.ratio_mode
         self._rows = [Marked.of(trajectory, sampled=mode == "scaffolded") for trajectory in trajectories]
         self._width = max(len(row.places) for row in self._rows)
         self._groups_B = torch.tensor([trajectory.plan.group for trajectory in trajectories])
@@ -269,6 +286,24 @@ class _Step:
             self._teacher_BT[b, : len(logp_T)] = logp_T
             self._taught.add(b)
 
+    def weigh(self, rows: list[int], scored: list[Scored], report: UpdateReport) -> None:
+        """WPSM: the advantage of a response that is well learned shrinks, by the entropy that the policy has when it first trains
+        on it."""
+        wpsm = self._config.well_learned
+        if wpsm is None or self._learned_B is None or report.scaled is None:
+            return
+        for b, part in zip(rows, scored, strict=True):
+            if b in self._weighed or not len(part.entropy_T):
+                continue
+            self._weighed.add(b)
+            entropy, advantage = float(part.entropy_T.detach().mean()), float(self._advantages_B[b])
+            found = self._learned_B[b]
+            (weight,) = wpsm_weights(found.group, [entropy], [advantage], wpsm.tau, wpsm.eta, wpsm.alpha, found.before)
+            if weight != 1.0:
+                self._advantages_B[b] *= weight
+                report.scaled.add(b)
+                report.advantages[b] = float(self._advantages_B[b])
+
     def wants_reference(self, rows: list[int]) -> bool:
         return any(b in self._kl_rows for b in rows)
 
@@ -300,7 +335,11 @@ class _Step:
         part = batch.rows(torch.tensor([rows.index(b) for b in micro]), self.pad([part.logp_T for part in scored]))
         teacher_BT = None if self._teacher_BT is None else self._teacher_BT[micro]
         return replace(
-            part, logp_old_BT=self._old_BT[micro], logp_ref_BT=self._ref_BT[micro], logp_teacher_BT=teacher_BT
+            part,
+            advantages_B=self._advantages_B[micro],
+            logp_old_BT=self._old_BT[micro],
+            logp_ref_BT=self._ref_BT[micro],
+            logp_teacher_BT=teacher_BT,
         )
 
     def pad(self, parts: Sequence[Tensor]) -> Tensor:

@@ -10,8 +10,9 @@ from pydantic import ValidationError
 
 from trainer.config import PolicyConfig
 from trainer.config.rewards.parts import UNJUDGED_CHOICES
-from trainer.contracts import Example, Rubric
+from trainer.contracts import Example, Rubric, training_counts
 from trainer.contracts.counted import counted
+from trainer.contracts.hints import reasoning_of
 from trainer.inference.chat import encode_prompt
 
 from ..session.errors import RunFailed
@@ -30,6 +31,8 @@ class Prompt:
     tokens: tuple[int, ...]
     facts: Mapping[str, Any] = field(default_factory=dict)
     """What a task's rewards read."""
+    reasoning: tuple[int, ...] = ()
+    """Tokens of the reference reasoning, where a hint is taken from it."""
 
     @property
     def text(self) -> str:
@@ -65,8 +68,9 @@ def read_examples(path: Path) -> list[Example]:
 
 
 def prepare_prompts(examples: Sequence[Example], tokenizer: Any, config: PolicyConfig) -> PromptSets:
-    """Split and encode. Raises RunFailed when nothing is left to train on, or when criteria need a judge, the reward has
-    none and `data.unjudged` refuses that."""
+    """Split and encode. Raises RunFailed when nothing is left to train on, when criteria need a judge, the reward has
+    none and `data.unjudged` refuses that, or when a hint asks for what the prompts lack."""
+    _check_hints(examples, config)
     sets: dict[str, list[Prompt]] = {"train": [], "heldout": []}
     reasons: Counter[str] = Counter()
     unjudged = Unjudged()
@@ -98,4 +102,17 @@ def _usable(example: Example, tokenizer: Any, config: PolicyConfig, unjudged: Un
     tokens, longest = encode_prompt(tokenizer, example.prompt), config.data.max_prompt_tokens
     if len(tokens) > longest:
         return f"their prompt is longer than data.max_prompt_tokens = {longest}"
-    return Prompt(example, fitted.rubric, tokens)
+    reasoning = reasoning_of(example) if config.hint and example.split != "heldout" else ""
+    if config.hint and config.hint.without == "drop" and example.split != "heldout" and not reasoning:
+        return "they have no reference reasoning to take a hint from (hint.without)"
+    shown = tuple(tokenizer(reasoning, add_special_tokens=False)["input_ids"]) if reasoning else ()
+    return Prompt(example, fitted.rubric, tokens, reasoning=shown)
+
+
+def _check_hints(examples: Sequence[Example], config: PolicyConfig) -> None:
+    """What the form says where there is one."""
+    if config.hint is None:
+        return
+    train = sum((training_counts(each) for each in examples if each.split != "heldout"), Counter[str]())
+    for problem in config.hint.data_problems(train):
+        raise RunFailed(f"{problem.path}: {problem.message}")

@@ -1,14 +1,20 @@
 """What a step samples: which prompts, and with which scaffold each response is asked for."""
 
+import random
 from typing import Any
 
 from trainer.config import OnPolicyConfig
-from trainer.curriculum import DataOrder, GroupSizes, PassRates, group_factor, scaffold_for, step_factor
+from trainer.contracts.hints import pass_rate_of
+from trainer.curriculum import GroupSizes, Known, PassRates, PromptOrder, group_factor, scaffold_for, step_factor
+from trainer.curriculum.ahrl import hint_for, hint_text
 from trainer.inference.chat import encode_prompt, with_addition
 from trainer.rollouts import PromptPlan
 from trainer.seeding import derive_seed
 
 from .data import Prompt
+
+_ROUNDS = 5
+"""In which trivial prompts are passed over, before a step takes what comes."""
 
 
 class Planner:
@@ -16,8 +22,13 @@ class Planner:
 
     def __init__(self, config: OnPolicyConfig, prompts: list[Prompt], tokenizer: Any) -> None:
         self._config, self._prompts, self._tokenizer = config, prompts, tokenizer
-        self.order = DataOrder(len(prompts), config.seed, config.data.shuffle)
         self.pass_rates = PassRates(config.pass_rates.keep)
+        known = [Known(each.example.key, pass_rate_of(each.example), frozenset(each.example.tags)) for each in prompts]
+        self.order = PromptOrder(
+            known, config.seed, config.data.shuffle, config.data.order, self.pass_rates, config.data.replicas
+        )
+        self.passed_over = 0
+        """Prompts that the present step has passed over."""
         self._sizes = GroupSizes(config.rollout.group_size, config.rollout.budget, self.pass_rates)
 
     def plan(self, step: int, groups: range | None = None, responses: int | None = None) -> list[PromptPlan]:
@@ -26,11 +37,32 @@ class Planner:
         `groups`: their numbers within the step; left out, those of the P prompts that every step begins with. `responses`: how
         many they have together, by default G each.
         """
+        if groups is None:
+            self.passed_over = 0
         numbers = range(self._config.rollout.prompts_per_step) if groups is None else groups
-        indices = self.order.take(len(numbers))
+        indices = self._drawn(step, len(numbers))
         sizes = self._sizes.of([self._prompts[index].example.key for index in indices], responses)
         chosen = zip(numbers, indices, sizes, strict=True)
         return [plan for group, index, size in chosen for plan in self._plan_group(step, group, index, size)]
+
+    def _drawn(self, step: int, wanted: int) -> list[int]:
+        """The next prompts, where trivial ones are passed over with the probability that the config names. Where no others come,
+        the step takes them after all."""
+        kept: list[int] = []
+        for attempt in range(_ROUNDS if self._config.pass_rates.pass_over else 0):
+            drawn = self.order.take(wanted - len(kept), kept)
+            stay = [index for index in drawn if not self._passes_over(step, attempt, index)]
+            self.passed_over += len(drawn) - len(stay)
+            kept += stay
+        return kept + self.order.take(wanted - len(kept), kept)
+
+    def _passes_over(self, step: int, attempt: int, index: int) -> bool:
+        rates, key = self._config.pass_rates, self._prompts[index].example.key
+        rate = self.pass_rates.rate(key)
+        if rate is None or rate < rates.trivial:
+            return False
+        chance = random.Random(derive_seed(self._config.seed, "trivial", step, attempt, key))  # noqa: S311 - a draw, no secret
+        return chance.random() < rates.pass_over
 
     def plans_of(self, number: int) -> list[PromptPlan]:
         """The responses of the `number`-th group of the data, planned for the step that is its own in the data's order."""
@@ -50,16 +82,27 @@ class Planner:
         return [self._plan_one(step, group, i, size, self._prompts[index]) for i in range(size)]
 
     def _plan_one(self, step: int, group: int, index: int, size: int, prompt: Prompt) -> PromptPlan:
-        config, text, shown = self._config, "", 0
+        text, shown, hint = self._addition(step, group, index, size, prompt)
         sampled = prompt.tokens
-        scaffold = config.shown_scaffold
-        if scaffold and prompt.rubric:
-            # Of an asynchronous run, groups beyond the last step's are trained on where others were dropped.
-            share = step_factor(scaffold, min(step, config.steps), config.steps)
-            share *= group_factor(scaffold, index + 1, size)
-            scaffold = scaffold_for(prompt.rubric, share, config.seed, step, group, index)
-            text, shown = scaffold.text, scaffold.shown
         if text:
             sampled = encode_prompt(self._tokenizer, with_addition(prompt.example.prompt, text))
-        seed = derive_seed(config.seed, "rollout", step, group, index)
-        return PromptPlan(prompt.example.key, group, index, prompt.text, prompt.tokens, sampled, seed, text, shown)
+        seed = derive_seed(self._config.seed, "rollout", step, group, index)
+        return PromptPlan(
+            prompt.example.key, group, index, prompt.text, prompt.tokens, sampled, seed, text, shown, hint
+        )
+
+    def _addition(self, step: int, group: int, index: int, size: int, prompt: Prompt) -> tuple[str, int, float]:
+        """What is added to the prompt while sampling, how many criteria it shows and which share of the reference reasoning."""
+        config = self._config
+        # Of an asynchronous run, groups beyond the last step's are trained on where others were dropped.
+        at = min(step, config.steps)
+        scaffold, hint = config.shown_scaffold, config.shown_hint
+        if scaffold and prompt.rubric:
+            share = step_factor(scaffold, at, config.steps)
+            share *= group_factor(scaffold, index + 1, size)
+            found = scaffold_for(prompt.rubric, share, config.seed, step, group, index)
+            return found.text, found.shown, 0.0
+        if hint and prompt.reasoning:
+            shown = hint_for(hint, prompt.reasoning, pass_rate_of(prompt.example), at)
+            return hint_text(self._tokenizer, shown), 0, len(shown) / len(prompt.reasoning)
+        return "", 0, 0.0

@@ -24,6 +24,7 @@ from ..policy.offending import save_offending
 from ..policy.parts import Parts
 from ..policy.phases import Phases
 from ..policy.reports import (
+    learned,
     outcomes,
     packing_metrics,
     reach_metrics,
@@ -35,7 +36,8 @@ from ..policy.reports import (
     verifier_rates,
 )
 from ..policy.scoring_watch import ScoringWatch
-from ..policy.update import NotFinite, Updater, UpdateReport
+from ..policy.update import Learned, NotFinite, Updater, UpdateReport
+from ..policy.verification import Verification
 from ..prompts.planner import Planner
 from ..prompts.posing import answered
 from ..session.errors import RunFailed, StopRequested, Unrewarded
@@ -59,7 +61,8 @@ class PolicyStage:
         self.scorer = (rewards or RewardSetup(config)).open(parts.run_dir / "rewards.jsonl")
         self.collector = collector(parts, self.planner, self.scorer)
         self.updater = parts.updater or Updater(parts.learner, config, parts.teacher)
-        self.phases = Phases(parts, self.scorer, self.collector)
+        self.phases = Phases(parts, self.scorer, self.collector, self.planner.order)
+        self._verification = Verification(parts)
         self.evaluates = bool(parts.prompts.heldout)
         self._missing = missing or MissingRewards(config.composition.parts, config.runner.kind == "async")
         self._hacking = HackingWatch(config)
@@ -75,7 +78,7 @@ class PolicyStage:
             collected = self.collector.collect(number, tell)
             self._note(collected, tell)
             self._look_at_rewards(number, collected, tell)
-            trained = self.phases.rewarded(number, collected, tell)
+            trained = self._verification.added(number, self.phases.rewarded(number, collected, tell), tell)
             rewarded = trained.trajectories + trained.replayed
             advantages_B = self.advantages(rewarded, self._greedy(rewarded, number, tell))
             self._check_engine(number, collected.trajectories, tell)
@@ -174,6 +177,8 @@ class PolicyStage:
             rubrics = [tasks[t.plan.example_key].rubric for t in trajectories]
             criteria = sum(len(rubric.criteria) for rubric in rubrics if rubric)
             values["scaffold/ratio"] = sum(t.plan.scaffold_shown for t in trajectories) / criteria
+        if self.parts.config.shown_hint and trajectories:
+            values["hint/share"] = sum(t.plan.hint for t in trajectories) / len(trajectories)
         if collected.elapsed_s is not None:
             values["perf/rollout_tokens_per_s"] = sum(t.length for t in trajectories) / collected.elapsed_s
         if self.parts.task:
@@ -188,6 +193,12 @@ class PolicyStage:
         rates = self.planner.pass_rates
         rates.learned(outcomes(collected.trajectories, self.parts.config.pass_rates.threshold))
         tell.metrics(reach_metrics(rates))
+
+    def _learned(self, trajectories: Sequence[Trajectory]) -> list[Learned] | None:
+        config = self.parts.config
+        if config.well_learned is None:
+            return None
+        return learned(trajectories, self.planner.pass_rates, config.pass_rates.threshold)
 
     def _look_at_rewards(self, step: int, collected: Collected, tell: Tell) -> None:
         """Raises Unrewarded; the responses are told before, for they show what happened."""
@@ -220,7 +231,7 @@ class PolicyStage:
         self.updater.temperature = self.parts.rollout.temperature
         try:
             progress = tell.progress(self.collector.phase(step, "updating"))
-            report = self.updater.run(trajectories, advantages_B, progress, tell.check)
+            report = self.updater.run(trajectories, advantages_B, progress, tell.check, self._learned(trajectories))
         except NotFinite as error:
             raise self._diverged(step, error, trajectories, advantages_B, tell) from error
         values, histograms = update_metrics(report)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import trainer
-from trainer.config import stored
+from trainer.config import RECIPES, stored
 from trainer.files import digest_of
 
 from .stage import Job
@@ -29,6 +29,7 @@ HOW = (
 """Fields that say how far a run goes, who looks on or how it uses its machine: they may differ when it goes on."""
 _SAMPLE_BYTES = 1 << 20
 _SHOWN = 5
+_UNKNOWN = object()
 
 
 def fingerprint(job: Job) -> dict[str, Any]:
@@ -60,10 +61,13 @@ def differences(there: Mapping[str, Any], here: Mapping[str, Any], forked: bool 
 
 
 def changes(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
-    """Where the configs differ, in words, besides in the fields of HOW. What an older version wrote is read as it meant it."""
+    """Where the configs differ, in words, besides in the fields of HOW. What an older version wrote is read as it meant it:
+    a field that it did not have yet has its default."""
+    recipe = RECIPES.get(there["recipe"])
+    defaults = recipe.schema().model_dump(mode="json") if recipe else {}
     return [
         f"{path} is {_short(old)} there and {_short(new)} here"
-        for path, old, new in _config_differences(stored(there["recipe"], there["config"]), here["config"])
+        for path, old, new in _config_differences(stored(there["recipe"], there["config"]), here["config"], defaults)
         if not any(path == field or path.startswith(f"{field}.") for field in HOW)
     ]
 
@@ -90,16 +94,19 @@ def code_digest() -> str:
     return whole.hexdigest()
 
 
-def _config_differences(there: Any, here: Any, path: str = "") -> list[tuple[str, Any, Any]]:
-    if isinstance(there, dict) and isinstance(here, dict):
-        keys = [*here, *(key for key in there if key not in here)]
-        return [
-            found
-            for key in keys
-            if key in there and key in here  # a field that another version of the program added or dropped
-            for found in _config_differences(there[key], here[key], f"{path}.{key}" if path else key)
-        ]
-    return [] if there == here else [(path, there, here)]
+def _config_differences(there: Any, here: Any, default: Any, path: str = "") -> list[tuple[str, Any, Any]]:
+    """`default`: what stands at `path` where nobody has said anything, _UNKNOWN below a list or in a section that is off."""
+    if not (isinstance(there, dict) and isinstance(here, dict)):
+        return [] if there == here else [(path, there, here)]
+    found = []
+    for key, mine in here.items():
+        usual = default.get(key, _UNKNOWN) if isinstance(default, dict) else _UNKNOWN
+        theirs = there.get(key, usual)
+        if (
+            theirs is not _UNKNOWN
+        ):  # else a field whose default is not known here: another version of the program added it
+            found += _config_differences(theirs, mine, usual, f"{path}.{key}" if path else key)
+    return found
 
 
 def _short(value: Any) -> str:

@@ -168,7 +168,8 @@ function groupCard(group) {
   const scaffolded = group.filter((row) => row.scaffold);
   if (scaffolded.length) {
     const most = scaffolded.reduce((a, b) => (b.scaffold_shown > a.scaffold_shown ? b : a));
-    part("scaffold-title").textContent = `Scaffold: up to ${most.scaffold_shown} of ${most.criteria.length} criteria shown, to ${scaffolded.length} of ${group.length} responses`;
+    const what = most.hint ? `Hint: the first ${Math.round(most.hint * 100)} % of the reference reasoning` : `Scaffold: up to ${most.scaffold_shown} of ${most.criteria.length} criteria`;
+    part("scaffold-title").textContent = `${what}, shown to ${scaffolded.length} of ${group.length} responses`;
     part("scaffold").textContent = most.scaffold;
   } else part("scaffold-fold").remove();
   const special = VIEWERS[viewer];

@@ -14,7 +14,7 @@ from trainer.config import PolicyConfig, resolve, stored
 from trainer.loops.session.errors import RunFailed
 from trainer.loops.session.stage import ModelOutput
 
-from ..conftest import events_of, metrics_of, small_config
+from ..conftest import SMALL, events_of, metrics_of, small_config
 
 BRIEF: dict[str, Any] = {"steps": 2, "evaluation": {"every": 0, "max_examples": 0}}
 
@@ -144,6 +144,32 @@ def test_a_changed_program_is_said_and_an_old_checkpoint_is_taken(
     assert sum("the program has changed" in line for line in logs) == 1
     changed_state(tmp_path / "run", lambda state: state.pop("fingerprint"))
     assert make_loop(small_config(**BRIEF)).resume()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"phases": [{"begins": "step", "step": 2, "temperature": "set", "set_to": 0.7}]}, r"phases is \[\] there"),
+        ({"rollout": {"budget": {"low": 2, "high": 4}}}, "rollout.budget is null there"),
+        ({"pass_rates": {"keep": 0.25}}, "pass_rates.keep is 0.5 there and 0.25 here"),
+    ],
+)
+def test_a_run_of_a_version_that_lacked_a_field_goes_on_with_its_default_alone(
+    make_loop: Callable[..., Any], tmp_path: Path, change: dict[str, Any], said: str
+) -> None:
+    make_loop(small_config(**BRIEF)).run()
+
+    def without(config: dict[str, Any]) -> None:
+        del config["phases"], config["pass_rates"], config["rollout"]["budget"]
+
+    changed_state(tmp_path / "run", lambda state: without(state["fingerprint"]["config"]))
+    assert make_loop(small_config(**BRIEF)).resume()
+    merged = {
+        name: BRIEF.get(name, SMALL.get(name, {})) | each if isinstance(each, dict) else each
+        for name, each in change.items()
+    }
+    with pytest.raises(ValueError, match=said):
+        make_loop(small_config(**BRIEF | merged)).resume()
 
 
 def test_outputs_are_written_whole_or_not_at_all(make_loop: Callable[..., Any], tmp_path: Path) -> None:

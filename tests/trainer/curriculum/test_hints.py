@@ -1,0 +1,67 @@
+"""Hints that fade: which part of the reference reasoning a step shows, and what the prompt says of it."""
+
+import pytest
+
+from trainer.config.sections.hint import Hint
+from trainer.contracts import Example
+from trainer.contracts.hints import pass_rate_of, reasoning_of
+from trainer.curriculum.ahrl import hint_for, hint_text
+
+TEN = tuple(range(10))
+
+
+class Letters:
+    """A tokenizer whose tokens are letters."""
+
+    def decode(self, tokens: list[int], skip_special_tokens: bool = False) -> str:
+        return "".join("abcdefghi\ufffd"[token] for token in tokens)
+
+
+def test_a_step_shows_the_first_tokens_and_fewer_the_more_often_a_prompt_is_solved() -> None:
+    hint = Hint(p0=0.5, gamma=0.1)
+    assert hint_for(hint, TEN, 1.0, 1) == TEN[:5]
+    assert hint_for(hint, TEN, 1.0, 8) == TEN[:2]  # 0.5 exp(-0.7) = 0.248: 2.48 tokens
+    assert hint_for(hint, TEN, 0.5, 8) == TEN[:4]  # 0.5 exp(-0.35) = 0.352
+    assert hint_for(hint, TEN, 0.0, 10_000) == TEN[:5]
+    assert hint_for(hint, TEN, 1.0, 1000) == ()
+
+
+def test_a_prompt_without_a_pass_rate_counts_as_was_said() -> None:
+    assert hint_for(Hint(p0=1.0, gamma=1.0, unknown=1.0), TEN, None, 2) == TEN[:4]
+    assert hint_for(Hint(p0=1.0, gamma=1.0, unknown=0.0), TEN, None, 2) == TEN
+
+
+def test_a_torn_letter_is_not_shown_and_no_letter_is_no_hint() -> None:
+    assert hint_text(Letters(), (0, 1, 9)).splitlines()[1] == "ab"
+    assert hint_text(Letters(), (9,)) == ""
+    assert hint_text(Letters(), ()) == ""
+
+
+def example(**fields: object) -> Example:
+    return Example.model_validate({"key": "e", "prompt": [{"role": "user", "content": "?"}], **fields})
+
+
+def test_reasoning_is_what_the_file_names_so_and_else_the_reference() -> None:
+    assert reasoning_of(example(meta={"reasoning": " first "}, reference="7")) == "first"
+    assert reasoning_of(example(meta={"reasoning": "  "}, reference="7")) == "7"
+    assert reasoning_of(example(meta={"reasoning": 3})) == ""
+
+
+@pytest.mark.parametrize("value", [True, "0.5", 1.5, -0.1, None])
+def test_what_is_no_share_is_no_pass_rate(value: object) -> None:
+    assert pass_rate_of(example(meta={"pass_rate": value})) is None
+
+
+def test_a_pass_rate_is_a_number_from_0_to_1() -> None:
+    assert [pass_rate_of(example(meta={"pass_rate": value})) for value in (0, 0.25, 1)] == [0.0, 0.25, 1.0]
+
+
+def test_what_the_data_lacks_is_said_with_its_number() -> None:
+    train = {"examples": 40, "reasonings": 28, "rated": 30}
+    said = {problem.path: problem.message for problem in Hint().data_problems(train)}
+    assert set(said) == {"hint.without", "hint.unknown"}
+    assert said["hint.without"].startswith("12 of 40 training prompts have neither")
+    assert said["hint.unknown"].startswith("10 of 40 training prompts have no pass rate yet")
+    assert not list(Hint(without="plain", unknown=0.0).data_problems(train))
+    (none,) = Hint(without="drop", unknown=0.5).data_problems(train | {"reasonings": 0})
+    assert none.path == "hint"

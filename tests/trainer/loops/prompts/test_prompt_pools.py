@@ -1,0 +1,100 @@
+"""Two stages and a mixture of orders on the tiny model: which prompts a step samples, and that a resumed run repeats them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.trainer.running import run
+from trainer.config import ConfigInvalid
+from trainer.contracts import Example
+
+from ..conftest import events_of, metrics_of, small_config
+
+MODERATE = {"prompts": "some", "rate_above": 0.2, "rate_up_to": 0.8}
+HARD = {"prompts": "some", "rate_above": 0.0, "rate_up_to": 0.2, "tags": ["logic"]}
+STAGES = [
+    {"begins": "step", "step": 2} | MODERATE,
+    {"begins": "step", "step": 4} | HARD,
+    {"begins": "step", "step": 6, "prompts": "all"},
+]
+RATES = [0.5, 0.6, 0.1, 0.1, 1.0, 0.0]
+
+
+@pytest.fixture
+def rated(examples: list[Example], examples_file: Path) -> Path:
+    """Rows 0 and 1 are moderate, 2 and 3 hard, of which row 3 alone is about logic."""
+    rows = [
+        row.model_copy(
+            update={
+                "meta": {"pass_rate": RATES[number]} if number < 6 else {},
+                "tags": ("logic",) if number in (1, 3) else (),
+            }
+        )
+        for number, row in enumerate(examples)
+    ]
+    examples_file.write_text("".join(row.canonical() + "\n" for row in rows))
+    return examples_file
+
+
+def staged(**changes: Any) -> Any:
+    return small_config(
+        **{"steps": 6, "phases": STAGES, "data": {"order": {"data": 1.0, "easy_first": 1.0, "uncertain": 1.0}}}
+        | changes
+    )
+
+
+def test_each_stage_draws_from_its_pool_and_a_resumed_run_repeats_it(
+    rated: Path, tiny_dir: Path, tmp_path: Path
+) -> None:
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    assert run(staged(), rated, tiny_dir, whole)
+    assert run(staged(), rated, tiny_dir, broken)
+    for step in (4, 5, 6):
+        (broken / "checkpoints" / f"step-{step:06d}" / "state.json").unlink()
+    (broken / "events.jsonl").unlink()
+    assert run(staged(), rated, tiny_dir, broken, resume=True)
+    expected = metrics_of(whole)
+    assert metrics_of(broken) == {place: value for place, value in expected.items() if place[0] >= 4}
+    keys: dict[int, set[str]] = {}
+    for event in events_of(whole):
+        if event.data.kind == "rollouts":
+            rows = [row for row in event.data.rollouts if row.phase == "train"]
+            keys.setdefault(event.step, set()).update(row.example_key for row in rows)
+    assert keys[2] == keys[3] == {"row-0", "row-1"}
+    assert keys[4] == keys[5] == {"row-3"}
+    assert [expected[step, "rollout/pool"] for step in (1, 2, 4, 6)] == [6, 2, 1, 6]
+    said = [event.data.message for event in events_of(whole) if event.data.kind == "log"]
+    assert "phase 2 begins: pass rates above 0 and up to 0.2 and tags logic; 1 of 6 prompts" in said
+
+
+def test_a_stage_without_prompts_ends_the_run_before_its_first_step(
+    rated: Path, tiny_dir: Path, tmp_path: Path
+) -> None:
+    config = staged(phases=[{"begins": "step", "step": 2, "prompts": "some", "tags": ["proofs"]}])
+    assert not run(config, rated, tiny_dir, tmp_path / "run")
+    (failed,) = [e.data for e in events_of(tmp_path / "run") if e.data.kind == "state" and e.data.state == "failed"]
+    assert failed.reason == "phases.0: none of the training prompts has the tag proofs"
+    assert not metrics_of(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("changes", "path"),
+    [
+        ({"phases": [{"prompts": "some"}]}, "phases.0.prompts"),
+        ({"phases": [{"prompts": "some", "rate_above": 0.5, "rate_up_to": 0.5}]}, "phases.0.rate_up_to"),
+        ({"data": {"order": {"data": 0.0}}}, "data.order.data"),
+        ({"phases": [], "runner": {"kind": "offline", "push_every": 2}}, "data.order"),
+    ],
+)
+def test_what_cannot_be_is_said_at_its_field(changes: dict[str, Any], path: str) -> None:
+    with pytest.raises(ConfigInvalid) as caught:
+        staged(**changes)
+    assert path in {problem.path for problem in caught.value.problems}
+
+
+def test_what_the_data_lacks_is_said_at_the_phase() -> None:
+    counts = {"train": {"examples": 6, "rubrics": 6, "verified": 6, "rated": 6, "rated_solved": 6}, "heldout": {}}
+    found = {problem.path: problem.message for problem in staged().data_problems(counts)}
+    assert found["phases.0.rate_above"].startswith("all 6 training prompts with a pass rate were always solved")
+    assert set(found) == {"phases.0.rate_above", "phases.1.rate_above", "data.order.easy_first"}

@@ -1,0 +1,57 @@
+"""What of the reference reasoning a policy is shown while it is sampled (AHRL)."""
+
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+from ..errors import FieldProblem
+from ..fields import Section, knob
+from .scaffold import RatioMode
+
+
+class Hint(Section):
+    """AHRL: show the first part of the reference reasoning in the rollout prompt, less of it the longer the run and the easier
+    the prompt."""
+
+    p0: float = knob(0.5, "Share of the reasoning that the first step shows", unit="of the tokens", gt=0, le=1)
+    gamma: float = knob(
+        0.05,
+        "How fast the share falls: it is p0 exp(-gamma t p) at step t from 0, for a prompt with pass rate p. A prompt that is "
+        "never solved keeps its hint",
+        unit="per step",
+        ge=0,
+        le=1000,
+    )
+    unknown: float | None = knob(
+        None,
+        "Pass rate of prompts without one (the examples' `meta.pass_rate`); empty: a run with such prompts is refused",
+        ge=0,
+        le=1,
+    )
+    without: Literal["refuse", "plain", "drop"] = knob(
+        "refuse",
+        "Where prompts have neither `meta.reasoning` nor a reference: `refuse` the run, train on them `plain`, without a hint, or "
+        "`drop` them",
+    )
+    ratio_mode: RatioMode = knob(
+        "unscaffolded", "Whether the hint stands in the prompt when log-probabilities are computed", advanced=True
+    )
+
+    def data_problems(self, train: Mapping[str, int]) -> Iterator[FieldProblem]:
+        """`train`: the training counts of the prompts that are trained on. Paths from the config's root."""
+        prompts, known, rated = (train.get(key, 0) for key in ("examples", "reasonings", "rated"))
+        if prompts and not known:
+            yield FieldProblem(
+                "hint", "none of the training prompts has reference reasoning (`meta.reasoning`, else the reference)"
+            )
+        elif known < prompts and self.without == "refuse":
+            yield FieldProblem(
+                "hint.without",
+                f"{prompts - known:,} of {prompts:,} training prompts have neither `meta.reasoning` nor a reference; choose "
+                "'plain' to train on them without a hint, or 'drop'",
+            )
+        if rated < prompts and self.unknown is None:
+            yield FieldProblem(
+                "hint.unknown",
+                f"{prompts - rated:,} of {prompts:,} training prompts have no pass rate yet (`meta.pass_rate`); say what they count "
+                "as: at 0 their hint never fades, at 1 it fades fastest",
+            )

@@ -1,0 +1,112 @@
+"""Which prompts a run draws from, and in which order."""
+
+from collections.abc import Collection, Iterator, Mapping
+
+from ..errors import FieldProblem
+from ..fields import Section, knob
+
+
+class Order(Section):
+    """Several orders, mixed: each gets its share of the prompts of a run."""
+
+    data: float = knob(1.0, "Share of the order of the data, shuffled or not", ge=0, le=1000)
+    easy_first: float = knob(
+        0.0,
+        "Share of the order from the easiest prompt to the hardest, by their pass rate (`meta.pass_rate`)",
+        ge=0,
+        le=1000,
+    )
+    uncertain: float = knob(
+        0.0,
+        "Share of the prompts whose pass rate is least certain, by what the run has seen of them: near one half, or met seldom",
+        ge=0,
+        le=1000,
+    )
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """They add up to 1; orders without a share are left out."""
+        given = {"data": self.data, "easy_first": self.easy_first, "uncertain": self.uncertain}
+        total = sum(given.values())
+        return {name: share / total for name, share in given.items() if share}
+
+    def problems(self) -> Iterator[FieldProblem]:
+        """Paths from the section."""
+        if not (self.data or self.easy_first or self.uncertain):
+            yield FieldProblem("data", "no order has a share; give one to at least one of them")
+
+    def data_problems(self, train: Mapping[str, int]) -> Iterator[FieldProblem]:
+        """`train`: the training counts of the prompts that are trained on. Paths from the config's root."""
+        if self.easy_first and (why := same_rates(train)):
+            yield FieldProblem("data.order.easy_first", f"{why}, so there is no order from easy to hard; set it to 0")
+
+
+class Pool(Section):
+    """A part of the training prompts: by pass rate, by tags, or both."""
+
+    above: float | None = None
+    up_to: float | None = None
+    tags: list[str] = []
+
+    def holds(self, rate: float | None, tags: Collection[str]) -> bool:
+        """Whether a prompt is in it. One whose pass rate is not known is in no range."""
+        if self.bounded and rate is None:
+            return False
+        if rate is not None and not (self.above is None or rate > self.above):
+            return False
+        if rate is not None and not (self.up_to is None or rate <= self.up_to):
+            return False
+        return not self.tags or not set(self.tags).isdisjoint(tags)
+
+    @property
+    def bounded(self) -> bool:
+        return self.above is not None or self.up_to is not None
+
+    @property
+    def words(self) -> str:
+        """What its prompts do, as in "none of the prompts ..."."""
+        rate = [f"above {self.above:g}"] if self.above is not None else []
+        rate += [f"of at most {self.up_to:g}"] if self.up_to is not None else []
+        parts = [f"has a pass rate {' and '.join(rate)}"] if rate else []
+        parts += (
+            [f"has {'the tag' if len(self.tags) == 1 else 'one of the tags'} {', '.join(self.tags)}"]
+            if self.tags
+            else []
+        )
+        return " and ".join(parts) or "is there"
+
+    @property
+    def short(self) -> str:
+        """For a line of a schedule."""
+        parts = [f"above {self.above:g}"] if self.above is not None else []
+        parts += [f"up to {self.up_to:g}"] if self.up_to is not None else []
+        found = [f"pass rates {' and '.join(parts)}"] if parts else []
+        return " and ".join(found + ([f"tags {', '.join(self.tags)}"] if self.tags else []))
+
+    def unfit(self, train: Mapping[str, int]) -> str:
+        """Why no training prompt can be in it, as far as the counts say."""
+        rated, solved, unsolved = (train.get(key, 0) for key in ("rated", "rated_solved", "rated_unsolved"))
+        if not self.bounded:
+            return ""
+        if not rated:
+            return "no training prompt has a pass rate yet (`meta.pass_rate`)"
+        if rated == solved and not self.holds_rate(1.0):
+            return f"all {rated:,} training prompts with a pass rate were always solved"
+        if rated == unsolved and not self.holds_rate(0.0):
+            return f"none of the {rated:,} training prompts with a pass rate was ever solved"
+        return ""
+
+    def holds_rate(self, rate: float) -> bool:
+        return self.model_copy(update={"tags": []}).holds(rate, ())
+
+
+def same_rates(train: Mapping[str, int]) -> str:
+    """Why pass rates order nothing; empty where they may."""
+    rated, solved, unsolved = (train.get(key, 0) for key in ("rated", "rated_solved", "rated_unsolved"))
+    if not rated:
+        return "no training prompt has a pass rate yet (`meta.pass_rate`)"
+    if rated == solved:
+        return f"all {rated:,} training prompts with a pass rate were always solved"
+    if rated == unsolved:
+        return f"none of the {rated:,} training prompts with a pass rate was ever solved"
+    return ""

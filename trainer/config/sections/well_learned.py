@@ -1,0 +1,20 @@
+"""Which responses a run has learned well enough to learn less from them (WPSM)."""
+
+from ..fields import Section, knob
+
+
+class WellLearned(Section):
+    """WPSM: of prompts that are mostly solved, responses with a positive advantage of which the policy is sure count for less."""
+
+    tau: float = knob(
+        0.8,
+        "Share of solved responses above which a prompt is well learned: in its group, and where it was met before also over the "
+        "run so far",
+        unit="of the responses",
+        ge=0,
+        le=1,
+    )
+    eta: float = knob(
+        0.3, "Mean entropy of a response's tokens below which the policy is sure of it", unit="nats/token", ge=0
+    )
+    alpha: float = knob(0.5, "What such a response loses of its weight; 1: it changes no weights", gt=0, le=1)

@@ -1,0 +1,159 @@
+"""Which prompts come next: all of the data or a part of it, by one order or by several that are mixed."""
+
+import math
+from collections.abc import Collection, Iterator, Sequence, Set
+from itertools import islice
+from typing import Any, NamedTuple
+
+from trainer.config.sections.order import Order, Pool
+from trainer.seeding import derive_seed
+
+from .budget import learning_value
+from .order import DataOrder
+from .pass_rates import PassRates
+
+_UNKNOWN = 0.5
+
+
+class Known(NamedTuple):
+    """What is known of a prompt before the run: `rate` None where no probe has asked it."""
+
+    key: str
+    rate: float | None
+    tags: frozenset[str]
+
+
+def replicas(rate: float | None, most: int) -> int:
+    """Groups of a prompt in one pass: `1 + (1 - p) (most - 1)`, rounded, halves up; more, the lower its pass rate before the run
+    (LongCat-Flash-Thinking-2601, 2026: the budget of asynchronous runs). 1 where that is not known."""
+    return 1 if rate is None else 1 + math.floor((1 - rate) * (most - 1) + 0.5)
+
+
+class PromptOrder:
+    """Endless passes over the prompts of a pool, which is all of them until a phase narrows it.
+
+    With `mix` the places of a step are dealt out among the orders in proportion to their shares, each place to the one that is
+    furthest behind; a prompt comes once a step as long as the pool has others.
+    """
+
+    def __init__(
+        self,
+        known: Sequence[Known],
+        seed: int,
+        shuffle: bool,
+        mix: Order | None = None,
+        rates: PassRates | None = None,
+        most: int = 1,
+    ) -> None:
+        """`most`: replicas of a prompt in one pass (`replicas`); without a mixture only."""
+        self._known, self._seed, self._shuffle, self._mix, self._rates = known, seed, shuffle, mix, rates
+        self._pool, self._most = Pool(), most
+        self._number = 0
+        self._begin()
+
+    @property
+    def size(self) -> int:
+        """Prompts of the pool."""
+        return self.fitting(self._pool)
+
+    def fitting(self, pool: Pool) -> int:
+        """How many prompts are in it."""
+        return sum(pool.holds(each.rate, each.tags) for each in self._known)
+
+    def narrow(self, number: int, pool: Pool) -> None:
+        """From now on prompts of `pool` alone come, in an order of their own: that of phase `number`.
+
+        Raises ValueError where no prompt fits; nothing has changed then.
+        """
+        if not self.fitting(pool):
+            raise ValueError(f"none of the {len(self._known)} training prompts {pool.words}")
+        self._number, self._pool = number, pool
+        self._begin()
+
+    def take(self, wanted: int, besides: Collection[int] = ()) -> list[int]:
+        """The next `wanted` indices; of a mixture, besides those that the step has already."""
+        if self._mix is None:
+            return [self._places[place] for place in self._data.take(wanted)]
+        orders = {"data": self._in_data(), "easy_first": self._ascending(), "uncertain": self._by_doubt()}
+        had = set(besides)
+        taken = {place for place, index in enumerate(self._places) if index in had} if had else set()
+        chosen = []
+        for _ in range(wanted):
+            name = self._due(self._mix)
+            self._given[name] += 1
+            chosen.append(self._fresh(orders[name], taken))
+            taken.add(chosen[-1])
+        return [self._places[place] for place in chosen]
+
+    def at(self, position: int) -> int:
+        """The index at any place of the data's own order, 0 being the first of the run: of runs without phases and mix."""
+        return self._places[self._data.at(position)]
+
+    def state_dict(self) -> dict[str, Any]:
+        own: dict[str, Any] = {"position": self._data.state_dict()["position"], "count": len(self._known)}
+        if self._number:
+            own |= {"phase": self._number, "pool": self._pool.model_dump(mode="json")}
+        return own | ({"easy": self._easy, "given": dict(self._given)} if self._mix else {})
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Raises ValueError when the state belongs to a data set of another size, or lacks a part."""
+        if state["count"] != len(self._known):
+            raise ValueError(
+                f"the checkpoint was made with {state['count']} training prompts, now there are {len(self._known)}"
+            )
+        self._number, self._pool = state.get("phase", 0), Pool.model_validate(state.get("pool", {}))
+        self._begin()
+        self._data.load_state_dict({"position": state["position"], "count": len(self._places)})
+        if self._mix and "given" in state:  # a fork may mix what was not mixed before
+            self._easy, self._given = state["easy"], dict(state["given"])
+
+    def _begin(self) -> None:
+        self._places = [
+            place
+            for place, each in enumerate(self._known)
+            if self._pool.holds(each.rate, each.tags)
+            for _ in range(replicas(each.rate, self._most))
+        ]
+        seed = derive_seed(self._seed, "pool", self._number) if self._number else self._seed
+        self._data = DataOrder(len(self._places), seed, self._shuffle)
+        self._easy, self._given = 0, dict.fromkeys(("data", "easy_first", "uncertain"), 0)
+        # Ties and prompts without a pass rate, which come last, stand in the order of the data.
+        self._by_ease = sorted(range(len(self._places)), key=lambda place: -self._rate(place, -1.0))
+
+    def _due(self, mix: Order) -> str:
+        """The order that is furthest behind its share."""
+        shares, places = mix.shares, sum(self._given.values()) + 1
+        return max(shares, key=lambda name: shares[name] * places - self._given[name])
+
+    def _fresh(self, order: Iterator[int], taken: Set[int]) -> int:
+        """The next place of the pool by this order that the step has not taken; where it has taken all, the next of the data."""
+        for place in islice(order, len(self._places)):
+            if place not in taken:
+                return place
+        return next(self._in_data())
+
+    def _in_data(self) -> Iterator[int]:
+        while True:
+            yield self._data.take(1)[0]
+
+    def _ascending(self) -> Iterator[int]:
+        """From the easiest to the hardest, and again."""
+        while True:
+            self._easy += 1
+            yield self._by_ease[(self._easy - 1) % len(self._places)]
+
+    def _by_doubt(self) -> Iterator[int]:
+        """By how much surer a response would make the pass rate: what the run knows, else the probe, else one half."""
+        worth = [self._doubt(place) for place in range(len(self._places))]
+        yield from sorted(range(len(self._places)), key=lambda place: (-worth[place], place))
+
+    def _doubt(self, place: int) -> float:
+        key = self._known[self._places[place]].key
+        seen = self._rates.rate(key) if self._rates else None
+        if seen is None or self._rates is None:
+            return learning_value(self._rate(place, _UNKNOWN), 0)
+        return learning_value(seen, self._rates.responses(key))
+
+    def _rate(self, place: int, unknown: float) -> float:
+        rate = self._known[self._places[place]].rate
+        return unknown if rate is None else rate
