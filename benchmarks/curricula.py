@@ -2,8 +2,9 @@
 
 The schedule of a step at 4,096 prompts (which prompts come next, how many responses each gets, what their outcomes teach), in
 processor seconds, beside sampling that step's responses with a random model of two layers. Any real model takes longer, and
-updates come on top, so the share is an upper bound; at most 1% is aimed at. K-center: embeddings looked at per second. Each state
-is taken through JSON in the middle of a run, and the steps after it compared with those of a run that goes on.
+updates come on top, so the share is an upper bound; at most 1% is aimed at. K-center picks a tenth of 100,000 embeddings, and near
+duplicates are looked for among them: processor time, and the most memory beside the embeddings. Each state is taken through JSON in
+the middle of a run, and the steps after it compared with those of a run that goes on.
 """
 
 import argparse
@@ -11,16 +12,18 @@ import json
 import random
 import tempfile
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks.machine import describe
 from trainer.config.sections.budget import Budget
-from trainer.curriculum import DataOrder, GroupSizes, PassRates
-from trainer.selection import k_center
+from trainer.config.sections.order import Order
+from trainer.curriculum import GroupSizes, Known, PassRates, PromptOrder
+from trainer.selection import k_center, near_duplicates
 
 GROUP, AIM = 8, 0.01
 
@@ -29,7 +32,10 @@ class Schedule:
     """All that a step asks of the curriculum. Outcomes are drawn by the true difficulty of each prompt."""
 
     def __init__(self, prompts: int, per_step: int) -> None:
-        self._order, self._rates = DataOrder(prompts, 0), PassRates(0.5)
+        self._rates = PassRates(0.5)
+        known = [Known(str(index), index % 11 / 10, frozenset()) for index in range(prompts)]
+        mix = Order(data=2.0, easy_first=1.0, uncertain=1.0)
+        self._order = PromptOrder(known, 0, True, mix, self._rates)
         self._sizes = GroupSizes(GROUP, Budget(low=2, high=32), self._rates)
         self._per_step = per_step
 
@@ -62,22 +68,31 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=64, help="of each response")
     parser.add_argument("--examples", type=int, default=100_000, help="embeddings that K-center chooses from")
     parser.add_argument("--width", type=int, default=384, help="of an embedding")
-    parser.add_argument("--picks", type=int, default=100)
+    parser.add_argument("--picks", type=int, default=10_000)
     options = parser.parse_args()
     print(describe())
     scheduled = schedule_s(options.prompts, options.steps)
     sampled = sampling_s(options.responses, options.tokens) * options.prompts * GROUP
-    share, rate = scheduled / sampled, k_center_rate(options.examples, options.width, options.picks)
+    share = scheduled / sampled
+    covering, doubles = selection(options.examples, options.width, options.picks)
     print(f"schedule of a step at {options.prompts:,} prompts: {scheduled * 1e3:.1f} ms of processor time")
     print(
         f"sampling its {options.prompts * GROUP:,} responses with two random layers: {sampled:.1f} s, so {share:.3%} (aim: {AIM:.0%})"
     )
-    print(f"K-center: {rate:,.0f} embeddings of {options.width} numbers a second and pick")
+    for title, found in (
+        (f"K-center, {options.picks:,} picks", covering),
+        ("near duplicates by meaning", doubles),
+    ):
+        print(
+            f"{title} among {options.examples:,} embeddings of {options.width} numbers: {found.seconds:.1f} s of processor time, "
+            f"{found.megabytes:,.0f} MB beside the embeddings"
+        )
     held = resumes(options.prompts)
     print(f"a schedule resumes bit for bit at each of {held} steps")
     results = {
         "curricula, schedule": {"ours": share, "peer": AIM, "unit": "of a step", "ratio": AIM / share},
-        "curricula, K-center": {"ours": rate, "peer": None, "unit": "embeddings/s and pick", "ratio": None},
+        "curricula, K-center": {"ours": covering.seconds, "peer": None, "unit": "s", "ratio": None},
+        "curricula, near duplicates": {"ours": doubles.seconds, "peer": None, "unit": "s", "ratio": None},
     }
     print(json.dumps(results))
 
@@ -111,12 +126,28 @@ def sampling_s(responses: int, tokens: int) -> float:
     return taken / responses
 
 
-def k_center_rate(examples: int, width: int, picks: int) -> float:
-    """Embeddings looked at per processor second, over all picks."""
+class Cost(NamedTuple):
+    seconds: float
+    megabytes: float
+
+
+def selection(examples: int, width: int, picks: int) -> tuple[Cost, Cost]:
+    """Of K-center and of near duplicates, among random embeddings of which every tenth is nearly another one's copy."""
     draw = np.random.default_rng(0)
     embeddings = draw.standard_normal((examples, width), dtype=np.float32)
+    copies = examples // 10
+    embeddings[-copies:] = embeddings[:copies] + 0.01 * embeddings[-copies:]
     ppl = draw.uniform(1.0, 20.0, examples)
-    return examples * picks / measured(lambda: k_center(embeddings, ppl, picks))
+    return cost(lambda: k_center(embeddings, ppl, picks)), cost(lambda: near_duplicates(embeddings, 0.99))
+
+
+def cost(work: Callable[[], object]) -> Cost:
+    """Processor time, and the most memory that was allocated at once."""
+    tracemalloc.start()
+    seconds = measured(work)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return Cost(seconds, most / 2**20)
 
 
 def resumes(prompts: int, steps: int = 6) -> int:

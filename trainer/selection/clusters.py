@@ -48,7 +48,7 @@ def _clusters(unit_ND: Vectors, count: int, seed: int) -> Iterator[Places]:
     draw = np.random.default_rng(seed)
     centres_CD = unit_ND[np.sort(draw.choice(len(unit_ND), count, replace=False))]
     nearest_N, like_N = _nearest(unit_ND, centres_CD)
-    for _ in range(_PASSES if count > 1 else 0):
+    for _ in range(_PASSES):
         sums_CD = np.zeros_like(centres_CD)
         np.add.at(sums_CD, nearest_N, unit_ND)
         lengths = np.linalg.norm(sums_CD, axis=1, keepdims=True)

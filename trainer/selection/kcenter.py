@@ -5,6 +5,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+_BATCH = 256
+"""Picks between two passes over all embeddings."""
+_FRONT = 2_048
+"""Examples among which they are looked for."""
+_AT_ONCE = 8_192
+"""Rows whose distances to a batch are in memory together."""
+_ROUNDING = 1e-12
+
 
 def k_center(
     embeddings_ND: ArrayLike,
@@ -16,7 +24,7 @@ def k_center(
 
     The first has the highest perplexity; each further one the largest `ppl * distance to the nearest picked example`,
     distance being 1 - cosine. Ties, and what differs by rounding only, go to the lowest index. One pass over the
-    embeddings a pick; beside them it needs memory for a few numbers an example. Raises ValueError, naming the argument, for
+    embeddings for up to 256 picks; beside them it needs memory for a few numbers an example. Raises ValueError, naming the argument, for
     a zero vector, a negative perplexity, or a k that is not in 1..N.
     """
     unit_ND, ppl = unit_rows(embeddings_ND), np.asarray(ppl_N, dtype=np.float64)
@@ -27,23 +35,65 @@ def k_center(
     if not 1 <= k <= len(unit_ND):
         raise ValueError(f"k: {k} of {len(unit_ND)} examples")
     ppl = np.ldexp(ppl, -int(np.frexp(ppl.max())[1]))  # only their ratios count, and products stay finite
-    digits = 12 if unit_ND.dtype == np.float64 else 5
-    picked = [_first_highest(ppl)]
     nearest = np.full(len(ppl), 2.0)
+    picked = pending = [_first_highest(ppl)]
     while len(picked) < k:
-        last = picked[-1]
-        distance = np.round(1.0 - unit_ND @ unit_ND[last], digits)
-        np.minimum(nearest, np.maximum(distance, 0.0), out=nearest)
-        nearest[last] = -1.0  # below every other; it stays the smallest
-        picked.append(_first_highest(np.where(nearest < 0, -1.0, ppl * nearest)))
+        _come_closer(nearest, unit_ND, pending)
+        pending = _picks(ppl, nearest, unit_ND, min(_BATCH, k - len(picked)))
+        picked = picked + pending
         tell(len(picked))
     return picked
+
+
+def _picks(
+    ppl: NDArray[np.float64], nearest: NDArray[np.float64], unit_ND: NDArray[np.floating], most: int
+) -> list[int]:
+    """The next picks, one or more: values only fall, so the best of those in front is the best of all as long as it is above what
+    the best of the others was."""
+    values = np.where(nearest < 0, -1.0, ppl * nearest)
+    places, others = _front(values)
+    rows_MD = unit_ND if len(places) == len(unit_ND) else unit_ND[places]
+    weights, near = ppl[places], nearest[places]
+    found: list[int] = []
+    while len(found) < most:
+        here = np.where(near < 0, -1.0, weights * near)
+        best = _first_highest(here)
+        if found and here[best] <= others + _ROUNDING * abs(others):
+            break
+        found.append(int(places[best]))
+        np.minimum(near, _rounded(rows_MD @ rows_MD[best]), out=near)
+        near[best] = -1.0
+    return found
+
+
+def _front(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
+    """The places of the highest values, all of equal ones, ascending; and the highest of the others."""
+    if len(values) <= _FRONT:
+        return np.arange(len(values)), -np.inf
+    least = np.partition(values, len(values) - _FRONT)[len(values) - _FRONT]
+    behind = values[values < least]
+    return np.flatnonzero(values >= least), float(behind.max(initial=-np.inf))
+
+
+def _come_closer(nearest: NDArray[np.float64], unit_ND: NDArray[np.floating], picks: list[int]) -> None:
+    """Distances to the nearest pick, now that there are `picks` too; those themselves are below every other, and stay so."""
+    picks_DK = unit_ND[picks].T
+    for start in range(0, len(unit_ND), _AT_ONCE):
+        rows = slice(start, start + _AT_ONCE)
+        np.minimum(nearest[rows], _rounded((unit_ND[rows] @ picks_DK).max(axis=1)), out=nearest[rows])
+    nearest[picks] = -1.0
+
+
+def _rounded(cosine: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Cosine distances, without what is rounding."""
+    digits = 12 if cosine.dtype == np.float64 else 5
+    return np.maximum(np.round(1.0 - cosine, digits), 0.0)
 
 
 def _first_highest(values: NDArray[np.float64]) -> int:
     """The lowest index whose value is the highest, up to rounding."""
     highest = float(values.max())
-    return int(np.argmax(values >= highest - 1e-12 * abs(highest)))
+    return int(np.argmax(values >= highest - _ROUNDING * abs(highest)))
 
 
 def unit_rows(embeddings_ND: ArrayLike) -> NDArray[np.floating]:

@@ -88,3 +88,25 @@ def test_every_window_is_looked_at(logp, window) -> None:
     means = [-sum(logp[i : i + width]) / width for i in range(len(logp) - width + 1)]
     assert sliding_perplexity(logp, window) == pytest.approx(max(means), abs=1e-9)
     assert sliding_perplexity(logp, window) >= -np.mean(logp) - 1e-9 or width < len(logp)
+
+
+@pytest.mark.parametrize("kind", ["spread", "clustered", "ties"])
+def test_batches_pick_what_one_pick_after_another_would(kind: str) -> None:
+    """4,000 examples: more than are in front, and picks enough for several batches."""
+    draw = np.random.default_rng(5)
+    vectors = draw.standard_normal((4_000, 8))
+    if kind == "clustered":
+        vectors = draw.standard_normal((20, 8))[draw.integers(0, 20, 4_000)] + vectors * 0.05
+    ppl = draw.uniform(1, 20, 4_000) if kind != "ties" else draw.integers(1, 3, 4_000).astype(float)
+    if kind == "ties":
+        vectors = np.round(vectors)
+        vectors[~vectors.any(axis=1)] = 1.0
+
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    nearest, picked = np.full(4_000, 2.0), [int(np.argmax(ppl))]
+    while len(picked) < 600:
+        nearest = np.minimum(nearest, np.maximum(np.round(1 - unit @ unit[picked[-1]], 12), 0))
+        nearest[picked] = -1.0
+        values = np.where(nearest < 0, -1.0, ppl * nearest)
+        picked.append(int(np.argmax(values >= values.max() * (1 - 1e-12))))
+    assert k_center(vectors, ppl, 600) == picked
