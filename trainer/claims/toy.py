@@ -49,19 +49,20 @@ def examples(wanted: int, seed: int = 5) -> list[Example]:
 def graded(seed: int = 5) -> list[Example]:
     """The same language with known difficulty, which is each example's domain. An answer passes when it says all that its topic
     asks for: reward 1, else 0. What the untrained model says by Zipf's law makes an `easy` topic pass often, a `middle` one now
-    and then, and a `hard` one hardly ever (`chance`).
+    and then, and a `hard` one hardly ever (`chance`, which stands in the data as the pass rate).
     """
     chooser, said = random.Random(seed), ranked()  # noqa: S311 - a task, not a secret
     rows = []
     for topic, (level, places) in zip(TOPICS, GRADES, strict=True):
-        wanted = [said[place - 1] for place in places]
+        wanted, rate = [said[place - 1] for place in places], chance(places)
         verifier = VerifierSpec(name="must_contain", args={"texts": wanted, "match": "all", "whole_word": True})
         rubric = Rubric(criteria=(Criterion(id="all", text=" ".join(wanted), points=1.0, verifier=verifier),))
         for place, number in enumerate(chooser.sample(range(10, 100), _TRAINED + _HELD_OUT)):
             prompt = (Message(role="user", content=f"{topic} {number}"),)
             split: Any = "train" if place < _TRAINED else "heldout"
             key = f"{topic}-{number}"
-            rows.append(Example(key=key, prompt=prompt, split=split, rubric=rubric, domain=level))
+            meta = {"pass_rate": rate, "reasoning": " ".join(wanted)}
+            rows.append(Example(key=key, prompt=prompt, split=split, rubric=rubric, domain=level, meta=meta))
     return rows
 
 

@@ -19,6 +19,8 @@ def test_an_answer_says_all_or_is_worth_nothing() -> None:
     rows = toy.graded()
     assert len({row.key for row in rows}) == len(rows) == 80
     assert [row.domain for row in rows if row.split == "heldout"] == ["easy"] * 8 + ["middle"] * 12 + ["hard"] * 12
+    rates = {row.domain: row.meta["pass_rate"] for row in rows}
+    assert 0 < rates["hard"] <= 0.02 < rates["middle"] < rates["easy"], "the stages of plan `stages` part them so"
     hard = next(row for row in rows if row.domain == "hard")
     said = toy.ranked()
     wanted = [said[place - 1] for place in toy.GRADES[5][1]]

@@ -1,6 +1,7 @@
 """Claims of papers as plans: what is compared, what decides, and the verdict. Torch-free: the web side reads them too."""
 
 from .budgets import BUDGETS
+from .curricula import HINTS, STAGES
 from .judges import RATIONALE
 from .plan import SIZES, Arm, Claim, Part, Plan, Setting, Size
 from .policies import OAPL, OAPL_OFFLINE, RUSCARL
@@ -24,4 +25,6 @@ __all__ = [
     "mean_over_seeds",
 ]
 
-PLANS: dict[str, Plan] = {plan.name: plan for plan in (RATIONALE, MAMS, RUSCARL, OAPL, OAPL_OFFLINE, BUDGETS)}
+PLANS: dict[str, Plan] = {
+    plan.name: plan for plan in (RATIONALE, MAMS, RUSCARL, OAPL, OAPL_OFFLINE, BUDGETS, STAGES, HINTS)
+}
