@@ -17,7 +17,7 @@ class Candidate(NamedTuple):
     """A response that may be judged. `score`: what it is known to be worth, from 0 to 1."""
 
     group: int
-    index: int
+    place: int
     score: float
 
 

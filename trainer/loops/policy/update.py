@@ -217,8 +217,10 @@ class _Step:
 
     def minibatches(self) -> list[list[int]]:
         """Rows of each update, groups in order, without excluded responses and without empty updates."""
-        size = self._config.optim.minibatch_size or len(self._trajectories)
-        cuts = [list(range(start, start + size)) for start in range(0, len(self._trajectories), size)]
+        count = len(self._trajectories)
+        size = self._config.optim.minibatch_size or count
+        # The last one is smaller where dynamic sampling has left groups out, or judgements came to the step.
+        cuts = [list(range(start, min(start + size, count))) for start in range(0, count, size)]
         kept = [[b for b in cut if not math.isnan(float(self._advantages_B[b]))] for cut in cuts]
         return [rows for rows in kept if rows]
 

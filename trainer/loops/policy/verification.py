@@ -37,7 +37,7 @@ class Verification:
         }
         candidates = [Candidate(*place, score) for place, (_, score) in known.items()]
         chosen = hardest(candidates, phase.judged, self._parts.config.seed, step)
-        judged = self._judged(step, phase, [known[each.group, each.index] for each in chosen], collected, tell)
+        judged = self._judged(step, phase, [known[each.group, each.place] for each in chosen], collected, tell)
         trajectories = collected.trajectories + judged
         rows = collected.rows
         if rows is not None:

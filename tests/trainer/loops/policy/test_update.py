@@ -125,6 +125,14 @@ def test_a_step_without_signal_changes_nothing_but_is_reported(collected: Any) -
     assert all(torch.equal(a, b) for a, b in zip(before, loop.stage.parts.learner.parameters.values(), strict=True))
 
 
+def test_the_last_update_of_a_step_that_does_not_divide_is_smaller(collected: Any) -> None:
+    """As where dynamic sampling has left a group out."""
+    loop, trajectories, advantages_B = collected(small_config())
+    report = loop.stage.updater.run(trajectories[:6], advantages_B[:6])
+    assert sorted(report.ratio) == [0, 1, 2, 3, 4, 5]
+    assert len(report.grad_norms) == 2
+
+
 def test_a_step_without_signal_does_not_move_weights_by_momentum(collected: Any) -> None:
     loop, trajectories, advantages_B = collected(small_config(optim={"weight_decay": 0.5}))
     loop.stage.updater.run(trajectories, advantages_B)

@@ -1,0 +1,73 @@
+"""Curricula as a researcher meets them: pass rates written into a version, stages and hints on the form with what the data lacks."""
+
+import os
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.e2e.look import faults, unfold
+from tests.webapp.experiments.conftest import make_version
+from webapp.datasets import probing
+from webapp.datasets.models import DatasetVersion
+from webapp.datasets.probing import Measured
+from webapp.experiments import checks, services
+from webapp.inference.models import RegisteredModel
+
+pytestmark = pytest.mark.browser
+
+STAGES = [
+    {"begins": "step", "step": 2, "prompts": "some", "tags": ["logic", "code"]},
+    {"begins": "plateau", "window": 8, "verification": "on"},
+]
+
+
+def look(page, name: str) -> None:
+    if folder := os.environ.get("TOUCHSTONE_LOOK"):
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            page.screenshot(path=f"{folder}/{name}-{scheme}.png", full_page=True)
+
+
+@pytest.fixture
+def version(cast):
+    return make_version(cast.owner)
+
+
+@pytest.fixture
+def run(server, cast, version):
+    RegisteredModel.objects.create(workspace=cast.workspace, name="smollm2", source="local", path="/models/smollm2")
+    choice = checks.DatasetChoice(id=version.dataset_id)
+    config = {"steps": 20, "model": {"name": "smollm2"}, "scaffold": None, "phases": STAGES}
+    return services.launch(cast.researcher, recipe="policy", config=config, dataset=choice)
+
+
+def test_stages_and_hints_say_on_the_form_what_the_data_lacks(open_page, as_researcher, run):
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{run.id}/fork")
+    rows = page.get_by_role("list", name="Phases of the run").get_by_role("listitem")
+    expect(rows).to_contain_text(["as configured", "tags logic, code step 2", "judges 4 of its own responses a step"])
+    above = unfold(page, "f-phases-0-rate_above")
+    above.fill("0.2")
+    above.press("Tab")
+    expect(page.get_by_text("no training prompt has a pass rate yet (`meta.pass_rate`)").first).to_be_visible()
+    assert faults(page) == []
+    look(page, "stages-form")
+
+
+def test_pass_rates_are_written_into_the_next_version(open_page, as_researcher, cast, version, server):
+    keys = list(version.members.values_list("example__key", flat=True))
+    probing.store(version, None, Measured(1, 0, "smollm2", 8, 1.0, dict.fromkeys(keys, (3, 8))))
+    probing.store(version, None, Measured(2, 0, "larger", 64, 1.0, {keys[0]: (1, 64)}))
+    page = open_page(as_researcher)
+    page.goto(f"/datasets/{version.dataset_id}/versions/{version.number}/pass-rates")
+    page.get_by_label("Together with the answers of").select_option(index=1)
+    assert faults(page) == []
+    look(page, "rates")
+    page.get_by_role("button", name="Make a version with these pass rates").click()
+    page.wait_for_url("**/versions/2")
+    expect(page.get_by_text("Version 2 has the pass rates as meta.pass_rate.")).to_be_visible()
+    assert DatasetVersion.objects.get(dataset=version.dataset_id, number=2).lineage["written"] == len(keys)
+    page.goto(f"/datasets/{version.dataset_id}/versions/1/curate")
+    expect(page.get_by_role("heading", name="Keep what provokes rare faults")).to_be_visible()
+    assert faults(page) == []
+    look(page, "curate")
