@@ -32,6 +32,7 @@ from webapp.evaluation.api import router as evaluations
 from webapp.experiments.api import router as experiments
 from webapp.experiments.claims_api import router as claims
 from webapp.experiments.ingest import router as ingest
+from webapp.experiments.table.api import router as runs_table
 from webapp.identity.api import router as identity
 from webapp.inference.api import router as models
 from webapp.inference.endpoints_api import router as endpoints
@@ -204,6 +205,7 @@ ROUTERS = (
     endpoints,
     judges,
     evaluations,
+    runs_table,  # before the runs: its addresses would be taken for their ids
     experiments,
     claims,
     ingest,

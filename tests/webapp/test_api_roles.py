@@ -74,6 +74,9 @@ REVIEWING = {  # what reviewers may do besides reading
     "DELETE /views/{view_id}",
     "POST /recipes/{name}/check",
     "POST /runs/{run_id}/reasons",
+    "PUT /runs/{run_id}/star",
+    "PUT /runs/table/views/{view_id}/default",
+    "DELETE /runs/table/default",
 }
 NOT_TO_READ = {"GET /projects/{project_id}/invites"}  # by reviewers
 

@@ -30,6 +30,7 @@ from webapp.core.tasks import enqueue
 from . import alarms, broadcasts, bulk, declared, outputs, people, services, starting_points, tokens
 from .models import LogLine, Run, RunAlarm
 from .states import OVER, State, move
+from .table import facts
 
 
 class Fenced(Exception):
@@ -106,6 +107,8 @@ def _store(run: Run, fresh: list[RunEvent], begins: int) -> None:
     for name, value in fields.items():
         setattr(run, name, value)
     Run.objects.filter(id=run.id).update(**fields)
+    measured = ((step.step, step.values) for step in gathered.steps.values())
+    facts.keep_metrics(run.experiment.workspace_id, run, measured)
     broadcasts.metrics(run.id, gathered.steps.values())
     broadcasts.rollouts(run.id, gathered.counts)
     broadcasts.log(run.id, gathered.lines)

@@ -1,24 +1,14 @@
-"""Reads for the list of runs: filters, and one query for the small curves of a whole page of rows."""
+"""Rows of runs as lists show them, with one query for the small curves of all of them, and what home shows of them."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection
-from django.db.models import Q
-
-from webapp.core.numbers import whole
-from webapp.core.paging import page
 
 from . import declared, queries, shapes
-from .models import ACTIVE, Experiment, Run
+from .models import ACTIVE, Run
 
-PAGE = 50
 SPARK_POINTS = 40
-STATES: dict[str, list[Run.State]] = {
-    "active": list(ACTIVE),
-    **{state.value: [state] for state in Run.State},
-}
-
 # Every n-th point of each run, n chosen so that at most `most` remain; the newest is always among them.
 SPARKS = """
 SELECT run_id, value FROM (
@@ -35,19 +25,6 @@ ORDER BY run_id, step
 
 
 @dataclass(frozen=True)
-class Filters:
-    """`q` searches names; `state` is a state or `active`. Unknown values filter nothing away silently: they match none."""
-
-    q: str = ""
-    state: str = ""
-    experiment: str = ""
-
-    @property
-    def any(self) -> bool:
-        return bool(self.q or self.state or self.experiment)
-
-
-@dataclass(frozen=True)
 class Row:
     run: Run
     spark: list[float]
@@ -59,30 +36,11 @@ class Row:
         return shapes.run(self.run, config=False)
 
 
-def rows(workspace_id: int, filters: Filters, cursor: str | None) -> tuple[list[Row], str | None]:
-    """One page of rows and the cursor of the next. Three queries, however many rows."""
-    found = queries.runs(workspace_id)
-    if filters.state:
-        found = found.filter(state__in=STATES.get(filters.state, []))
-    if filters.experiment:
-        wanted = whole(filters.experiment)
-        found = found.none() if wanted is None else found.filter(experiment_id=wanted)
-    if filters.q:
-        found = found.filter(
-            Q(name__icontains=filters.q)
-            | Q(experiment__name__icontains=filters.q)
-            | Q(model__name__icontains=filters.q)
-            | Q(dataset_version__dataset__name__icontains=filters.q)
-        )
-    shown = page(found, cursor, PAGE)
-    return _rows(shown.items), shown.next
-
-
-def _rows(runs: list[Run]) -> list[Row]:
-    """One query, however many rows."""
+def rows_of(runs: list[Run], curves: bool = True) -> list[Row]:
+    """One query for the curves, however many rows."""
     recipes = {run.id: declared.recipe_of(run.recipe) for run in runs}
     pulses = {run_id: recipe.pulse for run_id, recipe in recipes.items() if recipe and recipe.pulse}
-    sparks = sparklines({run_id: metric.key for run_id, metric in pulses.items()})
+    sparks = sparklines({run_id: metric.key for run_id, metric in pulses.items()}) if curves else {}
     return [
         Row(run, sparks.get(run.id, []), pulses[run.id].label if run.id in pulses else "", declared.result(run))
         for run in runs
@@ -97,10 +55,10 @@ MOST_ACTIVE = 6
 def overview(workspace_id: int, recent: int) -> tuple[list[Row], list[Row]]:
     """At most `MOST_ACTIVE` active runs, running ones first, and the `recent` newest of the others. Three queries."""
     found = queries.runs(workspace_id).order_by("-id")
-    active = sorted(found.filter(state__in=STATES["active"])[:50], key=lambda run: URGENCY.get(Run.State(run.state), 4))
+    active = sorted(found.filter(state__in=ACTIVE)[:50], key=lambda run: URGENCY.get(Run.State(run.state), 4))
     active = active[:MOST_ACTIVE]
-    rest = list(found.exclude(state__in=STATES["active"])[:recent])
-    shown = _rows([*active, *rest])
+    rest = list(found.exclude(state__in=ACTIVE)[:recent])
+    shown = rows_of([*active, *rest])
     return shown[: len(active)], shown[len(active) :]
 
 
@@ -114,8 +72,3 @@ def sparklines(keys: dict[int, str], most: int = SPARK_POINTS) -> dict[int, list
         for run_id, value in cursor.fetchall():
             found.setdefault(run_id, []).append(value)
     return found
-
-
-def experiments(workspace_id: int) -> list[Experiment]:
-    """For the filter: newest first, with `run_count`."""
-    return list(queries.experiments(workspace_id).order_by("-id")[:200])

@@ -5,6 +5,10 @@ from django.utils import timezone
 
 from trainer.contracts import TERMINAL_STATES
 
+from .table.models import RunChange, RunColumn, RunStar, RunTag, RunValue, RunView, RunViewChoice
+
+__all__ = ["RunChange", "RunColumn", "RunStar", "RunTag", "RunValue", "RunView", "RunViewChoice"]
+
 
 class Experiment(models.Model):
     """A question that several runs answer together."""
@@ -72,6 +76,12 @@ class Run(models.Model):
     # what trains and what samples, in the process's words; empty until it has said so
     learner_device = models.CharField(max_length=200, blank=True, default="", db_default="")
     sampler_device = models.CharField(max_length=200, blank=True, default="", db_default="")
+    # what people write on it
+    notes = models.TextField(blank=True, default="", db_default="")
+    group = models.CharField(max_length=80, blank=True, default="", db_default="")
+    archived_at = models.DateTimeField(null=True, blank=True)  # then the table leaves it out unless asked
+    # equal for runs of one recipe, model and data whose configs differ by the seed alone
+    family = models.CharField(max_length=32, blank=True, default="", db_default="", editable=False)
     last_seq = models.BigIntegerField(default=0)  # highest event number below which nothing is missing
     heartbeat_at = models.DateTimeField(null=True, blank=True)
     # in which people grade what its judge grades; null: the standing project
@@ -91,7 +101,28 @@ class Run(models.Model):
             models.UniqueConstraint(fields=["experiment", "number"], name="one_run_per_number"),
             models.UniqueConstraint(fields=["created_by", "launch_key"], name="one_run_per_launch_key"),
         ]
-        indexes = [models.Index(fields=["state", "heartbeat_at"], name="run_liveness")]
+        indexes = [
+            models.Index(fields=["state", "heartbeat_at"], name="run_liveness"),
+            # all that filters of the table ask of a run: a config makes the rows themselves wide
+            models.Index(
+                fields=["experiment", "id"],
+                name="run_facts",
+                include=[
+                    *(
+                        "number",
+                        "name",
+                        "state",
+                        "archived_at",
+                        "recipe",
+                        "model",
+                        "dataset_version",
+                        "group",
+                        "family",
+                    ),
+                    *("created_by", "created_at", "started_at", "ended_at"),
+                ],
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.name or f"run {self.number}"

@@ -17,6 +17,7 @@ from webapp.inference.models import RegisteredModel
 from . import broadcasts, checks, outputs, people, starting_points, tokens
 from .models import Experiment, Run, RunSlot
 from .states import OVER, State, move
+from .table import facts
 
 MOST_LOSSES = 2  # processes in a row, after which the next one's end is the run's
 GOES_ON = "It goes on by itself from its last checkpoint"
@@ -112,7 +113,8 @@ def _create(
         launch_digest=key.digest if key else "",
         next_try_at=timezone.now(),
     )
-    Run.objects.filter(id=run.id).update(token_digest=tokens.digest(run))
+    facts.keep_config(membership.workspace_id, run)
+    Run.objects.filter(id=run.id).update(token_digest=tokens.digest(run), family=run.family)
     RunSlot.objects.bulk_create(
         RunSlot(run=run, role=slot.role, path=slot.path, model=slot.model, judge=slot.judge) for slot in plan.slots
     )
@@ -255,6 +257,9 @@ def _again(run: Run, sources: tuple[State, ...], *, actor: User | None = None, r
             **{"attempt_at": timezone.now(), **fields},
         )
         if moved:
+            if "config" in fields:
+                facts.keep_config(run.experiment.workspace_id, run)
+                Run.objects.filter(id=run.id).update(family=run.family)
             enqueue("workers.runs.launch", run.id)
     return moved
 

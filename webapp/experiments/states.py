@@ -11,6 +11,7 @@ from webapp.webhooks.services import announce
 
 from . import broadcasts, claim_measures, waiting_line
 from .models import Run
+from .table import facts
 
 State = Run.State
 
@@ -65,7 +66,9 @@ def move(
             broadcasts.run_changed(run)
             if to == State.FINISHED:
                 claim_measures.keep(run)
-            if to in OVER:  # once this is committed: the lock of the line comes before any lock of a run
+            if to in OVER:
+                facts.keep_took(run.experiment.workspace_id, run)
+                # once this is committed: the lock of the line comes before any lock of a run
                 transaction.on_commit(waiting_line.let_in)
             if to in TOLD:
                 announce(run.experiment.workspace_id, f"run.{to}", _facts(run))

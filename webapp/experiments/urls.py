@@ -2,13 +2,17 @@ from django.urls import path
 from django.views.generic import RedirectView
 
 from . import claim_pages, objectives, reason_match_pages, views
+from .table import views as table
 
 urlpatterns = [
     path("objectives", objectives.objectives, name="objectives"),
     path("objectives/calculations/<str:calculation_id>", objectives.calculation, name="objective_calculation"),
     path("objectives/<slug:name>", objectives.objective, name="objective"),
     path("objectives/<slug:name>/calculate", objectives.calculate, name="objective_calculate"),
-    path("experiments", views.runs, name="runs"),
+    path("experiments", table.runs, name="runs"),
+    path("experiments/count", table.count, name="runs_count"),
+    path("experiments.csv", table.csv, name="runs_csv"),
+    path("experiments/views/<int:view_id>/delete", table.view_delete, name="run_view_delete"),
     path("experiments/claims", claim_pages.methods, name="claims"),
     path("experiments/claims/<int:study_id>", claim_pages.study, name="claim_study"),
     path("experiments/claims/<int:study_id>/standing", claim_pages.study_standing, name="claim_standing"),
@@ -21,6 +25,7 @@ urlpatterns = [
     path("runs/compare", views.compare, name="runs_compare"),
     path("models/<int:model_id>/judge", views.model_as_judge, name="model_as_judge"),
     path("runs/<int:run_id>", views.run_page, name="run"),
+    path("runs/<int:run_id>/labels", table.run_labels, name="run_labels"),
     path("runs/<int:run_id>/fork", views.run_fork, name="run_fork"),
     path("runs/<int:run_id>/stop", views.run_stop, name="run_stop"),
     path("runs/<int:run_id>/resume", views.run_resume, name="run_resume"),

@@ -24,7 +24,6 @@ from . import (
     choices,
     declared,
     gallery,
-    listing,
     pages,
     people,
     queries,
@@ -36,37 +35,11 @@ from . import (
     trained_judges,
 )
 from .forms import RunForm
-from .models import ClaimRun, Run
+from .models import ClaimRun, RunTag
 from .states import ALIVE, OVER, State
 
 TABS = ("charts", "rollouts", "log", "config", "lineage")
 MAX_COMPARED = 8
-
-
-@member(access.READER)
-@never_cache
-@require_GET
-def runs(request: HttpRequest) -> HttpResponseBase:
-    """All runs of the workspace, newest first; the rows then move with the workspace's websocket."""
-    membership = require(request)
-    filters = listing.Filters(
-        request.GET.get("q", "").strip(), request.GET.get("state", ""), request.GET.get("experiment", "")
-    )
-    try:
-        rows, cursor = listing.rows(membership.workspace_id, filters, request.GET.get("cursor"))
-    except Problem:  # a cursor of another list, cut or typed by hand: begin at the beginning
-        return redirect("runs")
-    rest = request.GET.copy()
-    rest["cursor"] = cursor or ""
-    context = {
-        "rows": rows,
-        "filters": filters,
-        "experiments": listing.experiments(membership.workspace_id),
-        "states": ["active", *Run.State.values],
-        "next": rest.urlencode() if cursor else "",
-        "may_write": membership.may(Role.RESEARCHER),
-    }
-    return render(request, "experiments/runs.html", context)
 
 
 @member(access.WRITER)
@@ -186,6 +159,7 @@ def run_page(request: HttpRequest, run_id: int, tab: str = "charts") -> HttpResp
         "viewer": declared.samples(run.recipe),
         "people": people.agreement(run),
         "alarms": alarms.shown(run),
+        "tags": list(RunTag.objects.filter(run=run).order_by("name").values_list("name", flat=True)),
         "matches_reasons": reason_matches.matches_reasons(run),
         "agreements": reason_matches.agreements(run) if reason_matches.matches_reasons(run) else [],
         "may_write": may_write,

@@ -164,6 +164,12 @@ HOLDINGS = (
     _made("evaluation.Evaluation", "Evaluations"),
     _made("experiments.Run", "Runs"),
     _made("experiments.ClaimStudy", "Studies of claims"),
+    Holding("experiments.RunStar", "user", "starred_runs", "Runs that you have starred.", GONE),
+    Holding(
+        "experiments.RunViewChoice", "user", "run_table_defaults", "The saved view that your table of runs opens with.", GONE
+    ),
+    _made("experiments.RunView", "Saved views of runs"),
+    _made("experiments.RunChange", "Changes of many runs at once", "made_by"),
     _made("experiments.ReasonMatching", "Judgements whose reasons you matched", "made_by"),
     _made("webhooks.Webhook", "Webhooks"),
     _made("backups.Backup", "Backups"),

@@ -1,22 +1,273 @@
-// The list of runs: rows change in place, new runs announce themselves, nothing moves under the pointer.
+// The table of runs: rows change in place, new runs announce themselves, nothing moves under the pointer. What is chosen can be
+// changed at once; stars, keys, columns and saved views. The query's completion is querybox.js.
+import { json } from "./http.js";
+import { register } from "./keys.js";
+import { queryBox } from "./querybox.js";
+import { chooseColumns } from "./runcolumns.js";
 import { follow, tick } from "./runrow.js";
+import { toast } from "./toast.js";
 
+const API = "/api/v1/runs";
 const list = document.getElementById("run-list");
+const DONE = { archive: "Archived", restore: "Restored", tag: "Tagged", untag: "Took the tag off", group: "Grouped", stop: "Asked to stop:" };
+const runs = (n) => `${n.toLocaleString("en")} run${n === 1 ? "" : "s"}`;
+const complain = (error) => toast(error.fields?.[0] ? `${error.message} ${error.fields[0].message ?? ""}` : error.message, { tone: "bad", id: error.id });
+
+/** What is chosen: rows of this page, or everything that the query finds. */
+class Choice {
+  constructor() {
+    this.everything = 0; // how many, once all that the query finds are chosen
+  }
+
+  boxes(filter = "") {
+    return [...list.querySelectorAll(`input[name="ids"]${filter}`)];
+  }
+
+  ids() {
+    return this.boxes(":checked").flatMap((box) => box.value.split(",").map(Number)); // a folded row has several
+  }
+
+  get size() {
+    return this.everything || this.ids().length;
+  }
+
+  /** As the body of an action has it. */
+  body() {
+    return this.everything ? { q: query() } : { runs: this.ids() };
+  }
+
+  set(checked) {
+    this.everything = 0;
+    for (const box of this.boxes()) box.checked = checked;
+  }
+}
+
+const choice = new Choice();
+const query = () => new URLSearchParams(location.search).get("q") ?? document.getElementById("run-query")?.defaultValue ?? "";
+
+function show() {
+  const bar = list.querySelector("[data-bulk]");
+  const size = choice.size;
+  bar.hidden = !size;
+  bar.querySelector("[data-chosen]").textContent = size ? `${runs(size)} chosen` : "";
+  const compare = bar.querySelector('[data-act="compare"]');
+  compare.disabled = size < 2 || size > 8;
+  compare.title = compare.disabled ? "Choose two to eight runs" : "";
+  const page = list.querySelector("[data-choose-page]");
+  const all = choice.boxes();
+  if (page) {
+    page.checked = all.length > 0 && all.every((box) => box.checked);
+    page.indeterminate = !page.checked && all.some((box) => box.checked);
+  }
+  const rest = bar.querySelector("[data-all-found]");
+  rest.hidden = !(page?.checked && !choice.everything && list.querySelector('.pager [rel="next"]'));
+  rest.textContent = "Choose all that the query finds";
+  for (const box of all) box.closest("tr").toggleAttribute("data-chosen-row", box.checked);
+}
+
+async function chooseEverything() {
+  try {
+    const found = await json(`${API}/table/count?${new URLSearchParams({ q: query() })}`);
+    const most = Number(list.dataset.most);
+    if (found.more || found.count > most) return toast(`The query finds more than ${runs(most)}, the most that can be changed at once. Narrow it.`, { tone: "warn" });
+    choice.everything = found.count;
+    show();
+  } catch (error) {
+    complain(error);
+  }
+}
+
+async function act(action, word = "") {
+  const change = await json(`${API}/table/actions`, { body: { action, word, ...choice.body() } });
+  const text = `${DONE[action]} ${runs(change.changed)}`;
+  if (!change.changed) return toast("Nothing to change: they are so already.", { tone: "info" });
+  const undo = change.id === null ? null : { label: "Undo", run: () => takeBack(change.id) };
+  remember(text, change.id);
+  if (action === "stop") return toast(text, { tone: "good", action: undo });
+  location.reload();
+}
+
+// the page is drawn again after a change; what was done, and its undoing, is told there
+const NOTE = "runs:done";
+function remember(text, id) {
+  sessionStorage.setItem(NOTE, JSON.stringify({ text, id }));
+}
+function recall() {
+  const note = JSON.parse(sessionStorage.getItem(NOTE) ?? "null");
+  sessionStorage.removeItem(NOTE);
+  if (note) toast(note.text, { tone: "good", action: note.id === null ? null : { label: "Undo", run: () => takeBack(note.id) } });
+}
+async function takeBack(id) {
+  try {
+    const change = await json(`${API}/table/changes/${id}/undo`, { method: "POST" });
+    remember(`Undone for ${runs(change.changed)}`, null);
+    location.reload();
+  } catch (error) {
+    complain(error);
+  }
+}
+
+/** Asks for a tag or a group. */
+function askForWord(action) {
+  const words = {
+    tag: ["Tag the chosen runs", "Tag", "Small letters; 1 to 40 characters.", "Tag"],
+    group: ["Group the chosen runs", "Group", "Empty takes them out of their groups.", "Group"],
+  }[action];
+  const dialog = document.getElementById("word-dialog");
+  const [title, label, help, button] = words;
+  dialog.querySelector("h2").textContent = title;
+  dialog.querySelector("label").textContent = label;
+  dialog.querySelector(".help").textContent = help;
+  dialog.querySelector('[type="submit"]').textContent = button;
+  const off = dialog.querySelector("[data-word]");
+  off.hidden = action !== "tag";
+  const input = dialog.querySelector("input");
+  input.value = "";
+  const go = (chosen) => attempt(dialog, () => act(chosen, input.value));
+  dialog.querySelector("form").onsubmit = (event) => {
+    event.preventDefault();
+    go(action);
+  };
+  off.onclick = () => go("untag");
+  problem(dialog, "");
+  dialog.showModal();
+  input.focus();
+}
+
+function problem(dialog, text) {
+  const place = dialog.querySelector(".error");
+  place.hidden = !text;
+  place.textContent = text;
+}
+
+/** Closes the dialog if it went well, else says in it what is wrong. */
+async function attempt(dialog, action) {
+  try {
+    await action();
+    dialog.close();
+  } catch (error) {
+    problem(dialog, error.fields?.[0]?.message ?? error.message);
+  }
+}
+
+function compare() {
+  if (choice.size < 2 || choice.size > 8) return;
+  const where = choice.everything ? { q: query() } : { ids: choice.ids().join(",") };
+  location.assign(`/runs/compare?${new URLSearchParams(where)}`);
+}
+
+function csv() {
+  const form = document.getElementById("csv-form");
+  form.elements.ids.value = choice.everything ? "" : choice.ids().join(",");
+  form.elements.q.value = query();
+  form.submit();
+}
+
+function stop() {
+  const dialog = document.getElementById("stop-dialog");
+  dialog.querySelector("form").onsubmit = () => act("stop").catch(complain);
+  dialog.showModal();
+}
+
+const ACTIONS = {
+  compare,
+  csv,
+  stop,
+  clear: () => {
+    choice.set(false);
+    show();
+  },
+  tag: () => askForWord("tag"),
+  group: () => askForWord("group"),
+  archive: () => act("archive").catch(complain),
+  restore: () => act("restore").catch(complain),
+};
+
+async function star(button) {
+  const starred = button.getAttribute("aria-pressed") !== "true";
+  button.setAttribute("aria-pressed", starred);
+  try {
+    await json(`${API}/${button.closest("tr").dataset.run}/star`, { method: "PUT", body: { starred } });
+  } catch (error) {
+    button.setAttribute("aria-pressed", !starred);
+    complain(error);
+  }
+}
+
+function saveView() {
+  const dialog = document.getElementById("view-dialog");
+  dialog.querySelector("form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const body = { name: dialog.querySelector("input").value, query: query(), sort: list.dataset.sort, columns: list.dataset.shown.split(","), folded: "folded" in list.dataset };
+    attempt(dialog, async () => {
+      const view = await json(`${API}/table/views`, { body });
+      location.assign(`/experiments?view=${view.id}`);
+    });
+  });
+}
+
+async function setDefault(id) {
+  try {
+    await json(id ? `${API}/table/views/${id}/default` : `${API}/table/default`, { method: id ? "PUT" : "DELETE" });
+    location.reload();
+  } catch (error) {
+    complain(error);
+  }
+}
+
+const here = () => document.activeElement?.closest?.("tr[data-run]") ?? list.querySelector("tr[data-run]");
+function keys() {
+  const row = (action) => () => {
+    const found = here();
+    if (found) action(found);
+  };
+  const writes = list.querySelector('[data-act="archive"]');
+  register("/", "Go to the query", () => document.getElementById("run-query").select());
+  register("j", "Next run", row((found) => found.focus()));
+  register("k", "Run before", row((found) => found.focus()));
+  register(
+    "x",
+    "Choose this run",
+    row((found) => {
+      const box = found.querySelector('input[name="ids"]');
+      box.checked = !box.checked;
+      choice.everything = 0;
+      show();
+    }),
+  );
+  register(
+    "s",
+    "Star this run",
+    row((found) => star(found.querySelector("[data-star]"))),
+  );
+  register("c", "Compare what is chosen", compare);
+  if (!writes) return;
+  register("t", "Tag what is chosen", () => choice.size && ACTIONS.tag());
+  register("a", "Archive what is chosen", () => choice.size && ACTIONS.archive());
+}
 
 if (list) {
-  const chosen = () => list.querySelectorAll('input[name="ids"]:checked');
-  const button = list.querySelector("[data-compare]");
-  const count = () => {
-    const n = chosen().length;
-    button.disabled = n < 2 || n > 8;
-    button.querySelector("span").textContent = n > 1 ? `Compare ${n}` : "Compare";
-    button.title = n < 2 ? "Choose two to eight runs" : "";
-  };
   list.addEventListener("change", (event) => {
-    if (event.target.matches("[data-autosubmit]")) event.target.form.requestSubmit();
-    else count();
+    if (event.target.matches("[data-autosubmit]")) return event.target.form.requestSubmit();
+    if (event.target.matches("[data-choose-page]")) choice.set(event.target.checked);
+    else if (event.target.name === "ids") choice.everything = 0;
+    else return;
+    show();
   });
-  count();
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("button");
+    if (!button) return;
+    if (button.dataset.act) ACTIONS[button.dataset.act]();
+    else if ("star" in button.dataset) star(button);
+    else if ("allFound" in button.dataset) chooseEverything();
+    else if ("default" in button.dataset) setDefault(button.dataset.default);
+  });
+  chooseColumns(document.querySelector("[data-columns-open]"), document.getElementById("columns-dialog"), list.dataset.shown.split(","));
+  queryBox(document.getElementById("run-query"), document.getElementById("query-options"));
+  saveView();
+  keys();
+  recall();
+  show();
   tick(list);
   follow(list);
 }

@@ -1,4 +1,5 @@
 // toast("Saved"), toast("Could not stop the run", { tone: "bad", id: "…" }). Errors stay until dismissed.
+// toast("Archived 3 runs", { action: { label: "Undo", run: () => … } }) has a button, and stays for ten seconds.
 import { icon } from "./icons.js";
 
 const shapes = {
@@ -8,9 +9,10 @@ const shapes = {
   info: () => icon("info"),
 };
 const STAY = 6000;
+const STAY_TO_ACT = 10000;
 
-/** Show `text`. `tone`: good, warn, bad, info. `id`: what to quote when asking for help. */
-export function toast(text, { tone = "info", id = "" } = {}) {
+/** Show `text`. `tone`: good, warn, bad, info. `id`: what to quote when asking for help. `action`: { label, run }. */
+export function toast(text, { tone = "info", id = "", action = null } = {}) {
   const list = document.getElementById("toasts");
   if (!list) return;
   const same = [...list.children].find((item) => item.dataset.text === text);
@@ -25,17 +27,26 @@ export function toast(text, { tone = "info", id = "" } = {}) {
   close.dataset.dismiss = "";
   close.setAttribute("aria-label", "Dismiss");
   close.append(icon("x"));
-  item.append(shapes[tone](), words, close);
+  item.append(shapes[tone](), words, ...(action ? [button(item, action)] : []), close);
   list.append(item);
-  expire(item);
+  expire(item, action ? STAY_TO_ACT : STAY);
 }
 
-function expire(item) {
+function button(item, { label, run }) {
+  const made = Object.assign(document.createElement("button"), { type: "button", className: "btn small", textContent: label });
+  made.addEventListener("click", () => {
+    item.remove();
+    run();
+  });
+  return made;
+}
+
+function expire(item, stay = STAY) {
   if (item.dataset.tone === "bad") return;
-  let timer = setTimeout(() => item.remove(), STAY);
+  let timer = setTimeout(() => item.remove(), stay);
   item.addEventListener("pointerenter", () => clearTimeout(timer));
   item.addEventListener("pointerleave", () => (timer = setTimeout(() => item.remove(), STAY / 2)));
 }
 
 document.addEventListener("click", (event) => event.target.closest("[data-dismiss]")?.closest("li, .callout")?.remove());
-document.querySelectorAll("#toasts > .toast").forEach(expire);
+document.querySelectorAll("#toasts > .toast").forEach((item) => expire(item));

@@ -1,0 +1,157 @@
+"""The table of runs as a researcher uses it: a query by completion, columns, keys, a change of many and its undoing, a view."""
+
+import os
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.e2e.look import faults
+from tests.e2e.seed import seed_run
+from tests.webapp.experiments.conftest import make_version
+from webapp.experiments import checks, services
+from webapp.experiments.models import MetricPoint, Run, RunTag
+from webapp.experiments.table import facts
+from webapp.experiments.table import services as table
+from webapp.inference.models import RegisteredModel
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def runs(server, cast) -> list[Run]:
+    version = make_version(cast.owner)
+    RegisteredModel.objects.create(
+        workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/models/smollm2"
+    )
+    choice = checks.DatasetChoice(id=version.dataset_id)
+    made = []
+    for place, lr in enumerate((1e-4, 3e-5, 1e-5)):
+        for seed in (0, 1):
+            config = {"steps": 60, "seed": seed, "optim": {"lr": lr}}
+            run = services.launch(
+                cast.researcher, recipe="policy", config=config, dataset=choice, name=f"lr {lr:g}, seed {seed}"
+            )
+            seed_run(run, steps=20 + 10 * place, state="finished", seed=2 * place + seed)
+            points = MetricPoint.objects.filter(run=run, value__isnull=False).values_list("step", "key", "value")
+            facts.keep_metrics(cast.workspace.pk, run, [(step, {key: value}) for step, key, value in points])
+            made.append(run)
+    table.set_tags(cast.researcher, made[0], ["ablation", "paper"])
+    table.write_notes(cast.researcher, made[0], "Collapsed after step **15**; see the log.")
+    return made
+
+
+def photograph(page, name: str) -> None:
+    """Into the folder that LOOK names, for whoever wants to see it, light and dark."""
+    if folder := os.environ.get("LOOK"):
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            page.wait_for_timeout(150)
+            page.screenshot(path=Path(folder) / f"{name}-{scheme}.png", full_page=True)
+        page.emulate_media(color_scheme="light")
+
+
+def test_a_query_is_completed_and_what_is_wrong_is_marked(open_page, as_researcher, runs):
+    page = open_page(as_researcher)
+    page.goto("/experiments")
+    assert faults(page) == []
+    photograph(page, "runs")
+    page.keyboard.press("/")
+    query = page.get_by_role("combobox", name="Query")
+    expect(query).to_be_focused()
+    query.press_sequentially("config.optim.l")
+    option = page.get_by_role("option", name="config.optim.lr", exact=False).first
+    expect(option).to_be_visible()
+    photograph(page, "runs-completion")
+    query.press("ArrowDown")
+    query.press("Enter")
+    query.press_sequentially("<2e-5 stat:done")
+    query.press("Enter")
+    expect(page.locator("mark")).to_have_text("stat")
+    photograph(page, "runs-problem")
+    query.fill("config.optim.lr<2e-5")
+    query.press("Enter")
+    expect(page.locator("tbody tr")).to_have_count(2)
+    expect(page.locator("[data-count]")).to_have_text("2 runs")
+
+
+def test_columns_are_chosen_sorted_and_kept_as_a_view(open_page, as_researcher, runs):
+    page = open_page(as_researcher)
+    page.goto("/experiments")
+    page.get_by_role("button", name="Columns").click()
+    search = page.get_by_role("searchbox", name="Search columns")
+    search.fill("optim.lr")
+    page.get_by_role("checkbox", name="optim.lr").first.check()
+    search.fill("max(reward/mean")
+    page.get_by_role("checkbox", name="max(reward/mean)").check()
+    photograph(page, "runs-columns")
+    page.get_by_role("button", name="Show", exact=True).click()
+    page.get_by_role("link", name="optim.lr").click()
+    head = page.get_by_role("columnheader", name="optim.lr")
+    expect(head).to_have_attribute("aria-sort", "descending")
+    expect(page.locator("tbody tr").first).to_contain_text("lr 0.0001")
+    page.locator("summary", has_text="Views").click()
+    page.get_by_role("button", name="Save this view").click()
+    page.get_by_label("Name", exact=True).fill("By rate")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.locator("summary", has_text="By rate")).to_be_visible()
+    expect(page.get_by_role("columnheader", name="max(reward/mean)")).to_be_visible()
+    page.locator("summary", has_text="By rate").click()
+    page.get_by_role("button", name="Open “By rate” first").click()
+    expect(page.get_by_text("opens first")).to_be_attached()
+    page.get_by_role("link", name="Experiments", exact=True).click()
+    expect(page.locator("summary", has_text="By rate")).to_be_visible()
+
+
+def test_many_are_chosen_by_keys_tagged_and_taken_back(open_page, as_researcher, runs):
+    page = open_page(as_researcher)
+    page.goto("/experiments")
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    expect(page.locator("[data-chosen]")).to_have_text("2 runs chosen")
+    photograph(page, "runs-chosen")
+    page.keyboard.press("s")
+    expect(page.locator("tbody tr").nth(1).locator("[data-star]")).to_have_attribute("aria-pressed", "true")
+    page.keyboard.press("t")
+    page.locator("#word-input").fill("night")
+    page.locator("#word-input").press("Enter")
+    undo = page.get_by_role("button", name="Undo")
+    expect(undo).to_be_visible()
+    expect(page.locator(".chip", has_text="night")).to_have_count(2)
+    photograph(page, "runs-tagged")
+    undo.click()
+    expect(page.get_by_text("Undone for 2 runs")).to_be_visible()
+    assert not RunTag.objects.filter(name="night").exists()
+    page.locator("[data-choose-page]").check()
+    page.get_by_role("button", name="Archive").click()
+    expect(page.get_by_text("No run matches")).to_be_visible()
+    assert Run.objects.filter(archived_at__isnull=False).count() == 6
+
+
+def test_notes_and_tags_stand_on_the_run(open_page, as_researcher, runs):
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{runs[0].pk}")
+    expect(page.locator(".run-labels strong")).to_have_text("15")
+    photograph(page, "run-labels")
+    page.get_by_text("Change tags and notes").click()
+    page.get_by_role("textbox", name="Tags").fill("paper, best")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator(".run-labels .chip")).to_have_text(["best", "paper"])
+
+
+def test_seeds_are_folded_and_chosen_together(open_page, as_researcher, runs):
+    page = open_page(as_researcher)
+    page.goto("/experiments")
+    page.get_by_role("checkbox", name="Fold seeds").check()
+    expect(page.locator("tr.is-folded")).to_have_count(3)
+    page.goto(
+        "/experiments?fold=seeds&columns=state,eval/rubric_score,config.optim.lr,config.seed,took&sort=-eval/rubric_score"
+    )
+    expect(page.locator("tbody tr").first).to_contain_text("2 seeds")
+    photograph(page, "runs-folded")
+    page.locator("tbody tr").first.get_by_role("checkbox").check()
+    expect(page.locator("[data-chosen]")).to_have_text("2 runs chosen")
+    page.locator("tbody tr").first.get_by_role("link").first.click()
+    expect(page.locator("tbody tr")).to_have_count(2)

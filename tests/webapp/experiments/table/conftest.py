@@ -1,0 +1,25 @@
+"""A few runs that differ in everything the table asks for."""
+
+import pytest
+
+from webapp.experiments.models import Run
+from webapp.experiments.table import facts
+
+
+@pytest.fixture
+def make(launch):
+    """`make(name, lr=1e-5, seed=0, state="finished", score=0.5)`: a run with a last value of eval/score, if any."""
+
+    def _make(
+        name: str, *, state: str = "finished", scores=(), membership=None, experiment=None, seed=0, **optim
+    ) -> Run:
+        config = {"steps": 4, "seed": seed, **({"optim": optim} if optim else {})}
+        run = launch(membership, name=name, config=config, experiment=experiment)
+        Run.objects.filter(pk=run.pk).update(state=state)
+        run.refresh_from_db()
+        if scores:
+            steps = [(step, {"eval/score": score}) for step, score in enumerate(scores, 1)]
+            facts.keep_metrics(run.experiment.workspace_id, run, steps)
+        return run
+
+    return _make

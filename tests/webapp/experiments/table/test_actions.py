@@ -1,0 +1,239 @@
+"""Labels and actions on many runs: who may, what is undone, and what two people at once come to."""
+
+from functools import partial
+
+import pytest
+from django.test import Client
+
+from tests.at_once import at_once
+from tests.cast import ApiClient, browser
+from webapp.core.models import AuditEntry
+from webapp.core.problems import Conflict
+from webapp.experiments.models import Run, RunChange, RunStar, RunTag
+from webapp.experiments.table import services
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def runs(make):
+    return [make(name) for name in ("alpha", "beta", "gamma")]
+
+
+@pytest.fixture
+def act(api):
+    def _act(action: str, runs=(), **body):
+        return api.post("/runs/table/actions", {"action": action, "runs": [run.pk for run in runs], **body})
+
+    return _act
+
+
+def tags(run) -> list[str]:
+    return list(RunTag.objects.filter(run=run).order_by("name").values_list("name", flat=True))
+
+
+def test_a_tag_on_many_is_undone_where_it_was_new_only(act, api, runs, cast):
+    services.set_tags(cast.researcher, runs[0], ["kept"])
+    told = act("tag", runs, word="Kept").json()
+    assert (told["changed"], told["word"]) == (2, "kept")
+    assert api.post(f"/runs/table/changes/{told['id']}/undo").json()["undone_at"]
+    assert [tags(run) for run in runs] == [["kept"], [], []]
+    assert api.post(f"/runs/table/changes/{told['id']}/undo").status_code == 409
+    actions = (
+        AuditEntry.objects.filter(action__in=["run.tag", "run.undo_tag"])
+        .order_by("pk")
+        .values_list("action", flat=True)
+    )
+    assert list(actions) == ["run.tag"] * 2 + ["run.undo_tag"] * 2
+
+
+def test_taking_a_tag_off_and_undoing_it(act, api, runs, cast):
+    services.set_tags(cast.researcher, runs[0], ["old"])
+    told = act("untag", runs, word="old").json()
+    assert told["changed"] == 1 and tags(runs[0]) == []
+    api.post(f"/runs/table/changes/{told['id']}/undo")
+    assert [tags(run) for run in runs] == [["old"], [], []]
+
+
+def test_what_is_under_way_is_not_archived(act, api, runs):
+    Run.objects.filter(pk=runs[0].pk).update(state="running")
+    told = act("archive", runs).json()
+    assert told["changed"] == 2
+    assert Run.objects.filter(archived_at__isnull=True).get() == runs[0]
+    assert act("archive", runs).json() | {"changed": 0, "id": None} == act("archive", runs).json()
+    api.post(f"/runs/table/changes/{told['id']}/undo")
+    assert not Run.objects.filter(archived_at__isnull=False).exists()
+
+
+def test_undoing_a_group_leaves_what_was_grouped_anew(act, api, runs, cast):
+    services.group(cast.researcher, [runs[0].pk], "first")
+    told = act("group", runs, word="second").json()
+    services.group(cast.owner, [runs[2].pk], "third")
+    api.post(f"/runs/table/changes/{told['id']}/undo")
+    assert [Run.objects.get(pk=run.pk).group for run in runs] == ["first", "", "third"]
+
+
+def test_all_that_a_query_finds_is_changed_or_nothing(act, runs, monkeypatch):
+    assert act("tag", q="alpha", word="a").json()["changed"] == 1
+    monkeypatch.setattr(services, "MAX_AT_ONCE", 2)
+    refused = act("tag", q="", word="b")
+    assert refused.status_code == 422 and refused.json()["error"]["fields"][0]["path"] == "q"
+    assert not RunTag.objects.filter(name="b").exists()
+    assert act("tag", word="b").json()["error"]["fields"][0]["path"] == "runs"
+
+
+def test_stopping_many_stops_those_under_way(act, runs):
+    Run.objects.filter(pk=runs[0].pk).update(state="queued")
+    told = act("stop", runs).json()
+    assert (told["changed"], told["id"]) == (1, None)
+    assert Run.objects.get(pk=runs[0].pk).state == "stopped"
+
+
+def test_runs_of_another_workspace_are_not_touched(runs, cast):
+    outsider = ApiClient(cast.outsider)
+    ids = [run.pk for run in runs]
+    refused = outsider.post("/runs/table/actions", {"action": "tag", "word": "mine", "runs": ids})
+    assert refused.status_code == 422
+    assert (
+        outsider.client.put(
+            f"/api/v1/runs/{ids[0]}/star", {"starred": True}, content_type="application/json"
+        ).status_code
+        == 404
+    )
+    change = services.tag(cast.researcher, ids, "ours")
+    assert outsider.post(f"/runs/table/changes/{change.pk}/undo").status_code == 404
+    assert all(tags(run) == ["ours"] for run in runs)
+
+
+@pytest.mark.parametrize("role", ["reviewer", "annotator"])
+def test_who_may_only_read_changes_nothing_but_a_reviewer_stars(runs, cast, role):
+    their = ApiClient(getattr(cast, role))
+    assert their.post("/runs/table/actions", {"action": "archive", "runs": [runs[0].pk]}).status_code == 403
+    assert their.patch(f"/runs/{runs[0].pk}/labels", {"notes": "x"}).status_code == 403
+    assert their.post("/runs/table/views", {"name": "x"}).status_code == 403
+    starred = their.client.put(f"/api/v1/runs/{runs[0].pk}/star", {"starred": True}, content_type="application/json")
+    assert starred.status_code == (200 if role == "reviewer" else 403)
+    assert RunStar.objects.count() == (role == "reviewer")
+    assert browser(getattr(cast, role)).post(f"/runs/{runs[0].pk}/labels", {"notes": "x"}).status_code == 403
+
+
+def test_a_star_is_for_oneself(runs, cast, api):
+    ApiClient(cast.owner).client.put(
+        f"/api/v1/runs/{runs[0].pk}/star", {"starred": True}, content_type="application/json"
+    )
+    shown = {item["run"]["name"]: item["starred"] for item in api.get("/runs/table").json()["items"]}
+    assert not any(shown.values())
+
+
+def test_labels_by_the_api_change_what_is_named(api, runs):
+    path = f"/runs/{runs[0].pk}/labels"
+    api.patch(path, {"tags": ["B", "a", "b"], "notes": "*fine*"})
+    assert api.patch(path, {"group": "one"}).json() == {
+        "tags": ["a", "b"],
+        "notes": "*fine*",
+        "group": "one",
+        "starred": False,
+    }
+    assert api.get(path).json()["notes"] == "*fine*"
+    assert api.patch(path, {"tags": [" "]}).json()["error"]["fields"][0]["path"] == "tags"
+    assert api.patch(path, {"notes": "x" * 20_001}).json()["error"]["fields"][0]["path"] == "notes"
+
+
+def test_notes_on_the_run_page_are_markdown_and_harmless(as_researcher, runs):
+    as_researcher.post(
+        f"/runs/{runs[0].pk}/labels", {"tags": "x, y", "group": "g", "notes": "**bold** <script>alert(1)</script>"}
+    )
+    shown = as_researcher.get(f"/runs/{runs[0].pk}").content.decode()
+    assert "<strong>bold</strong>" in shown and "<script>alert(1)" not in shown
+    assert tags(runs[0]) == ["x", "y"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_people_who_archive_the_same_runs_archive_each_once(runs, cast):
+    ids = [run.pk for run in runs]
+    people = (cast.researcher, cast.owner)
+    changes = at_once(partial(services.archive, person, ids) for person in people)
+    assert sorted(pk for change in changes for pk in change.runs) == sorted(ids)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_who_undo_at_once_one_is_told(runs, cast):
+    change = services.archive(cast.researcher, [run.pk for run in runs])
+    people = (cast.researcher, cast.owner)
+    told = at_once(partial(services.undo, person, RunChange.objects.get(pk=change.pk)) for person in people)
+    assert sum(isinstance(each, Conflict) for each in told) == 1
+    assert not Run.objects.filter(archived_at__isnull=False).exists()
+
+
+# ---- saved views and the page ----
+
+
+def test_a_saved_view_opens_first_for_whoever_chose_it(api, cast, runs, as_researcher, as_owner):
+    view = api.post(
+        "/runs/table/views", {"name": "Good", "query": "alpha", "sort": "name", "columns": ["state"]}
+    ).json()
+    api.client.put(f"/api/v1/runs/table/views/{view['id']}/default")
+    mine, other = (page.get("/experiments").content.decode() for page in (as_researcher, as_owner))
+    assert "beta" not in mine and "beta" in other
+    assert "beta" in as_researcher.get("/experiments?view=0").content.decode()
+    assert [item["is_default"] for item in api.get("/runs/table/views").json()["items"]] == [True]
+    again = api.post("/runs/table/views", {"name": "Good", "query": "beta"}).json()
+    assert (again["id"], again["query"]) == (view["id"], "beta")
+    api.delete("/runs/table/default")
+    assert "gamma" in as_researcher.get("/experiments").content.decode()
+    assert api.delete(f"/runs/table/views/{view['id']}").status_code == 204
+    assert ApiClient(cast.outsider).delete(f"/runs/table/views/{view['id']}").status_code == 404
+
+
+def test_the_page_shows_what_is_wrong_with_a_query_at_its_place(as_researcher, runs):
+    shown = as_researcher.get("/experiments", {"q": "alpha state:done"}).content.decode()
+    assert "<mark>done</mark>" in shown and "There is no state done" in shown
+
+
+def test_a_column_that_no_run_has_is_said(as_researcher, runs):
+    shown = as_researcher.get("/experiments", {"columns": "state,nowhere/at_all"}).content.decode()
+    assert "No run here has nowhere/at_all." in shown
+
+
+def test_addresses_of_before_lead_to_the_same_runs(as_researcher, runs):
+    number = runs[0].experiment_id
+    shown = as_researcher.get(f"/experiments?experiment={number}&state=finished")
+    assert shown.context["layout"].query == f'state:finished experiment:"{runs[0].experiment.name}"'
+    assert len(shown.context["rows"]) == 3
+    assert not as_researcher.get("/experiments?experiment=abc").context["rows"]
+
+
+def test_csv_has_every_run_and_no_formula(as_researcher, as_outsider, make, cast):
+    run = make("=HYPERLINK(1)", scores=[0.5])
+    make("other")
+    services.set_tags(cast.researcher, run, ["a", "b"])
+    answer = as_researcher.get("/experiments.csv", {"columns": "eval/score,state", "sort": "name"})
+    lines = b"".join(answer.streaming_content).decode().splitlines()
+    assert lines[0] == "run,experiment,name,tags,eval/score,state"
+    assert f'{run.pk},{run.experiment.name},\'=HYPERLINK(1),"a, b",0.5,finished' in lines and len(lines) == 3
+    some = as_researcher.post("/experiments.csv", {"ids": str(run.pk), "columns": "state"})
+    assert len(b"".join(some.streaming_content).decode().splitlines()) == 2
+    foreign = as_outsider.post("/experiments.csv", {"ids": str(run.pk), "columns": "state"})
+    assert len(b"".join(foreign.streaming_content).decode().splitlines()) == 1
+
+
+def test_completion_names_what_runs_here_have(api, make, cast):
+    services.set_tags(cast.researcher, make("alpha", lr=1e-5, scores=[0.5]), ["ablation"])
+
+    def offered(text: str) -> list[str]:
+        items = api.get("/runs/table/complete", q=text, at=len(text)).json()["items"]
+        return [text[: item["start"]] + item["text"] for item in items]
+
+    assert offered("sta")[0] == "state:"
+    assert "state:finished" in offered("state:fin")
+    assert "tag:x,ablation" in offered("tag:x,abl")
+    assert "a -config.optim.lr" in offered("a -config.optim.l")
+    assert offered("eval/sc") == ["eval/score"]
+    assert "max(eval/score)" in offered("max(eval")
+    assert ApiClient(cast.outsider).get("/runs/table/complete", q="eval/sc", at=7).json()["items"] == []
+
+
+def test_strangers_and_annotators_do_not_see_the_table(runs, as_annotator):
+    assert as_annotator.get("/experiments").status_code == 403
+    assert as_annotator.get("/experiments.csv").status_code == 403
+    assert Client().get("/experiments/count").status_code == 302

@@ -1,0 +1,86 @@
+"""Runs that differ by their seed alone are one row: mean and interval by hand, nobody counted twice, nobody left out."""
+
+import pytest
+
+from webapp.experiments.models import Run
+from webapp.experiments.table import folded, queries
+from webapp.experiments.table.queries import Layout
+
+pytestmark = pytest.mark.django_db
+COLUMNS = ("state", "eval/score", "config.optim.lr", "config.seed", "model")
+
+
+@pytest.fixture
+def six(make):
+    """Three seeds of one config, two of another of which one has no score, and one alone."""
+    runs = [make(f"a{seed}", seed=seed, lr=1e-5, scores=[score]) for seed, score in enumerate((0.1, 0.2, 0.6))]
+    runs += [make(f"b{seed}", seed=seed, lr=1e-4, scores=[0.4] if seed else []) for seed in (0, 1)]
+    return [*runs, make("c", lr=1e-3, state="failed")]
+
+
+def walked(membership, sort: str, limit: int) -> list[tuple[str, int]]:
+    rows, cursor = [], None
+    while True:
+        page = folded.page(membership, Layout(sort=sort, columns=COLUMNS), cursor, limit)
+        rows += [(row.run.name, len(row.ids)) for row in page.rows]
+        cursor = page.next
+        if cursor is None:
+            return rows
+
+
+@pytest.mark.parametrize(
+    ("sort", "expected"),
+    [
+        ("-created", [("c", 1), ("b1", 2), ("a2", 3)]),
+        ("created", [("a2", 3), ("b1", 2), ("c", 1)]),
+        ("-eval/score", [("b1", 2), ("a2", 3), ("c", 1)]),
+        ("eval/score", [("a2", 3), ("b1", 2), ("c", 1)]),
+        ("-config.optim.lr", [("c", 1), ("b1", 2), ("a2", 3)]),
+        ("-name", [("c", 1), ("b1", 2), ("a2", 3)]),
+    ],
+)
+def test_each_family_is_one_row_in_the_order_of_its_mean(six, cast, sort, expected):
+    for limit in (1, 2, 50):
+        assert [(name[0], n) for name, n in walked(cast.researcher, sort, limit)] == [(n[0], k) for n, k in expected]
+
+
+def test_mean_and_interval_are_those_of_students_t(six, cast):
+    row = folded.page(cast.researcher, Layout(query="eval/score>0", columns=COLUMNS, sort="created")).rows[0]
+    cells = {cell.column.name: cell for cell in row.cells}
+    found = cells["eval/score"].estimate
+    assert (found.value, found.n) == (pytest.approx(0.3), 3)
+    # s = 0.2645751, s / sqrt(3) = 0.1527525, t(2) at 97.5% = 4.3026527
+    assert (found.low, found.high) == (pytest.approx(0.3 - 0.6572413), pytest.approx(0.3 + 0.6572413))
+    assert cells["config.optim.lr"].value == 1e-5
+    assert row.seeds == ("0", "1", "2")
+    assert row.states == (("finished", 3),)
+
+
+def test_a_seed_without_a_value_is_counted_as_missing(six, cast):
+    rows = folded.page(cast.researcher, Layout(columns=COLUMNS)).rows
+    estimate = {row.run.name[0]: row.cells[1].estimate for row in rows}
+    assert (estimate["b"].n, estimate["b"].missing, estimate["b"].low) == (1, 1, None)
+    assert estimate["c"] is None
+
+
+def test_runs_of_other_experiments_or_without_a_family_stand_alone(six, cast, make):
+    make("elsewhere", seed=7, lr=1e-5, experiment="Other work")
+    Run.objects.filter(name="a0").update(family="")
+    sizes = {row.run.name: len(row.ids) for row in folded.page(cast.researcher, Layout()).rows}
+    assert sizes == {"elsewhere": 1, "c": 1, "b1": 2, "a2": 2, "a0": 1}
+
+
+def test_a_query_folds_what_it_finds_alone(six, cast):
+    rows = folded.page(cast.researcher, Layout(query="eval/score>0.15")).rows
+    assert {row.run.name[0]: len(row.ids) for row in rows} == {"a": 2, "b": 1}
+
+
+def test_the_page_folds_and_unfolds(six, as_researcher, cast):
+    shown = as_researcher.get("/experiments", {"fold": "seeds", "columns": "state,eval/score,result,took,model"})
+    assert [len(row.ids) for row in shown.context["rows"]] == [1, 2, 3]
+    text = shown.content.decode()
+    assert "seeds 0, 1, 2" in text and "0.300" in text
+    ids = ",".join(str(run.pk) for run in six[:3])
+    assert f"run%3A{ids.replace(',', '%2C')}" in text
+    found = queries.found(cast.researcher, f"is:any run:{ids}")
+    assert found.count() == 3

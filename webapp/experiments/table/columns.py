@@ -1,0 +1,168 @@
+"""What names of columns mean, in queries, orders and the list of shown columns alike.
+
+`config.optim.lr` is a path of the config; `eval/score` a metric's last value, `max(eval/score)` its highest, `min(...)` its lowest,
+`best(...)` whichever of the two the recipe calls better; `state`, `took` and the like are facts that every run has.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+
+from trainer.config import RECIPES
+from trainer.config.recipe import Metric
+
+from .facts import GAIN, RESULT, TOOK
+from .models import RunColumn
+
+Source = RunColumn.Source
+CONFIG = "config."
+MEASURE = re.compile(r"(last|min|max|best)\((.+)\)\Z", re.DOTALL)
+ATTRIBUTES = {"last": "number", "min": "low", "max": "high"}
+# what every run has: name -> words of the head
+FACTS = {
+    "created": "Created",
+    "name": "Run",
+    "state": "State",
+    "experiment": "Experiment",
+    "recipe": "Recipe",
+    "model": "Model",
+    "dataset": "Dataset",
+    "group": "Group",
+    "by": "By",
+    "step": "Progress",
+    "started": "Started",
+    "ended": "Ended",
+    "result": "Result",
+    "gain": "Gain",
+    "took": "Took",
+}
+STORED_FACTS = {"result": RESULT, "gain": GAIN, "took": TOOK}  # those that are rows of `RunValue`
+# columns that show something and have no order
+PICTURES = {"curve": "Curve", "notes": "Notes"}
+USUAL = ("state", "step", "result", "curve", "model", "took")
+MAX_SHOWN = 40
+
+
+class UnknownColumn(LookupError):
+    """`message` names what is near."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+@dataclass(frozen=True)
+class Column:
+    """`pk` is the row of `RunColumn` whose values it shows, None for a fact that stands on the run itself."""
+
+    name: str
+    label: str
+    source: str
+    path: str
+    attribute: str = "number"
+    pk: int | None = None
+    metric: Metric | None = None
+
+    @property
+    def has_order(self) -> bool:
+        return self.name not in PICTURES
+
+    @property
+    def is_text(self) -> bool:
+        """Whether its cells stand to the left."""
+        return self.source == Source.RUN and self.name not in (*STORED_FACTS, "step")
+
+
+CREATED = Column("created", "Created", Source.RUN, "created")
+
+
+@dataclass(frozen=True)
+class _Named:
+    source: str
+    path: str
+    attribute: str = "number"
+
+
+@cache
+def declared_metrics() -> Mapping[str, Metric]:
+    """What the recipes say of a key: the first that knows it."""
+    found: dict[str, Metric] = {}
+    for recipe in RECIPES.values():
+        for metric in recipe.metrics:
+            found.setdefault(metric.key, metric)
+    return found
+
+
+def resolve(workspace_id: int, names: Iterable[str]) -> dict[str, Column | UnknownColumn]:
+    """Every name with its column, or with why there is none. At most two queries, however many names."""
+    wanted = {name: _named(name) for name in dict.fromkeys(names)}
+    paths = {each.path for each in wanted.values() if isinstance(each, _Named) and not _on_the_run(each)}
+    rows = RunColumn.objects.filter(workspace_id=workspace_id, path__in=paths) if paths else []
+    known = {(row.source, row.path): row.pk for row in rows}
+    found: dict[str, Column | UnknownColumn] = {}
+    for name, each in wanted.items():
+        if isinstance(each, UnknownColumn):
+            found[name] = each
+        elif _on_the_run(each) or (each.source, each.path) in known or each.source == Source.RUN:
+            found[name] = _column(name, each, known.get((each.source, each.path)))
+        else:
+            found[name] = UnknownColumn("")
+    if missing := [name for name, each in found.items() if isinstance(each, UnknownColumn) and not each.message]:
+        found.update(_unknown(workspace_id, missing))
+    return found
+
+
+def _on_the_run(named: _Named) -> bool:
+    return named.source == Source.RUN and named.path not in STORED_FACTS.values()
+
+
+def _column(name: str, named: _Named, pk: int | None) -> Column:
+    metric = declared_metrics().get(named.path) if named.source == Source.METRIC else None
+    return Column(name, label(name), named.source, named.path, named.attribute, pk, metric)
+
+
+def label(name: str) -> str:
+    """The words of a column's head: a fact's own, of other columns what stands in a query."""
+    return FACTS.get(name) or PICTURES.get(name) or name.removeprefix(CONFIG)
+
+
+def _named(name: str) -> "_Named | UnknownColumn":
+    if name in STORED_FACTS:
+        return _Named(Source.RUN, STORED_FACTS[name])
+    if name in FACTS or name in PICTURES:
+        return _Named(Source.RUN, name)
+    if name.startswith(CONFIG):
+        return _Named(Source.CONFIG, name.removeprefix(CONFIG))
+    if name == "seed":
+        return _Named(Source.CONFIG, name)
+    if measure := MEASURE.match(name):
+        return _measured(*measure.groups())
+    return _Named(Source.METRIC, name)
+
+
+def _measured(measure: str, key: str) -> "_Named | UnknownColumn":
+    if measure != "best":
+        return _Named(Source.METRIC, key, ATTRIBUTES[measure])
+    better = (metric := declared_metrics().get(key)) and metric.better
+    if not better:
+        return UnknownColumn(f"No recipe says which values of {key} are better. Write max({key}) or min({key}).")
+    return _Named(Source.METRIC, key, "high" if better == "higher" else "low")
+
+
+def _unknown(workspace_id: int, names: list[str]) -> dict[str, UnknownColumn]:
+    known = names_of(workspace_id)
+    return {name: UnknownColumn(f"No run here has {name}.{_near(name, known)}") for name in names}
+
+
+def _near(name: str, known: list[str]) -> str:
+    close = get_close_matches(name, known, n=1, cutoff=0.6) or [each for each in known if each.endswith(f".{name}")][:1]
+    return f" Did you mean {close[0]}?" if close else ""
+
+
+def names_of(workspace_id: int) -> list[str]:
+    """Every name that can stand in a query or a head, in the order of a list: facts, config, metrics."""
+    rows = RunColumn.objects.filter(workspace_id=workspace_id).exclude(source=Source.RUN).order_by("source", "path")
+    found = [CONFIG + row.path if row.source == Source.CONFIG else row.path for row in rows]
+    return [*FACTS, *found]

@@ -1,0 +1,303 @@
+"""From the terms of a query to conditions on runs. Every name is resolved in the reader's own workspace."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, time, timedelta
+
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.dateparse import parse_date, parse_datetime
+
+from webapp.accounts.models import Membership
+from webapp.core.numbers import whole
+
+from ..models import ACTIVE, Experiment, Run
+from ..states import OVER
+from . import columns
+from .columns import Column
+from .language import Piece, QueryProblem, Term, parse
+from .models import RunStar, RunTag, RunValue
+
+Source = columns.Source
+NUMBERS = {"<": "lt", "<=": "lte", ">": "gt", ">=": "gte", ":": "exact", "=": "exact", "!=": "exact"}
+SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+LASTING = re.compile(r"(\d+(?:\.\d+)?)([a-z]*)\Z")
+MOMENTS = {"created": "created_at", "started": "started_at", "ended": "ended_at"}
+WORDS = {  # names of other rows that a run shows
+    "experiment": "experiment__name",
+    "model": "model__name",
+    "dataset": "dataset_version__dataset__name",
+    "recipe": "recipe",
+    "group": "group",
+    "name": "name",
+}
+IS = ("active", "over", "starred", "mine", "archived", "any")
+PLAIN = (":", "=", "!=")
+
+
+@dataclass(frozen=True)
+class _Reader:
+    membership: Membership
+    named: dict[str, "Column | columns.UnknownColumn"]
+
+
+def condition(membership: Membership, text: str) -> Q:
+    """What a run must be to be found by `text`. Archived runs are left out unless the query speaks of them. Raises QueryProblem."""
+    terms = parse(text)
+    asked = [term.field.text for term in terms if term.field and term.field.text not in FIELDS]
+    reader = _Reader(membership, columns.resolve(membership.workspace_id, asked))
+    found = Q()
+    for term in terms:
+        each = _term(reader, term)
+        found &= ~each if term.turned != (term.operator == "!=" and _by_fact(term)) else each
+    return found if any(map(_tells_of_archived, terms)) else found & Q(archived_at__isnull=True)
+
+
+def _by_fact(term: Term) -> bool:
+    return term.field is not None and term.field.text in FIELDS
+
+
+def _tells_of_archived(term: Term) -> bool:
+    return bool(term.field and term.field.text == "is" and {"archived", "any"} & {each.text for each in term.values})
+
+
+def _term(reader: _Reader, term: Term) -> Q:
+    if term.field is None:
+        return _words(reader, term.values[0].text)
+    if term.field.text in FIELDS:
+        return FIELDS[term.field.text](reader, term)
+    column = reader.named[term.field.text]
+    if isinstance(column, columns.UnknownColumn):
+        raise QueryProblem(column.message, term.field.start, term.field.end)
+    return _valued(column, term)
+
+
+def _words(reader: _Reader, text: str) -> Q:
+    """In the names that a row shows. The few rows of other tables are found first, so that runs need no join."""
+    named = Experiment.objects.filter(workspace_id=reader.membership.workspace_id, name__icontains=text)
+    found = Q(name__icontains=text) | Q(group__icontains=text) | Q(experiment__in=named.values("pk"))
+    found |= Q(model__in=_models(reader, text)) | Q(dataset_version__in=_versions(reader, text))
+    number = whole(text.lower().removeprefix("run").strip(), 9)
+    return found if number is None else found | Q(number=number)
+
+
+def _models(reader: _Reader, text: str) -> list[int]:
+    from webapp.inference.models import RegisteredModel
+
+    rows = RegisteredModel.objects.filter(workspace_id=reader.membership.workspace_id, name__icontains=text)
+    return list(rows.values_list("pk", flat=True)[:500])
+
+
+def _versions(reader: _Reader, text: str) -> list[int]:
+    from webapp.datasets.models import DatasetVersion
+
+    rows = DatasetVersion.objects.filter(
+        dataset__workspace_id=reader.membership.workspace_id, dataset__name__icontains=text
+    )
+    return list(rows.values_list("pk", flat=True)[:500])
+
+
+# ---- facts of every run ----
+
+
+def _plain(term: Term, *more: str) -> None:
+    """Raises QueryProblem where the operator says nothing of such a field."""
+    if term.operator not in (*PLAIN, *more):
+        assert term.field is not None  # noqa: S101
+        signs = " ".join((*PLAIN, *more))
+        at = term.field.end
+        raise QueryProblem(f"{term.field.text} takes {signs}", at, at + len(term.operator))
+
+
+def _state(reader: _Reader, term: Term) -> Q:
+    _plain(term)
+    found = Q()
+    for value in term.values:
+        if value.text not in (*Run.State.values, "active", "over"):
+            known = ", ".join((*Run.State.values, "active", "over"))
+            raise QueryProblem(f"There is no state {value.text}. There are {known}.", value.start, value.end)
+        many = {"active": ACTIVE, "over": tuple(OVER)}
+        found |= Q(state__in=many.get(value.text, (value.text,)))
+    return found
+
+
+def _is(reader: _Reader, term: Term) -> Q:
+    _plain(term)
+    user = reader.membership.user
+    known = {
+        "active": Q(state__in=ACTIVE),
+        "over": Q(state__in=tuple(OVER)),
+        "starred": Q(pk__in=RunStar.objects.filter(user=user).values("run_id")),
+        "mine": Q(created_by=user),
+        "archived": Q(archived_at__isnull=False),
+        "any": Q(),
+    }
+    found = Q()
+    for value in term.values:
+        if value.text not in known:
+            raise QueryProblem(f"A run can be {', '.join(IS)}.", value.start, value.end)
+        if value.text == "any":
+            return Q()
+        found |= known[value.text]
+    return found
+
+
+def _tag(reader: _Reader, term: Term) -> Q:
+    _plain(term)
+    names = [value.text.lower() for value in term.values]
+    return Q(pk__in=RunTag.objects.filter(name__in=names).values("run_id"))
+
+
+def _word(path: str) -> Callable[[_Reader, Term], Q]:
+    def found(reader: _Reader, term: Term) -> Q:
+        _plain(term, "~")
+        way = "icontains" if term.operator == "~" else "iexact"
+        either = Q()
+        for value in term.values:
+            either |= Q(**{f"{path}__{way}": value.text})
+        return either
+
+    return found
+
+
+def _by(reader: _Reader, term: Term) -> Q:
+    _plain(term, "~")
+    either = Q()
+    for value in term.values:
+        if value.text == "me":
+            either |= Q(created_by=reader.membership.user)
+        else:
+            either |= Q(created_by__name__icontains=value.text) | Q(created_by__email__iexact=value.text)
+    return either
+
+
+def _run(reader: _Reader, term: Term) -> Q:
+    """By the ids that addresses have."""
+    _plain(term)
+    for value in term.values:
+        if whole(value.text) is None:
+            raise QueryProblem("Write the number that the run's address has.", value.start, value.end)
+    return Q(pk__in=[whole(value.text) for value in term.values])
+
+
+def _step(reader: _Reader, term: Term) -> Q:
+    return _compared(term, "step", _number)
+
+
+def _moment(column: str) -> Callable[[_Reader, Term], Q]:
+    def found(reader: _Reader, term: Term) -> Q:
+        _plain(term, "<", "<=", ">", ">=")
+        either = Q()
+        for value in term.values:
+            start, end = _span(value)
+            either |= {
+                "<": Q(**{f"{column}__lt": start}),
+                "<=": Q(**{f"{column}__lt": end}),
+                ">": Q(**{f"{column}__gte": end}),
+                ">=": Q(**{f"{column}__gte": start}),
+            }.get(term.operator) or Q(**{f"{column}__gte": start, f"{column}__lt": end})
+        return either
+
+    return found
+
+
+def _age(reader: _Reader, term: Term) -> Q:
+    """How long ago it was made: what is younger was made later."""
+    _plain(term, "<", "<=", ">", ">=")
+    turned = {"<": "gt", "<=": "gte", ">": "lt", ">=": "lte"}
+    if term.operator not in turned:
+        raise QueryProblem("Ages are compared: age<7d", term.start, term.end)
+    moment = timezone.now() - timedelta(seconds=_seconds(term.values[0]))
+    return Q(**{f"created_at__{turned[term.operator]}": moment})
+
+
+def _span(value: Piece) -> tuple[datetime, datetime]:
+    """A day, or one moment. Raises QueryProblem."""
+    try:
+        if day := parse_date(value.text):
+            start = timezone.make_aware(datetime.combine(day, time.min))
+            return start, start + timedelta(days=1)
+        if moment := parse_datetime(value.text):
+            moment = moment if timezone.is_aware(moment) else timezone.make_aware(moment)
+            return moment, moment + timedelta(microseconds=1)
+    except (ValueError, OverflowError):
+        pass
+    raise QueryProblem("Write a day as 2026-11-25, or a moment as 2026-11-25T14:30.", value.start, value.end)
+
+
+def _seconds(value: Piece) -> float:
+    found = LASTING.match(value.text)
+    if not found or found[2] not in SECONDS or (seconds := float(found[1]) * SECONDS[found[2]]) > 1e10:
+        raise QueryProblem("Write a length of time as 90s, 5m, 2h or 7d.", value.start, value.end)
+    return seconds
+
+
+# ---- values of the config, metrics, and what the table keeps of a run ----
+
+
+def _number(value: Piece) -> float:
+    try:
+        number = float(value.text)
+    except ValueError:
+        number = float("nan")
+    if number != number or abs(number) == float("inf"):
+        raise QueryProblem(f"{value.text} is no number.", value.start, value.end)
+    return number
+
+
+def _compared(term: Term, attribute: str, read: Callable[[Piece], float]) -> Q:
+    if term.operator == "~":
+        raise QueryProblem("Numbers are compared by : = != < <= > >=", term.start, term.end)
+    if len(term.values) > 1 and term.operator not in PLAIN:
+        raise QueryProblem("Compare with one number.", term.values[1].start, term.values[-1].end)
+    either = Q()
+    for value in term.values:
+        either |= Q(**{f"{attribute}__{NUMBERS[term.operator]}": read(value)})
+    return either
+
+
+def _valued(column: Column, term: Term) -> Q:
+    """Of runs without a value none is found, whatever the operator; `-` in front finds them as well."""
+    if column.source == Source.CONFIG:
+        held = _of_config(term)
+    else:
+        held = _compared(term, column.attribute, _seconds if column.name == "took" else _number)
+    if term.operator == "!=":
+        given = Q(number__isnull=False) | Q(text__isnull=False)
+        held = ~held & (given if column.source == Source.CONFIG else Q(**{f"{column.attribute}__isnull": False}))
+    return Q(pk__in=RunValue.objects.filter(held, column_id=column.pk).values("run_id"))
+
+
+def _of_config(term: Term) -> Q:
+    if term.operator in ("<", "<=", ">", ">="):
+        return _compared(term, "number", _number)
+    either = Q()
+    for value in term.values:
+        if term.operator == "~":
+            either |= Q(text__icontains=value.text)
+            continue
+        either |= Q(text__iexact=value.text)
+        try:
+            either |= Q(number=_number(value))
+        except QueryProblem:
+            continue  # a word: only words equal it
+    return either
+
+
+FIELDS: dict[str, Callable[[_Reader, Term], Q]] = {
+    "state": _state,
+    "is": _is,
+    "tag": _tag,
+    "by": _by,
+    "age": _age,
+    "run": _run,
+    "step": _step,
+    **{name: _word(path) for name, path in WORDS.items()},
+    **{name: _moment(column) for name, column in MOMENTS.items()},
+}
+
+
+def explained(problem: QueryProblem, text: str) -> Sequence[str]:
+    """The query in three parts, the one at fault in the middle."""
+    return text[: problem.start], text[problem.start : problem.end], text[problem.end :]

@@ -1,0 +1,80 @@
+"""Runs as CSV, page by page: memory stays flat, and a spreadsheet takes no cell for a formula."""
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+from webapp.accounts.models import Membership
+
+from ..models import Run
+from . import columns, queries
+from .columns import Column
+from .queries import Layout, Row
+
+PAGE = 200
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def lines(membership: Membership, layout: Layout, ids: Sequence[int] | None = None) -> Iterator[str]:
+    """A head and a line for each run: those of the query in its order, or those of `ids`. What is wrong is raised before the first
+    line: QueryProblem, Invalid."""
+    first = queries.page(membership, layout, None, 1)  # refuses what cannot be read
+    shown = tuple(column for column in first.columns if column.name != "curve")
+    heads = ["run", "experiment", "name", "tags", *(column.name for column in shown)]
+    found = _chosen(membership, ids, shown) if ids is not None else _all(membership, layout)
+    return _written(heads, shown, found)
+
+
+def _written(heads: list[str], shown: Sequence[Column], found: Iterator[Row]) -> Iterator[str]:
+    yield _line(heads)
+    for row in found:
+        cells = {cell.column.name: cell for cell in row.cells}
+        values = [_value(row, cells[column.name]) for column in shown]
+        yield _line([row.run.pk, row.run.experiment.name, str(row.run), ", ".join(row.tags), *values])
+
+
+def _all(membership: Membership, layout: Layout) -> Iterator[Row]:
+    cursor = None
+    while True:
+        page = queries.page(membership, layout, cursor, PAGE)
+        yield from page.rows
+        cursor = page.next
+        if cursor is None:
+            return
+
+
+def _chosen(membership: Membership, ids: Sequence[int], shown: Sequence[Column]) -> Iterator[Row]:
+    for start in range(0, len(ids), PAGE):
+        yield from queries.rows(membership, ids[start : start + PAGE], shown)
+
+
+def _value(row: Row, cell: queries.Cell) -> Any:
+    run: Run = row.run
+    name = cell.column.name
+    if cell.column.pk is not None or name not in (*columns.FACTS, *columns.PICTURES):
+        return cell.value
+    facts = {
+        "created": run.created_at,
+        "started": run.started_at,
+        "ended": run.ended_at,
+        "experiment": run.experiment.name,
+        "model": run.model.name,
+        "dataset": f"{run.dataset_version.dataset.name} v{run.dataset_version.number}",
+        "by": str(run.created_by) if run.created_by else "",
+        "name": str(run),
+    }
+    value = facts.get(name, getattr(run, name, None))
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def _line(values: Sequence[Any]) -> str:
+    out = io.StringIO()
+    csv.writer(out).writerow([_safe(value) for value in values])
+    return out.getvalue()
+
+
+def _safe(value: Any) -> Any:
+    """Words that a spreadsheet would compute are set apart; numbers stay numbers."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value

@@ -1,0 +1,117 @@
+"""The table with seeds folded: runs of one experiment that differ by their seed alone are one row, with mean and interval."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from django.db.models import Avg, Case, CharField, Count, F, Max, Q, QuerySet, When
+from django.db.models.functions import Cast
+
+from trainer.metrics.claims.verdict import mean_over_seeds
+from trainer.metrics.estimate import Estimate
+from webapp.accounts.models import Membership
+
+from ..models import Run
+from . import columns, keyset, queries
+from .columns import Column
+from .keyset import Order, Stretch
+from .models import RunValue
+
+# a run that was made elsewhere may have no family: it is one of its own
+KIN = Case(When(family="", then=Cast("pk", CharField())), default=F("family"), output_field=CharField())
+VALUES_KIN = Case(
+    When(run__family="", then=Cast("run_id", CharField())), default=F("run__family"), output_field=CharField()
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """`estimate` over the runs of the row where the column has numbers; else `value`, None where they differ or have none."""
+
+    column: Column
+    value: float | str | None = None
+    estimate: Estimate | None = None
+    differ: int = 0  # how many values there are where `value` cannot say them
+
+
+@dataclass(frozen=True)
+class Row:
+    """`newest` stands for what all share. `seeds` as their config has them, sorted."""
+
+    newest: queries.Row
+    ids: tuple[int, ...]
+    seeds: tuple[str, ...]
+    states: tuple[tuple[str, int], ...]
+    cells: tuple[Cell, ...]
+
+    @property
+    def run(self) -> Run:
+        return self.newest.run
+
+
+def page(
+    membership: Membership, layout: queries.Layout, cursor: str | None = None, limit: int = queries.PAGE
+) -> queries.Page[Row]:
+    """As `queries.page`; the order goes by the mean. A column without numbers has no mean: it orders by the newest run."""
+    order, shown, unknown = queries.resolved(membership, layout)
+    if order.column.pk is None:
+        order = Order(columns.CREATED, order.down)
+    found = queries.found(membership, layout.query).annotate(kin=KIN)
+    newest, following = keyset.walk(_stretches(found, order), order, cursor, limit)
+    rows = _rows(membership, found, newest, shown)
+    return queries.Page(rows, following, order, shown, unknown)
+
+
+def _stretches(found: "QuerySet[Run]", order: Order) -> Iterator[Callable[[], Stretch]]:
+    families = found.order_by().values("experiment_id", "kin").annotate(newest=Max("pk"))
+    column, attribute = order.column, order.column.attribute
+    if column.pk is None:
+        yield lambda: Stretch(families, "newest", "newest", order.down)
+        return
+    held = RunValue.objects.filter(column_id=column.pk, run__in=found.values("pk"), **{f"{attribute}__isnull": False})
+    means = held.annotate(kin=VALUES_KIN).order_by().values("run__experiment_id", "kin")
+    means = means.annotate(mean=Avg(attribute), newest=Max("run_id"))
+    yield lambda: Stretch(means, "mean", "newest", order.down)
+    given = Count("values", filter=Q(values__column_id=column.pk, **{f"values__{attribute}__isnull": False}))
+    yield lambda: Stretch(families.annotate(given=given).filter(given=0), "newest", "newest", True)
+
+
+def _rows(membership: Membership, found: "QuerySet[Run]", newest: Sequence[int], shown: Sequence[Column]) -> list[Row]:
+    """`newest`: a run of each row. Its brothers and sisters are those that the query finds as well."""
+    of = found.filter(pk__in=newest).values("experiment_id", "kin")
+    wanted = {(row["experiment_id"], row["kin"]) for row in of}
+    kin = found.filter(experiment__in={each for each, _ in wanted}, kin__in={each for _, each in wanted})
+    members: dict[tuple[int, str], list[tuple[int, str]]] = {}
+    for experiment, name, pk, state in kin.order_by("pk").values_list("experiment_id", "kin", "pk", "state"):
+        members.setdefault((experiment, name), []).append((pk, state))
+    by_run = {pk: key for key, runs in members.items() for pk, _ in runs}
+    everyone = list(by_run)
+    seed = columns.resolve(membership.workspace_id, ["seed"])["seed"]
+    asked = [*shown, seed] if isinstance(seed, Column) else list(shown)
+    values = queries.values_of(everyone, asked)
+    rows = queries.rows(membership, newest, shown)
+    return [_row(row, members[by_run[row.run.pk]], shown, values) for row in rows if row.run.pk in by_run]
+
+
+def _row(
+    newest: queries.Row,
+    members: list[tuple[int, str]],
+    shown: Sequence[Column],
+    values: dict[tuple[int, str], float | str | None],
+) -> Row:
+    ids = [pk for pk, _ in members]
+    seeds = sorted({value for pk in ids if isinstance(value := values.get((pk, "seed")), float)})
+    cells = tuple(_cell(column, [values.get((pk, column.name)) for pk in ids]) for column in shown)
+    states = tuple(Counter(state for _, state in members).most_common())
+    return Row(newest, tuple(ids), tuple(f"{value:g}" for value in seeds), states, cells)
+
+
+def _cell(column: Column, held: list[float | str | None]) -> Cell:
+    if column.pk is None:
+        return Cell(column)
+    words = {value for value in held if value is not None}
+    if words and all(isinstance(value, float) for value in words):
+        if column.source == columns.Source.CONFIG and len(words) == 1:
+            return Cell(column, words.pop())
+        return Cell(column, estimate=mean_over_seeds([value if isinstance(value, float) else None for value in held]))
+    return Cell(column, words.pop() if len(words) == 1 else None, differ=len(words) if len(words) > 1 else 0)

@@ -1,0 +1,160 @@
+"""Pages of the table in any order: a page costs the same wherever it is, and runs that are made meanwhile shift nothing.
+
+Runs without a value in the column come last, whichever way it is sorted; among equals the newest come first, or last where it is
+sorted upward. An order is a row of stretches (numbers, then words, then what is missing), each sorted by itself.
+"""
+
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Case, CharField, F, Q, QuerySet, Value, When
+from django.db.models.functions import Cast, Concat, LPad
+
+from webapp.core.problems import Invalid
+
+from ..models import Run
+from .columns import STORED_FACTS, Column, Source
+from .models import RunValue
+
+SHOWN_NAME = Case(
+    When(name="", then=Concat(Value("run "), LPad(Cast("number", CharField()), 9, Value(" ")))),
+    default=F("name"),
+    output_field=CharField(),
+)
+ON_RUNS: dict[str, Any] = {
+    "created": F("id"),
+    "name": SHOWN_NAME,
+    "state": F("state"),
+    "experiment": F("experiment__name"),
+    "recipe": F("recipe"),
+    "model": F("model__name"),
+    "dataset": F("dataset_version__dataset__name"),
+    "group": F("group"),
+    "by": F("created_by__name"),
+    "step": F("step"),
+    "started": F("started_at"),
+    "ended": F("ended_at"),
+}
+MAY_BE_MISSING = ("started", "ended", "by")
+
+
+@dataclass(frozen=True)
+class Order:
+    column: Column
+    down: bool
+
+    @property
+    def name(self) -> str:
+        return ("-" if self.down else "") + self.column.name
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """`rows` has `key` and `at`, the run's id; both in the order's direction."""
+
+    rows: "QuerySet[Any, Any]"
+    key: str
+    at: str
+    down: bool
+
+
+def page(found: "QuerySet[Run]", order: Order, cursor: str | None, limit: int) -> tuple[list[int], str | None]:
+    """The ids of a page, and the cursor of the next. Raises Invalid at `cursor`."""
+    return walk(_stretches(found, order), order, cursor, limit)
+
+
+def walk(
+    stretches: Iterable[Callable[[], Stretch]], order: Order, cursor: str | None, limit: int
+) -> tuple[list[int], str | None]:
+    """The ids of a page that goes through the stretches, and the cursor of the next. Raises Invalid at `cursor`."""
+    start, key, after = _decoded(cursor, order)
+    taken: list[tuple[int, Any, int]] = []
+    for place, make in enumerate(stretches):
+        if place < start or len(taken) > limit:
+            continue
+        stretch = make()
+        rows = _after(stretch, key, after) if place == start and cursor else stretch.rows
+        sign = "-" if stretch.down else ""
+        ordered = rows.order_by(*dict.fromkeys((f"{sign}{stretch.key}", f"{sign}{stretch.at}")))
+        taken += [(place, *row) for row in ordered.values_list(stretch.key, stretch.at)[: limit + 1 - len(taken)]]
+    more, taken = len(taken) > limit, taken[:limit]
+    return [run_id for _, _, run_id in taken], _encoded(order, taken[-1]) if more else None
+
+
+def _stretches(found: "QuerySet[Run]", order: Order) -> Iterator[Callable[[], Stretch]]:
+    column, down = order.column, order.down
+    if column.source == Source.RUN and column.name not in STORED_FACTS:
+        yield from _on_runs(found, column.name, down)
+        return
+    held = [column.attribute, *(["text"] if column.source == Source.CONFIG else [])]
+    for attribute in held:
+        yield lambda attribute=attribute: _of_values(found, column, attribute, down)  # type: ignore[misc]
+    yield lambda: _without(found, column, held)
+
+
+def _on_runs(found: "QuerySet[Run]", name: str, down: bool) -> Iterator[Callable[[], Stretch]]:
+    rows = found.annotate(sorted_by=ON_RUNS[name])
+    yield lambda: Stretch(
+        rows.filter(sorted_by__isnull=False) if name in MAY_BE_MISSING else rows, "sorted_by", "pk", down
+    )
+    if name in MAY_BE_MISSING:
+        yield lambda: Stretch(rows.filter(sorted_by__isnull=True), "pk", "pk", True)
+
+
+def _of_values(found: "QuerySet[Run]", column: Column, attribute: str, down: bool) -> Stretch:
+    rows = RunValue.objects.filter(column_id=column.pk, run__in=found.values("pk"), **{f"{attribute}__isnull": False})
+    return Stretch(rows, attribute, "run_id", down)
+
+
+def _without(found: "QuerySet[Run]", column: Column, held: list[str]) -> Stretch:
+    given = Q(*((f"{attribute}__isnull", False) for attribute in held), _connector=Q.OR)
+    having = RunValue.objects.filter(given, column_id=column.pk)
+    return Stretch(found.exclude(pk__in=having.values("run_id")), "pk", "pk", True)
+
+
+def _after(stretch: Stretch, key: Any, after: int) -> "QuerySet[Any, Any]":
+    """The first condition is for the index, the second decides among equals."""
+    step = "lt" if stretch.down else "gt"
+    if stretch.key == stretch.at:
+        return stretch.rows.filter(**{f"{stretch.at}__{step}": after})
+    decided = Q(**{f"{stretch.key}__{step}": key}) | Q(**{stretch.key: key, f"{stretch.at}__{step}": after})
+    return stretch.rows.filter(decided, **{f"{stretch.key}__{step}e": key})
+
+
+def _encoded(order: Order, last: tuple[int, Any, int]) -> str:
+    place, key, run_id = last
+    value = {"time": key.isoformat()} if isinstance(key, datetime) else key
+    return urlsafe_b64encode(json.dumps([order.name, place, value, run_id]).encode()).decode()
+
+
+def _decoded(cursor: str | None, order: Order) -> tuple[int, Any, int]:
+    if not cursor:
+        return 0, None, 0
+    try:
+        name, place, key, run_id = json.loads(urlsafe_b64decode(cursor.encode()))
+        if isinstance(key, dict):
+            key = datetime.fromisoformat(key["time"])
+        fits = name == order.name and isinstance(place, int) and isinstance(run_id, int) and _fits(order, place, key)
+    except (ValueError, TypeError, KeyError, UnicodeError):
+        fits = False
+    if not fits or not 0 <= run_id < 2**63:
+        raise Invalid("The cursor is not one this list gave.", {"cursor": "take it from `next`"})
+    return place, key, run_id
+
+
+def _fits(order: Order, place: int, key: Any) -> bool:
+    """Whether a key may stand in this stretch: what has been typed by hand must not reach the database as another type."""
+    name = order.column.name
+    is_number = isinstance(key, (int, float)) and not isinstance(key, bool) and abs(key) < 1e308
+    if order.column.source != Source.RUN or name in STORED_FACTS:
+        words = order.column.source == Source.CONFIG and place == 1
+        return place in (0, 1, 2) and (isinstance(key, str) and "\0" not in key if words else is_number)
+    if name in ("started", "ended") and place == 0:
+        return isinstance(key, datetime) and key.tzinfo is not None
+    if name in ("created", "step") or place == 1:
+        return isinstance(key, int) and 0 <= key < 2**63
+    return isinstance(key, str) and "\0" not in key

@@ -1,0 +1,119 @@
+"""The query language of the table: text in, terms with their places out. No database: what names mean is said elsewhere.
+
+    state:finished,stopped tag:ablation config.optim.lr<1e-5 max(eval/score)>0.4 -group:"old ones" demo
+
+Terms are joined by *and*; `-` in front of one turns it round; values with commas between are alternatives; a word without an
+operator is looked for in names. Quotes hold spaces and signs together, in names as in values.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+OPERATORS = ("!=", "<=", ">=", ":", "=", "<", ">", "~")
+STOPS = frozenset(":=<>!~")
+MAX_QUERY = 1000
+MAX_TERMS = 30
+
+
+class QueryProblem(ValueError):
+    """What is wrong, and between which characters of the query."""
+
+    def __init__(self, message: str, start: int, end: int) -> None:
+        super().__init__(message)
+        self.message, self.start, self.end = message, start, end
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of the query as it was meant, without its quotes, and where it stands with them."""
+
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Term:
+    """`field` is None for a word that is looked for in names; then it has one value and the operator `~`."""
+
+    field: Piece | None
+    operator: str
+    values: tuple[Piece, ...]
+    turned: bool
+    start: int
+    end: int
+
+
+def parse(text: str) -> list[Term]:
+    """Raises QueryProblem."""
+    if len(text) > MAX_QUERY:
+        raise QueryProblem(f"A query has at most {MAX_QUERY:,} characters.", MAX_QUERY, len(text))
+    terms = list(_terms(text))
+    if len(terms) > MAX_TERMS:
+        raise QueryProblem(f"A query has at most {MAX_TERMS} terms.", terms[MAX_TERMS].start, len(text))
+    return terms
+
+
+def quoted(text: str) -> str:
+    """As it must be written in a query to be one piece."""
+    plain = text and not any(each.isspace() or each in STOPS or each in ',"' for each in text) and text[0] != "-"
+    return text if plain else '"' + text.replace('"', "'") + '"'
+
+
+def _terms(text: str) -> Iterator[Term]:
+    at = _skip(text, 0)
+    while at < len(text):
+        term = _term(text, at)
+        yield term
+        at = _skip(text, term.end)
+
+
+def _term(text: str, start: int) -> Term:
+    turned = text[start] == "-"
+    first = start + turned
+    if first >= len(text) or text[first].isspace():
+        raise QueryProblem("After - comes what shall not be.", start, start + 1)
+    name = _piece(text, first, STOPS)
+    operator = next((each for each in OPERATORS if text.startswith(each, name.end)), "")
+    if not operator:
+        if name.end < len(text) and text[name.end] == "!":
+            raise QueryProblem("Write != for “is not”.", name.end, name.end + 1)
+        return Term(None, "~", (name,), turned, start, name.end)
+    if not name.text:
+        raise QueryProblem(
+            f"Before {operator} comes a name, such as state or eval/score.", name.end, name.end + len(operator)
+        )
+    values = _values(text, name.end + len(operator), name.text)
+    return Term(name, operator, values, turned, start, values[-1].end)
+
+
+def _values(text: str, at: int, name: str) -> tuple[Piece, ...]:
+    """The alternatives, with commas between."""
+    found = []
+    while True:
+        value = _piece(text, at, frozenset(","))
+        if value.start == value.end:
+            raise QueryProblem(f"After the sign comes a value for {name}.", max(at - 1, 0), at)
+        found.append(value)
+        if not text.startswith(",", value.end):
+            return tuple(found)
+        at = value.end + 1
+
+
+def _piece(text: str, start: int, stops: frozenset[str]) -> Piece:
+    """Up to a space or one of the stops, or all between two quotes."""
+    if text.startswith('"', start):
+        end = text.find('"', start + 1)
+        if end < 0:
+            raise QueryProblem("This quote has no end.", start, len(text))
+        return Piece(text[start + 1 : end], start, end + 1)
+    end = start
+    while end < len(text) and not text[end].isspace() and text[end] not in stops:
+        end += 1
+    return Piece(text[start:end], start, end)
+
+
+def _skip(text: str, at: int) -> int:
+    while at < len(text) and text[at].isspace():
+        at += 1
+    return at

@@ -1,0 +1,140 @@
+"""What the table of runs sorts, filters and labels by: one narrow row for each value of a run, beside tags, stars and saved views."""
+
+from django.db import models
+from django.utils import timezone
+
+MAX_PATH = 200
+MAX_TAG = 40
+MAX_TEXT = 200  # characters of a text value that filters and sorting see
+
+
+class RunColumn(models.Model):
+    """A name under which runs of a workspace have values: a path of the config, a metric, or a fact of the run itself."""
+
+    class Source(models.TextChoices):
+        CONFIG = "config", "Config"
+        METRIC = "metric", "Metric"
+        RUN = "run", "Run"
+
+    workspace = models.ForeignKey("accounts.Workspace", on_delete=models.CASCADE, related_name="run_columns")
+    source = models.CharField(max_length=6, choices=Source.choices)
+    path = models.CharField(max_length=MAX_PATH)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["workspace", "source", "path"], name="one_run_column_per_path"),
+        ]
+
+    def __str__(self) -> str:
+        return self.path
+
+
+class RunValue(models.Model):
+    """A run's value in a column. Of a metric `number` is the last value, at `step`, and `low` and `high` are the extremes.
+
+    A config value that is no number is `text`, of which the first `MAX_TEXT` characters are kept.
+    """
+
+    run = models.ForeignKey("experiments.Run", on_delete=models.CASCADE, related_name="values", db_index=False)
+    column = models.ForeignKey(RunColumn, on_delete=models.CASCADE, related_name="values", db_index=False)
+    number = models.FloatField(null=True)
+    low = models.FloatField(null=True)
+    high = models.FloatField(null=True)
+    text = models.CharField(max_length=MAX_TEXT, null=True)  # noqa: DJ001 null: the value is a number
+    step = models.PositiveIntegerField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["run", "column"], name="one_run_value_per_column")]
+        # each holds all that a filter or an order of the table asks, so neither looks at the rows themselves
+        indexes = [
+            models.Index(fields=["column", "number", "run"], name="run_numbers"),
+            models.Index(fields=["column", "text", "run"], name="run_texts", condition=models.Q(text__isnull=False)),
+            models.Index(fields=["column", "low", "run"], name="run_lows", condition=models.Q(low__isnull=False)),
+            models.Index(fields=["column", "high", "run"], name="run_highs", condition=models.Q(high__isnull=False)),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.column_id}: {self.text if self.number is None else self.number}"
+
+
+class RunTag(models.Model):
+    """A word that people put on a run."""
+
+    run = models.ForeignKey("experiments.Run", on_delete=models.CASCADE, related_name="tags", db_index=False)
+    name = models.CharField(max_length=MAX_TAG)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["run", "name"], name="one_tag_per_name")]
+        indexes = [models.Index(fields=["name", "run"], name="runs_of_a_tag")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class RunStar(models.Model):
+    """A person keeps an eye on a run. Nobody else sees it."""
+
+    run = models.ForeignKey("experiments.Run", on_delete=models.CASCADE, related_name="stars")
+    user = models.ForeignKey("accounts.User", on_delete=models.CASCADE, related_name="+", db_index=False)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "run"], name="one_star_per_run")]
+
+    def __str__(self) -> str:
+        return f"run {self.run_id}"
+
+
+class RunView(models.Model):
+    """A query, an order and columns of the table under a name, for everybody in the workspace."""
+
+    workspace = models.ForeignKey("accounts.Workspace", on_delete=models.CASCADE, related_name="run_views")
+    name = models.CharField(max_length=80)
+    query = models.CharField(max_length=1000, blank=True)
+    sort = models.CharField(max_length=MAX_PATH + 10, blank=True)
+    columns = models.JSONField(default=list)
+    folded = models.BooleanField(default=False)  # runs that differ by seed alone are one row
+    created_by = models.ForeignKey("accounts.User", null=True, on_delete=models.SET_NULL, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["workspace", "name"], name="one_run_view_per_name")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class RunViewChoice(models.Model):
+    """The saved view that somebody's table opens with."""
+
+    workspace = models.ForeignKey("accounts.Workspace", on_delete=models.CASCADE, related_name="+")
+    user = models.ForeignKey("accounts.User", on_delete=models.CASCADE, related_name="+")
+    view = models.ForeignKey(RunView, on_delete=models.CASCADE, related_name="chosen_by")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["workspace", "user"], name="one_run_view_choice_per_person")]
+
+    def __str__(self) -> str:
+        return f"view {self.view_id}"
+
+
+class RunChange(models.Model):
+    """What one action has changed on many runs, so that it can be undone: `runs` are the ids that it really changed."""
+
+    class Kind(models.TextChoices):
+        ARCHIVE = "archive", "Archived"
+        RESTORE = "restore", "Restored"
+        TAG = "tag", "Tagged"
+        UNTAG = "untag", "Untagged"
+        GROUP = "group", "Grouped"
+
+    workspace = models.ForeignKey("accounts.Workspace", on_delete=models.CASCADE, related_name="run_changes")
+    kind = models.CharField(max_length=8, choices=Kind.choices)
+    word = models.CharField(max_length=80, blank=True)  # the tag or the group
+    runs = models.JSONField(default=list)
+    before = models.JSONField(default=dict)  # of a grouping: run id -> the group that it had
+    made_by = models.ForeignKey("accounts.User", null=True, on_delete=models.SET_NULL, related_name="+")
+    made_at = models.DateTimeField(default=timezone.now)
+    undone_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {len(self.runs)} runs"

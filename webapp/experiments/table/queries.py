@@ -1,0 +1,173 @@
+"""Reads of the table: a page of rows with the chosen columns, in a number of queries that no number of rows changes."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from django.db.models import QuerySet
+
+from webapp.accounts.models import Membership
+from webapp.core.problems import Invalid
+
+from .. import listing
+from ..models import Experiment, Run
+from . import columns, keyset
+from .columns import Column
+from .conditions import condition
+from .keyset import Order
+from .language import QueryProblem
+from .models import RunChange, RunStar, RunTag, RunValue, RunView, RunViewChoice
+
+PAGE = 50
+MOST_COUNTED = 10_000
+NEWEST = "-created"
+Shown = TypeVar("Shown")  # what a page's rows are: runs, or families of them
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the address, a saved view or an API call asks of the table. Nothing of it is checked yet."""
+
+    query: str = ""
+    sort: str = NEWEST
+    columns: tuple[str, ...] = columns.USUAL
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A value of a column of config or metrics; None where the run has none."""
+
+    column: Column
+    value: float | str | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    shown: listing.Row
+    tags: tuple[str, ...]
+    starred: bool
+    cells: tuple[Cell, ...]  # in the order of the columns; of facts the value is None, the run itself has it
+
+    @property
+    def run(self) -> Run:
+        return self.shown.run
+
+
+@dataclass(frozen=True)
+class Page(Generic[Shown]):
+    rows: list[Shown]
+    next: str | None
+    order: Order
+    columns: tuple[Column, ...]
+    unknown: dict[str, str] = field(default_factory=dict)  # columns that were asked for and are not there -> why
+
+
+def invalid_query(problem: QueryProblem) -> Invalid:
+    """As the API says it: `extra` has the place."""
+    error = Invalid("The query cannot be read.", {"q": problem.message})
+    error.extra = {"place": {"start": problem.start, "end": problem.end}}
+    return error
+
+
+def found(membership: Membership, query: str) -> "QuerySet[Run]":
+    """The workspace's runs that a query finds. Raises QueryProblem."""
+    ours = Experiment.objects.filter(workspace_id=membership.workspace_id)
+    return Run.objects.filter(condition(membership, query), experiment__in=ours.values("pk"))
+
+
+def page(membership: Membership, layout: Layout, cursor: str | None = None, limit: int = PAGE) -> Page[Row]:
+    """Raises QueryProblem, and Invalid at `sort` or `cursor`. A column that is not there is left out, and named in `unknown`."""
+    order, shown, unknown = resolved(membership, layout)
+    ids, following = keyset.page(found(membership, layout.query), order, cursor, limit)
+    return Page(rows(membership, ids, shown), following, order, shown, unknown)
+
+
+def resolved(membership: Membership, layout: Layout) -> tuple[Order, tuple[Column, ...], dict[str, str]]:
+    """Its order, its columns, and those that are not there with why. Raises Invalid at `sort`."""
+    sort = layout.sort or NEWEST
+    by = sort.removeprefix("-")
+    named = columns.resolve(membership.workspace_id, [by, *layout.columns[: columns.MAX_SHOWN]])
+    shown = tuple(each for name in dict.fromkeys(layout.columns) if isinstance(each := named.get(name), Column))
+    unknown = {name: each.message for name, each in named.items() if isinstance(each, columns.UnknownColumn)}
+    return Order(_sortable(named[by]), sort.startswith("-")), shown, unknown
+
+
+def _sortable(column: "Column | columns.UnknownColumn") -> Column:
+    if isinstance(column, columns.UnknownColumn):
+        raise Invalid("The table cannot be sorted so.", {"sort": column.message})
+    if not column.has_order:
+        raise Invalid("The table cannot be sorted so.", {"sort": f"{column.label} has no order"})
+    return column
+
+
+def rows(membership: Membership, ids: Sequence[int], shown: Sequence[Column]) -> list[Row]:
+    """The runs with these ids, which are the workspace's, in this order."""
+    by_id = {run.pk: run for run in Run.objects.with_names().select_related("created_by").filter(pk__in=ids)}
+    runs = [by_id[run_id] for run_id in ids if run_id in by_id]
+    drawn = listing.rows_of(runs, curves=any(column.name == "curve" for column in shown))
+    tags = _tags(ids)
+    starred = set(RunStar.objects.filter(user=membership.user, run__in=ids).values_list("run_id", flat=True))
+    values = values_of(ids, shown)
+    return [
+        Row(
+            each,
+            tags.get(each.run.pk, ()),
+            each.run.pk in starred,
+            tuple(Cell(column, values.get((each.run.pk, column.name))) for column in shown),
+        )
+        for each in drawn
+    ]
+
+
+def _tags(ids: Sequence[int]) -> dict[int, tuple[str, ...]]:
+    found: dict[int, tuple[str, ...]] = {}
+    for run_id, name in RunTag.objects.filter(run__in=ids).order_by("name").values_list("run_id", "name"):
+        found[run_id] = (*found.get(run_id, ()), name)
+    return found
+
+
+def values_of(ids: Sequence[int], shown: Sequence[Column]) -> dict[tuple[int, str], float | str | None]:
+    """{(run, name of the column): value}"""
+    by_pk: dict[int, list[Column]] = {}
+    for column in shown:
+        if column.pk is not None:
+            by_pk.setdefault(column.pk, []).append(column)
+    held = RunValue.objects.filter(run__in=ids, column__in=by_pk) if by_pk else []
+    return {
+        (row.run_id, column.name): row.text if row.text is not None else getattr(row, column.attribute)
+        for row in held
+        for column in by_pk[row.column_id]
+    }
+
+
+def count(membership: Membership, query: str) -> tuple[int, bool]:
+    """How many runs a query finds, and whether it stopped counting at `MOST_COUNTED`. Raises QueryProblem."""
+    n = found(membership, query).order_by().values("pk")[: MOST_COUNTED + 1].count()
+    return min(n, MOST_COUNTED), n > MOST_COUNTED
+
+
+def tags(workspace_id: int, most: int = 200) -> list[str]:
+    """Those in use, by name."""
+    names = RunTag.objects.filter(run__experiment__workspace_id=workspace_id).order_by("name")
+    return list(names.values_list("name", flat=True).distinct()[:most])
+
+
+def views(workspace_id: int) -> "QuerySet[RunView]":
+    return RunView.objects.filter(workspace_id=workspace_id).order_by("name")
+
+
+def chosen_view(membership: Membership) -> RunView | None:
+    """The one that this person's table opens with."""
+    choice = RunViewChoice.objects.filter(workspace_id=membership.workspace_id, user=membership.user)
+    row = choice.select_related("view").first()
+    return row.view if row else None
+
+
+def changes(membership: Membership) -> "QuerySet[RunChange]":
+    return RunChange.objects.filter(workspace_id=membership.workspace_id)
+
+
+def ids_of(membership: Membership, chosen: Iterable[Any]) -> list[int]:
+    """Those of `chosen` that are runs of the workspace, each once, newest first."""
+    ours = Run.objects.filter(experiment__workspace_id=membership.workspace_id, pk__in=set(chosen))
+    return list(ours.order_by("-pk").values_list("pk", flat=True))

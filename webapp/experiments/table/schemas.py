@@ -1,0 +1,148 @@
+"""Bodies and answers of the table of runs in the API."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from ninja import Schema
+from pydantic import ConfigDict, Field
+
+from ..schemas import Named, RunDatasetOut, RunProgressOut, RunResultOut
+
+RunIdIn = Annotated[int, Field(ge=1, lt=2**63)]
+
+
+class RunBrief(Named):
+    """Without its config and summary, which columns give where they are asked for."""
+
+    number: int
+    experiment: Named
+    recipe: str
+    state: str
+    progress: RunProgressOut
+    result: RunResultOut | None
+    dataset: RunDatasetOut
+    model: Named
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+
+
+class RunTableRow(Schema):
+    run: RunBrief
+    tags: list[str]
+    group: str
+    notes: str
+    starred: bool = Field(description="By you; nobody else sees it")
+    archived_at: datetime | None
+    values: dict[str, float | str | None] = Field(
+        description="Of each column that was asked for and is no fact of every run"
+    )
+
+
+class RunTable(Schema):
+    items: list[RunTableRow]
+    next: str | None
+    sort: str
+    unknown: dict[str, str] = Field(description="Columns that no run here has -> why")
+
+
+class RunCount(Schema):
+    count: int
+    more: bool = Field(description="It stopped counting there")
+
+
+class RunColumnOut(Schema):
+    name: str = Field(description="As queries, `sort` and `columns` have it")
+    label: str
+    kind: Literal["fact", "config", "metric"]
+
+
+class RunColumnList(Schema):
+    items: list[RunColumnOut]
+    next: str | None
+
+
+class SuggestionOut(Schema):
+    text: str
+    hint: str
+    start: int
+    end: int
+
+
+class SuggestionList(Schema):
+    items: list[SuggestionOut]
+    next: str | None
+
+
+class RunLabelsIn(Schema):
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"example": {"tags": ["ablation"], "notes": "Best so far."}}
+    )
+
+    tags: list[Annotated[str, Field(max_length=200)]] | None = Field(
+        None, max_length=100, description="All tags of the run"
+    )
+    notes: str | None = Field(None, description="Markdown")
+    group: str | None = None
+
+
+class RunLabelsOut(Schema):
+    tags: list[str]
+    notes: str
+    group: str
+    starred: bool
+
+
+class StarIn(Schema):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"starred": True}})
+
+    starred: bool
+
+
+class RunsActionIn(Schema):
+    """`runs`, or `q` for all that a query finds."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"example": {"action": "tag", "word": "ablation", "runs": [1, 2]}}
+    )
+
+    action: Literal["archive", "restore", "tag", "untag", "group", "stop"]
+    word: Annotated[str, Field(max_length=200)] = Field("", description="The tag, or the group; an empty group is none")
+    runs: list[RunIdIn] = Field([], max_length=1000)
+    q: Annotated[str, Field(max_length=1000)] | None = None
+
+
+class RunChangeOut(Schema):
+    id: int | None = Field(description="With which it is undone; null: it cannot be")
+    action: str
+    word: str
+    changed: int = Field(description="Runs that were not so already")
+    undone_at: datetime | None
+
+
+class RunViewIn(Schema):
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"example": {"name": "Ablations", "query": "tag:ablation", "sort": "-eval/rubric_score"}},
+    )
+
+    name: Annotated[str, Field(max_length=200)]
+    query: Annotated[str, Field(max_length=1000)] = ""
+    sort: Annotated[str, Field(max_length=210)] = "-created"
+    columns: list[Annotated[str, Field(max_length=210)]] = Field([], description="Empty: the usual ones")
+    folded: bool = False
+
+
+class RunViewOut(Schema):
+    id: int
+    name: str
+    query: str
+    sort: str
+    columns: list[str]
+    folded: bool
+    is_default: bool = Field(description="Your table opens with it")
+
+
+class RunViewList(Schema):
+    items: list[RunViewOut]
+    next: str | None

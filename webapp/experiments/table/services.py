@@ -1,0 +1,219 @@
+"""All that people do to rows of the table: labels of one run, actions on many with their undoing, saved views."""
+
+from collections.abc import Sequence
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from webapp.accounts.models import Membership
+from webapp.core import audit
+from webapp.core.problems import Conflict, Invalid
+
+from .. import services as runs
+from ..models import Run
+from ..states import OVER, State
+from .columns import MAX_SHOWN
+from .models import MAX_TAG, RunChange, RunStar, RunTag, RunView, RunViewChoice
+from .queries import Layout
+
+MAX_NOTES = 20_000
+MAX_TAGS = 30  # of one run
+MAX_AT_ONCE = 1000
+Kind = RunChange.Kind
+
+
+def star(membership: Membership, run: Run, starred: bool) -> None:
+    """A person's own; pressed twice it stays as it is."""
+    if starred:
+        RunStar.objects.get_or_create(run=run, user=membership.user)
+    else:
+        RunStar.objects.filter(run=run, user=membership.user).delete()
+
+
+def write_notes(membership: Membership, run: Run, text: str) -> Run:
+    """Raises Invalid at `notes`."""
+    if len(text) > MAX_NOTES:
+        raise Invalid("These notes are too long.", {"notes": f"at most {MAX_NOTES:,} characters"})
+    with transaction.atomic():
+        Run.objects.filter(pk=run.pk).update(notes=text.replace("\0", "").replace("\r\n", "\n").strip())
+        audit.record(membership, membership.user, "run.notes", run, characters=len(text))
+    run.refresh_from_db(from_queryset=Run.objects.with_names())
+    return run
+
+
+def set_tags(membership: Membership, run: Run, names: Sequence[str]) -> list[str]:
+    """These tags and no others. Raises Invalid at `tags`."""
+    wanted = sorted({tag_name(name) for name in names})
+    if len(wanted) > MAX_TAGS:
+        raise Invalid("These are too many tags.", {"tags": f"a run has at most {MAX_TAGS}"})
+    with transaction.atomic():
+        Run.objects.select_for_update(no_key=True).get(
+            pk=run.pk
+        )  # of two people who set them at once, the later one's stand
+        RunTag.objects.filter(run=run).exclude(name__in=wanted).delete()
+        RunTag.objects.bulk_create([RunTag(run=run, name=name) for name in wanted], ignore_conflicts=True)
+        audit.record(membership, membership.user, "run.tags", run, tags=wanted)
+    return wanted
+
+
+def tag_name(text: str) -> str:
+    """In small letters. Raises Invalid at `tags`."""
+    name = " ".join(text.replace("\0", "").lower().split())
+    if not name or len(name) > MAX_TAG or "," in name or '"' in name:
+        raise Invalid("That is no tag.", {"tags": "1 to 40 characters, without commas and quotes"})
+    return name
+
+
+def group_name(text: str) -> str:
+    """Empty: no group. Raises Invalid at `group`."""
+    name = " ".join(text.replace("\0", "").split())
+    if len(name) > 80 or '"' in name:
+        raise Invalid("That is no name of a group.", {"group": "at most 80 characters, without quotes"})
+    return name
+
+
+# ---- many at once ----
+
+
+def archive(membership: Membership, ids: Sequence[int]) -> RunChange:
+    """Leaves them out of the table; nothing of them is deleted. Those that are under way stay where they are seen."""
+    return _change(membership, Kind.ARCHIVE, ids)
+
+
+def restore(membership: Membership, ids: Sequence[int]) -> RunChange:
+    return _change(membership, Kind.RESTORE, ids)
+
+
+def tag(membership: Membership, ids: Sequence[int], name: str) -> RunChange:
+    return _change(membership, Kind.TAG, ids, tag_name(name))
+
+
+def untag(membership: Membership, ids: Sequence[int], name: str) -> RunChange:
+    return _change(membership, Kind.UNTAG, ids, tag_name(name))
+
+
+def group(membership: Membership, ids: Sequence[int], name: str) -> RunChange:
+    """An empty name takes them out of their groups."""
+    return _change(membership, Kind.GROUP, ids, group_name(name))
+
+
+def _change(membership: Membership, kind: str, ids: Sequence[int], word: str = "") -> RunChange:
+    """Changes those of the runs that are not so already, under their locks. Raises Invalid at `runs`."""
+    if not 1 <= len(ids) <= MAX_AT_ONCE:
+        raise Invalid("Choose runs first.", {"runs": f"1 to {MAX_AT_ONCE:,} at once"})
+    with transaction.atomic():
+        rows = list(_locked(membership, ids))
+        change = RunChange(workspace_id=membership.workspace_id, kind=kind, word=word, made_by=membership.user)
+        if kind == Kind.GROUP:
+            change.before = {str(row.pk): row.group for row in rows if row.group != word}
+        change.runs = sorted(_apply(kind, rows, word))
+        change.save()
+        _record(membership, f"run.{kind}", change, word)
+    return change
+
+
+def _locked(membership: Membership, ids: Sequence[int]) -> "QuerySet[Run]":
+    """In the order of their ids, so that two actions on the same runs wait for each other and never crosswise."""
+    ours = Run.objects.filter(pk__in=ids, experiment__workspace_id=membership.workspace_id)
+    return ours.only("pk", "state", "archived_at", "group").order_by("pk").select_for_update(of=("self",), no_key=True)
+
+
+def _apply(kind: str, rows: Sequence[Run], word: str) -> list[int]:
+    """The ids that were changed."""
+    ids = [row.pk for row in rows]
+    if kind == Kind.TAG:
+        had = set(RunTag.objects.filter(run__in=ids, name=word).values_list("run_id", flat=True))
+        RunTag.objects.bulk_create([RunTag(run_id=pk, name=word) for pk in ids if pk not in had], ignore_conflicts=True)
+        return [pk for pk in ids if pk not in had]
+    if kind == Kind.UNTAG:
+        had = set(RunTag.objects.filter(run__in=ids, name=word).values_list("run_id", flat=True))
+        RunTag.objects.filter(run__in=had, name=word).delete()
+        return list(had)
+    if kind == Kind.GROUP:
+        changed = [row.pk for row in rows if row.group != word]
+        Run.objects.filter(pk__in=changed).update(group=word)
+        return changed
+    archives = kind == Kind.ARCHIVE
+    changed = [row.pk for row in rows if (row.archived_at is None) == archives and (not archives or row.state in OVER)]
+    Run.objects.filter(pk__in=changed).update(archived_at=timezone.now() if archives else None)
+    return changed
+
+
+def _record(membership: Membership, action: str, change: RunChange, word: str) -> None:
+    touched = Run.objects.filter(pk__in=change.runs).only("pk")
+    audit.record_all(membership, membership.user, action, touched, **({"word": word} if word else {}))
+
+
+OPPOSITE = {Kind.ARCHIVE: Kind.RESTORE, Kind.RESTORE: Kind.ARCHIVE, Kind.TAG: Kind.UNTAG, Kind.UNTAG: Kind.TAG}
+
+
+def undo(membership: Membership, change: RunChange) -> RunChange:
+    """Takes back what a change has changed, and that alone. Raises Conflict where somebody has done so already."""
+    with transaction.atomic():
+        if not RunChange.objects.filter(pk=change.pk, undone_at=None).update(undone_at=timezone.now()):
+            raise Conflict("This was undone already.", code="undone")
+        rows = list(_locked(membership, change.runs))
+        if change.kind == Kind.GROUP:
+            for row in rows:  # who has grouped it anew meanwhile keeps that
+                Run.objects.filter(pk=row.pk, group=change.word).update(group=change.before.get(str(row.pk), ""))
+        else:
+            _apply(OPPOSITE[Kind(change.kind)], rows, change.word)
+        _record(membership, f"run.undo_{change.kind}", change, change.word)
+    change.refresh_from_db()
+    return change
+
+
+def stop(membership: Membership, ids: Sequence[int]) -> int:
+    """Asks those that are under way to end; how many that were. It cannot be undone: they can be resumed. Raises Invalid at `runs`."""
+    if not 1 <= len(ids) <= MAX_AT_ONCE:
+        raise Invalid("Choose runs first.", {"runs": f"1 to {MAX_AT_ONCE:,} at once"})
+    under_way = Run.objects.with_names().filter(pk__in=ids, experiment__workspace_id=membership.workspace_id)
+    asked = list(under_way.exclude(state__in=[*OVER, State.STOPPING]).order_by("pk"))
+    for run in asked:
+        runs.stop(membership, run)
+    return len(asked)
+
+
+# ---- saved views ----
+
+
+def save_view(membership: Membership, name: str, layout: Layout, folded: bool = False) -> RunView:
+    """Under a name of its own; a view of this name is written over. Raises Invalid at `name` or `columns`."""
+    name = " ".join(name.replace("\0", "").split())
+    if not 1 <= len(name) <= 80:
+        raise Invalid("A view needs a name.", {"name": "1 to 80 characters"})
+    if len(layout.columns) > MAX_SHOWN:
+        raise Invalid("These are too many columns.", {"columns": f"at most {MAX_SHOWN}"})
+    fields = {
+        "query": layout.query[:1000],
+        "sort": layout.sort[:210],
+        "columns": list(layout.columns),
+        "folded": folded,
+    }
+    with transaction.atomic():
+        view, _ = RunView.objects.update_or_create(
+            workspace_id=membership.workspace_id,
+            name=name,
+            defaults=fields,
+            create_defaults={**fields, "created_by": membership.user},
+        )
+        audit.record(membership, membership.user, "run_view.save", view, name=name)
+    return view
+
+
+def delete_view(membership: Membership, view: RunView) -> None:
+    with transaction.atomic():
+        audit.record(membership, membership.user, "run_view.delete", view, name=view.name)
+        view.delete()
+
+
+def choose_view(membership: Membership, view: RunView | None) -> None:
+    """What this person's table opens with; None: the plain table."""
+    mine = RunViewChoice.objects.filter(workspace_id=membership.workspace_id, user=membership.user)
+    if view is None:
+        mine.delete()
+        return
+    RunViewChoice.objects.update_or_create(
+        workspace_id=membership.workspace_id, user=membership.user, defaults={"view": view}
+    )

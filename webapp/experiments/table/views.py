@@ -1,0 +1,174 @@
+"""The page of all runs. Reading needs the role reviewer; what is changed goes by the API and by the forms of a run's page."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.shortcuts import redirect, render
+from django.utils.http import urlencode
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_POST
+
+from webapp.accounts.access import member, require
+from webapp.accounts.models import Membership, Role
+from webapp.core.numbers import whole
+from webapp.core.problems import Invalid, Problem
+
+from .. import access as runs_access
+from ..models import Experiment, Run
+from . import access, columns, csv_export, folded, queries, services
+from .api import split
+from .language import QueryProblem, quoted
+from .models import RunView
+from .queries import Layout, Page
+
+ASKED = ("q", "sort", "columns", "cursor", "view", "fold")
+
+
+@member(runs_access.READER)
+@never_cache
+@require_GET
+def runs(request: HttpRequest) -> HttpResponseBase:
+    """All runs of the workspace, as the address, or the view that this person has chosen, asks for them."""
+    membership = require(request)
+    view = _view(request, membership)
+    layout = _layout(request, view)
+    folds = "fold" in request.GET or bool(view and view.folded)
+    context = _context(membership, layout, view) | {"folds": folds}
+    page = folded.page if folds else queries.page
+    try:
+        context |= _page(page(membership, layout, request.GET.get("cursor")), layout, folds)
+    except QueryProblem as problem:
+        context["problem"] = problem
+        context["marked"] = (layout.query[: problem.start], layout.query[problem.start : problem.end] or " ")
+    except Invalid:  # a cursor or an order of another list, cut or typed by hand: begin at the beginning
+        return redirect(f"{request.path}?{urlencode({'q': layout.query})}")
+    return render(request, "experiments/runs.html", context)
+
+
+def _layout(request: HttpRequest, view: RunView | None) -> Layout:
+    plain = Layout(view.query, view.sort, tuple(view.columns)) if view else Layout()
+    shown = request.GET.get("columns")
+    return Layout(
+        _query(request, plain.query),
+        _typed(request.GET.get("sort", plain.sort)) or queries.NEWEST,
+        plain.columns if shown is None else split(_typed(shown)),
+    )
+
+
+def _typed(text: str) -> str:
+    return text.replace("\0", "").strip()
+
+
+def _view(request: HttpRequest, membership: Membership) -> RunView | None:
+    """The one that the address names; without any wish in the address the person's own."""
+    if not any(name in request.GET for name in (*ASKED, "state", "experiment")):
+        return queries.chosen_view(membership)
+    number = whole(request.GET.get("view", ""))
+    return queries.views(membership.workspace_id).filter(pk=number).first() if number else None
+
+
+def _query(request: HttpRequest, plain: str) -> str:
+    """With what the list's filters of before ask, which links elsewhere still have: a state, and the id of an experiment."""
+    terms = []
+    if state := _typed(request.GET.get("state", "")):
+        terms.append(f"state:{quoted(state)}")
+    if number := _typed(request.GET.get("experiment", "")):
+        ours = Experiment.objects.filter(workspace_id=require(request).workspace_id, pk=whole(number) or 0)
+        named = ours.first()
+        terms.append(f"experiment:{quoted(named.name)}" if named else "run:0")
+    return " ".join([*terms, _typed(request.GET.get("q", "" if terms else plain))]).strip()
+
+
+def _context(membership: Membership, layout: Layout, view: RunView | None) -> dict[str, Any]:
+    return {
+        "layout": layout,
+        "view": view,
+        "views": [(each, urlencode({"view": each.pk})) for each in queries.views(membership.workspace_id)],
+        "mine": queries.chosen_view(membership),
+        "shown": ",".join(layout.columns),
+        "any": Run.objects.filter(experiment__workspace_id=membership.workspace_id).exists(),
+        "may_write": membership.may(Role.RESEARCHER),
+        "most": services.MAX_AT_ONCE,
+    }
+
+
+def _page(page: Page[Any], layout: Layout, folds: bool) -> dict[str, Any]:
+    asked = {"q": layout.query, "columns": ",".join(layout.columns), **({"fold": "seeds"} if folds else {})}
+    following = urlencode(asked | {"sort": page.order.name, "cursor": page.next}) if page.next else ""
+    heads = [_head(column, page, asked) for column in page.columns]
+    named = _head(columns.Column("name", "Run", columns.Source.RUN, "name"), page, asked)
+    return {
+        "page": page,
+        "rows": page.rows,
+        "heads": heads,
+        "name_head": named,
+        "following": following,
+        "next": page.next,
+    }
+
+
+def _head(column: columns.Column, page: Page[Any], asked: dict[str, str]) -> dict[str, Any]:
+    """A column's head, and where a click on it leads: numbers and times first downward, words upward."""
+    sorted_now = page.order.column.name == column.name
+    down = not page.order.down if sorted_now else not column.is_text or column.name in ("created", "started", "ended")
+    sort = ("-" if down else "") + column.name
+    direction = ("descending" if page.order.down else "ascending") if sorted_now else "none"
+    return {"column": column, "direction": direction, "link": urlencode(asked | {"sort": sort})}
+
+
+@member(runs_access.READER)
+@never_cache
+@require_GET
+def count(request: HttpRequest) -> HttpResponseBase:
+    """A fragment: how many runs the query finds, which may take longer than a page of them."""
+    try:
+        number, more = queries.count(require(request), _typed(request.GET.get("q", "")))
+    except QueryProblem:
+        return HttpResponse("")
+    return render(request, "experiments/table/_count.html", {"number": number, "more": more})
+
+
+@member(runs_access.READER)
+@never_cache
+def csv(request: HttpRequest) -> HttpResponseBase:
+    """The shown columns of all runs that the query finds; with `ids` in the body of those alone."""
+    membership = require(request)
+    asked = request.POST if request.method == "POST" else request.GET
+    layout = Layout(_typed(asked.get("q", "")), asked.get("sort") or queries.NEWEST, split(asked.get("columns", "")))
+    ids = [number for part in asked.get("ids", "").split(",") if (number := whole(part)) is not None]
+    try:
+        lines: Iterator[str] = csv_export.lines(membership, layout, queries.ids_of(membership, ids) if ids else None)
+    except (QueryProblem, Problem) as problem:
+        messages.error(request, problem.message)
+        return redirect("runs")
+    headers = {"Content-Disposition": 'attachment; filename="runs.csv"'}
+    return StreamingHttpResponse(lines, content_type="text/csv; charset=utf-8", headers=headers)
+
+
+@member(runs_access.WRITER)
+@require_POST
+def run_labels(request: HttpRequest, run_id: int) -> HttpResponseBase:
+    """Tags, group and notes as the form of a run's page has them."""
+    membership = require(request)
+    run = runs_access.run_write(membership, run_id)
+    try:
+        services.set_tags(membership, run, split(request.POST.get("tags", "")))
+        if (group := services.group_name(request.POST.get("group", ""))) != run.group:
+            services.group(membership, [run.pk], group)
+        if (notes := request.POST.get("notes", "")) != run.notes:
+            services.write_notes(membership, run, notes)
+    except Invalid as problem:
+        messages.error(request, f"{problem.message} {' '.join(problem.fields.values()).capitalize()}.")
+    return redirect("run", run_id)
+
+
+@member(runs_access.WRITER)
+@require_POST
+def view_delete(request: HttpRequest, view_id: int) -> HttpResponseBase:
+    membership = require(request)
+    view = access.view_write(membership, view_id)
+    services.delete_view(membership, view)
+    messages.success(request, f"Forgot the view “{view.name}”.")
+    return redirect("runs")

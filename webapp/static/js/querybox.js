@@ -1,0 +1,85 @@
+// Completion for a query: a combobox over what the server says may come next. Arrows walk, Enter or Tab takes, Escape closes.
+import { json } from "./http.js";
+
+const WAIT = 120; // ms after the last key
+
+/** `input` and its `list`, a hidden <ul role="listbox">. */
+export function queryBox(input, list) {
+  let shown = [];
+  let at = -1;
+  let timer = 0;
+  let asked = null;
+
+  const close = () => {
+    clearTimeout(timer);
+    asked?.abort();
+    shown = [];
+    list.hidden = true;
+    input.setAttribute("aria-expanded", "false");
+    input.removeAttribute("aria-activedescendant");
+  };
+
+  const mark = (place) => {
+    at = place;
+    [...list.children].forEach((item, i) => item.setAttribute("aria-selected", i === place));
+    if (place < 0) input.removeAttribute("aria-activedescendant");
+    else {
+      input.setAttribute("aria-activedescendant", list.children[place].id);
+      list.children[place].scrollIntoView({ block: "nearest" });
+    }
+  };
+
+  const option = ({ text, hint }, i) => {
+    const item = Object.assign(document.createElement("li"), { id: `query-option-${i}` });
+    item.setAttribute("role", "option");
+    item.append(Object.assign(document.createElement("code"), { textContent: text }), Object.assign(document.createElement("span"), { className: "muted small", textContent: hint }));
+    item.addEventListener("pointerdown", (event) => {
+      event.preventDefault(); // the input keeps the focus
+      take(i);
+    });
+    return item;
+  };
+
+  const take = (place) => {
+    const { text, start, end } = shown[place];
+    input.setRangeText(text, start, end, "end");
+    close();
+    if (/[:=<>~]$/.test(text)) look();
+  };
+
+  const look = () => {
+    clearTimeout(timer);
+    timer = setTimeout(ask, WAIT);
+  };
+
+  const ask = async () => {
+    asked?.abort();
+    asked = new AbortController();
+    try {
+      const cursor = input.selectionStart ?? input.value.length;
+      const found = await json(`/api/v1/runs/table/complete?${new URLSearchParams({ q: input.value, at: cursor })}`, { signal: asked.signal });
+      if (document.activeElement !== input) return;
+      shown = found.items.filter((each) => each.text !== input.value.slice(each.start, each.end));
+      list.replaceChildren(...shown.map(option));
+      list.hidden = !shown.length;
+      input.setAttribute("aria-expanded", String(shown.length > 0));
+      mark(-1);
+    } catch (error) {
+      if (error.name !== "AbortError") close(); // completion is a help: without it the query is typed
+    }
+  };
+
+  input.addEventListener("input", look);
+  input.addEventListener("focus", look);
+  input.addEventListener("blur", close);
+  input.addEventListener("keydown", (event) => {
+    if (list.hidden) return;
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step) mark((at + step + shown.length) % shown.length);
+    else if (event.key === "Escape") close();
+    else if (event.key === "Enter" && at >= 0) take(at);
+    else if (event.key === "Tab" && at >= 0) take(at);
+    else return;
+    event.preventDefault();
+  });
+}
