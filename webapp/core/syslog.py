@@ -26,7 +26,7 @@ AT_A_TIME = 500
 PATIENCE_S = 10.0  # until the receiver is reached, for each message, and until it has read to the end
 ROUND_S = 40.0  # of a round that begins every minute
 PRIORITY = 13 * 8 + 6  # facility: log audit; severity: informational
-DATAGRAM = 8_192  # bytes: many receivers cut what is longer
+LONGEST = 8_000  # bytes: a receiver cuts what is longer, or takes the rest for another message (rsyslog, beyond 8,096)
 PORTS = {"udp": 514, "tcp": 601, "tls": 6514}
 
 
@@ -42,7 +42,7 @@ def send(address: str, wait_s: float = ROUND_S) -> int:
         count, until = 0, time.monotonic() + wait_s
         try:
             while time.monotonic() < until and (seals := _next(sent.seal)):
-                _deliver(address, [message(seal, short=_datagrams(address)) for seal in seals])
+                _deliver(address, [message(seal) for seal in seals])
                 count += len(seals)
                 sent.seal, sent.problem = seals[-1].pk, ""
                 sent.save()
@@ -66,12 +66,12 @@ def standing() -> Standing:
     return Standing(AuditSeal.objects.filter(id__gt=sent.seal).count(), sent.problem)
 
 
-def message(seal: AuditSeal, short: bool = False) -> bytes:
-    """`short`: without the entry's detail, where it would not fit into a datagram."""
+def message(seal: AuditSeal) -> bytes:
+    """Without the entry's detail where that is too long."""
     entry = seal.entry
     known = audit.told(entry) | {"workspace": entry.workspace_id, "seal": seal.pk, "digest": seal.digest}
     found = _line(entry, known)
-    if short and len(found) > DATAGRAM:
+    if len(found) > LONGEST:
         found = _line(entry, known | {"detail": None, "cut": True})
     return found
 

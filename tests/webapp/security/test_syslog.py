@@ -112,19 +112,27 @@ def test_a_receiver_that_is_away_keeps_nothing_waiting(entries, caplog):
 
 
 @pytest.mark.parametrize("scheme", ["udp", "unix"])
-def test_each_datagram_is_an_entry_and_a_long_one_loses_its_detail(cast, entries, scheme, tmp_path, monkeypatch):
+def test_each_datagram_is_an_entry(cast, entries, scheme, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # the path of a socket must be short
     family, place = (socket.AF_INET, ("127.0.0.1", 0)) if scheme == "udp" else (socket.AF_UNIX, "log")
-    audit.record(cast.workspace, None, "thing.done", cast.workspace, text="x" * syslog.DATAGRAM)
-    audit_chain.seal()
     with socket.socket(family, socket.SOCK_DGRAM) as line:
         line.bind(place)
         address = f"udp://127.0.0.1:{line.getsockname()[1]}" if scheme == "udp" else "unix://log"
-        assert syslog.send(address.replace("unix://log", f"unix://{tmp_path}/log")) == len(entries) + 1
-        read = [line.recv(1 << 16) for _ in range(len(entries) + 1)]
+        assert syslog.send(address.replace("unix://log", f"unix://{tmp_path}/log")) == len(entries)
+        read = [line.recv(1 << 16) for _ in entries]
     rows = [json.loads(HEADER.fullmatch(each)[2]) for each in read]
-    assert rows[0]["detail"] is not None and max(map(len, read)) <= syslog.DATAGRAM
-    assert rows[-1]["detail"] is None and rows[-1]["cut"]
+    assert [row["seal"] for row in rows] == [each.pk for each in entries]
+
+
+def test_an_entry_that_receivers_would_cut_comes_without_its_detail(cast, receiver):
+    for size in (syslog.LONGEST - 800, syslog.LONGEST):
+        audit.record(cast.workspace, None, "thing.done", cast.workspace, text="x" * size)
+    audit_chain.seal()
+    assert syslog.send(f"tcp://127.0.0.1:{receiver.port}") == AuditSeal.objects.count()
+    whole, cut = receiver.told()[-2:]
+    assert whole["detail"] == {"text": "x" * (syslog.LONGEST - 800)} and "cut" not in whole
+    assert cut["detail"] is None and cut["cut"]
+    assert max(map(len, receiver.read)) <= syslog.LONGEST
 
 
 def test_over_tls_the_certificate_is_looked_at(entries, tmp_path, monkeypatch):
