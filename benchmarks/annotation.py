@@ -136,7 +136,7 @@ def measure(address: str, options: argparse.Namespace) -> dict[str, float]:
     import django
 
     django.setup()
-    from webapp.annotation.services import tasks
+    from webapp.annotation.projects import task_services
 
     membership = _workspace()
     started = time.perf_counter()
@@ -144,7 +144,7 @@ def measure(address: str, options: argparse.Namespace) -> dict[str, float]:
     print(f"{options.tasks:,} examples written in {time.perf_counter() - started:.1f} s", flush=True)
     project = _project(membership, version, "large", OVERLAP)
     started = time.perf_counter()
-    tasks.make(project)
+    task_services.make(project)
     found = {"tasks made per second": options.tasks / (time.perf_counter() - started)}
     busy, given = _busy(address, membership, project, options.seconds)
     thinking, more = _thinking(address, membership, project, options.think_seconds)
@@ -186,10 +186,10 @@ def _thinking(address: str, membership: Any, project: int, seconds: int) -> Foun
 def _rush(address: str, membership: Any, version: Any) -> dict[str, float]:
     """200 people, one task with three seats."""
     from webapp.annotation.models import Assignment, Task
-    from webapp.annotation.services import tasks
+    from webapp.annotation.projects import task_services
 
     project = _project(membership, version, "rush", RUSHED, state="draft")
-    tasks.make(project)
+    task_services.make(project)
     first = Task.objects.filter(project=project).order_by("rank").values_list("id", flat=True)[0]
     Task.objects.filter(project=project).exclude(id=first).delete()
     people = _people(membership, project, THINKERS, "rush")

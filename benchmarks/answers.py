@@ -72,10 +72,9 @@ def measure(answers: int, exported: int) -> dict[str, tuple[float, str, float | 
     import django
 
     django.setup()
+    from webapp.annotation.agreement import pseudonyms, refresh
     from webapp.annotation.models import TaskReview
-    from webapp.annotation.queries import answers as written
-    from webapp.annotation.queries import faces
-    from webapp.annotation.services import standing
+    from webapp.annotation.publishing import answers as written
 
     membership = _workspace()
     version = _version(membership, max(answers, exported) // 2)
@@ -84,10 +83,10 @@ def measure(answers: int, exported: int) -> dict[str, tuple[float, str, float | 
         for name, count in (("exported", exported), ("tenth", answers // 10), ("large", answers))
     )
     (lines, cpu), (table, table_cpu) = (
-        timed(partial(drained, read, small, faces.faces(small))) for read in (written.lines, written.table_rows)
+        timed(partial(drained, read, small, pseudonyms.faces(small))) for read in (written.lines, written.table_rows)
     )
-    job, job_cpu = timed(partial(standing.bring_up_to_date, large))
-    standing.bring_up_to_date(tenth)
+    job, job_cpu = timed(partial(refresh.bring_up_to_date, large))
+    refresh.bring_up_to_date(tenth)
     # no worker is here to match reasons: pages are not to queue a job for it
     TaskReview.objects.update(matcher="nobody")
     return {

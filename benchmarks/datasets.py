@@ -160,7 +160,8 @@ def write(path: Path, rows: int) -> list[str]:
 
 
 def time_reads(version: object, rows: int, words: list[str]) -> dict[str, list[float]]:
-    from webapp.datasets import explore, queries
+    from webapp.datasets import queries
+    from webapp.datasets.exploration import narrowing
     from webapp.datasets.models import DatasetVersion
 
     assert isinstance(version, DatasetVersion)  # noqa: S101  imported late
@@ -185,21 +186,21 @@ def time_reads(version: object, rows: int, words: list[str]) -> dict[str, list[f
         "held-out common word deep": lambda: queries.examples(
             version, queries.Filters(text=draw.choice(common), split="heldout"), str(draw.randrange(rows))
         ),
-        "histograms": lambda: explore.histograms(version, queries.Filters()),
-        "histograms of a common word": lambda: explore.histograms(version, queries.Filters(text=draw.choice(common))),
+        "histograms": lambda: narrowing.histograms(version, queries.Filters()),
+        "histograms of a common word": lambda: narrowing.histograms(version, queries.Filters(text=draw.choice(common))),
         "better side, by length": lambda: queries.examples(
             version, queries.Filters(label="first", length=(200.0, 260.0)), str(draw.randrange(rows))
         ),
         "surface and ratio": lambda: queries.examples(
             version, queries.Filters(slice="rejected:longer", ratio=(1.5, None)), str(draw.randrange(rows))
         ),
-        "count of a rare word": lambda: explore.count(version, queries.Filters(text=draw.choice(rare))),
+        "count of a rare word": lambda: narrowing.count(version, queries.Filters(text=draw.choice(rare))),
     }
     return {name: [timed(read) for _ in range(READS)] for name, read in kinds.items()}
 
 
 def time_exports(version: object) -> dict[str, float]:
-    from webapp.datasets import export
+    from webapp.datasets.exports import stream
     from webapp.datasets.models import DatasetVersion
 
     assert isinstance(version, DatasetVersion)  # noqa: S101  imported late
@@ -209,7 +210,7 @@ def time_exports(version: object) -> dict[str, float]:
         "TRL, Parquet": ("trl_preference", "parquet"),
     }
     return {
-        name: timed(lambda asked=asked: first_rows(export.chunks(version, export.order(*asked)))) / 1000
+        name: timed(lambda asked=asked: first_rows(stream.chunks(version, stream.order(*asked)))) / 1000
         for name, asked in orders.items()
     }
 

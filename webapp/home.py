@@ -13,10 +13,10 @@ from django.views.decorators.http import require_safe
 from trainer.contracts.counted import counted
 from webapp.accounts import queries as accounts
 from webapp.accounts.models import Membership, Role
+from webapp.annotation import queries as projects
 from webapp.annotation.kinds import KINDS
-from webapp.annotation.queries import mine as annotation
-from webapp.annotation.queries import projects
-from webapp.annotation.queries.mine import Waiting
+from webapp.annotation.work import inbox as annotation
+from webapp.annotation.work.inbox import Waiting
 from webapp.datasets import queries as datasets
 from webapp.experiments import answers_to_model, listing
 from webapp.experiments.models import Run

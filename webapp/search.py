@@ -8,7 +8,7 @@ from django.views.decorators.http import require_safe
 
 from webapp.accounts.models import Membership, Role
 from webapp.annotation.models import Project
-from webapp.annotation.queries import mine
+from webapp.annotation.work import inbox
 from webapp.core.numbers import whole
 from webapp.datasets.models import Dataset
 from webapp.experiments import queries as experiments
@@ -73,7 +73,7 @@ def _projects(workspace_id: int, words: list[str]) -> list[dict[str, str]]:
 
 def _work(membership: Membership, words: list[str]) -> list[dict[str, str]]:
     """For annotators: the workbench of each project they take part in."""
-    found = [each.project for each in mine.waiting(membership)]
+    found = [each.project for each in inbox.waiting(membership)]
     named = [row for row in found if all(word.lower() in row.name.lower() for word in words)]
     return [_item("project", row.name, "annotate", reverse("project_work", args=[row.pk])) for row in named]
 

@@ -207,7 +207,7 @@ VLLM_ENVIRONMENT = None if ENV.trainer_command else BASE_DIR / ".venv-vllm"
 VLLM_TRAINER_COMMAND = ENV.trainer_command or _trainer(
     sys.executable if _VLLM_BESIDE else BASE_DIR / ".venv-vllm" / "bin" / "python"
 )
-# Items of answers are matched by meaning in a process of its own, which a worker starts; see annotation.services.matching.
+# Items of answers are matched by meaning in a process of its own, which a worker starts; see annotation.agreement.matching.
 MATCH_COMMAND = [sys.executable, "-m", "trainer", "match"]
 # So are measures of responses that need a model; see trainer.measuring.
 DIVERSITY_COMMAND = [sys.executable, "-m", "trainer", "diversity"]

@@ -2,17 +2,18 @@
 
 from celery import shared_task
 
-from webapp.annotation.services import queue, tasks
+from webapp.annotation.projects import task_services
+from webapp.annotation.work import queue
 
 
 @shared_task(name="workers.annotation.make_tasks")
 def make_tasks(project_id: int) -> None:
-    tasks.make(project_id)
+    task_services.make(project_id)
 
 
 @shared_task(name="workers.annotation.make_waiting")
 def make_waiting() -> None:
-    tasks.make_waiting()
+    task_services.make_waiting()
 
 
 @shared_task(name="workers.annotation.expire_leases")

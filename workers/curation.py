@@ -3,7 +3,7 @@
 from celery import shared_task
 
 from webapp.datasets import services
-from webapp.datasets.curation import nearly
+from webapp.datasets.curation import near_leak_search
 
 
 @shared_task(name="workers.curation.run")
@@ -18,4 +18,4 @@ def requeue_lost() -> None:
 
 @shared_task(name="workers.curation.look_for_leaks")
 def look_for_leaks(trained_id: int, tried_id: int, side: str) -> None:
-    nearly.look(trained_id, tried_id, side)
+    near_leak_search.look(trained_id, tried_id, side)

@@ -3,7 +3,8 @@
 from celery import shared_task
 
 from webapp.core.tasks import UNTAKEN
-from webapp.datasets import housekeeping, services, training
+from webapp.datasets import housekeeping, services
+from webapp.datasets.versions import training_counts
 
 
 @shared_task(name="workers.imports.run")
@@ -24,4 +25,4 @@ def delete_dataset(dataset_id: int) -> None:
 
 @shared_task(name="workers.imports.count_training")
 def count_training(version_id: int) -> None:
-    training.count(version_id)
+    training_counts.count(version_id)

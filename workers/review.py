@@ -4,18 +4,19 @@ from typing import Any
 
 from celery import shared_task
 
+from webapp.annotation.agreement import refresh, upkeep
+from webapp.annotation.jobs import runner
 from webapp.annotation.models import Project
-from webapp.annotation.services import jobs, standing, upkeep
 
 
 @shared_task(name="workers.review.measure")
 def measure(project_id: int) -> None:
-    standing.bring_up_to_date(Project.objects.get(pk=project_id))
+    refresh.bring_up_to_date(Project.objects.get(pk=project_id))
 
 
 @shared_task(name="workers.review.job", bind=True, max_retries=None)
 def job(self: Any, job_id: int) -> None:
-    delay = jobs.run(job_id)
+    delay = runner.run(job_id)
     if delay is not None:  # the cluster is at it
         raise self.retry(countdown=delay)
 

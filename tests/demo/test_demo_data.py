@@ -10,7 +10,7 @@ from trainer.contracts import Example
 from trainer.rubrics import score_rubric
 from trainer.verifiers import check_spec
 from webapp.annotation.models import Task
-from webapp.annotation.queries import mine
+from webapp.annotation.work import inbox
 from webapp.inference.models import Endpoint
 from webapp.localstack.management.commands import demo
 
@@ -118,7 +118,7 @@ def test_the_projects_open_with_tasks_and_the_owner_and_only_once():
         membership = demo.owner()
         demo.import_dataset(membership, "Demo preferences", DEMO / "preferences.jsonl")
         demo.open_projects(membership)
-    waiting = mine.waiting(membership)
+    waiting = inbox.waiting(membership)
     assert [(each.project.kind, each.project.state, each.waits) for each in waiting] == [
         ("pairwise", "open", True),
         ("rubric", "open", True),

@@ -15,10 +15,12 @@ from tests.webapp.experiments.test_people import judged as graded
 from trainer.contracts import Example, Preference, Reason, Response
 from webapp.accounts.models import User
 from webapp.accounts.services import create_token
-from webapp.annotation.services import gold, projects, queue, suggestions, tasks
-from webapp.datasets import probing
+from webapp.annotation.projects import gold_services, task_services
+from webapp.annotation.projects import services as projects
+from webapp.annotation.work import queue, suggestions
+from webapp.datasets import probe_services
 from webapp.datasets.models import Dataset, ImportJob
-from webapp.datasets.probing import Measured
+from webapp.datasets.probe_services import Measured
 from webapp.datasets.services import new_version as new_dataset_version
 from webapp.experiments import checks, claims, services
 from webapp.inference.models import RegisteredModel
@@ -160,7 +162,7 @@ def measured(cast) -> int:
     rates = {"easy": (8, 8), "fair": (3, 8), "hard": (0, 8)}
     rows = [Example.model_validate({"key": key, "prompt": [{"role": "user", "content": key}]}) for key in rates]
     version = new_dataset_version(cast.owner, dataset, rows, None, {"from": "test"})
-    probing.store(version, cast.owner.user, Measured(1, 0, "m", 8, 1.0, rates))
+    probe_services.store(version, cast.owner.user, Measured(1, 0, "m", 8, 1.0, rates))
     return dataset.pk
 
 
@@ -189,8 +191,8 @@ def asked(cast) -> dict[str, int]:
     )
     projects.set_state(cast.owner, project, "open")
     projects.new_guidelines(cast.owner, project, "## Be fair\nAlways and to all.")
-    tasks.make(project.pk)
-    gold.mark(cast.owner, project, "labels", 1)
+    task_services.make(project.pk)
+    gold_services.mark(cast.owner, project, "labels", 1)
     (seat,) = queue.claim(cast.reviewer, project, hold=1)
     queue.submit(cast.reviewer, seat, {"verdict": "compared", "strength": 1}, None, 0.5)
     suggestions.keep(project, "Strict v1", 1, {seat.task_id: {"verdict": "compared", "strength": 1}})

@@ -5,8 +5,9 @@ from playwright.sync_api import expect
 
 from tests.cast import browser
 from tests.webapp.annotation.answers import annotators, answer, make_project, preference, ranking, rubric
+from webapp.annotation.agreement import refresh
 from webapp.annotation.models import Comment, Resolution
-from webapp.annotation.services import publish, standing
+from webapp.annotation.publishing import services as publish
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -17,7 +18,7 @@ def test_pairs_are_decided_and_saved_by_keys_alone(open_page, cast):
     for task, pair in zip(made.tasks.order_by("rank"), [(-3, 3), (1, 2), (2, 2)], strict=True):
         answer(task, one, preference(pair[0], "A names its source."))
         answer(task, two, preference(pair[1], "B is too long."))
-    standing.bring_up_to_date(made)
+    refresh.bring_up_to_date(made)
     opposite, near, _ = made.tasks.order_by("rank")
     page = open_page(browser(cast.reviewer))
     page.goto(f"/projects/{made.pk}/review")
@@ -61,7 +62,7 @@ def test_a_reviewer_reads_formulas_and_the_passage_that_a_reason_is_tied_to(open
     reason = {"text": "It gives the equation", "response": "r1", "start": 3, "end": 10}
     answer(made.tasks.get(), one, preference(-3) | {"reasons": [reason]})
     answer(made.tasks.get(), two, preference(-2))
-    standing.bring_up_to_date(made)
+    refresh.bring_up_to_date(made)
     page = open_page(browser(cast.reviewer))
     page.goto(f"/projects/{made.pk}/review/{made.tasks.get().pk}")
     expect(page.locator(".response .katex")).to_have_count(1)
@@ -76,7 +77,7 @@ def test_a_ranking_is_worded_anew_from_the_one_that_stands(open_page, cast):
     task = made.tasks.get()
     for person, order in zip(annotators(cast, made), (["r1", "r2"], ["r2", "r1"]), strict=True):
         answer(task, person, ranking(*order))
-    standing.bring_up_to_date(made)
+    refresh.bring_up_to_date(made)
     page = open_page(browser(cast.reviewer))
     page.goto(f"/projects/{made.pk}/review/{task.pk}")
     page.keyboard.press("2")
@@ -97,7 +98,7 @@ def test_decisions_that_are_not_saved_survive_a_reload_while_the_answers_stand(o
     one, two = annotators(cast, made)
     answer(task, one, preference(-3, "A names its source."))
     answer(task, two, preference(3, "B is too long."))
-    standing.bring_up_to_date(made)
+    refresh.bring_up_to_date(made)
     page = open_page(browser(cast.reviewer))
     page.goto(f"/projects/{made.pk}/review/{task.pk}")
     page.keyboard.press("2")
@@ -108,7 +109,7 @@ def test_decisions_that_are_not_saved_survive_a_reload_while_the_answers_stand(o
     expect(undecided).to_have_text("1 of 3 rows to decide")
     expect(page.locator(".sheet tbody tr").nth(1)).to_have_attribute("data-state", "drop")
     answer(task, two, preference(2, "B is too long."))  # a new revision: nothing was decided about it
-    standing.bring_up_to_date(made)
+    refresh.bring_up_to_date(made)
     page.reload()
     expect(undecided).to_have_text("3 of 3 rows to decide")
     for key in ("2", "k", "k", "Control+Enter"):
@@ -123,7 +124,7 @@ def test_criteria_that_mean_the_same_are_joined_split_and_merged(open_page, cast
     one, two = annotators(cast, made)
     answer(task, one, rubric(("Stays under fifty words", 4.0)))
     answer(task, two, rubric(("Is concise", 8.0)))
-    standing.bring_up_to_date(made)
+    refresh.bring_up_to_date(made)
     page = open_page(browser(cast.reviewer))
     page.goto(f"/projects/{made.pk}/review/{task.pk}")
     rows = page.locator(".sheet tbody tr")
@@ -150,7 +151,7 @@ def test_what_is_asked_while_a_request_is_under_way_follows_it(open_page, cast):
     task = made.tasks.get()
     for member in annotators(cast, made):
         answer(task, member, preference(2))
-    standing.bring_up_to_date(made)
+    refresh.bring_up_to_date(made)
     page, held = open_page(browser(cast.reviewer)), []
     page.goto(f"/projects/{made.pk}/review/{task.pk}")
     page.route("**/comments", lambda route: held.append(route), times=1)
@@ -177,7 +178,7 @@ def test_a_key_of_the_navigation_is_never_a_decision(open_page, cast):
     task = made.tasks.get()
     for member, strength in zip(annotators(cast, made), (1, 2), strict=True):
         answer(task, member, preference(strength))
-    standing.bring_up_to_date(made)
+    refresh.bring_up_to_date(made)
     page = open_page(browser(cast.reviewer))
     page.goto(f"/projects/{made.pk}/review/{task.pk}")
     expect(page.locator(".sheet tbody tr").first).to_be_visible()
@@ -212,7 +213,7 @@ def test_what_was_published_stays_inside_its_card(open_page, cast):
     for task in made.tasks.all():
         for member in annotators(cast, made):
             answer(task, member, preference(2))
-    standing.bring_up_to_date(made)
+    refresh.bring_up_to_date(made)
     publish.publish(cast.researcher, made, publish.Choice(what="answers", minimum=0.9))
     page = open_page(browser(cast.researcher))
     for width in (1280, 390):

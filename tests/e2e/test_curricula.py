@@ -7,9 +7,9 @@ from playwright.sync_api import expect
 
 from tests.e2e.look import faults, unfold
 from tests.webapp.experiments.conftest import make_version
-from webapp.datasets import probing
+from webapp.datasets import probe_services
 from webapp.datasets.models import DatasetVersion
-from webapp.datasets.probing import Measured
+from webapp.datasets.probe_services import Measured
 from webapp.experiments import checks, services
 from webapp.inference.models import RegisteredModel
 
@@ -56,8 +56,8 @@ def test_stages_and_hints_say_on_the_form_what_the_data_lacks(open_page, as_rese
 
 def test_pass_rates_are_written_into_the_next_version(open_page, as_researcher, cast, version, server):
     keys = list(version.members.values_list("example__key", flat=True))
-    probing.store(version, None, Measured(1, 0, "smollm2", 8, 1.0, dict.fromkeys(keys, (3, 8))))
-    probing.store(version, None, Measured(2, 0, "larger", 64, 1.0, {keys[0]: (1, 64)}))
+    probe_services.store(version, None, Measured(1, 0, "smollm2", 8, 1.0, dict.fromkeys(keys, (3, 8))))
+    probe_services.store(version, None, Measured(2, 0, "larger", 64, 1.0, {keys[0]: (1, 64)}))
     page = open_page(as_researcher)
     page.goto(f"/datasets/{version.dataset_id}/versions/{version.number}/pass-rates")
     page.get_by_label("Together with the answers of").select_option(index=1)

@@ -5,9 +5,9 @@ from playwright.sync_api import expect
 
 from tests.e2e.look import faults
 from trainer.contracts import Example
-from webapp.datasets import probing, services
+from webapp.datasets import probe_services, services
 from webapp.datasets.models import CurationJob, Dataset
-from webapp.datasets.probing import Measured
+from webapp.datasets.probe_services import Measured
 
 pytestmark = pytest.mark.browser
 
@@ -22,7 +22,7 @@ def dataset(cast):
     ]
     version = services.new_version(cast.researcher, made, records, None, {"from": "import", "file": "sums.jsonl"})
     counts = {f"k{i:02}": (min(8, max(0, i // 4 - 1)), 8) for i in range(38)}
-    probing.store(version, None, Measured(1, 0, "smollm2-135m-instruct", 8, 1.0, counts))
+    probe_services.store(version, None, Measured(1, 0, "smollm2-135m-instruct", 8, 1.0, counts))
     return made
 
 

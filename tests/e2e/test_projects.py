@@ -91,7 +91,7 @@ def test_a_wrong_field_is_pointed_at_and_what_was_typed_stays(open_page, as_rese
 
 
 def test_a_key_is_changed_by_pressing_it_and_given_back(open_page, as_researcher, version, cast):
-    from webapp.annotation.services import projects
+    from webapp.annotation.projects import services as projects
 
     project = projects.create(cast.researcher, name="Keys", kind="pairwise", dataset=version)
     page = open_page(as_researcher)
@@ -110,11 +110,12 @@ def test_a_key_is_changed_by_pressing_it_and_given_back(open_page, as_researcher
 
 
 def test_a_warning_stays_under_its_person_when_the_table_is_sorted(open_page, as_researcher, version, cast):
-    from webapp.annotation.queries.people import Figures
-    from webapp.annotation.services import projects, standing
+    from webapp.annotation.agreement import refresh
+    from webapp.annotation.agreement.person_figures import Figures
+    from webapp.annotation.projects import services as projects
 
     project = projects.create(cast.researcher, name="Haste", kind="pairwise", dataset=version)
-    report = standing.freshen(project)
+    report = refresh.freshen(project)
     kept = {"last_at": "2026-01-01T00:00:00+00:00", "points": [], "drift": {}}
     report.people = {
         str(each.user.pk): kept | {"total": Figures(done=done).packed(), "warnings": warnings}

@@ -20,7 +20,7 @@ from tests.trainer.chat_beside import chat_server
 from tests.trainer.conftest import tiny_dir  # noqa: F401 - a fixture
 from trainer.contracts import Example, Message, Response
 from webapp.annotation.models import Answer, Project
-from webapp.annotation.services import tasks
+from webapp.annotation.projects import task_services
 from webapp.datasets import services as datasets
 from webapp.datasets.models import Dataset
 from webapp.experiments import asking, tokens
@@ -115,7 +115,7 @@ def set_up(page: Page) -> str:
     page.get_by_label("People per task").fill("1")
     page.get_by_role("button", name="Create and open").click()
     page.wait_for_url(re.compile(r"/projects/\d+$"))
-    tasks.make(Project.objects.get().pk)  # as a worker does
+    task_services.make(Project.objects.get().pk)  # as a worker does
     page.get_by_role("link", name="People", exact=True).click()
     page.get_by_role("button", name="Make a link").click()
     return page.locator(".copyable .code").inner_text()

@@ -153,7 +153,7 @@ def published() -> bool:
     """Whether the annotated pairs can be published again: what people answered came along."""
     from webapp.accounts.models import Membership
     from webapp.annotation.models import Project
-    from webapp.annotation.services import publish
+    from webapp.annotation.publishing import services as publish
 
     owner = Membership.objects.select_related("user", "workspace").get(role="owner")
     project = Project.objects.get(kind="pairwise")

@@ -95,16 +95,19 @@ def data(owner, folder: Path) -> None:
 
 def work(owner, annotator) -> None:
     """Both answer every task but the last of each project; the pairs are published twice."""
+    from webapp.annotation.agreement import refresh
     from webapp.annotation.models import Project
-    from webapp.annotation.services import projects, publish, queue, standing
+    from webapp.annotation.people import services as participants
+    from webapp.annotation.publishing import services as publish
+    from webapp.annotation.work import queue
 
     for project in Project.objects.order_by("id"):
-        projects.add_participant(owner, project, annotator.user)
+        participants.add_participant(owner, project, annotator.user)
         for person in (owner, annotator):
             for number in range(PAIRS - 1):
                 for seat in queue.claim(person, project)[:1]:
                     queue.submit(person, seat, content(project.kind, number, person is owner))
-        standing.bring_up_to_date(project)
+        refresh.bring_up_to_date(project)
         if project.kind == "pairwise":
             publish.publish(owner, project, publish.Choice(what="answers"))
             publish.publish(owner, project, publish.Choice(what="answers", minimum=0.5))

@@ -16,9 +16,9 @@ from tests.webapp.test_what_annotators_see import working
 from webapp.accounts import services
 from webapp.accounts.models import RANK, Role
 from webapp.annotation.models import Assignment, Comment, ProjectInvite, Task
-from webapp.datasets import probing
+from webapp.datasets import probe_services
 from webapp.datasets.models import Example
-from webapp.datasets.probing import Measured
+from webapp.datasets.probe_services import Measured
 from webapp.inference.models import Endpoint, RegisteredModel
 from webapp.judging.models import Judge
 from webapp.webhooks.models import Webhook
@@ -109,7 +109,7 @@ def asked(cast, monkeypatch) -> Iterator:
         "dataset_id": project.version.dataset_id,
         "number": 1,
         "example_id": Example.objects.first().pk,
-        "probe_id": probing.store(project.version, None, Measured(1, 0, "m", 8, 1.0, {})).pk,
+        "probe_id": probe_services.store(project.version, None, Measured(1, 0, "m", 8, 1.0, {})).pk,
         "user_id": cast.annotator.user_id,
         "comment_id": Comment.objects.first().pk,
         "invite_id": ProjectInvite.objects.first().pk,

@@ -11,7 +11,10 @@ from tests.cast import ApiClient, browser
 from tests.webapp.annotation.seed import make_project, pair
 from webapp.annotation.kinds import KINDS
 from webapp.annotation.models import Assignment, Comment, Project, ProjectInvite, Task
-from webapp.annotation.services import gold, projects, queue, review, suggestions
+from webapp.annotation.people import services as people
+from webapp.annotation.projects import gold_services
+from webapp.annotation.review import services as review
+from webapp.annotation.work import queue, suggestions
 from webapp.datasets.models import Example
 from webapp.inference import services as inference
 from webapp.judging import services as judging
@@ -69,7 +72,7 @@ def working(cast, kind: str) -> Project:
     for seat in queue.claim(cast.researcher, made, hold=2):
         queue.submit(cast.researcher, seat, ANSWERS[kind])
     if kind in ("pairwise", "rubric", "rationale"):
-        gold.mark(cast.researcher, made, "labels", 1)
+        gold_services.mark(cast.researcher, made, "labels", 1)
     seats = queue.claim(cast.annotator, made, hold=2)
     queue.submit(cast.annotator, seats[0], OWN[kind])
     if kind == "pairwise":
@@ -78,7 +81,7 @@ def working(cast, kind: str) -> Project:
     endpoint = inference.create_endpoint(cast.researcher, "recorded", name="CLASSIFIED endpoint")
     judging.create_judge(cast.researcher, name="CLASSIFIED judge", spec={"kind": "pairwise"}, endpoint=endpoint)
     review.comment(cast.reviewer, Task.objects.first(), "remark", "CLASSIFIED remark")
-    projects.invite(cast.researcher, made)
+    people.invite(cast.researcher, made)
     return made
 
 

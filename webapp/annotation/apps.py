@@ -7,5 +7,7 @@ class AnnotationConfig(AppConfig):
 
     def ready(self) -> None:
         """Tells the pages of datasets what this app knows of an example, and the workers what there is to do."""
-        from . import examples  # noqa: F401  registers itself
-        from .services import matching, publish, review  # noqa: F401  register their jobs
+        from .agreement import matching  # noqa: F401  registers its jobs
+        from .projects import example_facts  # noqa: F401  registers itself
+        from .publishing import services as publishing  # noqa: F401  registers its jobs
+        from .review import services as review  # noqa: F401  registers its jobs

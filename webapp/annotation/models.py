@@ -5,7 +5,7 @@ many people ever work on it; the assignment that results is unique per task and 
 reopening makes the next revision.
 
 Counters that always equal the rows they count: `Task.taken` and `Task.done` (of tasks with seats; gold tasks have none
-and count nothing) and `Participant.submitted`. `services.seats` is the only writer of the first two.
+and count nothing) and `Participant.submitted`. `tasks.seats` is the only writer of the first two.
 """
 
 from django.db import models
@@ -116,7 +116,7 @@ class Task(models.Model):
         db_persist=True,
     )
     gold = models.JSONField(null=True, blank=True)
-    suggestion = models.JSONField(null=True, blank=True)  # what a judge says: see `services.suggestions`
+    suggestion = models.JSONField(null=True, blank=True)  # what a judge says: see `work.suggestions`
     completed_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
@@ -230,7 +230,7 @@ class Resolution(models.Model):
 
 
 class Publication(models.Model):
-    """A version made of a project's answers, and what became of every label: see `services.publish`.
+    """A version made of a project's answers, and what became of every label: see `publishing.services`.
 
     `counts`: {fate: {reason: number}} of the labels of examples that were judged, `answers` of people behind the labels
     that are in the version, and of the preferences of all other examples of the base how many are `untouched` and how many
@@ -363,7 +363,7 @@ class AgreementReport(models.Model):
     through = models.BigIntegerField(default=0)  # the newest answer counted in `body`
     reviewed = models.BigIntegerField(default=0)  # the newest answer that `TaskReview` rows know
     body = models.JSONField(null=True)
-    people = models.JSONField(null=True)  # see `queries.people.measure`
+    people = models.JSONField(null=True)  # see `agreement.person_figures.measure`
     computed_at = models.DateTimeField(null=True)
     started_at = models.DateTimeField(null=True)  # a job is at it since then; None: none is
 
@@ -372,7 +372,7 @@ class AgreementReport(models.Model):
 
 
 class Job(models.Model):
-    """Work over a whole project that a worker does, at most one of a kind at a time: see `services.jobs`.
+    """Work over a whole project that a worker does, at most one of a kind at a time: see `jobs.runner`.
 
     Whatever it has done is in the database, so that it can be begun again at any point. The last of each kind is kept.
     """

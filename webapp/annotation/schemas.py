@@ -3,7 +3,7 @@
 from datetime import date, datetime
 from typing import Annotated, Any, Literal
 
-from ninja import Schema
+from ninja import Path, Schema
 from pydantic import Field
 
 from webapp.core.strict_query import OneOf
@@ -12,6 +12,7 @@ from .kinds import KINDS, Settings
 from .models import MAX_OVERLAP
 
 Id = Annotated[int, Field(ge=1, lt=2**63)]
+ProjectId = Path[Id]
 Number = Annotated[int, Field(ge=1, lt=2**31)]
 KindName = Annotated[str, OneOf(tuple(KINDS))]
 StrategyName = Literal["order", "random", "uncertainty", "disagreement"]

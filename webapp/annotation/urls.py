@@ -2,6 +2,18 @@
 
 from django.urls import URLPattern
 
-from .views import answers, people, projects, review, tasks, work
+from .people import views as people
+from .projects import task_views
+from .projects import views as projects
+from .publishing import views as answers
+from .review import views as review
+from .work import views as work
 
-urlpatterns: list[URLPattern] = [*projects.urls, *people.urls, *tasks.urls, *work.urls, *review.urls, *answers.urls]
+urlpatterns: list[URLPattern] = [
+    *projects.urls,
+    *people.urls,
+    *task_views.urls,
+    *work.urls,
+    *review.urls,
+    *answers.urls,
+]

@@ -24,7 +24,7 @@ from typing import Any
 from .problems import Invalid, Problem
 
 ROOT = Path(__file__).resolve().parents[2]
-PRELOADED = ("pyarrow.parquet", "webapp.datasets.outside", "webapp.annotation.trying")
+PRELOADED = ("pyarrow.parquet", "webapp.datasets.ingest.inspection", "webapp.annotation.work.rubric_trial")
 AT_ONCE = 2  # children of one process, where nobody says otherwise: who comes later waits
 WAIT_S = 30.0  # for a free place
 LONGEST_ANSWER = 64_000_000  # bytes

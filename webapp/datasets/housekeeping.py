@@ -11,8 +11,9 @@ from webapp.core import audit, locks
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue, silent
 
-from . import imports, versions
+from .ingest import import_job
 from .models import CurationJob, Dataset, DatasetVersion, Example, ImportJob
+from .versions import writer
 
 NAMED = 5  # of each kind that depends on a dataset
 AT_ONCE = 5_000  # examples that a request deletes
@@ -53,9 +54,9 @@ def dependents(dataset: Dataset) -> list[Dependent]:
 
 def rename(membership: Membership, dataset: Dataset, name: str) -> Dataset:
     """Raises Invalid at `name`, Conflict while something is written into the dataset."""
-    name = imports.dataset_name(name)
+    name = import_job.dataset_name(name)
     before = dataset.name
-    with versions.alone_or_conflict(dataset.workspace_id, before), transaction.atomic():
+    with writer.alone_or_conflict(dataset.workspace_id, before), transaction.atomic():
         _nothing_under_way(dataset)
         try:
             with transaction.atomic():
@@ -88,7 +89,7 @@ def delete(membership: Membership, dataset: Dataset) -> bool:
     if Example.objects.filter(dataset=dataset)[: AT_ONCE + 1].count() <= AT_ONCE:
         _delete(dataset, membership, membership.user)
         return True
-    with versions.alone_or_conflict(dataset.workspace_id, dataset.name), transaction.atomic():
+    with writer.alone_or_conflict(dataset.workspace_id, dataset.name), transaction.atomic():
         _unneeded(dataset)
         rows = Dataset.every.filter(pk=dataset.pk, deleting_at=None)  # of two requests at once one updates it
         if rows.update(deleting_at=timezone.now(), deleting_by=membership.user, delete_problem=""):
@@ -121,7 +122,7 @@ def take_up_lost(quiet: timedelta) -> None:
 
 
 def _delete(dataset: Dataset, where: Membership | Workspace, who: User | None) -> None:
-    with versions.alone_or_conflict(dataset.workspace_id, dataset.name), transaction.atomic():
+    with writer.alone_or_conflict(dataset.workspace_id, dataset.name), transaction.atomic():
         who = who or audit.asked_by(dataset, "deleting_by")
         _unneeded(dataset)
         audit.record(where, who, "dataset.deleted", dataset, name=dataset.name)
@@ -143,7 +144,7 @@ def _unneeded(dataset: Dataset) -> None:
 
 def _nothing_under_way(dataset: Dataset) -> None:
     waiting = ImportJob.objects.filter(
-        workspace=dataset.workspace_id, dataset_name=dataset.name, state__in=imports.WAITING
+        workspace=dataset.workspace_id, dataset_name=dataset.name, state__in=import_job.WAITING
     )
     curating = CurationJob.objects.filter(
         version__dataset=dataset, state__in=(CurationJob.State.QUEUED, CurationJob.State.RUNNING)

@@ -12,7 +12,7 @@ from django.db import models
 
 from trainer.contracts import Example as ExampleRecord
 
-from .derived import MAX_LABEL
+from .bounds import MAX_LABEL
 
 
 class Ready(models.Manager["Dataset"]):
@@ -69,10 +69,12 @@ class DatasetVersion(models.Model):
     dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()
     state = models.CharField(max_length=8, choices=State.choices, default=State.DRAFT)
-    digest = models.CharField(max_length=64)  # SHA-256 over the sorted example digests; see `digests`
+    digest = models.CharField(max_length=64)  # SHA-256 over the sorted example digests; see `versions.digests`
     counts = models.JSONField(default=dict)  # {"examples": n, "train": n, "heldout": n, "rubrics": n, ...}
     facets = models.JSONField(default=dict)  # {"domain": {value: n}, "source": ..., "verifier": ...}: the filters
-    training = models.JSONField(null=True)  # what recipes count, once somebody has asked; see `training`
+    training = models.JSONField(
+        null=True
+    )  # what recipes count, once somebody has asked; see `versions.training_counts`
     lineage = models.JSONField(default=dict)  # {"from": "import", "file": ..., "format": ..., "sha256": ...}
     created_at = models.DateTimeField(auto_now_add=True)
     frozen_at = models.DateTimeField(null=True, blank=True)
@@ -169,7 +171,7 @@ class VersionMember(models.Model):
 
 
 class WordHits(models.Model):
-    """The examples that hold a word, as far as their ids lie in one block; see `words`. `origin` is the version that was
+    """The examples that hold a word, as far as their ids lie in one block; see `index.postings`. `origin` is the version that was
     filled with them, while an import may still take them back. The migration leaves its id without an index: nobody looks
     there, and a million examples have more than a million such rows."""
 
@@ -189,7 +191,7 @@ class WordHits(models.Model):
 
 
 class PackedColumn(models.Model):
-    """One small column of a version as an array of numbers, in the order of its positions; see `packed`."""
+    """One small column of a version as an array of numbers, in the order of its positions; see `columns.packed`."""
 
     version = models.ForeignKey(DatasetVersion, on_delete=models.CASCADE, related_name="packed")
     name = models.CharField(max_length=40)
@@ -355,7 +357,7 @@ class ImportJob(models.Model):
     heldout_share = models.FloatField(null=True, blank=True)
     group_by = models.CharField(max_length=80, blank=True)
     keep_good = models.BooleanField(default=False)
-    # what a worker writes the file from, see `gathering`: {"from": "run", "run": id, ...}; empty: somebody sent it
+    # what a worker writes the file from, see `ingest.generated_files`: {"from": "run", "run": id, ...}; empty: somebody sent it
     origin = models.JSONField(default=dict, db_default=models.Value({}, models.JSONField()))
     state = models.CharField(max_length=10, choices=State.choices, default=State.QUEUED)
     cancel_asked = models.BooleanField(default=False)  # whoever carries it out is to end it

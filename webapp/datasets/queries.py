@@ -10,8 +10,9 @@ from webapp.core.numbers import whole
 from webapp.core.paging import MAX_LIMIT, Page, page
 from webapp.core.problems import Invalid
 
-from . import explore, leaks
-from .filters import Filters
+from .columns.filters import Filters
+from .exploration import narrowing
+from .leakage import leaks
 from .models import CurationJob, Dataset, DatasetVersion, Example, Finding, ImportJob, SavedView, VersionMember
 
 STREAM_ROWS = 500  # read at a time
@@ -76,7 +77,7 @@ def examples(version: DatasetVersion, filters: Filters, cursor: str | None = Non
     if not 1 <= limit <= MAX_LIMIT:
         raise Invalid("The page size is out of bounds.", {"limit": f"must be between 1 and {MAX_LIMIT}"})
     after = _position(cursor) if cursor else -1
-    positions = explore.positions(version, filters, after, limit + 1)
+    positions = narrowing.positions(version, filters, after, limit + 1)
     rows = list(members(version, positions[:limit]))
     return ExamplePage(rows, str(positions[limit - 1]) if len(positions) > limit else None)
 
@@ -107,7 +108,7 @@ class Removal:
 
 
 def removal(version: DatasetVersion, filters: Filters, keep: bool, job: CurationJob | None) -> Removal:
-    gone = explore.removed(version, filters, keep, job)
+    gone = narrowing.removed(version, filters, keep, job)
     shown = list(members(version, [int(each) for each in gone[:SHOWN_PROBLEMS]]))
     leaked = leaks.within(version, gone).count
     return Removal(version.counts.get("examples", 0) - len(gone), len(gone), leaked, shown)

@@ -22,13 +22,17 @@ from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue, lost
 from webapp.webhooks.services import announce
 
-from . import curation, imports, outside, queries, split_rule, staging, versions
+from ..files.records import RowProblem
+from . import curation, queries
+from .columns.filters import Filters, query
 from .curation import runner
-from .earlier_sides import Settler, Target
-from .filters import Filters, query
-from .importers import REGISTRY, Mapping, RowProblem
+from .formats.convert import Mapping
+from .formats.importers import REGISTRY
+from .ingest import import_job, inspection, split_rule
+from .ingest.earlier_splits import Settler, Target
+from .ingest.inspection import Given
 from .models import CurationJob, Dataset, DatasetVersion, ImportJob, SavedView, VersionTag
-from .outside import Given
+from .versions import staging, writer
 
 MAX_UPLOAD_BYTES = 4_000_000_000
 CHUNK = 1 << 20
@@ -98,7 +102,7 @@ def start_import(
     *,
     name: str,
     file_name: str = "",
-    format: str = outside.AUTO,
+    format: str = inspection.AUTO,
     mapping: Mapping | None = None,
     keep_good: bool = False,
     heldout_share: float | None = None,
@@ -116,16 +120,16 @@ def start_import(
         raise Invalid("The held-out share is out of bounds.", {"heldout_share": "must be from 0 to 1"})
     with transaction.atomic():
         _room(membership.workspace_id, given.size)
-        _open(membership.workspace_id, imports.dataset_name(name))
+        _open(membership.workspace_id, import_job.dataset_name(name))
         job = ImportJob.objects.create(
             workspace=membership.workspace,
-            dataset_name=imports.dataset_name(name),
+            dataset_name=import_job.dataset_name(name),
             file_name=(file_name or path.name)[:255],
             file_path=str(path.resolve()),
             format=given.format,
             mapping=_mapping(given.format, mapping or {}),
             heldout_share=heldout_share,
-            group_by=group_field(membership.workspace_id, imports.dataset_name(name), group_by),
+            group_by=group_field(membership.workspace_id, import_job.dataset_name(name), group_by),
             keep_good=keep_good,
             bytes_total=given.size,
             created_by=membership.user,
@@ -138,11 +142,11 @@ def start_import(
 
 @transaction.atomic
 def start_gathering(membership: Membership, origin: dict[str, Any], *, name: str, file_name: str) -> ImportJob:
-    """An import of what a worker gathers from `origin`, see `gathering`, into dataset `name`.
+    """An import of what a worker gathers from `origin`, see `generated_files`, into dataset `name`.
 
     Raises Invalid at `name`, OverQuota at `file`.
     """
-    name = imports.dataset_name(name)
+    name = import_job.dataset_name(name)
     _room(membership.workspace_id, 0)  # how much is gathered is not known yet
     _open(membership.workspace_id, name)
     path = Path(settings.VAR) / "uploads" / uuid4().hex / safe_name(file_name)
@@ -178,7 +182,7 @@ def _room(workspace_id: int, size: int) -> None:
 
 
 def _given(path: Path, file_name: str, format: str) -> Given:
-    given = outside.given(path, file_name, format)
+    given = inspection.given(path, file_name, format)
     if given.size == 0:
         raise Invalid("The file is empty.", {"file": "holds no bytes"})
     return given
@@ -213,7 +217,7 @@ def group_field(workspace_id: int, name: str, group_by: str) -> str:
 
 
 def _mapping(importer: str, mapping: Mapping) -> Mapping:
-    from .importers.table import SYNONYMS
+    from .formats.table import SYNONYMS
 
     if mapping and not REGISTRY[importer].mappable:
         raise Invalid("This format has no column mapping.", {"mapping": f"{importer} knows its columns"})
@@ -227,10 +231,10 @@ def _mapping(importer: str, mapping: Mapping) -> Mapping:
 
 def run_import(job_id: int) -> None:
     """Carries out a queued import, or one whose worker died; returns at once if another worker has it."""
-    with imports.claimed(job_id) as job:
+    with import_job.claimed(job_id) as job:
         if job is None:
             return
-        imports.run(job)
+        import_job.run(job)
         if job.state == ImportJob.State.FINISHED or job.rejected_count or job.error:
             _discard_file_of(job)
 
@@ -249,10 +253,10 @@ def cancel_import(membership: Membership, job: ImportJob) -> ImportJob:
             return job
         job.cancel_asked = True
         if not job.taken:  # queued, or waiting until another import into its dataset is over
-            imports.cancel(job)
+            import_job.cancel(job)
         else:
             job.save(update_fields=["cancel_asked"])
-            imports.tell(job)
+            import_job.tell(job)
             enqueue("workers.imports.run", job.pk)  # its worker may have died: then another one tidies up
         audit.record(membership, membership.user, "import.cancelled", job, dataset=job.dataset_name)
     if job.state == State.CANCELLED:
@@ -267,7 +271,7 @@ def _discard_file_of(job: ImportJob) -> None:
 
 def requeue_lost_imports() -> int:
     """Queues again what no worker has told of for a while; the claim keeps a live import from running twice."""
-    rows = ImportJob.objects.filter(lost(*imports.WAITING))
+    rows = ImportJob.objects.filter(lost(*import_job.WAITING))
     found = list(rows.values_list("id", flat=True))
     for job_id in found:
         enqueue("workers.imports.run", job_id)
@@ -277,7 +281,7 @@ def requeue_lost_imports() -> int:
 
 def create_dataset(membership: Membership, name: str, description: str = "", licence: str = "") -> Dataset:
     """An empty dataset, for versions that come from elsewhere than a file. Raises Invalid at `name` if it is taken."""
-    name = imports.dataset_name(name)
+    name = import_job.dataset_name(name)
     try:
         with transaction.atomic():
             row = Dataset.objects.create(
@@ -317,9 +321,9 @@ def new_version(
         else:
             staging.move(dataset.pk, version_id)
 
-    with versions.alone(dataset.workspace_id, dataset.name), staging.table():
+    with writer.alone(dataset.workspace_id, dataset.name), staging.table():
         _stage(dataset, records, as_given)
-        return made(membership, *versions.create(dataset, lineage, fill))
+        return made(membership, *writer.create(dataset, lineage, fill))
 
 
 def _stage(dataset: Dataset, records: Iterable[Example], as_given: bool) -> None:

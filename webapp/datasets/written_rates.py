@@ -8,7 +8,8 @@ from trainer.contracts import Example
 from webapp.accounts.models import Membership
 from webapp.core.problems import Invalid
 
-from . import probes, queries, services
+from . import queries, services
+from .exploration import probes
 from .models import DatasetVersion, Probe
 
 MOST = 50_000

@@ -9,7 +9,7 @@ from trainer.contracts import Example, Response
 from webapp.accounts.models import Membership
 from webapp.annotation.kinds import COMPARING
 from webapp.annotation.models import Project
-from webapp.annotation.services import projects
+from webapp.annotation.projects import services as projects
 from webapp.core.problems import Conflict, Invalid
 from webapp.datasets import services as datasets
 from webapp.judging.queries import examples_by_key

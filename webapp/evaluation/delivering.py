@@ -6,10 +6,11 @@ from typing import Any
 from trainer.config.errors import FieldProblem
 from webapp.accounts.models import Membership
 from webapp.core.problems import Invalid, Problem
-from webapp.datasets import imports, probing
+from webapp.datasets import probe_services
 from webapp.datasets import services as datasets
+from webapp.datasets.ingest import import_job
 from webapp.datasets.models import Dataset, DatasetVersion
-from webapp.datasets.probing import Measured
+from webapp.datasets.probe_services import Measured
 
 from .models import Evaluation
 from .recipes import RECIPES
@@ -24,7 +25,7 @@ def problems(membership: Membership, recipe: str, config: RecipeConfig) -> list[
     if not name:
         return []
     try:
-        imports.dataset_name(name)
+        import_job.dataset_name(name)
     except Invalid as problem:
         return [FieldProblem(field, "; ".join(problem.fields.values()))]
     if Dataset.every.filter(workspace=membership.workspace, name=name, archived_at__isnull=False).exists():
@@ -53,7 +54,7 @@ def _probed(evaluation: Evaluation, version: DatasetVersion, found: Sequence[Pas
     """Pass rates become probes beside the version, which itself stays as it is."""
     for place, each in enumerate(found):
         measured = Measured(evaluation.pk, place, each.model, each.samples, each.threshold, each.counts)
-        probing.store(version, evaluation.created_by, measured)
+        probe_services.store(version, evaluation.created_by, measured)
     made = {"dataset": version.dataset_id, "name": version.dataset.name, "version": version.number}
     return {**made, "pass_rates": True}
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from webapp.core.formtree import Tree
 from webapp.core.numbers import whole
-from webapp.datasets import leaks
+from webapp.datasets.leakage import leaks
+from webapp.datasets.leakage.near_leaks import Pair, near
 from webapp.datasets.models import DatasetVersion
-from webapp.datasets.near_leaks import Pair, near
 from webapp.inference.models import Endpoint
 from webapp.judging.models import JudgeVersion
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from webapp.annotation.agreement.raters import raters
 from webapp.annotation.models import Answer, Project
-from webapp.annotation.queries.raters import raters
 
 from .recipes.base import Said
 from .sources import MAX_CHOICES, SOURCES, Options, Source

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from webapp.core import confined
 from webapp.core.problems import Invalid
-from webapp.datasets.importers.bundle import Bundle
+from webapp.files.bundle import Bundle
 from webapp.judging.audit import parse_case, repeated
 from webapp.judging.lines import LineProblem
 from webapp.judging.recorded import Pairwise, Record, RowProblem, UnknownFormat, detect, read

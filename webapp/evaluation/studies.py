@@ -9,7 +9,7 @@ from django.db.models import QuerySet, Sum
 from trainer.contracts import Example
 from webapp.accounts.models import Membership
 from webapp.annotation.models import Project
-from webapp.annotation.services import projects
+from webapp.annotation.projects import services as projects
 from webapp.core import once
 from webapp.core.problems import Conflict, Invalid
 from webapp.datasets import services as datasets

@@ -8,13 +8,13 @@ from django.db.models import Count
 from trainer.config import RECIPES
 from trainer.contracts.counted import counted
 from webapp.accounts.models import Membership
+from webapp.annotation.agreement.refresh import STANDS
 from webapp.annotation.kinds import COMPARING
 from webapp.annotation.models import Answer, Project
-from webapp.annotation.services import publish
-from webapp.annotation.services.standing import STANDS
+from webapp.annotation.publishing import services as publish
 from webapp.core.problems import Conflict
-from webapp.datasets import training
 from webapp.datasets.models import DatasetVersion
+from webapp.datasets.versions import training_counts
 from webapp.inference.models import RegisteredModel
 
 from . import fit, services
@@ -95,6 +95,6 @@ def _config(version: DatasetVersion, base: str) -> dict[str, Any]:
         "optim": {"schedule": "linear"},
         "evaluation": {"every": STEPS // 4},
     }
-    if not fit.fit(RECIPES[RECIPE], training.counted(version)).held_out:
+    if not fit.fit(RECIPES[RECIPE], training_counts.counted(version)).held_out:
         config["evaluation"]["max_examples"] = 0
     return config

@@ -12,8 +12,8 @@ from trainer.rewards.parts import spec_problem
 from webapp.accounts.models import Membership
 from webapp.core.problems import Invalid
 from webapp.datasets import services as datasets
-from webapp.datasets import training
 from webapp.datasets.models import DatasetVersion
+from webapp.datasets.versions import training_counts
 from webapp.inference.models import Endpoint, RegisteredModel
 from webapp.inference.tokenizers import unloadable
 from webapp.inference.training import unscorable, untrainable
@@ -168,7 +168,7 @@ def missing(choice: DatasetChoice) -> str:
 
 
 def _data_problems(recipe: Recipe, config: RecipeConfig | None, version: DatasetVersion) -> Iterator[FieldProblem]:
-    counts = training.counted(version)
+    counts = training_counts.counted(version)
     wanted = config.evaluation.max_examples if config else 0
     yield from fitting.problems(fitting.fit(recipe, counts, config), version, wanted)
     if config:

@@ -4,8 +4,9 @@ from django.db.models import QuerySet
 
 from trainer.config import Recipe
 from webapp.core.numbers import whole
-from webapp.datasets import queries, training
+from webapp.datasets import queries
 from webapp.datasets.models import DatasetVersion
+from webapp.datasets.versions import training_counts
 
 from .fit import fit
 
@@ -44,14 +45,14 @@ def fitting_version(workspace_id: int, recipe: Recipe) -> DatasetVersion | None:
     """
     newest = queries.offered(workspace_id)
     rows = list(newest.order_by("-dataset_id", "-number").distinct("dataset_id")[:MOST_TRIED])
-    budget, second = training.AT_ONCE, None
+    budget, second = training_counts.AT_ONCE, None
     plain = recipe.schema.model_validate({})
     for row in rows:
-        if training.kept(row) is None:
+        if training_counts.kept(row) is None:
             budget -= row.counts.get("examples", 0)
             if budget < 0:
                 continue
-        counts = training.counted(row)
+        counts = training_counts.counted(row)
         if (found := fit(recipe, counts)).ok and found.held_out:
             if not any(plain.data_problems(counts)):
                 return row

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from django.urls import reverse
 
-from webapp.datasets.known import Known, provide
+from webapp.datasets.exploration.example_facts import Known, provide
 from webapp.datasets.models import Example
 
 from .models import Run

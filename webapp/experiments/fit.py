@@ -7,7 +7,7 @@ from trainer.config import FieldProblem, Recipe, RecipeConfig
 from trainer.config.recipe import Need
 from trainer.contracts.counted import counted
 from webapp.datasets.models import DatasetVersion
-from webapp.datasets.training import Counts
+from webapp.datasets.versions.training_counts import Counts
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from webapp.core.formtree import Group, Tree
 from webapp.core.numbers import whole
 from webapp.core.prefill import put
 from webapp.core.problems import Conflict, Invalid
-from webapp.datasets import training
 from webapp.datasets.models import DatasetVersion
+from webapp.datasets.versions import training_counts
 from webapp.inference import queries as inference
 from webapp.inference.models import RegisteredModel
 
@@ -58,7 +58,7 @@ class RunForm:
             membership.workspace_id, RECIPES[form.recipe]
         )
         form.dataset = f"{found.dataset_id}:{found.number}" if found else ""
-        if found and (counts := training.known(found)):
+        if found and (counts := training_counts.known(found)):
             form.raw = services.merged(form.raw, RECIPES[form.recipe].schema.suited(counts))
         if models and form.raw["model"]["name"] not in models:
             form.raw["model"] = {**form.raw["model"], "name": models[0]}

@@ -6,8 +6,8 @@ from django.db import connection
 from django.db.models import QuerySet
 
 from trainer.config import RECIPES, Recipe
-from webapp.datasets import training
 from webapp.datasets.models import DatasetVersion
+from webapp.datasets.versions import training_counts
 
 from . import choices
 from .fit import Fit, fit
@@ -70,7 +70,7 @@ def paces(workspace_id: int) -> dict[str, Pace]:
 
 def cards(workspace_id: int, version: DatasetVersion | None) -> list[Card]:
     """Those that the version can train first; otherwise in the order of the registry."""
-    counts = training.known(version) if version else None
+    counts = training_counts.known(version) if version else None
     known = paces(workspace_id)
     found = [
         Card(recipe, fit(recipe, counts) if counts else None, known.get(recipe.name)) for recipe in RECIPES.values()

@@ -19,7 +19,7 @@ from trainer.contracts import Example, Response, RolloutRecord, Rubric
 from trainer.metrics.estimate import wilson
 from webapp.accounts.models import Membership, Role
 from webapp.annotation.models import Answer, Project
-from webapp.annotation.services import grading
+from webapp.annotation.projects import grading
 from webapp.core.paging import page
 from webapp.core.problems import Problem
 from webapp.core.tasks import enqueue, silent

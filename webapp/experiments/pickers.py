@@ -10,7 +10,7 @@ from functools import partial
 from trainer.config import Recipe
 from trainer.config.rewards.parts import PROTOCOL_KINDS
 from trainer.rewards import functions
-from webapp.annotation.services import grading
+from webapp.annotation.projects import grading
 from webapp.core.formtree import Group, Input, Nothing
 from webapp.evaluation import licence
 from webapp.inference import queries as inference

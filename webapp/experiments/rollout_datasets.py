@@ -13,7 +13,7 @@ from webapp.accounts.models import Membership
 from webapp.core.numbers import whole
 from webapp.core.problems import Invalid
 from webapp.datasets import services as datasets
-from webapp.datasets.gathering import SOURCES, Heard
+from webapp.datasets.ingest.generated_files import SOURCES, Heard
 from webapp.datasets.models import DatasetVersion, ImportJob
 from webapp.judging.queries import examples_by_key
 

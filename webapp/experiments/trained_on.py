@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from trainer.config import RECIPES, ConfigInvalid, resolve
-from webapp.datasets import leaks
+from webapp.datasets.leakage import leaks
+from webapp.datasets.leakage.near_leaks import Pair, near
 from webapp.datasets.models import DatasetVersion
-from webapp.datasets.near_leaks import Pair, near
 from webapp.evaluation.sources import TRAINED_ON
 from webapp.inference.models import RegisteredModel
 

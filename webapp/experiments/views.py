@@ -13,7 +13,7 @@ from webapp.accounts.models import Role
 from webapp.annotation import access as annotation
 from webapp.core.numbers import whole
 from webapp.core.problems import Problem
-from webapp.datasets import leaks
+from webapp.datasets.leakage import leaks
 from webapp.inference.access import model_write
 
 from . import (

@@ -9,10 +9,10 @@ from ninja import Path, Router, Status
 from trainer.judges.spec import KINDS, Kind
 from webapp.accounts.access import require
 from webapp.annotation import access as projects
+from webapp.annotation.jobs.queries import jobs
 from webapp.annotation.models import Job, Project
-from webapp.annotation.queries.jobs import jobs
-from webapp.annotation.queries.suggestions import standing
-from webapp.annotation.services.suggestions import take_away
+from webapp.annotation.work.suggestion_queries import standing
+from webapp.annotation.work.suggestions import take_away
 from webapp.core.paging import Limit, page
 from webapp.inference.access import endpoint_read
 

@@ -11,12 +11,12 @@ from django.views.decorators.http import require_http_methods
 from trainer.contracts.counted import counted
 from webapp.accounts.access import member, require
 from webapp.annotation import access as projects
-from webapp.annotation import pages
+from webapp.annotation import page_context
+from webapp.annotation.jobs import runner as work
+from webapp.annotation.jobs.queries import jobs
 from webapp.annotation.models import Job, Project
-from webapp.annotation.queries.jobs import jobs
-from webapp.annotation.queries.suggestions import standing
-from webapp.annotation.services import jobs as work
-from webapp.annotation.services.suggestions import take_away
+from webapp.annotation.work.suggestion_queries import standing
+from webapp.annotation.work.suggestions import take_away
 from webapp.core.numbers import whole
 from webapp.core.problems import Invalid, Problem
 
@@ -42,7 +42,7 @@ def project_suggestions(request: HttpRequest, project_id: int) -> HttpResponseBa
         except Problem as problem:
             problems = problem.fields or {"": problem.message}
     versions = queries.usable_versions(project.workspace_id, JUDGES.get(project.kind, ()))
-    context: dict[str, Any] = pages.context(membership, project, "suggestions") | {
+    context: dict[str, Any] = page_context.context(membership, project, "suggestions") | {
         "versions": list(versions[:MAX_CHOICES]),
         "asked": JUDGES.get(project.kind, ()),
         "far": standing(project),

@@ -8,9 +8,9 @@ from django.db.models import F
 
 from webapp.accounts.models import User
 from webapp.annotation import kinds
+from webapp.annotation.agreement.person_figures import Figures
+from webapp.annotation.agreement.raters import raters
 from webapp.annotation.models import AgreementReport, Participant
-from webapp.annotation.queries.people import Figures
-from webapp.annotation.queries.raters import raters
 
 from .holdings import HOLDINGS, Erasure, Holding
 

@@ -17,7 +17,7 @@ from django.db.models import Q
 from webapp.accounts import removals, sessions
 from webapp.accounts.addresses import NOWHERE
 from webapp.accounts.models import Membership, Role, SignedIn, User
-from webapp.annotation.services import passing_on
+from webapp.annotation.people import handover
 from webapp.core import audit, audit_chain
 from webapp.core.problems import Conflict
 
@@ -92,12 +92,12 @@ def _keep_under_pseudonym(person: User) -> None:
     kept = [each for each in HOLDINGS if each.erasure == Erasure.PSEUDONYM and each.direct]
     if not any(each.rows(person).exists() for each in kept):
         return
-    passing_on.clean(person)
+    handover.clean(person)
     pseudonym = User.objects.create_user(f"erased-{secrets.token_hex(8)}@{NOWHERE}", name=NAME)
     User.objects.filter(pk=pseudonym.pk).update(erased=True, is_active=False, date_joined=LONG_AGO)
     for holding in kept:
         holding.rows(person).order_by().update(**{holding.way: pseudonym})
-    passing_on.renumber(person.pk, pseudonym.pk)
+    handover.renumber(person.pk, pseudonym.pk)
 
 
 def _unname(person: User) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.urls import reverse
 
-from webapp.annotation.services.collecting import collecting
+from webapp.annotation.projects.collecting import collecting
 from webapp.datasets import queries as datasets
 from webapp.experiments import outputs
 from webapp.experiments.exporting import CHECKPOINT

@@ -9,7 +9,7 @@ from typing import Any
 from trainer.contracts import Example, Message, Response
 from webapp.accounts.models import Membership
 from webapp.annotation.models import Project, Task
-from webapp.annotation.services import collecting
+from webapp.annotation.projects import collecting
 from webapp.core.problems import Invalid
 from webapp.datasets.models import Example as Row
 from webapp.inference.models import RegisteredModel

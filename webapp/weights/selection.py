@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from numpy.typing import NDArray
 
 from webapp.core.problems import Invalid
-from webapp.datasets.curation.measured import SOURCES, Kind, Offer, Source
+from webapp.datasets.curation.model_measures import SOURCES, Kind, Offer, Source
 from webapp.datasets.models import DatasetVersion
 
 from .models import WeightsJob

@@ -4,7 +4,7 @@ import pytest
 
 from trainer.contracts import Criterion, Message, Preference, Response, Rubric
 from trainer.contracts import Example as ExampleRecord
-from webapp.annotation.services import projects
+from webapp.annotation.projects import services as projects
 from webapp.datasets.models import Dataset, DatasetVersion, Example, VersionMember
 
 RUBRIC = Rubric(criteria=(Criterion(id="c1", text="Names a colour", points=3),))

@@ -3,7 +3,7 @@
 from trainer.contracts import Example as Record
 from webapp.accounts.models import Membership, Role, User
 from webapp.annotation.models import Guidelines, Participant, Project
-from webapp.annotation.services import tasks
+from webapp.annotation.projects import task_services
 from webapp.datasets.models import Dataset, DatasetVersion, Example, VersionMember
 
 ANSWER = {"verdict": "compared", "strength": -2}
@@ -53,7 +53,7 @@ def make_project(
         **{"state": "open", "overlap": 2, **fields},
     )
     Guidelines.objects.create(project=project, number=1, text="Be fair.")
-    tasks.make(project.pk)
+    task_services.make(project.pk)
     for person in people:
         Participant.objects.create(project=project, user=person.user)
     project.refresh_from_db()

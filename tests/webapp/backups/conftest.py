@@ -12,7 +12,8 @@ from psycopg import sql
 
 from tests.upgrade import make
 from webapp.annotation.models import Project
-from webapp.annotation.services import projects, queue
+from webapp.annotation.people import services as people
+from webapp.annotation.work import queue
 from webapp.backups import bucket, services
 from webapp.backups.models import Backup, Origin
 from webapp.core import buckets
@@ -31,7 +32,7 @@ def installation(transactional_db, settings, tmp_path, monkeypatch):
     owner, annotator = make.people()
     make.data(owner, tmp_path)
     for project in Project.objects.order_by("id"):
-        projects.add_participant(owner, project, annotator.user)
+        people.add_participant(owner, project, annotator.user)
         for seat in queue.claim(annotator, project)[:1]:
             queue.submit(annotator, seat, make.content(project.kind, 0, True))
     make.judge(owner)

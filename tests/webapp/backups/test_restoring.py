@@ -17,7 +17,7 @@ from tests.patience import SECONDS
 from tests.upgrade import make
 from webapp.accounts.models import Workspace
 from webapp.annotation.models import Project
-from webapp.annotation.services import queue
+from webapp.annotation.work import queue
 from webapp.backups import loading, making, manifest, restoring, rows
 from webapp.backups.models import Backup
 from webapp.backups.problems import Damaged

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.cast import ApiClient
 from trainer.contracts import Example
 from webapp.datasets import queries, services
+from webapp.datasets.columns.prompt_hashes import hashes
 from webapp.datasets.models import ImportJob
-from webapp.datasets.prompt_hashes import hashes
 
 from .conftest import row
 

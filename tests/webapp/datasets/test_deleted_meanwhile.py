@@ -11,7 +11,7 @@ from tests.at_once import outcome
 from tests.cast import make_cast
 from trainer.contracts import Example as Record
 from webapp.annotation.models import Project
-from webapp.annotation.services import projects
+from webapp.annotation.projects import services as projects
 from webapp.core.problems import Conflict, Invalid
 from webapp.datasets import housekeeping, services
 from webapp.datasets.models import Dataset

@@ -16,10 +16,11 @@ ROWS, BATCH = 400, 20
 SLOW_WORKER = f"""
 import sys, time, django
 django.setup()
-from webapp.datasets import loading, reading, services
-reading.ROWS = {BATCH}
-take = loading.Loader.take
-loading.Loader.take = lambda *args: (time.sleep(0.1), take(*args))[1]
+from webapp.datasets import services
+from webapp.datasets.ingest import loader, reader
+reader.ROWS = {BATCH}
+take = loader.Loader.take
+loader.Loader.take = lambda *args: (time.sleep(0.1), take(*args))[1]
 services.run_import(int(sys.argv[1]))
 """
 

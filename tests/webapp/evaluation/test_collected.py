@@ -5,7 +5,7 @@ import pytest
 from tests.webapp.annotation.seed import make_annotators, make_project
 from trainer.config.errors import ConfigInvalid
 from webapp.annotation.models import Project
-from webapp.annotation.services import queue
+from webapp.annotation.work import queue
 from webapp.evaluation import people, services
 
 pytestmark = pytest.mark.django_db

@@ -12,8 +12,10 @@ import pytest
 from tests.webapp.annotation.seed import make_annotators
 from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401  fixtures
 from trainer.contracts import Criterion, Example, Message, Preference, Reason, Response, Rubric
-from webapp.annotation.services import projects, queue
-from webapp.annotation.services import tasks as making
+from webapp.annotation.people import services as participants
+from webapp.annotation.projects import services as projects
+from webapp.annotation.projects import task_services as making
+from webapp.annotation.work import queue
 from webapp.datasets import services as datasets
 from webapp.evaluation import asking, running, services, studies
 from webapp.evaluation.models import Evaluation
@@ -50,7 +52,7 @@ def collected(cast, version) -> dict[str, int]:
         projects.set_state(cast.researcher, project, "open")
         making.make(project.pk)
         for person in people[:count]:
-            projects.add_participant(cast.researcher, project, person.user)
+            participants.add_participant(cast.researcher, project, person.user)
             while seats := queue.claim(person, project, 1):
                 queue.submit(person, seats[0], SAID[kind], seconds=20.0)
         made[kind] = project.pk

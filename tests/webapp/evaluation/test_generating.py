@@ -14,7 +14,7 @@ from trainer.judges.calls import Call
 from trainer.judges.chat import ChatReply, ChatRequest
 from trainer.judges.engine import Outcome
 from trainer.judges.sampling import Sampling
-from webapp.annotation.services import tasks as making
+from webapp.annotation.projects import task_services as making
 from webapp.datasets import services as datasets
 from webapp.datasets.models import Dataset, DatasetVersion
 from webapp.evaluation import answering, asking, running, services

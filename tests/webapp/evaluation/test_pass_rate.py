@@ -7,9 +7,10 @@ import pytest
 from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401  fixtures
 from trainer.config.errors import ConfigInvalid
 from trainer.contracts import Criterion, Example, Message, Rubric, VerifierSpec
-from webapp.datasets import probes, queries
+from webapp.datasets import queries
 from webapp.datasets import services as datasets
-from webapp.datasets.filters import parse
+from webapp.datasets.columns.filters import parse
+from webapp.datasets.exploration import probes
 from webapp.datasets.models import Probe
 from webapp.evaluation import running, services
 from webapp.evaluation.models import Evaluation

@@ -10,8 +10,9 @@ from trainer.contracts import Criterion, Example, Message, Preference, Response,
 from trainer.judges.calls import expand
 from trainer.judges.inputs import of_example
 from webapp.annotation.models import Assignment, Project, Task
-from webapp.annotation.services import projects, queue
-from webapp.annotation.services import tasks as making
+from webapp.annotation.people import services as participants
+from webapp.annotation.projects import task_services as making
+from webapp.annotation.work import queue
 from webapp.core.problems import Conflict, Invalid
 from webapp.datasets import services as datasets
 from webapp.evaluation import running, services, studies
@@ -71,7 +72,7 @@ def staffed(cast, project: Project, count: int):
     project.refresh_from_db()
     people = make_annotators(cast.researcher, count)
     for person in people:
-        projects.add_participant(cast.researcher, project, person.user)
+        participants.add_participant(cast.researcher, project, person.user)
     return people
 
 

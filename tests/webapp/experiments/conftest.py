@@ -8,8 +8,8 @@ from django.test import Client
 
 from trainer.contracts import Criterion, Message, Rubric, VerifierSpec
 from trainer.contracts import Example as ExampleRecord
+from webapp.datasets.columns.prompt_hashes import hashes
 from webapp.datasets.models import Dataset, DatasetVersion, Example, VersionMember
-from webapp.datasets.prompt_hashes import hashes
 from webapp.experiments import checks, commands, services, tokens
 from webapp.experiments.models import Run
 from webapp.inference.models import RegisteredModel

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from webapp.datasets import training
 from webapp.datasets.models import Example
+from webapp.datasets.versions import training_counts
 from webapp.experiments import gallery, queries
 from webapp.experiments.models import Artifact, MetricPoint, Run
 from webapp.inference.models import RegisteredModel
@@ -55,9 +55,9 @@ def test_the_pace_is_the_median_of_the_newest_runs_of_the_workspace(cast, launch
 
 
 def test_a_large_version_is_counted_by_a_worker_while_the_page_stands(cast, as_researcher, monkeypatch):
-    monkeypatch.setattr(training, "enqueue", lambda *args: None)
+    monkeypatch.setattr(training_counts, "enqueue", lambda *args: None)
     version = make_version(cast.owner)
-    type(version).objects.filter(pk=version.pk).update(counts={"examples": training.AT_ONCE + 1})
+    type(version).objects.filter(pk=version.pk).update(counts={"examples": training_counts.AT_ONCE + 1})
     assert "Counting what this dataset holds" in as_researcher.get("/runs/new").content.decode()
     menu = as_researcher.get(f"/runs/trainable?dataset={version.dataset_id}:1").content.decode()
     assert "in a minute" in menu and "nothing" not in menu
@@ -119,7 +119,7 @@ def test_the_page_costs_the_same_whatever_there_is(cast, launch, as_researcher):
     with CaptureQueriesContext(connection) as few:
         as_researcher.get("/runs/new?dataset=demo")
     for n in range(4):
-        training.counted(make_version(cast.owner, f"more {n}"))
+        training_counts.counted(make_version(cast.owner, f"more {n}"))
         timed(launch(), 2.0)
     with CaptureQueriesContext(connection) as many:
         as_researcher.get("/runs/new?dataset=demo")

@@ -11,7 +11,8 @@ from tests.webapp.experiments.conftest import Trainer, make_version
 from trainer.config import ConfigInvalid, PolicyConfig
 from trainer.contracts import Criterion, Example, Message, Response, Rubric
 from webapp.annotation.models import Project, Task
-from webapp.annotation.services import grading, projects, tasks
+from webapp.annotation.projects import grading, task_services
+from webapp.annotation.projects import services as projects
 from webapp.datasets import services as datasets
 from webapp.experiments import checks, people, services
 from webapp.experiments.models import GradedResponse, Rollout, Run
@@ -76,7 +77,10 @@ def test_judged_responses_become_tasks_of_one_standing_project_blind_to_the_judg
     assert project.version.counts["examples"] == 3
     tasks = list(Task.objects.filter(project=project).order_by("id"))
     assert [task.example.content["responses"][0]["text"] for task in tasks] == ["Red 0", "Red 1", "Red 0"]
-    assert [each["text"] for each in tasks[0].example.content["rubric"]["criteria"]] == ["Names a colour", "Is polite"]
+    assert [each["text"] for each in tasks[0].example.content["rubric"]["criteria"]] == [
+        "Names a colour",
+        "Is polite",
+    ]
     assert "met" not in tasks[0].example.canonical and project.settings["suggestions"] == "never"
     rows = GradedResponse.objects.order_by("id")
     assert [(row.state, row.verdicts) for row in rows][:2] == [
@@ -245,7 +249,7 @@ def own_project(cast) -> Project:
     )
     made = projects.create(cast.researcher, name="My grades", kind="grading", dataset=version)
     made = projects.set_state(cast.researcher, made, Project.State.OPEN)
-    tasks.make(made.pk)
+    task_services.make(made.pk)
     made.refresh_from_db()
     return made
 

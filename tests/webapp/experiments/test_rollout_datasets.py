@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from trainer.contracts import Example as Record
-from webapp.datasets import gathering, training
 from webapp.datasets import services as datasets
+from webapp.datasets.ingest import generated_files
 from webapp.datasets.models import Example, ImportJob
+from webapp.datasets.versions import training_counts
 from webapp.experiments import checks
 from webapp.experiments.models import Run
 from webapp.inference.models import RegisteredModel
@@ -90,16 +91,16 @@ def test_a_worker_that_dies_while_it_gathers_leaves_no_half_file(cast, sampled, 
     client.force_login(cast.researcher.user)
     client.post(f"/api/v1/runs/{sampled.pk}/rollouts/dataset", {"name": "best"}, content_type="application/json")
     job = ImportJob.objects.get()
-    gathered = gathering.SOURCES["run"]
+    gathered = generated_files.SOURCES["run"]
 
     def dies(job, heard):
         lines, found = gathered(job, heard)
         yield_one = next(lines)
         return (line if n == 0 else 1 / 0 for n, line in enumerate((yield_one, yield_one))), found
 
-    monkeypatch.setitem(gathering.SOURCES, "run", dies)
+    monkeypatch.setitem(generated_files.SOURCES, "run", dies)
     with pytest.raises(ZeroDivisionError):
-        gathering.fill(job, lambda rows: None)
+        generated_files.fill(job, lambda rows: None)
     assert not Path(job.file_path).exists()
     monkeypatch.undo()
     _, examples = made(job.pk)
@@ -173,7 +174,7 @@ def test_the_best_of_a_policys_rollouts_train_a_model_that_the_next_policy_begin
     reply = client.post(f"/api/v1/runs/{sampled.pk}/rollouts/dataset", body, content_type="application/json")
     job, _ = made(reply.json()["import_id"])
     datasets.freeze(cast.researcher, job.version)
-    counted = training.count(job.version_id) or training.counted(job.version)
+    counted = training_counts.count(job.version_id) or training_counts.counted(job.version)
     assert counted["train"]["valued"] == 2
     source = checks.DatasetChoice(id=job.version.dataset_id, version=job.version.number)
     config = {"steps": 2, "data": {"source": "best"}, "evaluation": {"max_examples": 0}}

@@ -15,8 +15,9 @@ from trainer.judges import calls
 from trainer.judges.calls import expand
 from trainer.rewards.pair_judgements import question
 from webapp.annotation import kinds
-from webapp.annotation.api.queue import assignment_out
-from webapp.annotation.services import jobs, queue
+from webapp.annotation.jobs import runner
+from webapp.annotation.work import queue
+from webapp.annotation.work.api import assignment_out
 from webapp.evaluation import services as evaluations
 from webapp.experiments import grants
 from webapp.experiments.models import Run
@@ -139,7 +140,7 @@ def test_it_suggests_to_annotators_what_it_says_of_their_pairs(trained, api, cas
     judge = JudgeVersion.objects.get()
     project = make_project(cast.researcher, 1, people=[cast.annotator], settings={"suggestions": "before"})
     job = judging.ask_judge(cast.researcher, project, judge)
-    while jobs.run(job.pk) is not None:
+    while runner.run(job.pk) is not None:
         for queued in WeightsJob.objects.filter(state="queued"):
             answer(queued, judge, lambda first: f"- Names more.\nVerdict: {'A' if first else 'B'} much better")
     job.refresh_from_db()

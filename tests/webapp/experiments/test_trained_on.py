@@ -5,8 +5,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from trainer.contracts import Example as Record
-from webapp.datasets import near_leaks, services
-from webapp.datasets.curation import nearly
+from webapp.datasets import services
+from webapp.datasets.curation import near_leak_search
+from webapp.datasets.leakage import near_leaks
 from webapp.evaluation import services as evaluations
 from webapp.experiments import trained_on
 from webapp.experiments.models import Artifact, Run
@@ -72,7 +73,7 @@ def test_a_run_is_told_before_its_launch(cast, seen, api, as_researcher, monkeyp
     assert "<strong>1 held-out example of next v1</strong> has its prompt" in shown and "in first v1" in shown
     assert "trained on in second v1: not known yet" in " ".join(shown.split())
     for each in set(asked):
-        nearly.look(*each)
+        near_leak_search.look(*each)
     asking = {"config": {"model": {"name": "twice"}}, "dataset": {"id": version.dataset_id}}
     told = api.post("/recipes/sft/check", asking).json()
     assert [(leak["train"]["name"], leak["prompts"]) for leak in told["leaks"]] == [("first", 1)]

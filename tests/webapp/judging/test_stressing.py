@@ -8,7 +8,7 @@ from django.core.cache import cache
 from tests.cast import ApiClient, browser
 from tests.webapp.annotation.seed import make_project, pair
 from webapp.annotation.models import Answer
-from webapp.annotation.services import projects
+from webapp.annotation.projects import services as projects
 from webapp.core.problems import Invalid
 from webapp.inference import services as inference
 from webapp.judging import services

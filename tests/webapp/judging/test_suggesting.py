@@ -9,10 +9,14 @@ from tests.webapp.annotation.seed import make_project, pair
 from tests.webapp.weights.conftest import Process
 from trainer.judges import calls
 from trainer.judges.combine import PairVerdict
-from webapp.annotation import kinds, subjects
-from webapp.annotation.api.queue import assignment_out
+from webapp.annotation import kinds
+from webapp.annotation.agreement import upkeep
+from webapp.annotation.jobs import runner
 from webapp.annotation.models import Answer, Job, Task
-from webapp.annotation.services import jobs, queue, suggestions, tasks, upkeep
+from webapp.annotation.projects import task_services
+from webapp.annotation.tasks import task_factory
+from webapp.annotation.work import queue, suggestions
+from webapp.annotation.work.api import assignment_out
 from webapp.core.problems import Conflict, Invalid
 from webapp.inference import services as inference
 from webapp.inference.models import RegisteredModel
@@ -47,7 +51,7 @@ def pairwise(cast, endpoint):
 
 def asked(cast, project, version, **options) -> Job:
     job = services.ask_judge(cast.researcher, project, version, **options)
-    jobs.run(job.pk)
+    runner.run(job.pk)
     job.refresh_from_db()
     return job
 
@@ -162,7 +166,7 @@ def test_graded_answers_count_criterion_by_criterion():
     unsure = {"grades": [{"criterion": "c1", "verdict": "cannot_assess"}, {"criterion": "c2", "verdict": "not_met"}]}
 
     def odds(*answers):
-        return subjects.at_odds("grading", {"response": "r0"}, judged, {}, answers)
+        return task_factory.at_odds("grading", {"response": "r0"}, judged, {}, answers)
 
     assert odds() is None and odds(anna) == 0.5
     assert odds(anna, unsure) == 0  # on c2 people stand one to one
@@ -171,7 +175,7 @@ def test_graded_answers_count_criterion_by_criterion():
 def test_gold_tasks_have_one_as_well(cast, pairwise, chat_server):
     chat_server.answer = first_named_better
     project = make_project(cast.researcher, 2)
-    tasks.set_gold(cast.researcher, Task.objects.first(), {"strength": 1})
+    task_services.set_gold(cast.researcher, Task.objects.first(), {"strength": 1})
     asked(cast, project, pairwise)
     assert Task.objects.filter(suggestion__isnull=True).count() == 0
 
@@ -190,8 +194,8 @@ def test_a_limit_ends_it_and_asking_again_goes_on(cast, pairwise, chat_server):
 def test_somebody_stops_it(cast, pairwise, chat_server):
     project = make_project(cast.researcher, 3)
     job = services.ask_judge(cast.researcher, project, pairwise)
-    jobs.stop(project, Job.Kind.SUGGEST)
-    jobs.run(job.pk)
+    runner.stop(project, Job.Kind.SUGGEST)
+    runner.run(job.pk)
     job.refresh_from_db()
     assert job.state == "failed" and "stopped" in job.problem
 
@@ -204,7 +208,7 @@ def test_what_a_judge_says_is_not_taken_away_while_it_may_say_more(cast, pairwis
     refused = ApiClient(cast.researcher).delete(f"/projects/{project.pk}/suggestions")
     assert (refused.status_code, refused.json()["error"]["code"]) == (409, "suggesting")
     assert Task.objects.filter(suggestion__isnull=False).count() == 2
-    jobs.run(job.pk)  # finds that it is to stop
+    runner.run(job.pk)  # finds that it is to stop
     assert ApiClient(cast.researcher).delete(f"/projects/{project.pk}/suggestions").json() == {"removed": 2}
     assert Task.objects.filter(suggestion__isnull=False).count() == 0
 
@@ -263,8 +267,8 @@ def test_local_weights_are_asked_by_a_job_of_the_cluster_and_no_worker_waits(cas
     project = make_project(cast.researcher, 3)
     job = services.ask_judge(cast.researcher, project, judge)
     answered = 0
-    while (delay := jobs.run(job.pk)) is not None:
-        assert delay == jobs.LOOK_AGAIN_S and jobs.run(job.pk) == delay, "it waits"
+    while (delay := runner.run(job.pk)) is not None:
+        assert delay == runner.LOOK_AGAIN_S and runner.run(job.pk) == delay, "it waits"
         answered += answer(WeightsJob.objects.get(state="queued"), judge)
     job.refresh_from_db()
     assert (job.state, job.done, job.total, answered) == ("finished", 3, 3, 3), job.problem
@@ -273,9 +277,9 @@ def test_local_weights_are_asked_by_a_job_of_the_cluster_and_no_worker_waits(cas
 
     other = services.new_version(cast.researcher, judge.judge, spec={**spec, "order": "swapped"}, endpoint=endpoint)
     again = services.ask_judge(cast.researcher, project, other)
-    assert jobs.run(again.pk) == jobs.LOOK_AGAIN_S
-    jobs.stop(again.project, Job.Kind.SUGGEST)
-    assert jobs.run(again.pk) is None
+    assert runner.run(again.pk) == runner.LOOK_AGAIN_S
+    runner.stop(again.project, Job.Kind.SUGGEST)
+    assert runner.run(again.pk) is None
     again.refresh_from_db()
     assert again.state == "failed" and "stopped" in again.problem
     assert WeightsJob.objects.order_by("-id")[0].state == "stopped"

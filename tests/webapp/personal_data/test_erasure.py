@@ -12,16 +12,18 @@ from django.test import Client
 from tests.at_once import at_once
 from tests.cast import ApiClient, browser, make_cast
 from tests.webapp.annotation.answers import annotators, answer, make_project, preference
-from tests.webapp.annotation.test_answers import published, text
+from tests.webapp.annotation.publishing.test_answers import published, text
 from tests.webapp.test_api_queries import a_run
 from tests.webapp.test_what_annotators_see import working
 from webapp.accounts import services as accounts
 from webapp.accounts.models import ApiToken, Membership, Proof, Role, SignedIn, User
+from webapp.annotation.agreement import refresh
+from webapp.annotation.agreement.coefficients import measure
+from webapp.annotation.agreement.raters import raters
 from webapp.annotation.models import AgreementReport, Answer, Assignment, Comment, Participant, Task
-from webapp.annotation.queries import people
-from webapp.annotation.queries.agreement import measure
-from webapp.annotation.queries.raters import raters
-from webapp.annotation.services import publish, review, standing
+from webapp.annotation.people import queries as people
+from webapp.annotation.publishing import services as publish
+from webapp.annotation.review import services as review
 from webapp.core import audit_chain
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict
@@ -45,7 +47,7 @@ def judged(cast):
     for task, strengths in zip(made.tasks.order_by("rank"), [(2, 2)] * 4 + [(-1, 1), (1, -2)], strict=True):
         answer(task, one, preference(strengths[0]))
         answer(task, two, preference(strengths[1]))
-    standing.bring_up_to_date(made)
+    refresh.bring_up_to_date(made)
     return made, one, two
 
 

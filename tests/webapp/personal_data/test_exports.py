@@ -18,7 +18,7 @@ from webapp.accounts import services as accounts
 from webapp.accounts.access import BY_HAND
 from webapp.accounts.models import Invite, Proof, User
 from webapp.annotation.models import Answer, Task
-from webapp.annotation.services import review
+from webapp.annotation.review import services as review
 from webapp.api import api
 from webapp.core.models import AuditEntry
 from webapp.personal_data import services

@@ -10,10 +10,11 @@ from tests.webapp.evaluation.test_local_judges import answered, started
 from trainer.contracts import Example
 from webapp.accounts.models import User
 from webapp.core.models import AuditEntry
-from webapp.datasets import housekeeping, imports
+from webapp.datasets import housekeeping
 from webapp.datasets import services as datasets
+from webapp.datasets.columns.filters import parse
 from webapp.datasets.curation import runner
-from webapp.datasets.filters import parse
+from webapp.datasets.ingest import import_job
 from webapp.datasets.models import CurationJob, Dataset, ImportJob
 from webapp.evaluation import running
 from webapp.evaluation import services as evaluations
@@ -54,7 +55,7 @@ def entry(action: str) -> AuditEntry:
 
 def test_an_import(cast, monkeypatch, tmp_path):
     job = queued(cast, tmp_path / "rows.jsonl", lines(rows=30), keep_good=True)
-    calls = gone_before(monkeypatch, imports, "_conclude", cast.researcher.user)
+    calls = gone_before(monkeypatch, import_job, "_conclude", cast.researcher.user)
     datasets.run_import(job.pk)
     job.refresh_from_db()
     assert (calls, job.state, job.created_by, job.version.members.count()) == ([1], ImportJob.State.FINISHED, None, 20)
@@ -63,7 +64,7 @@ def test_an_import(cast, monkeypatch, tmp_path):
 
 def test_an_import_that_is_refused(cast, monkeypatch, tmp_path):
     job = queued(cast, tmp_path / "rows.jsonl", lines(rows=30, bad=(3,)))
-    calls = gone_before(monkeypatch, imports, "_fail", cast.researcher.user)
+    calls = gone_before(monkeypatch, import_job, "_fail", cast.researcher.user)
     datasets.run_import(job.pk)
     job.refresh_from_db()
     assert (calls, job.state, entry("import.failed").actor) == ([1], ImportJob.State.FAILED, None)

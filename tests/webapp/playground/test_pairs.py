@@ -8,8 +8,9 @@ from django.db import connection
 from tests.cast import ApiClient, browser, make_cast
 from tests.webapp.experiments.conftest import make_version
 from webapp.annotation.models import Project, Task
-from webapp.annotation.services import publish, queue
-from webapp.annotation.services.collecting import collecting
+from webapp.annotation.projects.collecting import collecting
+from webapp.annotation.publishing import services as publish
+from webapp.annotation.work import queue
 from webapp.datasets.models import Dataset, DatasetVersion, Example
 from webapp.inference.models import RegisteredModel
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.webapp.annotation.conftest import make_version as pairs
 from tests.webapp.experiments.conftest import launch, model, run, version  # noqa: F401 - fixtures
-from webapp.annotation.services import projects
+from webapp.annotation.projects import services as projects
 
 
 @pytest.fixture

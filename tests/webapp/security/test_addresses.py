@@ -12,7 +12,7 @@ from tests.at_once import at_once
 from tests.cast import ApiClient, browser
 from webapp.accounts import addresses, services
 from webapp.accounts.models import ApiToken, Invite, Membership, Proof, Role, User
-from webapp.annotation.services import projects
+from webapp.annotation.people import services as people
 from webapp.core.problems import Conflict, Invalid
 
 pytestmark = pytest.mark.django_db
@@ -23,7 +23,7 @@ PASSWORD, OTHER = "quartz violin meadow", "copper lantern orchid"
 @pytest.fixture
 def squatter(cast, project) -> Client:
     """Somebody who followed the open link and said that they are the boss."""
-    _, secret = projects.invite(cast.researcher, project, uses=5)
+    _, secret = people.invite(cast.researcher, project, uses=5)
     client = Client()
     client.post(f"/join/{secret}", {"name": "Mallory", "email": BOSS, "password": PASSWORD})
     assert client.get("/api/v1/me").json()["verified"] is False
@@ -58,7 +58,7 @@ def test_the_owner_of_an_address_takes_it_from_whoever_only_typed_it(cast, squat
 
 
 def test_a_link_into_a_project_for_one_address_does_the_same(cast, project, squatter):
-    _, secret = projects.invite(cast.researcher, project, email=BOSS)
+    _, secret = people.invite(cast.researcher, project, email=BOSS)
     client = Client()
     client.post(f"/join/{secret}", {"name": "The boss", "email": "else@example.org", "password": OTHER})
     assert client.get("/api/v1/me").json()["email"] == BOSS
@@ -66,7 +66,7 @@ def test_a_link_into_a_project_for_one_address_does_the_same(cast, project, squa
 
 
 def test_nobody_else_comes_in_by_a_link_for_one_address(cast, project):
-    _, secret = projects.invite(cast.researcher, project, email=BOSS)
+    _, secret = people.invite(cast.researcher, project, email=BOSS)
     answer = browser(cast.outsider).post(f"/join/{secret}")
     assert answer.status_code == 422 and b"is for boss@example.org" in answer.content
     assert not Membership.objects.filter(workspace=cast.workspace, user=cast.outsider.user).exists()
@@ -218,7 +218,7 @@ def test_nothing_is_kept_of_an_invitation_that_could_not_be_mailed(cast, setting
 
 
 def test_who_types_an_address_that_has_an_account_is_told_the_way(cast, project):
-    _, secret = projects.invite(cast.researcher, project)
+    _, secret = people.invite(cast.researcher, project)
     with pytest.raises(Invalid) as told:
-        projects.sign_up(secret, email="anna@example.org", name="Not Anna", password=PASSWORD)
+        people.sign_up(secret, email="anna@example.org", name="Not Anna", password=PASSWORD)
     assert "takes it over" in told.value.fields["email"]

@@ -9,7 +9,7 @@ from tests.cast import ApiClient, browser
 from tests.patience import SECONDS
 from tests.webapp.annotation.seed import make_project, pair
 from trainer.rubrics.structure import compound
-from webapp.annotation import trying
+from webapp.annotation.work import rubric_trial
 from webapp.core import confined, limits
 from webapp.core.templatetags.text import MAX_CHARACTERS, line, markdown
 
@@ -22,7 +22,7 @@ RUBRIC = {"criteria": [{"id": f"c{n}", "text": f"Check {n}.", "points": 1, "veri
 def test_a_rubric_of_slow_patterns_takes_no_longer_than_its_time(cast, monkeypatch):
     """A hundred patterns on 26 texts took eleven minutes by the schema. The limit of the process, which is there in case that this one
     does not hold, would be met on a busy machine."""
-    monkeypatch.setattr(trying, "LIMITS", replace(trying.LIMITS, seconds=SECONDS))
+    monkeypatch.setattr(rubric_trial, "LIMITS", replace(rubric_trial.LIMITS, seconds=SECONDS))
     script = ApiClient(cast.annotator)
     script.post("/rubrics/check", {"criteria": []})  # the nursery is there
     began = time.monotonic()

@@ -15,10 +15,12 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from tests.cast import ApiClient
 from webapp.core import confined
 from webapp.core.problems import Invalid
-from webapp.datasets import elsewhere, imports, outside, services
-from webapp.datasets.importers import Bundle, budgets
-from webapp.datasets.importers.rows import rows
+from webapp.datasets import services
+from webapp.datasets.ingest import import_job, inspection, processes
 from webapp.datasets.models import ImportJob
+from webapp.files import budgets
+from webapp.files.bundle import Bundle
+from webapp.files.rows import rows
 
 MB = 10**6
 HERE = "tests.webapp.security.confined_work:"
@@ -57,7 +59,7 @@ def test_a_confined_child_answers_refuses_and_ends():
 def test_a_parquet_bomb_takes_no_memory_of_the_web_process_and_is_refused_at_its_field(cast, tmp_path, where):
     script = ApiClient(cast.researcher)
     content = bomb(tmp_path / "bomb.parquet").read_bytes()
-    outside.given(tmp_path / "bomb.parquet", "warm.jsonl", "table")  # the nursery is there
+    inspection.given(tmp_path / "bomb.parquet", "warm.jsonl", "table")  # the nursery is there
     before = psutil.Process().memory_info().rss
     file = SimpleUploadedFile("bomb.parquet", content)
     answer = script.client.post(f"/api/v1/datasets/{where}", {"file": file, "name": "bombs"})
@@ -79,8 +81,10 @@ def test_an_import_of_a_bomb_fails_with_a_reason_and_leaves_the_worker_its_memor
         format="table",
         created_by=cast.researcher.user,
     )
-    monkeypatch.setattr(imports.outside, "LIMITS", confined.Limits(3_000 * MB, 60))  # let it come as far as the reader
-    monkeypatch.setattr(elsewhere, "MEMORY", 400 * MB)
+    monkeypatch.setattr(
+        import_job.outside, "LIMITS", confined.Limits(3_000 * MB, 60)
+    )  # let it come as far as the reader
+    monkeypatch.setattr(processes, "MEMORY", 400 * MB)
     before = psutil.Process().memory_info().rss
     services.run_import(job.pk)
     job.refresh_from_db()
@@ -174,4 +178,4 @@ def test_the_directory_of_an_archive_is_read_in_the_child_alone(tmp_path, monkey
         raise AssertionError("the archive was opened in this process")
 
     monkeypatch.setattr(zipfile, "ZipFile", never)
-    assert len(outside.given(path, path.name).names) == 30
+    assert len(inspection.given(path, path.name).names) == 30

@@ -12,7 +12,7 @@ from django.utils import timezone
 from tests.cast import browser
 from webapp.accounts import services
 from webapp.accounts.models import Role, User
-from webapp.annotation.services import projects
+from webapp.annotation.people import services as people
 
 WEAK = [
     "password2024!", "P@ssw0rd!!!!", "Sunshine#12", "1234567890123", "qwertyuiop12", "abcdefghij99", "aaaaaabbbbbb",
@@ -38,7 +38,7 @@ def test_others_are_taken(password):
 @pytest.mark.django_db
 def test_every_door_looks_at_what_is_known_of_the_person(cast, project):
     invited = services.invite(cast.owner, "grace.hopper@example.org", Role.REVIEWER)
-    _, joined = projects.invite(cast.researcher, project)
+    _, joined = people.invite(cast.researcher, project)
     body = {"name": "Grace Hopper", "email": "grace.hopper@example.org", "password": "GraceHopper1906"}
     for path in (f"/invite/{invited}", f"/join/{joined}"):
         answer = Client().post(path, body)

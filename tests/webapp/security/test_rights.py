@@ -9,7 +9,7 @@ from tests.at_once import at_once
 from tests.cast import browser
 from webapp.accounts import services
 from webapp.accounts.models import Role, User, Workspace
-from webapp.annotation.services import projects
+from webapp.annotation.people import services as participants
 from webapp.core.problems import Conflict
 
 pytestmark = pytest.mark.django_db
@@ -66,16 +66,16 @@ def test_of_two_administrators_who_resign_at_once_one_stays(cast):
 
 
 def test_whoever_was_removed_does_not_come_back_by_an_old_link(cast, project):
-    _, secret = projects.invite(cast.owner, project, uses=5)
+    _, secret = participants.invite(cast.owner, project, uses=5)
     invited = services.invite(cast.owner, "anna@example.net", Role.REVIEWER)
     user = User.objects.create_user("anna@example.net")
     membership = services.accept_invite(services.open_invite(invited), user)
     services.remove_member(cast.owner, membership)
     with pytest.raises(Conflict, match="removed"):
-        projects.join(user, secret)
+        participants.join(user, secret)
     again = services.invite(cast.owner, "anna@example.net", Role.ANNOTATOR)
     services.accept_invite(services.open_invite(again), user)
-    assert projects.join(user, secret).project == project
+    assert participants.join(user, secret).project == project
 
 
 def test_an_open_invitation_ends_with_the_membership(cast):

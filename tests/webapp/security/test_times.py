@@ -6,8 +6,9 @@ import pytest
 
 from tests.cast import ApiClient, browser
 from tests.webapp.test_what_annotators_see import PARAMETER, addresses, filled, read, working
+from webapp.annotation.agreement import refresh
 from webapp.annotation.models import Answer, Assignment, Comment, Participant, Task
-from webapp.annotation.services import review, standing
+from webapp.annotation.review import services as review
 
 pytestmark = pytest.mark.django_db
 MOMENT = datetime(2026, 11, 20, 3, 17, 41, 123_456, tzinfo=UTC)
@@ -23,7 +24,7 @@ def worked(cast):
     Participant.objects.filter(**mine).update(created_at=MOMENT)
     Answer.objects.filter(assignment__user=cast.annotator.user).update(submitted_at=MOMENT)
     Comment.objects.filter(author=cast.annotator.user).update(created_at=MOMENT, resolved_at=None)
-    standing.freshen(project)
+    refresh.freshen(project)
     return project
 
 

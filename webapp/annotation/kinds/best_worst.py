@@ -10,7 +10,7 @@ from statistics import mean
 from string import ascii_uppercase
 from typing import Any, Literal
 
-from .. import labels
+from . import example_labels
 from .base import Content, Groups, Problems, Subject, TaskKind
 from .fields import Field
 from .records import MAX_RESPONSES, Answered, Settings, Side, subject_sides
@@ -56,7 +56,7 @@ class BestWorst(TaskKind):
     def subjects(self, content: Content) -> list[Subject]:
         """All responses where they are few; else one task for each response, in which it meets three others on the ring, so
         that each of them is in four tasks."""
-        ids = labels.response_ids(content)[:MAX_RESPONSES]
+        ids = example_labels.response_ids(content)[:MAX_RESPONSES]
         if len(ids) <= AT_ONCE:
             return [{"responses": ids}] if len(ids) > 1 else []
         return [{"responses": [ids[(start + step) % len(ids)] for step in STEPS]} for start in range(len(ids))]

@@ -8,9 +8,9 @@ from typing import Any, Literal
 from pydantic import Field as Limits
 
 from trainer.contracts.base import Record
-from webapp.datasets.graded import MET, graded
+from webapp.datasets.formats.grades import MET, graded
 
-from .. import labels
+from . import example_labels
 from .base import Content, Groups, Problems, Subject, TaskKind
 from .fields import Field
 from .reasons import beyond
@@ -73,10 +73,14 @@ class Grading(TaskKind):
 
     def subjects(self, content: Content) -> list[Subject]:
         """Each response, if there is a rubric."""
-        return [{"response": side} for side in labels.response_ids(content)] if labels.criteria(content) else []
+        return (
+            [{"response": side} for side in example_labels.response_ids(content)]
+            if example_labels.criteria(content)
+            else []
+        )
 
     def criteria(self, subject: Content, content: Content) -> list[dict[str, Any]]:
-        return labels.criteria(content)
+        return example_labels.criteria(content)
 
     def check(self, record: Any, settings: Settings, view: Content, *, gold: bool) -> Problems:
         wanted = [one["id"] for one in view["criteria"]]

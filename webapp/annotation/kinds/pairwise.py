@@ -7,8 +7,7 @@ from typing import Any, Literal, Self
 from pydantic import Field as Limits
 from pydantic import model_validator
 
-from .. import labels
-from . import reasons
+from . import example_labels, reasons
 from .base import Content, Groups, Problems, Subject, TaskKind
 from .fields import Field
 from .records import MAX_REASONS, Answered, Name, Reason, Settings, Strength
@@ -81,19 +80,19 @@ class Pairwise(TaskKind):
 
     def subjects(self, content: Content) -> list[Subject]:
         """The pairs that its preferences name, else neighbouring responses; in a study its first pair, once in each arm."""
-        pairs, arms = labels.pairs(content), labels.arms(content)
+        pairs, arms = example_labels.pairs(content), example_labels.arms(content)
         return [{**pair, "arm": arm} for pair in pairs[:1] for arm in arms] if arms else pairs
 
     def criteria(self, subject: Content, content: Content) -> list[dict[str, Any]]:
         """Of a study's arm. It is told apart from the other arm's by nothing but its words."""
-        given = labels.arms(content).get(subject.get("arm", ""), ())
+        given = example_labels.arms(content).get(subject.get("arm", ""), ())
         return [
             {"id": str(number), "text": one["text"], "points": 1 if one["points"] > 0 else -1}
             for number, one in enumerate(given, 1)
         ]
 
     def view_of_example(self, subject: Content, content: Content) -> dict[str, Any] | None:
-        strength = labels.judge_strength(subject, content)
+        strength = example_labels.judge_strength(subject, content)
         return None if strength is None else {"verdict": "compared", "strength": round(strength)}
 
     def check(self, record: Any, settings: Settings, view: Content, *, gold: bool) -> Problems:
@@ -216,7 +215,7 @@ class Pairwise(TaskKind):
         Preferences by judges are a model's view and do not count."""
         sides = {subject["a"], subject["b"]}
         about = [one for one in content.get("preferences", ()) if {one["a"], one["b"]} == sides]
-        given = [one for one in about if not labels.is_judge(one)]
+        given = [one for one in about if not example_labels.is_judge(one)]
         verdicts = {one.get("verdict", "compared") for one in given}
         if len(given) < max(least, 1) or len(verdicts) != 1:
             return None
@@ -232,8 +231,8 @@ class Pairwise(TaskKind):
     ) -> float | None:
         """The distance between the judge (without `judged`, those in the dataset) and the people's mean, as a share of the
         largest possible."""
-        judge = labels.judge_strength(subject, content) if judged is None else judged["strength"]
-        people = labels.human_strengths(subject, content)
+        judge = example_labels.judge_strength(subject, content) if judged is None else judged["strength"]
+        people = example_labels.human_strengths(subject, content)
         people += [answer["strength"] for answer in answers if answer.get("strength") is not None]
         return abs(judge - sum(people) / len(people)) / STEPS if people and judge is not None else None
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import Field as Limits
 
-from .. import labels
+from . import example_labels
 from .base import Content, Groups, Problems, Subject, TaskKind
 from .fields import Field
 from .records import MAX_RESPONSES, Answered, Settings, Side, subject_sides
@@ -64,7 +64,7 @@ class Ranking(TaskKind):
 
     def subjects(self, content: Content) -> list[Subject]:
         """All responses, if there are two."""
-        ids = labels.response_ids(content)
+        ids = example_labels.response_ids(content)
         return [{"responses": ids[:MAX_RESPONSES]}] if len(ids) > 1 else []
 
     def check(self, record: Any, settings: Settings, view: Content, *, gold: bool) -> Problems:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import mean
 from typing import Any
 
-from .. import labels
+from . import example_labels
 from .base import Content, Groups, Problems, Subject, TaskKind
 from .fields import Field
 from .records import Answered, Name, Settings
@@ -40,7 +40,7 @@ class Rating(TaskKind):
 
     def subjects(self, content: Content) -> list[Subject]:
         """Each response."""
-        return [{"response": side} for side in labels.response_ids(content)]
+        return [{"response": side} for side in example_labels.response_ids(content)]
 
     def problems(self, settings: Settings) -> Problems:
         return {} if settings.scales else {"scales": "name at least one scale"}

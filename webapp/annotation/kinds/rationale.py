@@ -7,8 +7,7 @@ from pydantic import Field as Limits
 
 from trainer.contracts.counted import counted
 
-from .. import labels
-from . import reasons
+from . import example_labels, reasons
 from .base import Content, Groups, Problems, Subject, TaskKind
 from .records import MAX_REASONS, Answered, Reason, Settings, Text
 from .rubric import shared_items
@@ -50,16 +49,16 @@ class Rationale(TaskKind):
         that a text is given, whose words may name the sides: they are then shown as they are."""
         listed = enumerate(content.get("preferences", ()))
         named = [{"a": one["a"], "b": one["b"], "preference": index} for index, one in listed]
-        given = [subject for subject in named if labels.rationale(subject, content)]
+        given = [subject for subject in named if example_labels.rationale(subject, content)]
         if given:
             return given
-        pairs = labels.pairs(content)
-        if pairs and labels.rationale({"preference": None}, content):
+        pairs = example_labels.pairs(content)
+        if pairs and example_labels.rationale({"preference": None}, content):
             return [{**pairs[0], "preference": None}]
         return pairs
 
     def rationale(self, subject: Content, content: Content) -> str | None:
-        return labels.rationale(subject, content)
+        return example_labels.rationale(subject, content)
 
     def check(self, record: Any, settings: Settings, view: Content, *, gold: bool) -> Problems:
         fields = reasons.complaints(record, view)

@@ -9,7 +9,7 @@ from trainer.contracts import Rubric
 from trainer.contracts.counted import counted
 from trainer.verifiers import VerifierError, check_spec
 
-from .. import labels
+from . import example_labels
 from .base import Content, Groups, Problems, Subject, TaskKind
 from .records import MAX_CRITERIA, Answered, Settings
 from .table import Given
@@ -98,7 +98,7 @@ class Authoring(TaskKind):
 
     def from_labels(self, subject: Content, content: Content, least: int) -> dict[str, Any] | None:
         """The example's rubric, if it has one."""
-        return {"rubric": content["rubric"]} if labels.criteria(content) else None
+        return {"rubric": content["rubric"]} if example_labels.criteria(content) else None
 
     def note(self, content: Content, what: str) -> dict[str, Any]:
         return {"rubric": content["rubric"]} if what == "answers" else {}

@@ -11,9 +11,10 @@ from django.utils.safestring import SafeString, mark_safe
 from trainer.contracts.counted import counted
 from webapp.core.templatetags.ui import icon, initials, percent
 
+from ..agreement.person_figures import Line, Share
 from ..kinds import KINDS
 from ..models import Task
-from ..queries.people import Line, Person, Share
+from ..people.queries import Person
 
 register = template.Library()
 NAMES = {"agreement": "as others", "seconds": "median"}

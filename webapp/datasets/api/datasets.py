@@ -17,9 +17,9 @@ from webapp.core.paging import Limit, page
 from webapp.core.problems import Invalid
 
 from .. import access, housekeeping, queries, services
-from ..importers import REGISTRY
+from ..formats.importers import REGISTRY
+from ..ingest.preview import preview
 from ..models import Dataset, DatasetVersion, Example, ImportJob
-from ..preview import preview
 
 router = Router(tags=["datasets"])
 Id = Annotated[int, InPath(ge=1, le=2**63 - 1)]

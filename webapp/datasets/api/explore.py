@@ -10,8 +10,9 @@ from webapp.accounts.access import require
 from webapp.accounts.models import Role
 from webapp.core.paging import Limit
 
-from .. import access, explore, queries, services
-from ..filters import CHOICES, Filters, parse
+from .. import access, queries, services
+from ..columns.filters import CHOICES, Filters, parse
+from ..exploration import narrowing
 from ..models import SavedView, VersionMember
 from .datasets import Id, Number
 
@@ -159,14 +160,14 @@ def _row(member: VersionMember) -> dict[str, Any]:
 @router.get(VERSION + "/count", response=CountOut, summary="How many examples the filters leave")
 def count(request: HttpRequest, dataset_id: Id, number: Number, filters: Query[ExampleFilters]) -> dict[str, Any]:
     version = access.version_read(require(request), dataset_id, number)
-    return {"count": explore.count(version, filters.as_filters())}
+    return {"count": narrowing.count(version, filters.as_filters())}
 
 
 @router.get(VERSION + "/histograms", response=HistogramsOut, summary="How lengths, ratios, criteria, ... are spread")
 def histograms(request: HttpRequest, dataset_id: Id, number: Number, filters: Query[ExampleFilters]) -> dict[str, Any]:
     """Each column is narrowed by all filters but its own. A bar's `range` is the filter that selects it."""
     version = access.version_read(require(request), dataset_id, number)
-    return {"items": explore.histograms(version, filters.as_filters())}
+    return {"items": narrowing.histograms(version, filters.as_filters())}
 
 
 @router.get("/datasets/{int:dataset_id}/views", response=ViewList, summary="Filters saved under a name")

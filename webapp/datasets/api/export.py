@@ -10,9 +10,10 @@ from webapp.accounts.access import require
 from webapp.core import audit
 from webapp.core.openapi import sends
 
-from .. import access, card, services
-from .. import export as exports
-from ..exporters import REGISTRY
+from .. import access, services
+from ..exports import data_card
+from ..exports import stream as exports
+from ..formats.exporters import REGISTRY
 from ..models import DatasetVersion
 from .datasets import Id, Number
 
@@ -95,9 +96,9 @@ def export(
 def show_card(
     request: HttpRequest, dataset_id: Id, number: Number, format: Literal["json", "markdown"] = "json"
 ) -> HttpResponse:
-    told = card.build(access.version_read(require(request), dataset_id, number))
+    told = data_card.build(access.version_read(require(request), dataset_id, number))
     if format == "markdown":
-        return HttpResponse(card.markdown(told), content_type="text/markdown; charset=utf-8")
+        return HttpResponse(data_card.markdown(told), content_type="text/markdown; charset=utf-8")
     return JsonResponse(told, json_dumps_params={"ensure_ascii": False})
 
 

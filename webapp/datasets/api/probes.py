@@ -10,8 +10,9 @@ from pydantic import Field
 from webapp.accounts.access import require
 from webapp.core.paging import Limit, page
 
-from .. import access, probes, probing, queries, written_rates
-from ..filters import Filters
+from .. import access, probe_services, queries, written_rates
+from ..columns.filters import Filters
+from ..exploration import probes
 from ..models import DatasetVersion, Example
 from .datasets import Id, Number, VersionOut
 
@@ -136,5 +137,5 @@ def write_rates(request: HttpRequest, dataset_id: Id, number: Number, payload: W
 @router.delete("/probes/{int:probe_id}", response={204: None}, summary="Delete the pass rates of a probe")
 def delete_probe(request: HttpRequest, probe_id: Id) -> Status[None]:
     membership = require(request)
-    probing.delete(membership, access.probe_write(membership, probe_id))
+    probe_services.delete(membership, access.probe_write(membership, probe_id))
     return Status(204, None)

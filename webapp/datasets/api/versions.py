@@ -9,13 +9,15 @@ from pydantic import Field
 
 from webapp.accounts.access import require
 from webapp.accounts.models import Role
+from webapp.core.json_diff import MISSING, Change
 from webapp.core.paging import Limit
 
-from .. import access, differences, leaks, queries, services
-from ..changes import MISSING, Change
-from ..filters import parse
+from .. import access, queries, services
+from ..columns.filters import parse
+from ..leakage import leaks
+from ..leakage.near_leaks import Pair, near
 from ..models import CurationJob
-from ..near_leaks import Pair, near
+from ..versions import differences
 from .datasets import Id, Number
 
 router = Router(tags=["datasets"])

@@ -8,7 +8,7 @@ from trainer.verifiers import VerifierError, verify
 from webapp.core.problems import Invalid
 
 from .. import queries
-from ..graded import Votes, graded
+from ..formats.grades import Votes, graded
 from ..models import CurationJob
 from .progress import Report
 

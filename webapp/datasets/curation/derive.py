@@ -6,9 +6,11 @@ from numpy.typing import NDArray
 
 from webapp.core.problems import Invalid
 
-from .. import explore, leaks, versions
-from ..filters import parse
+from ..columns.filters import parse
+from ..exploration import narrowing
+from ..leakage import leaks
 from ..models import CurationJob
+from ..versions import writer
 from .progress import Report
 
 
@@ -18,7 +20,7 @@ def run(job: CurationJob, report: Report) -> None:
         return  # by a worker that died right behind it
     version, params = job.version, job.params
     source = CurationJob.objects.filter(pk=params["job"]).first() if params.get("job") else None
-    gone = explore.removed(version, parse(params["filters"]), params["keep"], source)
+    gone = narrowing.removed(version, parse(params["filters"]), params["keep"], source)
     total = version.counts.get("examples", 0)
     check(len(gone), total)
     report.at(0, total)
@@ -27,7 +29,7 @@ def run(job: CurationJob, report: Report) -> None:
         lineage["found"] = source.kind
 
     with transaction.atomic():
-        job.made, made = versions.create(version.dataset, lineage, lambda new: _list(new, version.pk, gone))
+        job.made, made = writer.create(version.dataset, lineage, lambda new: _list(new, version.pk, gone))
         leaked = leaks.within(job.made).count
         job.result = {"removed": len(gone), "kept": total - len(gone), "unchanged": not made, "leaked": leaked}
         job.save(update_fields=["made", "result"])

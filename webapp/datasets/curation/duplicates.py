@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from trainer.contracts import Example
 from webapp.core.problems import Invalid
 
-from .. import queries, search
+from .. import queries
+from ..index import tokenizer
 from ..models import CurationJob
 from .progress import Report
 
@@ -43,7 +44,7 @@ def run(job: CurationJob, report: Report) -> None:
     signatures = np.zeros((total, WORDS), np.uint32)
     contents = np.zeros(total, np.uint64)
     for position, text in _texts(job):
-        tokens = search.tokens(text)
+        tokens = tokenizer.tokens(text)
         contents[position] = _content(tokens)
         signatures[position] = signature(tokens)
         if position % 500 == 0:

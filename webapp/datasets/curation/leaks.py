@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from trainer.contracts import Example
 from webapp.core.problems import Invalid
 
-from .. import packed, queries, search
+from .. import queries
+from ..columns import packed
+from ..index import tokenizer
 from ..models import CurationJob, DatasetVersion
 from .duplicates import BAND, LARGE_GROUP, WORDS, Signatures, alike, band, signature
 from .progress import Report
@@ -110,7 +112,7 @@ def _prompts(versions: list[DatasetVersion], remove: str, report: Report) -> lis
 def signature_of(line: str) -> Signatures:
     """Of the prompt of an example, given as its canonical text."""
     prompt = Example.model_validate_json(line).prompt
-    return signature(search.tokens("\n".join(message.content for message in prompt)))
+    return signature(tokenizer.tokens("\n".join(message.content for message in prompt)))
 
 
 def matches(prompts: list[Prompt], threshold: float) -> Iterator[tuple[Prompt, Match]]:

@@ -8,7 +8,7 @@ from trainer.selection import near_duplicates
 from webapp.core.problems import Invalid
 
 from ..models import CurationJob
-from . import measured
+from . import model_measures
 from .progress import Report
 
 
@@ -18,13 +18,13 @@ def params(given: dict[str, Any]) -> dict[str, Any]:
     likeness = given.get("likeness", 0.95)
     if isinstance(likeness, bool) or not isinstance(likeness, int | float) or not 0.5 <= likeness <= 1:
         raise Invalid("The likeness is out of bounds.", {"params.likeness": "must be a number from 0.5 to 1"})
-    return {"embeddings": measured.chosen(given, "embeddings"), "likeness": float(likeness)}
+    return {"embeddings": model_measures.chosen(given, "embeddings"), "likeness": float(likeness)}
 
 
 def run(job: CurationJob, report: Report) -> None:
     """Leaves one finding for each example that goes; `group` is the position of the one that stays for it."""
     total = job.version.counts.get("examples", 0)
-    vectors = measured.embeddings(job, job.params["embeddings"], report)
+    vectors = model_measures.embeddings(job, job.params["embeddings"], report)
     places = np.flatnonzero(~np.isnan(vectors[:, 0])) if vectors.size else np.array([], np.int64)
     if not len(places):
         raise Invalid("No example has an embedding.", {"params.embeddings": "fits no example"})

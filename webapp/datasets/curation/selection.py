@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from trainer.selection import k_center
 from webapp.core.problems import Invalid
 
-from .. import packed
+from ..columns import packed
 from ..models import CurationJob
-from . import measured
+from . import model_measures
 from .progress import Report
 
 Positions = NDArray[np.int64]
@@ -76,12 +76,12 @@ def hardest_params(given: dict[str, Any]) -> dict[str, Any]:
     window = given.get("window", WINDOW)
     if not _whole(window, 1, MOST_WINDOW):
         raise Invalid("The window is out of bounds.", {"params.window": f"must be from 1 to {MOST_WINDOW:,} tokens"})
-    return {"log_probs": measured.chosen(given, "log_probs"), "window": window, "share": _share(given, 0.5)}
+    return {"log_probs": model_measures.chosen(given, "log_probs"), "window": window, "share": _share(given, 0.5)}
 
 
 def hardest(job: CurationJob, report: Report) -> None:
     """The examples that are easy for the model even at their hardest window; of equally easy ones the first go."""
-    scores = measured.perplexities(job, job.params["log_probs"], job.params["window"], report)
+    scores = model_measures.perplexities(job, job.params["log_probs"], job.params["window"], report)
     known = np.flatnonzero(~np.isnan(scores))
     order = known[np.argsort(scores[known], kind="stable")]
     gone = order[: int(job.params["share"] * len(known))]
@@ -95,7 +95,7 @@ def hardest(job: CurationJob, report: Report) -> None:
 def cover_params(given: dict[str, Any]) -> dict[str, Any]:
     """`embeddings`: a finished job of embeddings; `log_probs`: one of log-probabilities with each token's, None: distances
     alone; `window` tokens (512); `share` that stays (0.1). Raises Invalid."""
-    asked = {"share": _share(given, 0.1), "embeddings": measured.chosen(given, "embeddings")}
+    asked = {"share": _share(given, 0.1), "embeddings": model_measures.chosen(given, "embeddings")}
     weighed = given.get("log_probs") not in (None, "")
     easy = hardest_params({**given, "share": 0.5}) if weighed else {"log_probs": None, "window": WINDOW}
     return {**asked, "log_probs": easy["log_probs"], "window": easy["window"]}
@@ -104,11 +104,11 @@ def cover_params(given: dict[str, Any]) -> dict[str, Any]:
 def cover(job: CurationJob, report: Report) -> None:
     """Whatever K-center does not pick: the picked cover the rest, the hard ones first."""
     total = job.version.counts.get("examples", 0)
-    vectors = measured.embeddings(job, job.params["embeddings"], report)
+    vectors = model_measures.embeddings(job, job.params["embeddings"], report)
     known = ~np.isnan(vectors[:, 0]) if vectors.size else np.zeros(total, bool)
     scores = np.ones(total)
     if job.params["log_probs"]:
-        scores = measured.perplexities(job, job.params["log_probs"], job.params["window"], report)
+        scores = model_measures.perplexities(job, job.params["log_probs"], job.params["window"], report)
         known &= ~np.isnan(scores)
     places = np.flatnonzero(known)
     picks = max(1, round(job.params["share"] * len(places)))

@@ -6,9 +6,9 @@ from typing import Any
 from django import template
 from django.utils.http import urlencode
 
-from webapp.datasets.differences import MISSING
-from webapp.datasets.explore import Bar, Histogram
-from webapp.datasets.lineage import Step
+from webapp.datasets.exploration.narrowing import Bar, Histogram
+from webapp.datasets.versions.differences import MISSING
+from webapp.datasets.versions.lineage import Step
 
 register = template.Library()
 HEIGHT = 40.0  # of a histogram in its own units; bars are one unit wide

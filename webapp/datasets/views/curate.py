@@ -13,10 +13,12 @@ from webapp.accounts.models import Role
 from webapp.core.numbers import whole
 from webapp.core.problems import Invalid
 
-from .. import access, leaks, queries, services, surface
-from ..curation import measured
+from .. import access, queries, services
+from ..curation import model_measures
+from ..exploration import bias_report
+from ..leakage import leaks
+from ..leakage.near_leaks import Pair, near
 from ..models import CurationJob
-from ..near_leaks import Pair, near
 
 SHOWN = 30
 CARDS = {
@@ -91,11 +93,11 @@ def curate(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBa
         "dataset": version.dataset,
         "version": version,
         "tab": "curate",
-        "surface": surface.report(version),
+        "surface": bias_report.report(version),
         "others": leaks.newest_of_others(version.dataset.workspace_id, version.dataset_id)[:100],
         "cards": [_card(kind, words, latest.get(kind)) for kind, words in CARDS.items()],
         "selections": [_card(kind, words, latest.get(kind)) for kind, words in SELECTIONS.items()],
-        "offers": measured.offers(version),
+        "offers": model_measures.offers(version),
         "may_write": membership.may(Role.RESEARCHER),
     }
     return render(request, "datasets/curate.html", context)

@@ -15,13 +15,13 @@ from webapp.core.paging import page
 from webapp.core.problems import Conflict, Invalid, Problem
 
 from .. import access, queries, services
-from ..earlier_sides import Target
-from ..forms import ImportForm
-from ..importers.table import SYNONYMS
+from ..formats.table import SYNONYMS
+from ..ingest.earlier_splits import Target
+from ..ingest.inspection import AUTO
+from ..ingest.preview import preview
+from ..leakage.near_leaks import Pair, near
 from ..models import ImportJob
-from ..near_leaks import Pair, near
-from ..outside import AUTO
-from ..preview import preview
+from .forms import ImportForm
 
 PAGE = 50
 

@@ -12,11 +12,13 @@ from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
 from webapp.core.problems import Invalid
 
-from .. import access, explore, known, leaks, probes, queries, services
+from .. import access, queries, services
+from ..columns.filters import CHOICES, SLICES, Filters, parse, query, words
 from ..curation.structure import rubric_hints
-from ..filters import CHOICES, SLICES, Filters, parse, query, words
+from ..exploration import example_facts, narrowing, probes
+from ..leakage import leaks
+from ..leakage.near_leaks import Pair, near
 from ..models import DatasetVersion, Probe
-from ..near_leaks import Pair, near
 
 PAGE = 50
 # filter -> words for people, and the count of a version without which it would narrow nothing
@@ -71,14 +73,14 @@ def _panel(version: DatasetVersion, filters: Filters, set_: dict[str, str]) -> d
     without = {name: {other: value for other, value in set_.items() if other != name} for name in set_}
     measured = probes.of_dataset(version.dataset_id)
     return {
-        "matches": explore.count(version, filters),
+        "matches": narrowing.count(version, filters),
         "leaked": leaks.of_page(version),
         "near": near([Pair(version, version)]),
         "chips": [
             (_chip(name, text, measured, filters), address(version, without[name])) for name, text in words(filters)
         ],
         "probes": [(str(probe.pk), probe, set_.get("probe") == str(probe.pk)) for probe in measured],
-        "histograms": explore.histograms(version, filters),
+        "histograms": narrowing.histograms(version, filters),
         "choices": [
             (name, label, CHOICES[name], set_.get(name, ""))
             for name, (label, needs) in CHOSEN.items()
@@ -156,7 +158,7 @@ def example(request: HttpRequest, example_id: int) -> HttpResponseBase:
         "beside": queries.beside(here) if here else {},
         "marks": [SLICES[mark] for mark in row.marks if mark in SLICES],
         "others": queries.other_contents(row),
-        "known": known.about(row),
+        "known": example_facts.about(row),
         "rates": probes.of_example(row),
     }
     return render(request, "datasets/example.html", context)

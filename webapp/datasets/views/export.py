@@ -7,9 +7,10 @@ from django.views.decorators.http import require_GET
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
 
-from .. import access, card
-from .. import export as exports
-from ..exporters import REGISTRY
+from .. import access
+from ..exports import data_card
+from ..exports import stream as exports
+from ..formats.exporters import REGISTRY
 
 
 @member(access.READER)
@@ -17,7 +18,7 @@ from ..exporters import REGISTRY
 def export(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBase:
     membership = require(request)
     version = access.version_read(membership, dataset_id, number)
-    told = card.build(version)
+    told = data_card.build(version)
     base = f"/api/v1/datasets/{dataset_id}/versions/{number}"
     signed = request.GET.get("labels") == "signed"
     context = {
@@ -32,7 +33,7 @@ def export(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBa
         "splits": exports.splits_of(version),
         "base": base,
         "card": told,
-        "card_text": card.markdown(told),
+        "card_text": data_card.markdown(told),
         "command": f"curl -H 'Authorization: Bearer $TOUCHSTONE_TOKEN' -OJ '{request.build_absolute_uri(base)}/export?format=trl_preference&file=parquet&archive=true'",
         "may_write": membership.may(Role.RESEARCHER),
     }

@@ -16,8 +16,9 @@ from webapp.core import sure
 from webapp.core.numbers import whole
 from webapp.core.problems import Invalid
 
-from .. import access, probes, probing, written_rates
-from ..filters import REACH
+from .. import access, probe_services, written_rates
+from ..columns.filters import REACH
+from ..exploration import probes
 from ..models import DatasetVersion, Probe
 from .explore import address
 
@@ -102,6 +103,6 @@ def delete(request: HttpRequest, probe_id: int) -> HttpResponseBase:
     title = f"Delete the pass rates of {probe.model}?"
     if asked := sure.question(request, title=title, text=text, yes="Delete them", back=back):
         return asked
-    probing.delete(membership, probe)
+    probe_services.delete(membership, probe)
     messages.success(request, f"The pass rates of {probe.model} are deleted.")
     return redirect(back)

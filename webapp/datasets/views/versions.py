@@ -10,9 +10,10 @@ from webapp.accounts.models import Role
 from webapp.core.numbers import whole
 from webapp.core.problems import Conflict, Invalid, Problem
 
-from .. import access, differences, housekeeping, lineage, queries, services
-from ..filters import parse, query, words
-from ..near_leaks import Pair, near
+from .. import access, housekeeping, queries, services
+from ..columns.filters import parse, query, words
+from ..leakage.near_leaks import Pair, near
+from ..versions import differences, lineage
 from .explore import address
 
 DIFFERENCES = 20

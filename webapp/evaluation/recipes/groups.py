@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from trainer.contracts import Example, Response
 from trainer.metrics import best_of_list, rm_bench
-from webapp.annotation.labels import is_judge
+from webapp.annotation.kinds.example_labels import is_judge
 
 STYLE = "style:"
 Scores = dict[tuple[str, str], float | None]  # (example, response) -> score; None: asked for and missing

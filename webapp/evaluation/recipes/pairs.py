@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from trainer.contracts import Example, Response
 from trainer.judges.combine import majority
-from webapp.annotation.labels import is_judge
+from webapp.annotation.kinds.example_labels import is_judge
 
 from .. import report as r
 from .base import Found

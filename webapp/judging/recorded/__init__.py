@@ -6,8 +6,8 @@ To add one: write a module with a `FORMAT`, name it in `_MODULES`, and mirror it
 from collections.abc import Iterator
 from pathlib import Path
 
-from webapp.datasets.importers.bundle import Bundle
-from webapp.datasets.importers.rows import rows
+from webapp.files.bundle import Bundle
+from webapp.files.rows import rows
 
 from . import audit_lines, judgebench, pandalm, paperbench
 from .base import BadRow, Format, Leaf, Pairwise, Record, Row, RowProblem, Tree

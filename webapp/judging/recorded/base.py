@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from webapp.datasets.importers.base import BadRow, Beside, Row, RowProblem
+from webapp.datasets.formats.base_importer import Beside
+from webapp.files.records import BadRow, Row, RowProblem
 
 __all__ = ["BadRow", "Beside", "Format", "Leaf", "Pairwise", "Record", "Row", "RowProblem", "Tree"]
 

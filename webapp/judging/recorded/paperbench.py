@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from trainer.rubrics import trees
-from webapp.datasets.importers.paperbench import check, leaf_ids
+from webapp.datasets.formats.paperbench import check, leaf_ids
 
 from .base import Beside, Format, Leaf, Row, Tree
 

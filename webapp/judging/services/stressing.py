@@ -10,8 +10,8 @@ from trainer.judges.combine import criterion_verdicts
 from trainer.judges.inputs import JudgeInput
 from webapp.annotation.kinds import Settings
 from webapp.annotation.models import Answer
-from webapp.annotation.services.stress import given_of
-from webapp.annotation.stress_judges import JUDGE, Given, Said
+from webapp.annotation.work.stress_judges import JUDGE, Given, Said
+from webapp.annotation.work.stress_test import given_of
 from webapp.core.problems import Problem
 from webapp.core.tasks import enqueue
 from webapp.judging import queries

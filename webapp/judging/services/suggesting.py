@@ -13,10 +13,10 @@ from trainer.judges.combine import PairVerdict, criterion_verdicts, pair_verdict
 from trainer.judges.inputs import JudgeInput
 from trainer.verifiers import VerifierError, verify
 from webapp.accounts.models import Membership
+from webapp.annotation.jobs import runner
 from webapp.annotation.models import Job, Project, Task
-from webapp.annotation.services import jobs
-from webapp.annotation.services.ranking import SUGGESTED
-from webapp.annotation.services.suggestions import keep
+from webapp.annotation.tasks.order import SUGGESTED
+from webapp.annotation.work.suggestions import keep
 from webapp.core import audit
 from webapp.core.problems import Conflict, Invalid
 from webapp.judging import queries
@@ -48,15 +48,15 @@ def ask_judge(membership: Membership, project: Project, version: JudgeVersion, t
     if tokens is not None and not 1 <= tokens <= MOST_TOKENS:
         raise Invalid("The limit is out of bounds.", {"tokens": f"must be between 1 and {MOST_TOKENS:,}"})
     usable(version.endpoint, membership)
-    job = jobs.start(project, Job.Kind.SUGGEST, membership, version=version.pk, tokens=tokens, spent=0)
+    job = runner.start(project, Job.Kind.SUGGEST, membership, version=version.pk, tokens=tokens, spent=0)
     if job is None:
         raise Conflict("A judge is being asked about this project already.", "suggesting")
     audit.record(membership, membership.user, "project.judge_asked", project, judge=str(version), version=version.pk)
     return job
 
 
-@jobs.does(Job.Kind.SUGGEST)
-def suggest(job: Job, report: jobs.Report) -> None:
+@runner.does(Job.Kind.SUGGEST)
+def suggest(job: Job, report: runner.Report) -> None:
     """The job of `ask_judge`. Verdicts that are stored are not asked for again, and tasks that have this judge's view are passed
     over: a lost worker's job goes on where it was."""
     version = JudgeVersion.objects.select_related("judge", "endpoint").filter(pk=job.params["version"]).first()
@@ -81,7 +81,7 @@ def suggest(job: Job, report: jobs.Report) -> None:
             )
         if by_job:
             job.params["passed"] = together[-1]
-            jobs.save(job, "params")
+            runner.save(job, "params")
     report.at(total, total)
 
 
@@ -96,7 +96,7 @@ def _waiting(job: Job, version: JudgeVersion, by_job: bool) -> list[int]:
 
 def _ask_by_job(job: Job, version: JudgeVersion, inputs: Sequence[JudgeInput], tell: Tell) -> str:
     """As `_ask`, of a judge with local weights. Raises Later while the cluster is at it."""
-    project, stop = job.project, jobs.stopping(job)
+    project, stop = job.project, runner.stopping(job)
     user = job.membership.user if job.membership else None
     errand = Errand(
         project.workspace,
@@ -120,12 +120,12 @@ def _ask_by_job(job: Job, version: JudgeVersion, inputs: Sequence[JudgeInput], t
     if asking.is_over:
         return asking.problem or f"its job has {asking.state}"
     tell(asking.done, asking.total)
-    raise jobs.Later
+    raise runner.Later
 
 
 def _ask(job: Job, version: JudgeVersion, inputs: Sequence[JudgeInput], tell: Tell) -> str:
     """Why it ended early, or ""."""
-    stop = jobs.stopping(job)
+    stop = runner.stopping(job)
     if stop():
         return "stopped"
     limit = job.params.get("tokens")
@@ -141,7 +141,7 @@ def _ask(job: Job, version: JudgeVersion, inputs: Sequence[JudgeInput], tell: Te
     finally:
         if budget:
             job.params["spent"] += budget.spent_tokens
-            jobs.save(job, "params")
+            runner.save(job, "params")
 
 
 def _tasks(ids: Sequence[int]) -> QuerySet[Task]:
@@ -171,7 +171,7 @@ def _keep(job: Job, version: JudgeVersion, inputs: Sequence[JudgeInput]) -> None
         found = {int(given.subject["task"]): read(given, said) for given, said in some}
         kept += keep(job.project, str(version), version.pk, found)
         job.result = {"tasks": kept, "judge": str(version)}
-        jobs.save(job, "result")
+        runner.save(job, "result")
 
 
 def pair_suggestion(given: JudgeInput, said: Sequence[Answer]) -> dict[str, Any] | None:

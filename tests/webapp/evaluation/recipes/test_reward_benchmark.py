@@ -3,7 +3,7 @@
 import pytest
 
 from trainer.contracts import Example
-from webapp.datasets.importers import REGISTRY
+from webapp.datasets.formats.importers import REGISTRY
 from webapp.evaluation.recipes.base import NothingToScore
 
 from .fake import FakeContext, Judge, block, carrying, row

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from webapp.datasets.importers.bundle import Bundle
+from webapp.files.bundle import Bundle
 from webapp.judging.recorded import REGISTRY, Pairwise, Record, RowProblem, Tree, UnknownFormat, detect, read
 
 A, TIE, B = -1, 0, 1

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar, get_args
+from typing import Any, get_args
 
 from trainer.metrics.agreement import Level, Rating, RatingProblem, parse_rating, report, tabulate
 from webapp.core.commands import JsonCommand
@@ -11,7 +11,7 @@ from webapp.core.jsonlines import Lines, printed
 
 
 class Command(JsonCommand):
-    requires_system_checks: ClassVar[list[str]] = []  # reads a file, nothing else
+    requires_system_checks = []  # reads a file, nothing else
     help = 'Agreement of ratings, one {"unit", "rater", "value"} a line; a null value is a missing rating.'
 
     def add_arguments(self, parser: ArgumentParser) -> None:

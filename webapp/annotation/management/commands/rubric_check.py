@@ -13,7 +13,9 @@ from trainer.contracts import Example
 from trainer.rubrics.structure import lines, structural_hints
 from webapp.core.commands import JsonCommand
 from webapp.core.jsonlines import printed
-from webapp.datasets.importers import REGISTRY, RowProblem, detect, head_of, opened
+from webapp.datasets.formats.importers import REGISTRY, detect, head_of
+from webapp.files.records import RowProblem
+from webapp.files.source import opened
 
 AUTO = "auto"
 

@@ -12,9 +12,9 @@ from webapp.core.commands import JsonCommand
 from webapp.core.jsonlines import printed
 from webapp.core.problems import Conflict, Invalid
 from webapp.datasets import queries, services
-from webapp.datasets.importers import REGISTRY
+from webapp.datasets.formats.importers import REGISTRY
+from webapp.datasets.ingest.inspection import AUTO
 from webapp.datasets.models import ImportJob
-from webapp.datasets.outside import AUTO
 
 
 class Command(JsonCommand):

@@ -13,8 +13,8 @@ from webapp.accounts.owners import acting_owner
 from webapp.core.commands import JsonCommand
 from webapp.core.jsonlines import Problems, printed
 from webapp.core.problems import Problem
-from webapp.datasets.importers.bundle import Bundle
 from webapp.datasets.models import DatasetVersion
+from webapp.files.bundle import Bundle
 from webapp.judging.recorded import REGISTRY, Pairwise, Record, RowProblem, UnknownFormat, detect, read
 from webapp.judging.recorded.report import report
 from webapp.judging.services import keep_recorded

@@ -72,7 +72,9 @@ def open_projects(membership: Membership) -> None:
     """The projects of demo/projects.json, open, with the owner taking part: bodies as `POST /api/v1/projects` takes
     them, each with its guidelines beside it. Their tasks are made here and now, instead of by a worker."""
     from webapp.annotation.models import Project
-    from webapp.annotation.services import gold, projects, tasks
+    from webapp.annotation.people import services as people
+    from webapp.annotation.projects import gold_services, task_services
+    from webapp.annotation.projects import services as projects
     from webapp.datasets.models import DatasetVersion
 
     for body in json.loads((FOLDER / "projects.json").read_text()):
@@ -82,10 +84,10 @@ def open_projects(membership: Membership) -> None:
         body["dataset"] = versions.filter(dataset__name=body["dataset"]).order_by("-number")[0]
         guidelines = (FOLDER / "guidelines" / f"{body['kind']}.md").read_text()
         project = projects.create(membership, **body, guidelines=guidelines)
-        tasks.make(project.pk)
+        task_services.make(project.pk)
         if body["settings"].get("gold_every"):
-            gold.mark(membership, project, "labels", GOLD)
-        projects.add_participant(membership, project, membership.user)
+            gold_services.mark(membership, project, "labels", GOLD)
+        people.add_participant(membership, project, membership.user)
         projects.set_state(membership, project, Project.State.OPEN)
 
 

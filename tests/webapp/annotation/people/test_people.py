@@ -1,0 +1,377 @@
+"""What the figures about people are made of, and the page that shows them."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from tests.cast import browser
+from tests.webapp.annotation.conftest import make_version
+from webapp.accounts.models import Membership, Role, User
+from webapp.annotation.agreement import person_figures, refresh
+from webapp.annotation.agreement.coefficients import newest_answer
+from webapp.annotation.agreement.person_figures import Share
+from webapp.annotation.models import AgreementReport, Answer, Assignment, Participant, Project, Task
+from webapp.annotation.people import queries
+from webapp.annotation.people import services as people
+from webapp.annotation.people.views import PAGE
+from webapp.annotation.projects import services as projects
+from webapp.annotation.projects import task_services
+from webapp.annotation.work import queue
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def busy(cast, make_project):
+    """A project with its tasks made, in which Anna and Ravi take part."""
+
+    def _busy(kind="pairwise", **options) -> Project:
+        project = make_project(kind=kind, **options)
+        task_services.make(project.pk)
+        for membership in (cast.annotator, cast.reviewer):
+            people.add_participant(cast.researcher, project, membership.user)
+        project.refresh_from_db()
+        return project
+
+    return _busy
+
+
+def say(membership, project, task: Task, content: dict, seconds=10.0, days_ago=0.0, gold_right=None) -> Answer:
+    """An answer that stands, in the subject's frame, as the queue would have stored it."""
+    at = timezone.now() - timedelta(days=days_ago)
+    seat = Assignment.objects.create(
+        task=task,
+        project=project,
+        user=membership.user,
+        state="submitted",
+        claimed_at=at,
+        lease_until=at,
+        submitted_at=at,
+    )
+    return Answer.objects.create(
+        assignment=seat, project=project, content=content, seconds=seconds, submitted_at=at, gold_right=gold_right
+    )
+
+
+def prefers(strength, verdict="compared") -> dict:
+    return {"verdict": verdict, "strength": strength}
+
+
+def person_of(project, membership) -> queries.Person:
+    refresh.forget(project.pk)
+    refresh.freshen(project)
+    return next(person for person in queries.people(project) if person.user == membership.user)
+
+
+def test_a_preference_agrees_by_its_direction_and_not_by_its_strength(cast, busy):
+    project = busy()
+    one, two, three, four = project.tasks.order_by("id")
+    for task, anna, ravi in (
+        (one, prefers(3), prefers(1)),
+        (two, prefers(-1), prefers(2)),
+        (three, prefers(0), prefers(0)),
+        (four, prefers(None, "both_bad"), prefers(None, "cannot_assess")),
+    ):
+        say(cast.annotator, project, task, anna)
+        say(cast.reviewer, project, task, ravi)
+    assert person_of(project, cast.annotator).total.agreement == Share(2, 4)
+    assert person_of(project, cast.reviewer).total.agreement == Share(2, 4)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "anna", "ravi", "expected"),
+    [
+        (
+            "grading",
+            {},
+            {"grades": [{"criterion": "c1", "verdict": "met"}, {"criterion": "c2", "verdict": "not_met"}]},
+            {"grades": [{"criterion": "c2", "verdict": "met"}, {"criterion": "c1", "verdict": "met"}]},
+            Share(1, 2),
+        ),
+        (
+            "rating",
+            {"settings": {"scales": [{"name": "Help"}, {"name": "Tone"}]}},
+            {"ratings": {"Help": 4, "Tone": None}},
+            {"ratings": {"Tone": None, "Help": 5}},
+            Share(1, 2),
+        ),
+        ("ranking", {}, {"tiers": [["r0", "r1"]]}, {"tiers": [["r1", "r0"]]}, Share(1, 1)),
+        ("ranking", {}, {"tiers": [["r0"], ["r1"]]}, {"tiers": [["r1"], ["r0"]]}, Share(0, 1)),
+        ("rubric", {}, {"rubric": {"criteria": []}}, {"rubric": {"criteria": []}}, Share(0, 0)),
+    ],
+)
+def test_each_kind_is_compared_in_its_own_units(kind, options, anna, ravi, expected, cast, busy):
+    project = busy(kind, **options)
+    task = project.tasks.order_by("id").first()
+    say(cast.annotator, project, task, anna)
+    say(cast.reviewer, project, task, ravi)
+    assert person_of(project, cast.annotator).total.agreement == expected
+
+
+def test_an_earlier_revision_counts_for_nothing(cast, busy):
+    project = busy()
+    task = project.tasks.first()
+    say(cast.reviewer, project, task, prefers(1))
+    answer = say(cast.annotator, project, task, prefers(-1), seconds=1)
+    Answer.objects.filter(pk=answer.pk).update(current=False)
+    Answer.objects.create(
+        assignment=answer.assignment,
+        project=project,
+        revision=2,
+        content=prefers(2),
+        seconds=30,
+        submitted_at=timezone.now(),
+    )
+    person = person_of(project, cast.annotator)
+    assert (person.total.done, person.total.median_seconds, person.total.agreement) == (1, 30, Share(1, 1))
+
+
+def test_times_that_were_not_measured_are_left_out_and_not_taken_for_fast(cast, busy):
+    project = busy(settings={"fast_seconds": 5})
+    for task, seconds in zip(project.tasks.order_by("id"), (0, 4, 8, 20), strict=True):
+        say(cast.annotator, project, task, prefers(1), seconds=seconds)
+    total = person_of(project, cast.annotator).total
+    assert (total.done, total.median_seconds, total.fast) == (4, 8, Share(1, 3))
+    assert person_of(project, cast.reviewer).total.median_seconds is None
+
+
+def test_skipped_and_open_work_is_counted_apart(cast, busy):
+    project = busy()
+    first, _ = queue.claim(cast.annotator, project, hold=2)
+    queue.skip(cast.annotator, first, "The prompt is cut off")
+    person = person_of(project, cast.annotator)
+    assert (person.total.done, person.skipped, person.open) == (0, 1, 1)
+
+
+def test_somebody_who_left_keeps_their_work(cast, busy):
+    project = busy()
+    say(cast.annotator, project, project.tasks.first(), prefers(1))
+    cast.annotator.delete()
+    person = person_of(project, cast.annotator)
+    assert (person.total.done, person.role, person.takes_part) == (1, None, True)
+
+
+def test_drift_has_a_point_per_day_and_of_a_long_project_per_week(cast, busy):
+    project = busy()
+    for task, days in zip(project.tasks.order_by("id"), (9, 8, 8, 1), strict=True):
+        say(cast.annotator, project, task, prefers(1), seconds=10 * days, days_ago=days)
+    points = person_of(project, cast.annotator).points
+    assert [(point.done, point.median_seconds) for point in points] == [(1, 90), (2, 80), (1, 10)]
+    Project.objects.filter(pk=project.pk).update(created_at=timezone.now() - timedelta(days=90))
+    project.refresh_from_db()
+    weeks = person_of(project, cast.annotator).points
+    assert all(point.at.weekday() == 0 for point in weeks)
+    assert sum(point.done for point in weeks) == 4
+
+
+class TestWarnings:
+    def told(self, points=(), **total) -> list[str]:
+        return person_figures.warnings(person_figures.Figures(**total), points)
+
+    def test_one_fast_answer_is_no_pattern(self):
+        assert self.told(fast=Share(1, 1)) == []
+        assert self.told(fast=Share(2, 5)) == ["40% of the answers came faster than one can read."]
+
+    def test_gold_is_spoken_of_once_there_is_enough(self):
+        assert self.told(gold=Share(1, 4)) == []
+        assert self.told(gold=Share(2, 6)) == ["Right on 2 of 6 gold tasks."]
+        assert self.told(gold=Share(0, 0)) == []
+
+    def test_growing_haste_and_falling_agreement_are_told(self):
+        today = timezone.now().date()
+
+        def point(days, seconds, same):
+            at = today - timedelta(days=days)
+            return person_figures.Point(done=30, median_seconds=seconds, agreement=Share(same, 30), at=at)
+
+        assert self.told([point(2, 60.0, 27), point(1, 20.0, 15)], done=60) == [
+            "Takes 20 s a task now, 60 s in the beginning.",
+            "Agrees with others in 50% now, in 90% in the beginning.",
+        ]
+        assert self.told([point(2, 60.0, 27), point(1, 50.0, 26)], done=60) == []
+
+
+def test_the_lines_of_drift_leave_out_undefined_points_and_are_none_of_a_single_one():
+    days = [timezone.now().date() - timedelta(days=days) for days in (3, 2, 1)]
+    points = [
+        person_figures.Point(median_seconds=40.0, agreement=Share(3, 4), at=days[0]),
+        person_figures.Point(median_seconds=None, agreement=Share(0, 0), at=days[1]),
+        person_figures.Point(median_seconds=10.0, agreement=Share(0, 2), at=days[2]),
+    ]
+    assert person_figures.drift(points) == {"seconds": (40.0, 10.0, [100, 25]), "agreement": (0.75, 0.0, [75, 0])}
+    assert person_figures.drift(points[:2]) == {}
+
+
+def test_warnings_and_drift_are_kept_with_the_report(cast, busy):
+    project = busy(settings={"fast_seconds": 5}, overlap=1)
+    task = project.tasks.first()
+    for number in range(person_figures.ENOUGH):
+        task.pk = None
+        task.subject = {"a": "a", "b": str(number)}
+        task.save()
+        say(cast.annotator, project, task, prefers(1), seconds=1 + number, days_ago=number % 2)
+    person = person_of(project, cast.annotator)
+    assert person.warnings == ["80% of the answers came faster than one can read."]
+    assert person.drift["seconds"] == (3.0, 3.0, [100, 100]) and len(person.points) == 2
+    assert AgreementReport.objects.get().people[str(person.user.pk)]["warnings"] == person.warnings
+    shown = browser(cast.researcher).get(f"/projects/{project.pk}/people").content.decode()
+    assert "80% of the answers" in shown and 'points="2.0,2.0 94.0,2.0"' in shown
+
+
+class TestPage:
+    @pytest.fixture
+    def crowd(self, cast, busy):
+        """A project with as many people as a page holds and five more, the last of whom has been warned of."""
+        project = busy()
+        users = User.objects.bulk_create(
+            User(email=f"p{n}@example.org", name=f"Person {n:03}") for n in range(PAGE + 5)
+        )
+        Participant.objects.filter(project=project).delete()
+        Participant.objects.bulk_create(Participant(project=project, user=user) for user in users)
+        refresh.freshen(project)
+        packed = person_figures.Figures(done=3).packed()
+        kept = {"total": packed, "last_at": timezone.now().isoformat(), "points": [], "drift": {}}
+        AgreementReport.objects.update(people={str(users[-1].pk): kept | {"warnings": ["Too <fast>."]}})
+        return project
+
+    def rows(self, cast, project, query="") -> list[str]:
+        self.content = browser(cast.researcher).get(f"/projects/{project.pk}/people{query}").content.decode()
+        return re.findall(r"Person \d+(?=</span>)", self.content)
+
+    def test_a_page_holds_so_many_and_the_next_the_rest(self, cast, crowd):
+        first = self.rows(cast, crowd)
+        assert len(first) == PAGE and f'href="?from={PAGE}"' in self.content
+        assert first[:2] == [f"Person {PAGE + 4:03}", "Person 000"] and "Too &lt;fast&gt;." in self.content
+        rest = self.rows(cast, crowd, f"?from={PAGE}")
+        assert len(rest) == 5 and not set(first) & set(rest) and "More people" not in self.content
+        assert self.rows(cast, crowd, "?from=9000") == [] and "No person matches" in self.content
+
+    def test_people_are_found_by_name_and_address_and_by_being_warned_of(self, cast, crowd):
+        assert self.rows(cast, crowd, "?q=person+001") == ["Person 001"]
+        assert self.rows(cast, crowd, "?q=P17@") == ["Person 017"]
+        assert self.rows(cast, crowd, "?show=warned") == [f"Person {PAGE + 4:03}"]
+        assert self.rows(cast, crowd, "?show=warned&q=001") == [] and "No person matches" in self.content
+        assert self.rows(cast, crowd, "?q=%00") == []
+
+    def test_a_reviewer_finds_nobody_by_name(self, cast, crowd):
+        page, reader = f"/projects/{crowd.pk}/people", browser(cast.reviewer)
+        assert "No person matches" in reader.get(f"{page}?q=Person").content.decode()
+        shown = reader.get(f"{page}?q=annotator+17").content.decode()
+        assert "Annotator 17" in shown and "Person 0" not in shown and "p16@example.org" not in shown
+
+    def test_the_queries_of_the_page_do_not_grow_with_people(self, cast, crowd):
+        reader = browser(cast.researcher)
+
+        def cost() -> int:
+            reader.get(f"/projects/{crowd.pk}/people")
+            with CaptureQueriesContext(connection) as seen:
+                reader.get(f"/projects/{crowd.pk}/people")
+            return len(seen)
+
+        many = cost()
+        Participant.objects.filter(project=crowd, user__email__gt="p1@").delete()
+        assert cost() == many
+
+
+def test_pausing_returns_open_work_and_stops_new_work(cast, busy):
+    project = busy()
+    (held,) = queue.claim(cast.annotator, project, hold=1)
+    people.pause_participant(cast.researcher, project, cast.annotator.user, True)
+    held.refresh_from_db()
+    assert held.state == "returned"
+    assert queue.claim(cast.annotator, project, hold=1) == []
+    people.pause_participant(cast.researcher, project, cast.annotator.user, False)
+    assert len(queue.claim(cast.annotator, project, hold=1)) == 1
+
+
+def test_the_queries_do_not_grow_with_people_and_answers(cast, busy):
+    project = busy()
+
+    def cost() -> int:
+        refresh.bring_up_to_date(project)
+        with CaptureQueriesContext(connection) as seen:
+            queries.people(project)
+        return len(seen)
+
+    say(cast.annotator, project, project.tasks.first(), prefers(1))
+    few = cost()
+    for number in range(6):
+        user = User.objects.create_user(f"more{number}@example.org")
+        membership = Membership.objects.create(user=user, workspace=cast.workspace, role=Role.ANNOTATOR)
+        people.add_participant(cast.researcher, project, user)
+        for task in project.tasks.all():
+            say(membership, project, task, prefers(number % 3 - 1))
+    assert cost() == few
+
+
+def test_another_projects_answers_stay_out(cast, busy):
+    project = busy()
+    other = projects.create(
+        cast.researcher, name="Other", kind="pairwise", dataset=make_version(cast.owner, name="other")
+    )
+    task_services.make(other.pk)
+    say(cast.annotator, other, other.tasks.first(), prefers(1))
+    assert person_of(project, cast.annotator).total.done == 0
+
+
+def test_medians_of_days_and_of_everything_and_the_last_answer(cast, busy):
+    project = busy()
+    times = [(3, 12.3), (3, 20.7), (1, 5.0), (0, 0)]
+    for task, (days_ago, seconds) in zip(project.tasks.order_by("id"), times, strict=True):
+        last = say(cast.annotator, project, task, prefers(1), seconds=seconds, days_ago=days_ago)
+    person = person_of(project, cast.annotator)
+    assert [(point.done, point.median_seconds) for point in person.points] == [(2, 16.5), (1, 5.0), (1, None)]
+    assert (person.total.done, person.total.median_seconds, person.last_at) == (4, 12.3, last.submitted_at)
+
+
+def test_a_page_reads_what_was_measured_and_a_job_counts_newer_answers(cast, busy, monkeypatch):
+    project = busy()
+    one, two = project.tasks.order_by("id")[:2]
+    say(cast.annotator, project, one, prefers(1))
+    assert person_of(project, cast.annotator).total.done == 1
+    queued = []
+    monkeypatch.setattr(refresh, "AT_ONCE", 0)
+    monkeypatch.setattr(refresh, "enqueue", lambda *call: queued.append(call))
+    say(cast.annotator, project, two, prefers(1))
+    shown = browser(cast.researcher).get(f"/projects/{project.pk}/people").content.decode()
+    assert "Computing with newer answers" in shown and queued == [("workers.review.measure", project.pk)]
+    [told] = [row for row in people_over_api(cast, project) if row["user"] == cast.annotator.user.pk]
+    assert told["total"]["done"] == 1
+    refresh.bring_up_to_date(project)
+    shown = browser(cast.researcher).get(f"/projects/{project.pk}/people").content.decode()
+    assert "Computing" not in shown
+    assert [row["total"]["done"] for row in people_over_api(cast, project)] == [2, 0]
+
+
+def people_over_api(cast, project) -> list[dict]:
+    return browser(cast.researcher).get(f"/api/v1/projects/{project.pk}/people").json()["items"]
+
+
+def test_what_is_fast_and_which_task_is_gold_may_change_after_the_answers(cast, busy):
+    project = busy(settings={"fast_seconds": 5})
+    task = project.tasks.first()
+    content = prefers(1) | {"dimensions": {}, "reasons": []}
+    say(cast.annotator, project, task, content, seconds=8)
+    assert person_of(project, cast.annotator).total.fast == Share(0, 1)
+    projects.update(cast.researcher, project, settings={"fast_seconds": 10})
+    task_services.set_gold(cast.researcher, task, content)
+    refresh.freshen(project)
+    [person] = [row for row in queries.people(project) if row.user == cast.annotator.user]
+    assert (person.total.fast, person.total.gold) == (Share(1, 1), Share(1, 1))
+
+
+def test_the_newest_answer_is_a_projects_own(cast, busy):
+    project = busy()
+    assert newest_answer(project) == 0
+    mine = say(cast.annotator, project, project.tasks.first(), prefers(1))
+    other = projects.create(
+        cast.researcher, name="Other", kind="pairwise", dataset=make_version(cast.owner, name="other")
+    )
+    task_services.make(other.pk)
+    assert newest_answer(other) == 0
+    theirs = say(cast.annotator, other, other.tasks.first(), prefers(1))
+    assert (newest_answer(project), newest_answer(other)) == (mine.pk, theirs.pk)

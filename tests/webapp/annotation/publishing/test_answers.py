@@ -1,0 +1,240 @@
+"""Answers out: as pages, as files, as a version of the dataset."""
+
+import csv
+import io
+import json
+
+import pytest
+from asgiref.sync import async_to_sync
+
+from tests.cast import ApiClient, browser
+from webapp.annotation.agreement import refresh
+from webapp.annotation.models import Resolution
+from webapp.annotation.publishing import services as publish
+from webapp.core.problems import Conflict, Invalid
+from webapp.datasets import queries as datasets
+
+from ..answers import annotators, answer, grades, make_project, preference, ranking, ratings, rubric
+
+pytestmark = pytest.mark.django_db
+
+
+def text(response) -> str:
+    async def read():
+        return b"".join([part async for part in response.streaming_content])
+
+    return async_to_sync(read)().decode()
+
+
+@pytest.fixture
+def pairs(cast):
+    """Unanimous for B, opposite, a step apart."""
+    made = make_project(cast, n=4, dimensions=["tone"])
+    one, two = annotators(cast, made)
+    for task, pair in zip(list(made.tasks.order_by("rank"))[:3], [(2, 2), (-3, 3), (1, 2)], strict=True):
+        answer(task, one, preference(pair[0], "=SUM(A1) is right", tone=1))
+        answer(task, two, preference(pair[1], tone=1), order=(1, 0))
+    refresh.bring_up_to_date(made)
+    return made
+
+
+def published(version):
+    return {line["key"]: line for line in (json.loads(text) for _, text in datasets.stream_canonical(version))}
+
+
+def test_an_export_has_everything_a_study_asks_for(pairs, cast):
+    response = ApiClient(cast.reviewer).get(f"/projects/{pairs.pk}/answers/export")
+    rows = [json.loads(line) for line in text(response).splitlines()]
+    assert len(rows) == 6 and 'filename="pairwise_project-answers.jsonl"' in response["Content-Disposition"]
+    second = rows[1]
+    assert second["rater"] == "annotator-2" and "name" not in second
+    assert second["content"]["strength"] == 2 and second["shown_order"] == [1, 0]  # as the dataset has the sides
+    assert second["guidelines"] == 1 and second["seconds"] == 12 and second["suggestion"] == "never"
+    assert (second["revision"], second["gold"], second["state"], second["resolution"]) == (
+        1,
+        False,
+        "standing",
+        "unanimous",
+    )
+    assert rows[2]["resolution"] is None
+
+
+def test_a_table_has_the_parts_in_columns_and_runs_nothing(pairs, cast):
+    rows = list(
+        csv.DictReader(
+            io.StringIO(text(ApiClient(cast.reviewer).get(f"/projects/{pairs.pk}/answers/export", format="csv")))
+        )
+    )
+    assert (rows[0]["strength"], rows[0]["dimension:tone"], rows[0]["rater"]) == ("2", "1", "annotator-1")
+    assert rows[0]["reasons"] == "'=SUM(A1) is right" and rows[2]["strength"] == "-3"
+    assert "name" not in rows[0]
+
+
+def test_superseded_revisions_come_only_when_asked_for(pairs, cast):
+    task = pairs.tasks.order_by("rank").first()
+    answer(task, cast.annotator, preference(3))
+    api = ApiClient(cast.reviewer)
+    assert len(text(api.get(f"/projects/{pairs.pk}/answers/export")).splitlines()) == 6
+    rows = [
+        json.loads(each) for each in text(api.get(f"/projects/{pairs.pk}/answers/export", revisions=True)).splitlines()
+    ]
+    assert sorted(row["state"] for row in rows) == ["standing"] * 6 + ["superseded"]
+
+
+def test_answers_are_paged_to_the_end(pairs, cast):
+    api, seen, cursor = ApiClient(cast.reviewer), [], None
+    while True:
+        found = api.get(f"/projects/{pairs.pk}/answers", limit=4, **({"cursor": cursor} if cursor else {})).json()
+        seen += [row["id"] for row in found["items"]]
+        cursor = found["next"]
+        if cursor is None:
+            break
+    assert len(seen) == len(set(seen)) == 6 and seen == sorted(seen)
+    assert api.get(f"/projects/{pairs.pk}/answers", cursor="x").status_code == 422
+
+
+def test_names_are_for_those_who_let_people_in(pairs, cast):
+    path = f"/projects/{pairs.pk}/answers"
+    for who in (cast.owner, cast.researcher):
+        assert ApiClient(who).get(path, names=True).json()["items"][0]["name"] == "Anna"
+        assert "Anna" in browser(who).get(f"{path}?names=1").content.decode()
+        assert "Anna" not in browser(who).get(path).content.decode()
+    assert ApiClient(cast.reviewer).get(path, names=True).status_code == 403
+    assert ApiClient(cast.reviewer).get(f"{path}/export", names=True).status_code == 403
+
+
+def test_what_stands_becomes_one_preference_a_pair(pairs, cast):
+    version = publish.publish(cast.researcher, pairs).version
+    assert version.state == "frozen" and version.lineage["from"] == "annotation"
+    assert version.lineage["project"] == pairs.pk and version.lineage["base"] == 1
+    rows = published(version)
+    assert len(rows) == 4
+    [only] = rows["e0"]["preferences"]
+    assert (only["strength"], only["rater"]) == (2, f"unanimous@project-{pairs.pk}")
+    assert [each["text"] for each in only["reasons"]] == ["=SUM(A1) is right"]
+    [note] = rows["e0"]["meta"]["annotation"][str(pairs.pk)]["tasks"]
+    assert note["source"] == "unanimous" and note["dimensions"] == {"tone": 1} and note["agreement"] == 1
+    assert "preferences" not in rows["e1"] and "meta" not in rows["e3"]
+
+
+def test_each_answer_becomes_a_preference_under_a_pseudonym(pairs, cast):
+    version = publish.publish(cast.researcher, pairs, publish.Choice(what="answers")).version
+    rows = published(version)
+    given = [(p["rater"], p["strength"]) for p in rows["e1"]["preferences"]]
+    mine = f"@project-{pairs.pk}"
+    assert given == [(f"annotator-1{mine}", -3), (f"annotator-2{mine}", 3)]
+    assert version.counts["preferences"] == 6
+
+
+def test_the_least_agreement_filters_tasks(pairs, cast):
+    version = publish.publish(cast.researcher, pairs, publish.Choice(what="answers", minimum=0.9, rest=False)).version
+    assert set(published(version)) == {"e0", "e2"}
+    with pytest.raises(Conflict, match="nothing to publish"):
+        publish.publish(cast.researcher, pairs, publish.Choice(sources=("majority",)))
+    with pytest.raises(Invalid):
+        publish.Choice(minimum=1.5)
+
+
+def test_publishing_again_changes_nothing_and_later_decisions_replace_earlier_ones(pairs, cast):
+    first = publish.publish(cast.researcher, pairs).version
+    assert publish.publish(cast.researcher, pairs).version == first
+    task = pairs.tasks.order_by("rank").first()
+    Resolution.objects.filter(task=task).update(source="consolidated", content=preference(-1))
+    second = publish.publish(cast.researcher, pairs).version
+    assert second.number == first.number + 1
+    assert [p["strength"] for p in published(second)["e0"]["preferences"]] == [-1]
+
+
+def test_two_projects_publish_into_one_dataset_the_second_on_what_the_first_made(pairs, cast):
+    first = publish.publish(cast.researcher, pairs).version
+    other = make_project(cast, "rating", n=1, scales=[{"name": "clarity"}])
+    other.version = pairs.version
+    other.save()
+    task = other.tasks.first()
+    task.example = pairs.tasks.order_by("rank").first().example
+    task.save()
+    for member in annotators(cast, other):
+        answer(task, member, ratings(clarity=4), order=(0,))
+    alone = published(publish.publish(cast.researcher, other).version)["e0"]
+    assert "preferences" not in alone and set(alone["meta"]["annotation"]) == {str(other.pk)}
+    made = publish.publish(cast.researcher, other, publish.Choice(base=first.number))
+    example = published(made.version)["e0"]
+    assert made.counts["kept"] == {"": 1, "others": 1}
+    assert example["preferences"] and set(example["meta"]["annotation"]) == {str(pairs.pk), str(other.pk)}
+    assert example["meta"]["annotation"][str(other.pk)]["tasks"][0]["ratings"] == {"clarity": 4}
+
+
+@pytest.mark.parametrize("replace", [True, False])
+def test_earlier_labels_give_way_or_stay(cast, replace):
+    made = make_project(cast, n=1, preferences=[{"a": "r2", "b": "r1", "strength": 1, "rater": "import"}])
+    for member in annotators(cast, made):
+        answer(made.tasks.get(), member, preference(2))
+    version = publish.publish(cast.researcher, made, publish.Choice(replace=replace)).version
+    raters = [p["rater"] for p in published(version)["e0"]["preferences"]]
+    assert raters == ([] if replace else ["import"]) + [f"unanimous@project-{made.pk}"]
+
+
+def test_a_consolidated_rubric_becomes_the_examples_rubric(cast):
+    made = make_project(cast, "rubric", n=1)
+    for member in annotators(cast, made):
+        answer(made.tasks.get(), member, rubric("Names three rivers"))
+    row = published(publish.publish(cast.researcher, made).version)["e0"]
+    assert [c["text"] for c in row["rubric"]["criteria"]] == ["Names three rivers"]
+    each = published(publish.publish(cast.researcher, made, publish.Choice(what="answers", rest=False)).version)["e0"]
+    assert len(each["meta"]["annotation"][str(made.pk)]["tasks"]) == 2
+
+
+def test_a_ranking_becomes_pairs_and_grades_are_kept_beside(cast):
+    made = make_project(cast, "ranking", n=1)
+    for member in annotators(cast, made):
+        answer(made.tasks.get(), member, ranking("r2", "r1"))
+    [pair] = published(publish.publish(cast.researcher, made).version)["e0"]["preferences"]
+    assert (pair["a"], pair["b"], pair["strength"]) == ("r1", "r2", 2)
+    criteria = {"criteria": [{"id": "c1", "text": "Is true", "points": 5}]}
+    graded = make_project(cast, "grading", n=1, rubric=criteria)
+    for member in annotators(cast, graded):
+        answer(graded.tasks.get(), member, grades(c1="met"), order=(0,))
+    row = published(publish.publish(cast.researcher, graded).version)["e0"]
+    assert row["meta"]["annotation"][str(graded.pk)]["tasks"][0]["grades"] == {"c1": "met"}
+
+
+def test_much_is_published_by_a_job_and_a_refusal_is_shown(
+    pairs, cast, monkeypatch, eager, django_capture_on_commit_callbacks
+):
+    monkeypatch.setattr(publish, "AT_ONCE", 1)
+    api = ApiClient(cast.researcher)
+    with django_capture_on_commit_callbacks(execute=True):
+        waiting = api.post(f"/projects/{pairs.pk}/publish", {})
+    assert waiting.status_code == 202 and waiting.json()["version"] is None
+    [job] = api.get(f"/projects/{pairs.pk}/jobs").json()["items"]
+    assert (job["kind"], job["state"], job["done"], job["total"]) == ("publish", "finished", 3, 3)
+    assert job["result"]["version"] == 2
+    assert pairs.version.dataset.versions.count() == 2
+    with django_capture_on_commit_callbacks(execute=True):
+        api.post(f"/projects/{pairs.pk}/publish", {"sources": ["majority"]})
+    page = browser(cast.researcher).get(f"/projects/{pairs.pk}/answers").content.decode()
+    assert "nothing to publish" in page
+
+
+def test_publishing_on_the_page_leads_to_the_version(pairs, cast):
+    client = browser(cast.researcher)
+    url = f"/projects/{pairs.pk}/publish"
+    done = client.post(
+        url, {"what": "resolutions", "minimum": "0", "sources": ["unanimous"], "replace": "on", "rest": "on"}
+    )
+    assert f"/datasets/{pairs.version.dataset_id}/versions/2" in client.get(done["Location"]).content.decode()
+    assert "v2" in client.get(f"/projects/{pairs.pk}/answers").content.decode()
+    assert client.post(url, {"minimum": "much"})["Location"] == f"/projects/{pairs.pk}/answers"
+
+
+def test_the_roles(pairs, cast):
+    path = f"/projects/{pairs.pk}/answers"
+    for who, status in ((cast.annotator, 403), (cast.outsider, 404)):
+        api = ApiClient(who)
+        assert [api.get(each).status_code for each in (path, f"{path}/export")] == [status] * 2
+        assert api.post(f"/projects/{pairs.pk}/publish", {}).status_code == status
+        assert browser(who).get(path).status_code == status
+        assert browser(who).post(f"/projects/{pairs.pk}/publish").status_code == status
+    assert ApiClient(cast.reviewer).post(f"/projects/{pairs.pk}/publish", {}).status_code == 403
+    assert browser(cast.reviewer).post(f"/projects/{pairs.pk}/publish").status_code == 403
+    assert ApiClient(cast.researcher, scope="read").post(f"/projects/{pairs.pk}/publish", {}).status_code == 403

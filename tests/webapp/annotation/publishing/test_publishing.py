@@ -1,0 +1,218 @@
+"""What is published depends on the base, the answers and the settings alone, and no label vanishes uncounted."""
+
+from collections import Counter
+
+import pytest
+
+from tests.cast import ApiClient, browser
+from webapp.annotation.agreement import refresh
+from webapp.annotation.models import Answer, Assignment, Resolution
+from webapp.annotation.publishing import services as publish
+from webapp.core.problems import Conflict, Invalid
+from webapp.datasets import services as datasets
+
+from ..answers import annotators, answer, grades, make_project, preference, rubric
+from .test_answers import published
+
+pytestmark = pytest.mark.django_db
+ANSWERS = publish.Choice(what="answers", minimum=0.6)
+IMPORTED = [{"a": "r1", "b": "r2", "strength": 1, "rater": "old"}]
+
+
+@pytest.fixture
+def project(cast):
+    """Eight pairs with an imported label each: five agreed on, one split, one half done, one of two people who differ."""
+    made = make_project(cast, n=8, preferences=IMPORTED)
+    one, two = annotators(cast, made)
+    given = [(2, 2)] * 5 + [(-3, 3), (1, None), (-1, 1)]
+    for task, (first, second) in zip(made.tasks.order_by("rank"), given, strict=True):
+        answer(task, one, preference(first))
+        if second is not None:
+            answer(task, two, preference(second))
+    refresh.bring_up_to_date(made)
+    return made
+
+
+def total(publication, fate: str) -> int:
+    return sum(publication.counts[fate].values())
+
+
+def test_the_same_request_makes_the_same_version_whatever_was_published_between(project, cast):
+    first = publish.publish(cast.researcher, project)
+    narrow = publish.publish(cast.researcher, project, publish.Choice(what="answers", minimum=0.9, rest=False))
+    assert narrow.version.counts["examples"] == 5 and narrow.version.digest != first.version.digest
+    again = publish.publish(cast.researcher, project)
+    assert again.version.digest == first.version.digest and again.version.counts == first.version.counts
+    assert again.counts == first.counts and total(again, "kept") == 5
+
+
+def test_it_does_not_matter_who_else_published_or_imported(project, cast):
+    first = publish.publish(cast.researcher, project, ANSWERS)
+    dataset, records = project.version.dataset, [e.record for e in project.version.dataset.examples.order_by("id")[:3]]
+    datasets.new_version(cast.researcher, dataset, records[:2], None, {"from": "elsewhere"})
+    other = make_project(cast, "rating", n=1, scales=[{"name": "clarity"}])
+    other.version = project.version
+    other.save()
+    assert publish.publish(cast.researcher, project, ANSWERS).version == first.version
+
+
+def test_a_side_drawn_later_for_another_version_changes_nothing(project, cast):
+    dataset = project.version.dataset
+    first = publish.publish(cast.researcher, project)
+    record = dataset.examples.get(key="e0", memberships__version=project.version).record
+    datasets.new_version(
+        cast.researcher, dataset, [record.model_copy(update={"split": "heldout"})], None, {"from": "elsewhere"}
+    )
+    assert publish.publish(cast.researcher, project).version == first.version
+
+
+@pytest.mark.parametrize("what", ["answers", "resolutions"])
+def test_every_answer_of_a_person_is_in_the_version_or_counted_as_dropped(project, cast, what):
+    gold = project.tasks.order_by("rank").last()
+    gold.overlap, gold.gold = None, preference(1)
+    gold.save()
+    opened = Assignment.objects.filter(task=project.tasks.order_by("rank").first()).first()
+    Assignment.objects.filter(pk=opened.pk).update(state=Assignment.State.CLAIMED)
+    refresh.changed(project.pk, [opened.task_id])
+    made = publish.publish(cast.researcher, project, publish.Choice(what=what, minimum=0.9))
+    answers = Answer.objects.filter(project=project, current=True).count()
+    dropped = list(made.cases.filter(fate="dropped"))
+    assert made.counts["answers"] + len(dropped) == answers == 15
+    reasons = Counter(case.reason for case in dropped)
+    assert reasons["gold"] == 2 and reasons["open"] == 1 and reasons["agreement"] == 2
+    assert made.counts["dropped"] == reasons
+
+
+def test_what_stands_counts_the_answers_behind_it_and_why_others_do_not_stand(project, cast):
+    made = publish.publish(cast.researcher, project)
+    assert made.counts["kept"] == {"": 5} and made.counts["answers"] == 10
+    assert made.counts["dropped"] == {"undecided": 5}  # two split pairs and one with a single answer
+    Resolution.objects.create(task=project.tasks.order_by("rank")[5], project=project, source="unresolved")
+    made = publish.publish(cast.researcher, project, publish.Choice(sources=("consolidated", "unanimous")))
+    assert made.counts["dropped"] == {"undecided": 3, "unresolved": 2}
+    Resolution.objects.filter(task=project.tasks.order_by("rank")[0]).update(source="consolidated")
+    made = publish.publish(cast.researcher, project, publish.Choice(sources=("consolidated",)))
+    assert made.counts["kept"] == {"": 1} and made.counts["dropped"]["source"] == 8
+
+
+def test_labels_before_are_replaced_or_stay_and_each_is_counted(project, cast):
+    made = publish.publish(cast.researcher, project)
+    assert made.counts["replaced"] == {"judged": 5} and made.counts["imported"] == {}
+    assert made.counts["untouched"] == 3 and made.counts["left_out"] == 0
+    beside = publish.publish(cast.researcher, project, publish.Choice(replace=False))
+    assert beside.counts["imported"] == {"": 5} and beside.counts["replaced"] == {}
+    assert beside.version.counts["preferences"] == 5 + 5 + 3
+    only = publish.publish(cast.researcher, project, publish.Choice(rest=False))
+    assert (only.counts["untouched"], only.counts["left_out"]) == (0, 3)
+
+
+def test_built_on_its_own_publication_a_project_leaves_nothing_behind_of_it(project, cast):
+    every = publish.publish(cast.researcher, project, publish.Choice(what="answers"))
+    few = publish.Choice(what="answers", minimum=0.9, base=every.version.number)
+    made = publish.publish(cast.researcher, project, few)
+    assert made.counts["kept"] == {"": 10} and made.counts["replaced"] == {"earlier": 15}
+    raters = [p["rater"] for row in published(made.version).values() for p in row.get("preferences", ())]
+    assert len(raters) == 10 and "preferences" not in published(made.version)["e5"]
+    assert str(project.pk) not in published(made.version)["e5"].get("meta", {}).get("annotation", {})
+
+
+def test_a_rubric_says_who_wrote_it_and_gives_way_to_the_annotated_one(cast):
+    criteria = {"criteria": [{"id": "c1", "text": "Is true", "points": 5}]}
+    made = make_project(cast, "rubric", n=1, rubric=criteria)
+    for member in annotators(cast, made):
+        answer(made.tasks.get(), member, rubric("Names three rivers"))
+    first = publish.publish(cast.researcher, made)
+    assert published(first.version)["e0"]["meta"]["rubric_by"] == f"unanimous@project-{made.pk}"
+    assert first.counts["replaced"] == {"judged": 1} and first.cases.get(fate="replaced").whose == "imported"
+    each = publish.Choice(what="answers", base=first.version.number)
+    row = published(publish.publish(cast.researcher, made, each).version)["e0"]
+    assert [c["text"] for c in row["rubric"]["criteria"]] == ["Is true"] and "rubric_by" not in row["meta"]
+
+
+def test_grades_published_before_are_counted_as_replaced(cast):
+    criteria = {"criteria": [{"id": "c1", "text": "Is true", "points": 5}]}
+    made = make_project(cast, "grading", n=1, rubric=criteria)
+    for member in annotators(cast, made):
+        answer(made.tasks.get(), member, grades(c1="met"), order=(0,))
+    first = publish.publish(cast.researcher, made)
+    again = publish.publish(cast.researcher, made, publish.Choice(what="answers", base=first.version.number))
+    assert again.counts["replaced"] == {"earlier": 1} and again.counts["kept"] == {"": 2}
+
+
+def test_an_example_that_the_base_lacks_or_has_otherwise_is_counted(project, cast):
+    dataset = project.version.dataset
+    records = {each.key: each.record for each in dataset.examples.all()}
+    changed = records["e1"].model_copy(update={"responses": records["e1"].responses[:1], "preferences": ()})
+    kept = [record for key, record in sorted(records.items()) if key not in ("e0", "e1")]
+    smaller = datasets.new_version(cast.researcher, dataset, [changed, *kept], None, {"from": "elsewhere"})
+    made = publish.publish(cast.researcher, project, publish.Choice(base=smaller.number))
+    assert made.counts["kept"] == {"": 3} and made.counts["answers"] == 6
+    assert made.counts["dropped"] == {"undecided": 5, "gone": 1, "changed": 1}
+    assert set(made.cases.filter(fate="dropped", reason="gone").values_list("example", "answers")) == {("e0", 2)}
+
+
+def test_a_base_must_be_a_version_of_the_dataset(project, cast):
+    with pytest.raises(Invalid, match="no such version"):
+        publish.publish(cast.researcher, project, publish.Choice(base=99))
+    response = ApiClient(cast.researcher).post(f"/projects/{project.pk}/publish", {"base": 99})
+    assert response.status_code == 422 and response.json()["error"]["fields"][0]["path"] == "base"
+
+
+def test_nothing_is_left_of_a_publication_without_labels(project, cast):
+    with pytest.raises(Conflict, match="nothing to publish"):
+        publish.publish(cast.researcher, project, publish.Choice(sources=("majority",)))
+    assert project.version.dataset.versions.count() == 1 and not project.publications.exists()
+
+
+def test_the_api_counts_labels_and_lists_the_cases_of_each_count(project, cast):
+    api = ApiClient(cast.researcher)
+    told = api.post(f"/projects/{project.pk}/publish", {"what": "answers", "minimum": 0.9}).json()
+    assert told["base"] == 1 and told["publication"]
+    labels = {each["fate"]: each for each in told["labels"]}
+    assert labels["kept"]["count"] == 10 and labels["replaced"]["count"] == 5 and labels["dropped"]["count"] == 5
+    assert labels["imported"]["count"] == 0 and told["untouched"] == 3
+    assert {each["reason"]: each["count"] for each in labels["dropped"]["reasons"]} == {"agreement": 4, "alone": 1}
+    listed = api.client.get(labels["dropped"]["cases"] + "&limit=2").json()
+    assert len(listed["items"]) == 2 and listed["next"]
+    rest = api.client.get(f"{labels['dropped']['cases']}&limit=9&cursor={listed['next']}").json()
+    assert len(rest["items"]) == 3 and rest["next"] is None
+    case = listed["items"][0]
+    assert case["example"] == "e5" and case["whose"] == f"annotator-1@project-{project.pk}"
+    assert case["reason"] == "agreement" and case["says"] == "A much better" and case["task"]
+    path = f"/projects/{project.pk}/publications"
+    assert api.get(path).json()["items"][0]["publication"] == told["publication"]
+    assert api.get(f"{path}/{told['publication']}").json() == {**told}
+    assert api.get(f"{path}/{told['publication']}/cases", fate="lost").status_code == 422
+
+
+def test_the_page_links_each_count_to_its_cases(project, cast):
+    client = browser(cast.researcher)
+    form = {"what": "answers", "minimum": "0.9", "replace": "on", "rest": "on", "base": "1"}
+    done = client.post(f"/projects/{project.pk}/publish", form)
+    made = project.publications.get()
+    assert done["Location"] == f"/projects/{project.pk}/publications/{made.pk}"
+    page = client.get(done["Location"]).content.decode()
+    for fate, count in (("kept", 10), ("replaced", 5), ("dropped", 5)):
+        assert f'href="?fate={fate}"' in page and f">{count}<" in page
+    cases = client.get(f"{done['Location']}?fate=dropped&reason=agreement").content.decode()
+    assert "e5" in cases and "e6" not in cases and "less agreement than was asked for" in cases
+    assert (
+        f"/projects/{project.pk}/publications/{made.pk}"
+        in client.get(f"/projects/{project.pk}/answers").content.decode()
+    )
+
+
+def test_who_may_see_a_publication(project, cast):
+    made = publish.publish(cast.researcher, project)
+    for path in (f"/projects/{project.pk}/publications", f"/projects/{project.pk}/publications/{made.pk}"):
+        assert ApiClient(cast.reviewer).get(path).status_code == 200
+        assert ApiClient(cast.annotator).get(path).status_code == 403
+        assert ApiClient(cast.outsider).get(path).status_code == 404
+    other = make_project(cast, "rating", n=1, scales=[{"name": "clarity"}])
+    assert ApiClient(cast.owner).get(f"/projects/{other.pk}/publications/{made.pk}").status_code == 404
+    assert browser(cast.owner).get(f"/projects/{other.pk}/publications/{made.pk}").status_code == 404
+
+
+def test_cases_do_not_cost_a_query_each(project, cast, django_assert_max_num_queries):
+    with django_assert_max_num_queries(90):
+        publish.publish(cast.researcher, project, publish.Choice(what="answers"))

@@ -1,0 +1,47 @@
+"""What goes for good is asked about first, and a no changes nothing."""
+
+import pytest
+
+from webapp.accounts import services as accounts
+from webapp.annotation.models import ProjectInvite
+from webapp.annotation.people import services as people
+from webapp.evaluation.models import Evaluation
+from webapp.inference.models import RegisteredModel
+
+
+@pytest.fixture
+def losses(cast, make_project):
+    """(whose page, address, what is posted, whether it is still there)."""
+    project = make_project()
+    token, _ = accounts.create_token(cast.researcher, "laptop")
+    invite, _ = people.invite(cast.researcher, project)
+    model = RegisteredModel.objects.create(workspace=cast.workspace, name="m <b>", source="hub", path="o/m")
+    row = Evaluation.objects.create(workspace=cast.workspace, name="E", recipe="judge_audit", state="running")
+    return {
+        "token": (
+            f"/settings/tokens/{token.pk}/revoke",
+            {},
+            lambda: type(token).objects.get(pk=token.pk).revoked_at is None,
+        ),
+        "link": (
+            f"/projects/{project.pk}/invites/{invite.pk}/revoke",
+            {},
+            lambda: ProjectInvite.objects.get(pk=invite.pk).revoked_at is None,
+        ),
+        "model": (f"/models/{model.pk}/delete", {}, lambda: RegisteredModel.objects.filter(pk=model.pk).exists()),
+        "evaluation": (
+            f"/evaluations/{row.pk}/move",
+            {"to": "cancelled"},
+            lambda: Evaluation.objects.get(pk=row.pk).state == "running",
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", ["token", "link", "model", "evaluation"])
+def test_it_is_asked_and_a_yes_does_it(losses, as_researcher, name):
+    address, posted, there = losses[name]
+    asked = as_researcher.post(address, posted)
+    page = asked.content.decode()
+    assert asked.status_code == 200 and there() and "Keep it" in page and 'name="sure" value="1"' in page
+    assert "m <b>" not in page and all(f'name="{key}" value="{value}"' in page for key, value in posted.items())
+    assert as_researcher.post(address, {**posted, "sure": "1"}).status_code == 302 and not there()

@@ -1,0 +1,410 @@
+"""Formats whose files are not at hand here: rows of our own in the shape their documentation gives."""
+
+import json
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.utils.html import escape
+
+from trainer.contracts import Example
+from webapp.datasets.formats.base_importer import Alone
+from webapp.datasets.formats.convert import example
+from webapp.datasets.formats.importers import REGISTRY, detect
+from webapp.files.records import Head, RowProblem
+
+ASKED = [{"role": "user", "content": "Name a colour."}]
+
+
+def turn(text):
+    return [*ASKED, {"role": "assistant", "content": text}]
+
+
+RUBRICBENCH = {
+    "case_id": "chat-1",
+    "instruction": "Name a colour in one word.",
+    "response_a": "Red",
+    "response_b": "A very nice colour is red.",
+    "label": 0,
+    "rubrics": '["Names a colour", "Is one word"]',
+    "source": "ours",
+    "domain": "Chat",
+}
+HELPSTEER3 = {
+    "domain": "general",
+    "language": "english",
+    "context": ASKED,
+    "response1": "Red.",
+    "response2": "Blue, like the sea.",
+    "overall_preference": 1,
+    "individual_preference": [
+        {"score": 2, "reasoning": "Response 2 is vivid.", "feedback1": "Bare.", "feedback2": "Vivid."},
+        {"score": -1, "reasoning": "Response 1 is to the point.", "feedback1": "", "feedback2": None},
+    ],
+}
+ULTRAFEEDBACK = {
+    "source": "sharegpt",
+    "instruction": "Name a colour.",
+    "models": ["m1", "m2", "m3"],
+    "completions": [
+        {
+            "model": "m1",
+            "response": "Red",
+            "overall_score": 6.0,
+            "annotations": {
+                "helpfulness": {"Rating": "4", "Rationale": "Fine", "Type": None, "Rationale For Rating": None},
+                "honesty": {"Rating": "N/A", "Rationale": "Nothing to judge"},
+            },
+        },
+        {"model": "m2", "response": "Blue", "overall_score": 8.5, "annotations": {}},
+        {"model": "m3", "response": "Grey", "overall_score": 6.0, "annotations": {}},
+    ],
+    "correct_answers": ["None"],
+    "incorrect_answers": ["None"],
+}
+BINARISED = {
+    "prompt": "Name a colour.",
+    "prompt_id": "p1",
+    "chosen": turn("Blue"),
+    "rejected": turn("Red"),
+    "messages": turn("Blue"),
+    "score_chosen": 8.0,
+    "score_rejected": 6.0,
+}
+REWARDBENCH = {
+    "prompt": "Name a colour.",
+    "chosen": "Red",
+    "chosen_model": "m1",
+    "rejected": "Tree",
+    "rejected_model": "m2",
+    "subset": "alpacaeval-easy",
+    "id": 7,
+}
+REWARDBENCH_2 = {
+    "id": "factuality-7",
+    "prompt": "Name a colour.",
+    "chosen": ["Red"],
+    "rejected": ["Tree", "House", "Song"],
+    "num_correct": 1,
+    "num_incorrect": 3,
+    "total_completions": 4,
+    "models": ["m1", "m2", "m3", "m4"],
+    "subset": "Factuality",
+    "additional_metadata": None,
+}
+RM_BENCH = {
+    "id": "chat/1",
+    "prompt": "Name a colour.",
+    "chosen": ["Red", "Red is a colour", "**Red**"],
+    "rejected": ["Tree", "Tree is a colour", "**Tree**"],
+    "domain": "chat",
+}
+MESSAGES = {"messages": turn("Red")}
+COMPLETION = {"prompt": ASKED, "completion": [{"role": "assistant", "content": "Red"}]}
+UNPAIRED = {"prompt": "Name a colour.", "completion": "Tree", "label": False}
+STEPS = {"prompt": "What is 1 + 1?", "completions": ["1 + 1 = 2", "So it is 3"], "labels": [True, False]}
+PROMPT_ONLY = {"prompt": ASKED}
+LABEL_STUDIO = {
+    "id": 5,
+    "data": {"prompt": "Name a colour.", "answer1": "Red", "answer2": "Tree"},
+    "annotations": [
+        {
+            "id": 1,
+            "completed_by": {"id": 3, "email": "ada@example.org"},
+            "was_cancelled": False,
+            "lead_time": 4.2,
+            "result": [
+                {"from_name": "pw", "to_name": "a1,a2", "type": "pairwise", "value": {"selected": "left"}},
+                {"from_name": "why", "to_name": "a1", "type": "textarea", "value": {"text": ["A tree is no colour."]}},
+                {"from_name": "stars", "to_name": "a1", "type": "rating", "value": {"rating": 4}},
+            ],
+        },
+        {"id": 2, "completed_by": 4, "was_cancelled": True, "result": []},
+    ],
+    "predictions": [],
+}
+ARGILLA = {
+    "id": "r1",
+    "status": "completed",
+    "fields": {"instruction": "Name a colour.", "response_a": "Red", "response_b": "Tree"},
+    "metadata": {"batch": 2},
+    "suggestions": {"preference": {"value": "response_b", "agent": "m1", "score": 0.4}},
+    "responses": {
+        "preference": [
+            {"value": "response_a", "user_id": "u1", "status": "submitted"},
+            {"value": "response_b", "user_id": "u2", "status": "draft"},
+        ],
+        "why": [{"value": "A tree is no colour.", "user_id": "u1", "status": "submitted"}],
+    },
+    "vectors": {},
+}
+ARGILLA_FLAT = {
+    "id": "r1",
+    "status": "completed",
+    "_server_id": "x",
+    "instruction": "Name a colour.",
+    "response_a": "Red",
+    "response_b": "Tree",
+    "preference.responses": ["response_a", "response_b"],
+    "preference.responses.users": ["u1", "u2"],
+    "preference.responses.status": ["submitted", "draft"],
+    "preference.suggestion": "response_b",
+}
+ARGILLA_1 = {
+    "instruction": "Name a colour.",
+    "response-1": "Red",
+    "response-2": "Tree",
+    "choice": [{"user_id": "u1", "value": "response-1", "status": "submitted"}],
+    "choice-suggestion": None,
+    "metadata": "{}",
+    "external_id": "e9",
+}
+POTATO = {
+    "id": "i1",
+    "user": "ada",
+    "displayed_text": ["Red", "Tree"],
+    "label_annotations": {"better": {"A": "true"}, "why": {"text_box": "A tree is no colour."}},
+    "span_annotations": [],
+}
+
+COLOUR = [{"role": "user", "content": "Name a colour."}]
+RUBRIC_TEXT = json.dumps({"criteria": [{"id": "c1", "text": "Names a colour", "points": 2}]})
+VERL = {
+    "data_source": "colours",
+    "prompt": COLOUR,
+    "ability": "art",
+    "reward_model": {"style": "rule", "ground_truth": "Red"},
+    "extra_info": {"index": 7, "split": "train", "level": 3},
+}
+OPENRLHF = {"input": COLOUR, "label": RUBRIC_TEXT}
+TRL_RL = {"prompt": COLOUR, "rubric": RUBRIC_TEXT, "reference": "Red"}
+
+ROWS = {
+    "rubricbench": [RUBRICBENCH],
+    "helpsteer3": [HELPSTEER3],
+    "ultrafeedback": [ULTRAFEEDBACK, BINARISED],
+    "rewardbench": [REWARDBENCH, REWARDBENCH_2],
+    "rm_bench": [RM_BENCH],
+    "trl_conversation": [MESSAGES, COMPLETION, UNPAIRED, STEPS, PROMPT_ONLY],
+    "trl_preference": [
+        {"prompt": "Name a colour.", "chosen": "Red", "rejected": "Tree"},
+        {"chosen": turn("Red"), "rejected": turn("Tree")},
+    ],
+    "rl_prompts": [VERL, OPENRLHF, TRL_RL],
+    "label_studio": [LABEL_STUDIO],
+    "argilla": [ARGILLA, ARGILLA_FLAT, ARGILLA_1],
+    "potato": [POTATO],
+}
+
+
+def read(row, name=None) -> Example:
+    importer = REGISTRY[name] if name else detect(Head("file.jsonl", (row,)))
+    found = example(importer.label, importer.converter(Alone("file.jsonl")), 1, row, {})
+    assert isinstance(found, Example), found
+    return found
+
+
+def problem(row, name) -> RowProblem:
+    found = example("x", REGISTRY[name].converter(Alone("file.jsonl")), 1, row, {})
+    assert isinstance(found, RowProblem)
+    return found
+
+
+@pytest.mark.parametrize(("name", "row"), [(name, row) for name, rows in ROWS.items() for row in rows])
+def test_a_row_is_recognised_and_read(name, row):
+    head = Head("file.jsonl", (row,))
+    best, second, *_ = sorted((importer.sniff(head) for importer in REGISTRY.values()), reverse=True)
+    assert detect(head).name == name
+    assert best >= second + 0.05
+    assert read(row).prompt
+
+
+@pytest.mark.parametrize(("name", "row"), [(name, row) for name, rows in ROWS.items() for row in rows])
+def test_the_page_shows_the_row_as_the_product_will(as_researcher, name, row):
+    upload = SimpleUploadedFile("file.jsonl", json.dumps(row).encode())
+    page = as_researcher.post("/datasets/import/preview", {"file": upload, "format": "auto"}).content.decode()
+    assert escape(REGISTRY[name].label) in page and "1 of the first 1 row" in page
+    found = read(row)
+    assert all(escape(response.text) in page for response in found.responses[:1])
+    assert page.count("by ada") == sum(each.rater.startswith("ada") for each in found.preferences)
+
+
+def strengths(found: Example):
+    return [(each.a, each.b, each.strength, each.rater) for each in found.preferences]
+
+
+def test_rubricbench_label_is_the_place_of_the_better_response():
+    found = read(RUBRICBENCH)
+    assert strengths(found) == [("a", "b", -2, "gold")]
+    assert strengths(read({**RUBRICBENCH, "label": 1}))[0][2] == 2
+    assert found.meta["label"] == 0
+    assert [criterion.text for criterion in found.rubric.criteria] == ["Names a colour", "Is one word"]
+
+
+@pytest.mark.parametrize(
+    ("found", "domain"), [("precise IF", "IF"), ("mmlu-pro", "STEM"), ("human-preference", "Chat"), ("mbpp", "Coding")]
+)
+def test_rubricbench_pairs_are_in_the_five_domains_of_the_paper(found, domain):
+    example = read({**RUBRICBENCH, "domain": found})
+    assert (example.domain, example.meta["subdomain"]) == (domain, found)
+    again = read({**RUBRICBENCH, "domain": domain, "subdomain": found})  # as the export writes it
+    assert (again.domain, again.meta["subdomain"]) == (domain, found)
+
+
+def test_a_rubricbench_domain_of_ones_own_stays():
+    example = read({**RUBRICBENCH, "domain": "Cooking"})
+    assert example.domain == "Cooking" and "subdomain" not in example.meta
+
+
+@pytest.mark.parametrize(
+    "rubrics", ["1. Names a colour\n2. Is one word", ["Names a colour", {"criterion": "Is one word"}]]
+)
+def test_rubricbench_items_come_as_lines_or_lists(rubrics):
+    found = read({**RUBRICBENCH, "rubrics": rubrics})
+    assert [criterion.text for criterion in found.rubric.criteria] == ["Names a colour", "Is one word"]
+
+
+def test_helpsteer3_keeps_each_annotator_with_reasons():
+    found = read(HELPSTEER3)
+    assert strengths(found) == [("a", "b", 2, "annotator 1"), ("a", "b", -1, "annotator 2")]
+    assert [(r.text, r.response) for r in found.preferences[0].reasons] == [
+        ("Response 2 is vivid.", None),
+        ("Bare.", "a"),
+        ("Vivid.", "b"),
+    ]
+    assert found.meta["overall_preference"] == 1
+
+
+def test_ultrafeedback_orders_by_overall_score_and_leaves_out_what_is_not_applicable():
+    found = read(ULTRAFEEDBACK)
+    assert strengths(found) == [("r2", "r1", -2, "gpt-4"), ("r1", "r3", 0, "gpt-4")]
+    assert found.meta["ratings"] == [
+        {"response": "r1", "scale": "helpfulness", "rater": "gpt-4", "score": 4, "feedback": "Fine"}
+    ]
+    assert strengths(read(BINARISED)) == [("a", "b", -2, "")]
+    assert [rating["score"] for rating in read(BINARISED).meta["ratings"]] == [8.0, 6.0]
+    assert strengths(read({**BINARISED, "score_rejected": 8.0}))[0][2] == 0
+
+
+def test_rewardbench_2_compares_every_right_answer_with_every_wrong_one():
+    assert [(a, b) for a, b, *_ in strengths(read(REWARDBENCH_2))] == [("right1", f"wrong{i}") for i in (1, 2, 3)]
+    assert [each.origin for each in read(REWARDBENCH_2).responses] == ["m1", "m2", "m3", "m4"]
+    assert read(REWARDBENCH).key == "alpacaeval-easy-7"
+    ties = {**REWARDBENCH_2, "id": "tied:3", "subset": "Ties", "chosen": ["Red", "Blue"], "num_correct": 2}
+    assert (read(ties).key, read(ties).domain, len(read(ties).preferences)) == ("Ties-tied:3", "Ties", 6)
+
+
+def test_rm_bench_compares_all_styles():
+    found = read(RM_BENCH)
+    assert len(found.responses) == 6 and len(found.preferences) == 9
+    assert found.responses[2].tags == ("style:detailed_markdown",)
+    assert read({**RM_BENCH, "id": 0, "domain": "math"}).key == "math-0"
+
+
+def test_prompts_with_a_reward_have_a_rubric_or_a_reference():
+    verl, openrlhf, trl = map(read, (VERL, OPENRLHF, TRL_RL))
+    assert (verl.key, verl.source, verl.domain, verl.reference, verl.split) == ("7", "colours", "art", "Red", "train")
+    assert verl.meta == {"extra_info": {"level": 3}} and verl.rubric is None
+    assert openrlhf.rubric == trl.rubric and openrlhf.rubric.criteria[0].points == 2
+    assert (openrlhf.reference, trl.reference) == (None, "Red")
+    assert read({**OPENRLHF, "label": 12}).reference == "12"
+    assert read({**OPENRLHF, "label": "{not json"}).reference == "{not json"
+
+
+def test_trl_conversations_end_in_the_answer():
+    for row in (MESSAGES, COMPLETION):
+        found = read(row)
+        assert [m.content for m in found.prompt] == ["Name a colour."] and found.responses[0].text == "Red"
+    assert read(UNPAIRED).meta["label"] is False
+    assert [step["right"] for step in read(STEPS).meta["steps"]] == [True, False]
+    assert not read(PROMPT_ONLY).responses
+
+
+@pytest.mark.parametrize(
+    ("row", "rater"),
+    [(LABEL_STUDIO, "ada@example.org"), (ARGILLA, "u1"), (ARGILLA_FLAT, "u1"), (ARGILLA_1, "u1"), (POTATO, "ada")],
+)
+def test_an_export_gives_the_preference_of_whoever_submitted_one(row, rater):
+    found = read(row)
+    assert strengths(found) == [("a", "b", -2, rater)]
+    assert [each.text for each in found.responses] == ["Red", "Tree"]
+    if row not in (ARGILLA_FLAT, ARGILLA_1):
+        assert [reason.text for reason in found.preferences[0].reasons] == ["A tree is no colour."]
+
+
+def test_an_export_loses_no_answer():
+    found = read(LABEL_STUDIO)
+    assert [(a["question"], a["value"]) for a in found.meta["answers"]] == [
+        ("pw", "left"),
+        ("why", "A tree is no colour."),
+        ("stars", 4),
+    ]
+    assert found.meta["ratings"] == [{"scale": "stars", "rater": "ada@example.org", "score": 4}]
+    assert found.meta["skipped_by"] == ["4"]
+
+
+@pytest.mark.parametrize(
+    ("value", "meaning"),
+    [
+        ("A", {"strength": -2}),
+        ("right", {"strength": 2}),
+        ("Response 2 is much better", {"strength": 3}),
+        ("A is slightly better", {"strength": -1}),
+        ("Tie", {"strength": 0}),
+        ("both are bad", {"verdict": "both_bad"}),
+        ("A or B", None),
+        ("the sky is blue today", None),
+        ("maybe A", None),
+        (1, None),
+    ],
+)
+def test_an_answer_that_is_not_plain_is_not_guessed(value, meaning):
+    from webapp.datasets.formats.annotation_tools import verdict
+
+    assert verdict(value, ("answer1", "answer2")) == meaning
+
+
+def test_rows_of_several_annotators_become_one_example(importing):
+    header = "user,instance_id,displayed_text,better:::A,better:::B\n"
+    job = importing(header + "ada,i1,Which is a colour?,1,\nben,i1,Which is a colour?,,1\n", file_name="out.csv")
+    assert job.format == "potato" and job.counts["examples"] == 1, job.rejected
+    content = job.version.members.get().example.content
+    assert [(a["rater"], a["value"]) for a in content["meta"]["answers"]] == [("ada", "A"), ("ben", "B")]
+
+
+def test_label_studio_rows_of_single_annotations_are_joined_by_task(importing):
+    rows = [
+        {
+            "id": 1,
+            "annotator": who,
+            "annotation_id": n,
+            "lead_time": 3,
+            "text1": "Red is one",
+            "text2": "A tree is",
+            "pw": side,
+        }
+        for n, (who, side) in enumerate([("ada", "left"), ("ben", "right")])
+    ]
+    job = importing(rows)
+    assert job.format == "label_studio" and job.counts == {**job.counts, "examples": 1, "preferences": 2}
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "field"),
+    [
+        ("rubricbench", {**RUBRICBENCH, "label": 7}, "label"),
+        ("rubricbench", {**RUBRICBENCH, "rubrics": None}, "rubrics"),
+        ("helpsteer3", {**HELPSTEER3, "overall_preference": 4}, "overall_preference"),
+        ("helpsteer3", {**HELPSTEER3, "individual_preference": [{"score": None}]}, "individual_preference.0.score"),
+        ("ultrafeedback", {**ULTRAFEEDBACK, "completions": []}, "completions"),
+        ("rewardbench", {**REWARDBENCH, "id": None}, "id"),
+        ("rewardbench", {**REWARDBENCH, "rejected": "Red"}, "rejected"),
+        ("rm_bench", {**RM_BENCH, "chosen": ["Red"]}, "chosen"),
+        ("rubricbench", {**RUBRICBENCH, "label": 2}, "label"),
+        ("trl_conversation", {**UNPAIRED, "label": "no"}, "label"),
+        ("trl_conversation", {**STEPS, "labels": [True]}, "labels"),
+        ("label_studio", {**LABEL_STUDIO, "data": {}}, ""),
+        ("argilla", {**ARGILLA_FLAT, "preference.responses.users": ["u1"]}, "preference.responses"),
+    ],
+)
+def test_what_is_wrong_is_named_at_its_field(name, row, field):
+    assert problem(row, name).field == field

@@ -1,0 +1,309 @@
+"""What happens to a file from the moment it is given: the stories users live through."""
+
+import gzip
+import hashlib
+import io
+import json
+import zipfile
+
+import pytest
+from django.db import connection
+
+from tests.webapp.webhooks.told import listen, told
+from webapp.core.models import AuditEntry
+from webapp.core.problems import Invalid
+from webapp.datasets import queries, services
+from webapp.datasets.ingest import import_job, loader
+from webapp.datasets.models import Dataset, DatasetVersion, Example, ImportJob, VersionMember
+from webapp.datasets.versions.digests import version_digest
+
+from ..conftest import row
+
+RUBRIC = {"criteria": [{"text": "Names a colour", "points": 3}, {"text": "Is rude", "points": -2}]}
+
+
+def reasons(job):
+    return [(problem["line"], problem["field"], problem["reason"]) for problem in job.rejected]
+
+
+def test_a_good_file_becomes_version_one_with_its_counts(importing):
+    pair = {
+        "responses": [{"id": "a", "text": "x"}, {"id": "b", "text": "y"}],
+        "preferences": [{"a": "a", "b": "b", "strength": -1, "reasons": [{"text": "shorter"}]}],
+    }
+    job = importing([row("e1", split="train", rubric=RUBRIC), row("e2", split="heldout", **pair)])
+    assert job.state == ImportJob.State.FINISHED, job.error
+    assert job.version.number == 1
+    assert job.version.counts == {
+        "examples": 2,
+        "train": 1,
+        "heldout": 1,
+        "rubrics": 1,
+        "criteria": 2,
+        "verifiable_criteria": 0,
+        "responses": 2,
+        "preferences": 1,
+    }
+    first = queries.examples(job.version, queries.Filters()).items[0].example
+    assert [criterion["id"] for criterion in first.content["rubric"]["criteria"]] == ["c1", "c2"]
+    assert job.version.digest == version_digest(Example.objects.values_list("digest", flat=True))
+    assert AuditEntry.objects.filter(action="import.finished").count() == 1
+
+
+def test_a_malformed_line_imports_nothing_and_names_line_field_and_reason(importing):
+    job = importing(json.dumps(row("e1")) + '\n{"key": "e2"}\n{oops\n[1]\n')
+    assert job.state == ImportJob.State.FAILED
+    assert reasons(job)[0] == (2, "prompt", "is missing")
+    assert reasons(job)[1][0] == 3 and "not JSON" in reasons(job)[1][2]
+    assert reasons(job)[2] == (4, "", "expected a JSON object, found a list")
+    assert job.rejected_count == 3
+    assert job.counts == {"good": 1, "rejected": 3}
+    assert not Dataset.objects.exists() and not Example.objects.exists()
+
+
+def test_keep_good_imports_the_rest_and_still_reports(importing):
+    job = importing(json.dumps(row("e1")) + '\n{"key": "e2"}\n', keep_good=True)
+    assert job.state == ImportJob.State.FINISHED
+    assert job.counts["examples"] == 1 and job.counts["rejected"] == 1
+    assert reasons(job) == [(2, "prompt", "is missing")]
+
+
+def test_only_the_first_thousand_problems_are_kept_but_all_are_counted(importing):
+    job = importing("{}\n" * 1_500)
+    assert len(job.rejected) == 1_000
+    assert job.rejected_count == 1_500
+
+
+def test_a_rubric_without_a_positive_criterion_is_refused(importing):
+    job = importing([row(rubric={"criteria": [{"text": "Is rude", "points": -1}]})])
+    assert job.state == ImportJob.State.FAILED
+    assert reasons(job)[0][:2] == (1, "rubric") and "positive points" in reasons(job)[0][2]
+
+
+@pytest.mark.parametrize(
+    ("verifier", "field"),
+    [
+        ({"name": "no_such"}, "rubric.criteria.0.verifier.name"),
+        ({"name": "word_count", "args": {"mx": 3}}, "rubric.criteria.0.verifier.args.mx"),
+    ],
+)
+def test_a_verifier_that_cannot_run_is_refused_at_its_field(importing, verifier, field):
+    job = importing([row(rubric={"criteria": [{"text": "Short", "points": 1, "verifier": verifier}]})])
+    assert reasons(job)[0][:2] == (1, field)
+
+
+def test_a_key_repeated_with_other_content_is_an_error_of_its_line(importing):
+    lines = [row("e1"), row("e2"), row("e1", domain="other"), row("e2", domain="third")]
+    job = importing(lines)
+    assert reasons(job) == [(n, "key", f"the key 'e{n - 2}' is that of line {n - 2} already") for n in (3, 4)]
+    assert importing(lines, keep_good=True).counts["examples"] == 2
+
+
+def test_a_row_repeated_as_it_is_counts_once_and_is_told(importing):
+    job = importing([row("e1"), row("e2"), row("e1"), row("e1"), row("e3")])
+    assert job.rejected == [] and (job.counts["examples"], job.counts["repeated"]) == (3, 2)
+    assert importing([row("e3"), row("e2"), row("e1")]).unchanged
+
+
+def test_of_a_repeated_row_and_a_malformed_one_only_the_latter_is_refused(importing):
+    lines = [row("e1"), row("e1"), "{oops", row("e2")]
+    assert [line for line, _, _ in reasons(importing(lines))] == [3]
+    kept = importing(lines, keep_good=True).counts
+    assert (kept["examples"], kept["rejected"], kept["repeated"]) == (2, 1, 1)
+
+
+def test_the_same_file_twice_changes_nothing_and_says_so(importing):
+    first = importing([row("e1"), row("e2")])
+    again = importing([row("e2"), row("e1")])  # the order plays no part
+    assert not first.unchanged and again.unchanged
+    assert again.version == first.version
+    assert DatasetVersion.objects.count() == 1 and Example.objects.count() == 2
+
+
+def test_changed_content_makes_a_new_version_that_shares_what_stayed(importing):
+    importing([row("e1"), row("e2")])
+    second = importing([row("e1"), row("e2", domain="new"), row("e3")])
+    assert second.version.number == 2
+    assert Example.objects.count() == 4 and VersionMember.objects.count() == 5
+    assert second.version.counts["examples"] == 3
+
+
+def test_an_import_that_dies_midway_leaves_nothing_and_is_taken_up_again(importing, monkeypatch, cast, tmp_path):
+    def die(*args):
+        raise RuntimeError("the power went")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loader.Loader, "finish", die)
+        with pytest.raises(RuntimeError):
+            importing([row("e1")])
+    job = ImportJob.objects.get()
+    assert job.state == ImportJob.State.RUNNING
+    assert not Dataset.objects.exists() and not DatasetVersion.objects.exists()
+    services.run_import(job.pk)
+    job.refresh_from_db()
+    assert job.state == ImportJob.State.FINISHED and Example.objects.count() == 1
+
+
+def test_an_import_without_signs_of_life_is_queued_again(importing, cast, tmp_path, django_capture_on_commit_callbacks):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(row()))
+    job = services.start_import(cast.researcher, path, name="demo", queue=False)
+    assert services.requeue_lost_imports() == 0
+    ImportJob.objects.update(seen_at="2020-01-01T00:00Z")
+    assert services.requeue_lost_imports() == 1
+    services.run_import(job.pk)
+    ImportJob.objects.update(seen_at="2020-01-01T00:00Z")
+    assert services.requeue_lost_imports() == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_workers_never_run_one_import(importing, cast, tmp_path):
+    import threading
+
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(row()))
+    job = services.start_import(cast.researcher, path, name="demo", queue=False)
+    seen = []
+
+    def other():
+        with import_job.claimed(job.pk) as mine:
+            seen.append(mine)
+        connection.close()
+
+    with import_job.claimed(job.pk) as mine:
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+    assert mine is not None and seen == [None]
+
+
+def test_gzip_bom_crlf_and_blank_lines_are_read(importing):
+    text = "\ufeff" + json.dumps(row("e1")) + "\r\n\r\n" + json.dumps(row("e2")) + "\r\n"
+    assert importing(gzip.compress(text.encode()), file_name="rows.jsonl.gz").counts["examples"] == 2
+
+
+def test_a_gzip_file_cut_short_is_a_problem_not_a_crash(importing):
+    packed = gzip.compress("".join(json.dumps(row(f"e{i}")) + "\n" for i in range(2_000)).encode())
+    job = importing(packed[: len(packed) // 2], file_name="rows.jsonl.gz", format="touchstone")
+    assert job.state == ImportJob.State.FAILED
+    assert "damaged" in job.rejected[-1]["reason"]
+
+
+def test_bytes_that_are_not_utf8_are_named(importing):
+    job = importing(json.dumps(row("e1")).encode() + b'\n{"key": "e2\xff"}\n')
+    assert reasons(job) == [(2, "", "not UTF-8 text: byte 12 of the line is 0xff")]
+
+
+@pytest.mark.parametrize("before", [0, 1_500], ids=["in the head", "far behind the head"])
+@pytest.mark.parametrize(("start", "between", "end"), [("[", ",", "]"), ("{\n", "", "")], ids=["array", "objects"])
+def test_an_array_goes_on_to_the_first_byte_that_is_not_utf8(importing, before, start, between, end):
+    rows = [json.dumps(row(f"e{i}", reference="x" * 400)) for i in range(before + 1)]
+    rows[0] = start + rows[0].removeprefix("{" if start != "[" else "")
+    content = f"{between}\n".join([*rows, ""]).encode()
+    for broken in (b'{"key": "bad\xff"}', b"\xff"):
+        job = importing(content + broken + end.encode(), file_name="rows.json", format="touchstone")
+        assert job.state == ImportJob.State.FAILED and job.rows_done == before + 2
+        [(line, _, reason)] = reasons(job)
+        assert line >= before + 2 and reason == "not UTF-8 text from here on: 0xff"
+
+
+@pytest.mark.parametrize("packing", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+@pytest.mark.parametrize("where", [0.0, 0.6], ids=["at its start", "midway"])
+def test_an_archive_that_is_damaged_is_told_whatever_packed_it(importing, packing, where):
+    packed = io.BytesIO()
+    noise = [hashlib.shake_256(bytes([i % 256, i // 256])).hexdigest(500) for i in range(1_500)]
+    rows = "".join(json.dumps(row(f"e{i}", reference=text)) + "\n" for i, text in enumerate(noise))
+    with zipfile.ZipFile(packed, "w", packing) as archive:
+        archive.writestr("rows.jsonl", rows)
+    data = bytearray(packed.getvalue())
+    place = 50 + int(where * len(data))
+    data[place : place + 200] = bytes(200 * [0xA5])
+    try:
+        job = importing(bytes(data), file_name="rows.zip", format="touchstone")
+    except Invalid as refused:
+        assert "unpacked" in refused.fields["file"] or "Invalid data" in refused.fields["file"]
+    else:
+        assert job.state == ImportJob.State.FAILED and "damaged here" in job.rejected[-1]["reason"]
+
+
+def test_a_line_of_ten_megabytes_is_refused_and_the_next_one_read(importing):
+    job = importing(json.dumps(row("e1", reference="x" * 10_000_000)) + "\n" + json.dumps(row("e2")), keep_good=True)
+    assert reasons(job) == [(1, "", "the line is longer than 8 MB")]
+    assert job.counts["examples"] == 1
+
+
+@pytest.mark.parametrize(
+    "line", ['{"key": "e1", "prompt": "x", "meta": {"n": 1e999}}', '{"key": "\\ud800", "prompt": "x"}']
+)
+def test_values_that_cannot_be_stored_are_refused(importing, line):
+    job = importing(line, format="touchstone")
+    assert job.state == ImportJob.State.FAILED and job.rejected_count == 1
+
+
+def test_a_nul_inside_text_is_kept(importing):
+    job = importing([row("e1", reference="a\0b", prompt="p\0q")], format="touchstone")
+    assert job.state == ImportJob.State.FINISHED, job.rejected
+    assert Example.objects.get().content["reference"] == "a\0b"
+
+
+def test_an_example_never_changes_side(importing):
+    importing([row("e1", split="train"), row("e2")])
+    job = importing([row("e1", split="heldout"), row("e2", split="train")])
+    assert reasons(job) == [(1, "split", "'e1' is train in an earlier version; an example never changes side")]
+
+
+def test_sides_stay_as_a_table_grows(importing):
+    rows = [{"id": f"q{i}", "question": f"What is {i}?"} for i in range(400)]
+    importing(rows[:200], heldout_share=0.2)
+    before = dict(Example.objects.values_list("key", "split"))
+    grown = importing(rows, heldout_share=0.4).version
+    after = dict(VersionMember.objects.filter(version=grown).values_list("example__key", "example__split"))
+    assert before.items() <= after.items()
+    assert 0.12 < list(before.values()).count("heldout") / 200 < 0.28
+
+
+def test_nothing_was_imported_when_the_file_is_gone(cast, tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(row()))
+    job = services.start_import(cast.researcher, path, name="demo", queue=False)
+    path.unlink()
+    services.run_import(job.pk)
+    job.refresh_from_db()
+    assert job.state == ImportJob.State.FAILED and "no longer there" in job.error
+
+
+@pytest.mark.parametrize(
+    ("file", "format", "counts"),
+    [
+        ("healthbench_sample/healthbench_30.jsonl", "healthbench", {"examples": 30, "criteria": 352}),
+        ("hh_rlhf/harmless-base-test.jsonl.gz", "hh_rlhf", {"examples": 2312, "preferences": 2312}),
+        ("pandalm/testset-v1.json", "pandalm", {"examples": 999, "preferences": 2997}),
+    ],
+)
+def test_real_files_are_recognised_and_imported_whole(cast, shared, file, format, counts):
+    job = services.start_import(cast.researcher, shared(file), name="real", queue=False)
+    services.run_import(job.pk)
+    job.refresh_from_db()
+    assert job.state == ImportJob.State.FINISHED, job.rejected[:3]
+    assert job.format == format
+    assert counts.items() <= job.counts.items()
+
+
+def test_webhooks_hear_of_every_import_and_of_the_first_freezing(importing, cast):
+    listen(cast.owner)
+    version = importing([row("e1")]).version
+    importing([row("e1")])
+    importing('{"key": "e2"}\n')
+    for _ in range(2):
+        services.freeze(cast.researcher, version)
+    facts = {
+        "dataset": version.dataset_id,
+        "name": version.dataset.name,
+        "version": 1,
+        "digest": version.digest,
+    }
+    heard = told()
+    assert [event for event, _ in heard] == ["import.finished", "import.finished", "import.failed", "version.frozen"]
+    assert [payload.get("unchanged") for _, payload in heard[:2]] == [False, True]
+    assert "1 line was refused" in heard[2][1]["error"]
+    assert heard[3][1] == facts

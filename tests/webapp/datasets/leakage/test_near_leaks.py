@@ -1,0 +1,139 @@
+"""Prompts held out that are nearly the same as one that is trained on: searched for by a worker, kept, shown everywhere."""
+
+import tracemalloc
+
+import pytest
+
+from trainer.contracts import Example as Record
+from webapp.datasets import services
+from webapp.datasets.columns.filters import parse
+from webapp.datasets.curation import near_leak_search
+from webapp.datasets.leakage import near_leaks
+from webapp.datasets.leakage.near_leaks import Pair, near
+from webapp.datasets.models import CurationJob, LeakSearch
+
+LONG = "the quick brown fox jumps over the lazy dog while the cat sleeps on the warm wall near the old mill number"
+
+
+def text(n):
+    """Prompts of different n share no shingle but those of one word."""
+    return " ".join(f"{word}{n}" for word in LONG.split())
+
+
+def record(key, prompt, split):
+    return Record(key=key, split=split, prompt=[{"role": "user", "content": prompt}])
+
+
+@pytest.fixture
+def made(cast):
+    """A version of these (prompt, side)."""
+
+    def make(*rows, name="near"):
+        dataset = services.create_dataset(cast.researcher, name)
+        records = [record(f"k{n}", prompt, side) for n, (prompt, side) in enumerate(rows)]
+        return services.new_version(cast.researcher, dataset, records, None, {"from": "import"})
+
+    return make
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What workers were asked to look for."""
+    found = []
+    monkeypatch.setattr(near_leaks, "enqueue", lambda name, *args: found.append(args))
+    return found
+
+
+def test_what_is_nearly_the_same_is_found_and_what_is_the_same_is_left_to_the_other_search(made):
+    rows = [(text(n), "train") for n in range(6)]
+    rows += [(f"{text(1)} please", "heldout"), (f"so {text(4)}", "heldout"), (text(9), "heldout")]
+    version = made(*rows, (text(2).upper(), "train"), (f"So  {text(4)}", "heldout"))
+    found = near_leak_search.search(version, version)
+    assert (found["prompts"], found["examples"]) == (2, 3), "k7 and k10 ask the same"
+    assert [(each["key"], each["trained"]["key"]) for each in found["shown"]] == [("k6", "k1"), ("k7", "k4")]
+    assert all(0.8 <= each["similarity"] <= 1 for each in found["shown"])
+    exact = made((text(1), "train"), (text(2), "train"), name="exact")
+    held = made((text(1), "heldout"), (f"{text(2)} please", "heldout"), name="held")
+    assert near_leak_search.search(exact, held)["prompts"] == 1
+    trains = made((f"{text(2)} please", "train"), (text(7), None), name="trains")
+    assert (
+        near_leak_search.search(exact, trains)["prompts"] == 0
+        and near_leak_search.search(exact, trains, "")["prompts"] == 1
+    )
+    assert near_leak_search.search(trains, made((f"{text(7)} now", "heldout"), name="unsided"))["prompts"] == 1
+
+
+def test_blocks_change_nothing_but_memory(made, monkeypatch):
+    rows = [(text(n), "train") for n in range(150)] + [(f"{text(n)} please", "heldout") for n in range(100, 250)]
+    version = made(*rows)
+    whole = near_leak_search.search(version, version)
+    assert whole["prompts"] == 50
+
+    def peak():
+        tracemalloc.start()
+        found = near_leak_search.search(version, version)
+        size = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found, size
+
+    _, large = peak()
+    monkeypatch.setattr(near_leak_search, "BLOCK", 40)
+    monkeypatch.setattr(near_leak_search, "ROWS", 7)
+    found, small = peak()
+    assert found == whole and small < large
+
+
+def test_pages_and_api_say_that_nobody_knows_yet_then_what_was_found(cast, made, asked, as_researcher, api):
+    version = made((text(1), "train"), (f"{text(1)} please", "heldout"), (text(2), "heldout"))
+    assert asked == [(version.pk, version.pk, "heldout")], "asked for when the version was made"
+    page = f"/datasets/{version.dataset_id}/versions/{version.number}"
+    assert "not known yet" in as_researcher.get(page).content.decode()
+    [told] = api.get(f"{page}/leaks").json()["near"]
+    assert (told["known"], told["prompts"], told["examples"]) == (False, None, None)
+    assert len(asked) == 1, "a worker was asked just now"
+    near_leak_search.look(*asked[0])
+    shown = as_researcher.get(page).content.decode()
+    assert "1 held-out prompt of near v1 is nearly the same as one that is trained on." in shown
+    assert "is nearly the same" in as_researcher.get(f"{page}/derive?q=quick1").content.decode()
+    [told] = api.get(f"{page}/leaks").json()["near"]
+    assert (told["known"], told["prompts"], told["shown"][0]["trained"]["key"]) == (True, 1, "k0")
+    near_leak_search.look(*asked[0])
+    assert LeakSearch.objects.count() == 1
+
+
+def test_a_derived_version_is_searched_and_its_job_tells(cast, made, asked, as_researcher):
+    version = made((text(1), "train"), (f"{text(1)} please", "heldout"), (text(2), "heldout"))
+    job = services.derive(cast.researcher, version, parse({"q": "quick2"}), keep=False)
+    services.run_curation(job.pk)
+    derived = CurationJob.objects.get(pk=job.pk).made
+    assert asked[-1] == (derived.pk, derived.pk, "heldout")
+    assert "not known yet" in as_researcher.get(f"/curations/{job.pk}").content.decode()
+    near_leak_search.look(*asked[-1])
+    assert "is nearly the same" in as_researcher.get(f"/curations/{job.pk}").content.decode()
+
+
+def test_an_import_tells_once_it_is_known(importing, asked, as_researcher):
+    rows = [{"prompt": text(n), "chosen": "a", "rejected": "b", "split": "train"} for n in range(3)]
+    job = importing([*rows, {**rows[0], "prompt": f"{text(0)} please", "split": "test"}])
+    assert asked == [(job.version.pk, job.version.pk, "heldout")]
+    assert "not known yet" in as_researcher.get(f"/imports/{job.pk}").content.decode()
+    near_leak_search.look(*asked[0])
+    assert "nearly the same as one that is trained on" in as_researcher.get(f"/imports/{job.pk}").content.decode()
+
+
+def test_nothing_is_asked_where_one_side_is_empty_and_what_is_gone_is_nobodys(made, asked, cast):
+    version = made((text(1), "train"), (text(2), "train"))
+    assert near([Pair(version, version)]) == [] == asked
+    both = made((text(1), "train"), (f"{text(1)} please", "heldout"), name="both")
+    both.dataset.delete()
+    near_leak_search.look(*asked[0])
+    assert not LeakSearch.objects.exists()
+
+
+def test_one_query_tells_of_any_number_of_pairs(made, asked, django_assert_num_queries):
+    first = made((text(1), "train"), (f"{text(1)} please", "heldout"))
+    others = [made((f"{text(1)} {n}", "heldout"), name=f"other {n}") for n in range(3)]
+    near_leak_search.look(first.pk, others[1].pk, "heldout")
+    with django_assert_num_queries(1):
+        found = near([Pair(first, other) for other in others])
+    assert [each.known for each in found] == [False, True, False] and found[1].prompts == 1

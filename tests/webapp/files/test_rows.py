@@ -1,0 +1,53 @@
+"""Rows of tables: values that JSON has no word for, and headers that cannot be read."""
+
+import io
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pyarrow
+import pyarrow.parquet
+
+from webapp.files.records import RowProblem
+from webapp.files.rows import rows
+
+
+def parquet(**columns: list) -> list:
+    stream = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.table(columns), stream)
+    stream.seek(0)
+    return [row for _, row in rows(stream, "table.parquet")]
+
+
+def test_values_of_parquet_become_values_of_json() -> None:
+    [row] = parquet(
+        text=["é"],
+        turns=[[{"role": "user", "content": "hi"}]],
+        score=[float("nan")],
+        scores=[[0.5, float("nan")]],
+        at=[datetime(2026, 1, 2, 3, tzinfo=UTC)],
+        day=[{"of": date(2026, 1, 2)}],
+        price=[Decimal("1.50")],
+    )
+    assert row == {
+        "text": "é",
+        "turns": [{"role": "user", "content": "hi"}],
+        "score": None,
+        "scores": [0.5, None],
+        "at": "2026-01-02T03:00:00+00:00",
+        "day": {"of": "2026-01-02"},
+        "price": "1.50",
+    }
+
+
+def test_bytes_are_refused_where_they_stand() -> None:
+    found = parquet(text=["a", "b"], image=[{"bytes": b"\x89PNG"}, None])
+    assert found == [
+        RowProblem(1, "image", "holds bytes, which an example cannot hold; leave the column out"),
+        {"text": "b", "image": None},
+    ]
+
+
+def test_a_column_named_twice_is_refused_before_one_hides_the_other() -> None:
+    found = list(rows(io.BytesIO(b"prompt,chosen,prompt\na,b,c\n"), "table.csv"))
+    assert found == [(1, RowProblem(1, "prompt", "the header names this column twice, and only one could be read"))]
+    assert list(rows(io.BytesIO(b"prompt,,\na,,\n"), "table.csv")) == [(2, {"prompt": "a", "": ""})]

@@ -1,0 +1,77 @@
+"""How people are shown to those who read their answers: under pseudonyms, and moments as days."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+
+from webapp.accounts.models import User
+from webapp.annotation.models import Comment, Project
+
+from .raters import Rater, raters
+
+
+def day(at: datetime) -> datetime:
+    """Its first moment."""
+    return timezone.localtime(at).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+@dataclass(frozen=True)
+class Faces:
+    """How people are shown: under pseudonyms, or under their names where the reader `access.may_name` them and wants to."""
+
+    by_user: Mapping[int, Rater]
+    named: bool = False
+
+    def label(self, user: int) -> str:
+        rater = self.by_user.get(user)
+        if rater is None:
+            return "Somebody who left"
+        return rater.name if self.named else rater.label
+
+    def pseudonym(self, user: int) -> str:
+        rater = self.by_user.get(user)
+        return rater.pseudonym if rater else "annotator-0"
+
+    def moment(self, at: datetime | None) -> datetime | None:
+        """When somebody did something, as exact as they are named: of a pseudonym the day. Who knows when a colleague sat at
+        work would know the colleague by the minute."""
+        return at if self.named or at is None else day(at)
+
+    def number(self, user: int) -> int:
+        rater = self.by_user.get(user)
+        return rater.number if rater else 0
+
+    def author(self, user: User | None) -> str:
+        """Of a remark: whoever answers in the project under a pseudonym, others by their names."""
+        if user is None:
+            return "Somebody who left"
+        return self.label(user.pk) if user.pk in self.by_user else str(user)
+
+    def user(self, number: int) -> int | None:
+        return next((rater.user for rater in self.by_user.values() if rater.number == number), None)
+
+
+def faces(project: Project, named: bool = False) -> Faces:
+    return Faces(raters(project), named)
+
+
+def comment(row: Comment, people: Faces) -> dict[str, Any]:
+    """A remark as the API and the reviewer's pages tell it."""
+    return {
+        "id": row.pk,
+        "task_id": row.task_id,
+        "kind": row.kind,
+        "text": row.text,
+        "by": people.author(row.author),
+        **remarked(row, people),
+    }
+
+
+def remarked(row: Comment, people: Faces) -> dict[str, datetime | None]:
+    """When a remark was made and dealt with; that of somebody who answers in the project as exact as they are named."""
+    hidden = row.author_id in people.by_user
+    times = {"created_at": row.created_at, "resolved_at": row.resolved_at}
+    return {name: people.moment(at) if hidden else at for name, at in times.items()}

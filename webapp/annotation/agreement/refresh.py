@@ -1,0 +1,192 @@
+"""How far the answers to each task agree, the project's coefficients and its people's figures: kept up to date as answers
+come in.
+
+Pages and the API call `freshen`. Where little is new the work is done at once; where there is much, a job does it and
+readers see the last result with its time. Nothing here is a judgement of a person, except that tasks all of whose
+answers say the same are resolved as unanimous.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from datetime import timedelta
+from secrets import randbelow
+from typing import Any
+
+from django.db import transaction
+from django.db.models import BigIntegerField, Case, F, Q, Value, When
+from django.utils import timezone
+
+from trainer.rewards.alignment import WORDS, WORDS_THRESHOLD, group, words_similarity
+from webapp.annotation.agreement import consensus, person_figures
+from webapp.annotation.agreement.coefficients import measure, newest_answer
+from webapp.annotation.models import AgreementReport, Answer, Project, Resolution, Task, TaskReview
+from webapp.core import broadcast
+from webapp.core.tasks import enqueue, silent
+
+from ..tasks.order import follows_disagreement, rank_anew
+
+AT_ONCE = 300  # answers a request may work through by itself
+BATCH = 500
+LATE = 1_000  # an id is given before its commit: an answer may appear behind as many newer ones
+GIVEN_UP = timedelta(minutes=15)  # a job that began longer ago died
+STANDS = Q(current=True, assignment__state="submitted")
+
+
+def freshen(project: Project) -> AgreementReport:
+    """The project's report, up to date if that is quick; otherwise a job is on its way (`started_at` says since when).
+
+    Most readers want neither of its large parts, so each is read when it is asked for.
+    """
+    report, _ = AgreementReport.objects.defer("body", "people").get_or_create(project=project)
+    newest = newest_answer(project)
+    if report.through == newest and report.computed_at:
+        return report
+    few = Answer.objects.filter(project=project, current=True)[: AT_ONCE + 1].count() <= AT_ONCE
+    if few:
+        return bring_up_to_date(project)
+    now = timezone.now()
+    free = Q(started_at=None) | silent("started_at", GIVEN_UP)
+    if AgreementReport.objects.filter(free, pk=report.pk).update(started_at=now):
+        report.started_at = now
+        enqueue("workers.review.measure", project.pk)
+    return report
+
+
+def bring_up_to_date(project: Project) -> AgreementReport:
+    """Reviews what is new, then measures everything. Doing it twice at once is a waste, not a fault."""
+    # a mark that no other measuring has: where it is gone in the end, something changed that may not be counted in
+    mark = -2 - randbelow(2**60)
+    AgreementReport.objects.update_or_create(project=project, defaults={"through": mark})
+    mine = AgreementReport.objects.filter(project=project)
+    newest = newest_answer(project)
+    # people's figures take a moment, all else much longer: who looks meanwhile has them
+    mine.update(people=person_figures.measure(project))
+    review_new(project)
+    counted = Case(When(through=mark, then=Value(newest)), default=F("through"), output_field=BigIntegerField())
+    mine.update(through=counted, body=measure(project), computed_at=timezone.now(), started_at=None)
+    found: AgreementReport = mine.get()
+    broadcast.send(f"workspace.{project.workspace_id}", {"type": "agreement", "project": project.pk})
+    return found
+
+
+def forget(project_id: int) -> None:
+    """Answers have changed in a way their ids do not show: the next reader has the report made anew."""
+    AgreementReport.objects.filter(project_id=project_id).update(through=-1)
+
+
+def changed(project_id: int, task_ids: Collection[int]) -> None:
+    """`forget`, where answers to these tasks stand again, or no longer: nothing else would have the tasks reviewed anew."""
+    forget(project_id)
+    transaction.on_commit(lambda: review_tasks(Project.objects.get(pk=project_id), task_ids))
+
+
+def review_new(project: Project) -> int:
+    """Reviews the tasks answered since the last time. Returns how many answers that were."""
+    report, _ = AgreementReport.objects.get_or_create(project=project)
+    after, seen = max(0, report.reviewed - LATE), 0
+    answers = Answer.objects.filter(project=project, current=True).order_by("id")
+    while rows := list(answers.filter(id__gt=after).values_list("id", "assignment__task_id")[:BATCH]):
+        review_tasks(project, {task for _, task in rows})
+        after, seen = rows[-1][0], seen + len(rows)
+        AgreementReport.objects.filter(pk=report.pk, reviewed__lt=after).update(reviewed=after)
+    return seen
+
+
+def review_tasks(project: Project, task_ids: Iterable[int]) -> None:
+    """Writes the review of these tasks anew where their answers have changed, and resolves the unanimous ones.
+
+    Groups that a model or a person made stay while the answers they were made from stand. Gold tasks have a known
+    answer and are no matter of consensus.
+    """
+    tasks = {task.pk: task for task in Task.objects.filter(project=project, pk__in=task_ids, overlap__isnull=False)}
+    contents: dict[int, dict[int, Any]] = defaultdict(dict)
+    standing = Answer.objects.filter(STANDS, project=project, assignment__task__in=tasks).order_by("id")
+    for answer, task, content in standing.values_list("id", "assignment__task_id", "content"):
+        contents[task][answer] = content
+    known = {review.task_id: review for review in TaskReview.objects.filter(task__in=tasks)}
+    changed = []
+    for task_id in tasks:
+        before = known.get(task_id)
+        if before is None or before.answers != list(contents[task_id]):
+            changed.append(_review(project, task_id, contents[task_id]))
+    with transaction.atomic():
+        _store(changed)
+        _settle(project, [tasks[review.task_id] for review in changed], contents, changed)
+    if follows_disagreement(project):
+        moving = Task.objects.filter(pk__in=[review.task_id for review in changed], completed_at=None)
+        rank_anew(project, list(moving.select_related("example")))
+
+
+def review_where_the_order_follows() -> int:
+    """For beat: answers change what is served next, and nobody opens a page for that. Returns how many answers that were.
+
+    Only in projects that are open and served by disagreement with the judge; all others wait for a reader.
+    """
+    served = Project.objects.filter(state=Project.State.OPEN, strategy=Project.Strategy.DISAGREEMENT)
+    known = dict(AgreementReport.objects.filter(project__in=served).values_list("project_id", "reviewed"))
+    behind = [project for project in served if newest_answer(project) > known.get(project.pk, 0)]
+    return sum(map(review_new, behind))
+
+
+def _review(project: Project, task_id: int, answers: dict[int, Any]) -> TaskReview:
+    groups = by_words(project.kind, answers)
+    return TaskReview(
+        task_id=task_id,
+        project=project,
+        answers=list(answers),
+        groups=groups,
+        matcher=WORDS if groups else "",
+        agreement=consensus.agreement(project.kind, list(answers.values()), placed(groups, list(answers))),
+        updated_at=timezone.now(),
+    )
+
+
+def _store(reviews: Sequence[TaskReview]) -> None:
+    fields = ["answers", "groups", "matcher", "agreement", "updated_at"]
+    TaskReview.objects.bulk_create(reviews, update_conflicts=True, unique_fields=["task"], update_fields=fields)
+
+
+def by_words(kind: str, answers: dict[int, Any]) -> list[list[list[int]]] | None:
+    """Groups of items that say the same in the same words: [[[answer id, index], ...], ...]; None without items."""
+    places = [(answer, index) for answer in answers for index in range(len(consensus.items(kind, answers[answer])))]
+    if not places:
+        return None
+    texts = [str(consensus.items(kind, answers[answer])[index]["text"]) for answer, index in places]
+    found = group(words_similarity(texts), [answer for answer, _ in places], WORDS_THRESHOLD)
+    return [[list(places[item]) for item in members] for members in found]
+
+
+def placed(groups: Sequence[Sequence[Sequence[int]]] | None, answers: Sequence[int]) -> consensus.Groups:
+    """Groups with the places of the answers in `answers` instead of their ids, as `consensus` reads them."""
+    place = {answer: index for index, answer in enumerate(answers)}
+    return [[(place[answer], index) for answer, index in members] for members in groups or []]
+
+
+def _settle(
+    project: Project, tasks: Sequence[Task], contents: dict[int, dict[int, Any]], reviews: Sequence[TaskReview]
+) -> None:
+    """Tasks that are complete and unanimous are resolved; what was resolved without a person no longer holds once the
+    answers have changed. What a reviewer decided stays."""
+    automatic = [Resolution.Source.UNANIMOUS, Resolution.Source.MAJORITY]
+    Resolution.objects.filter(task__in=tasks, source__in=automatic).delete()
+    found = []
+    for task, review in zip(tasks, reviews, strict=True):
+        answers = contents[task.pk]
+        if task.overlap is None or len(answers) < task.overlap:
+            continue
+        content = consensus.unanimous(project.kind, list(answers.values()), placed(review.groups, list(answers)))
+        if content is not None:
+            found.append(resolution(task, Resolution.Source.UNANIMOUS, content, list(answers)))
+    Resolution.objects.bulk_create(found, ignore_conflicts=True)
+
+
+def resolution(task: Task, source: str, content: dict[str, Any] | None, answers: Sequence[int]) -> Resolution:
+    """Without a person's decisions; the trace names the answers it was made from."""
+    return Resolution(
+        task=task,
+        project_id=task.project_id,
+        source=source,
+        content=content,
+        trace=[{"action": source, "answers": list(answers)}],
+        decided_at=timezone.now(),
+    )

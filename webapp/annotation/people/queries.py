@@ -1,0 +1,98 @@
+"""Who takes part in a project or has worked in it, with the figures that `figures.measure` left."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Any
+
+from django.db.models import Count, Q
+from django.utils import timezone
+
+from webapp.accounts.models import Membership, User
+
+from ..agreement.person_figures import Figures, Line, Point
+from ..agreement.raters import Rater, raters
+from ..models import AgreementReport, Assignment, Participant, Project
+
+State = Assignment.State
+
+
+@dataclass
+class Person:
+    """`role` is None for somebody who has left the workspace; their work stays. `rater` is who they are among answers,
+    None for somebody who has not answered nor taken part."""
+
+    user: User
+    rater: Rater | None = None
+    joined_at: datetime | None = None
+    takes_part: bool = False
+    paused: bool = False
+    role: str | None = None
+    skipped: int = 0
+    open: int = 0
+    last_at: datetime | None = None
+    total: Figures = field(default_factory=Figures)
+    warnings: list[str] = field(default_factory=list)
+    drift: dict[str, Line] = field(default_factory=dict)
+    kept: list[Any] = field(default_factory=list)  # the points as `AgreementReport.people` has them
+
+    @property
+    def points(self) -> list[Point]:
+        """Made when somebody asks: pages that list people do without."""
+        return [Point.unpacked(point, at=date.fromisoformat(at)) for at, *point in self.kept]
+
+    @property
+    def label(self) -> str:
+        """The pseudonym, as pages write it."""
+        return self.rater.label if self.rater else "Somebody"
+
+    def shown(self, named: bool) -> str:
+        """How a page calls them: by name for those who `access.may_name`."""
+        return str(self.user) if named else self.label
+
+
+def people(project: Project) -> list[Person]:
+    """Everybody who takes part or has worked, the busiest first, with the figures as of the last measuring; in as
+    many queries however many people and answers there are."""
+    kept = AgreementReport.objects.filter(project=project).values_list("people", flat=True).first() or {}
+    found = _persons(project, map(int, kept))
+    for user_id, figures in kept.items():
+        person = found.get(int(user_id))
+        if person is None:  # erased since then: they are measured anew under their pseudonym
+            continue
+        person.total = Figures.unpacked(figures["total"])
+        person.last_at = datetime.fromisoformat(figures["last_at"])
+        person.warnings, person.kept = figures["warnings"], figures["points"]
+        person.drift = {name: Line(*line) for name, line in figures["drift"].items()}
+    return sorted(found.values(), key=lambda person: (-person.total.done, not person.takes_part, person.user.pk))
+
+
+def _persons(project: Project, worked: Iterable[int]) -> dict[int, Person]:
+    """Who takes part, has skipped or holds something, or is among those who have `worked`."""
+    unfinished = Assignment.objects.filter(project=project, state__in=(State.SKIPPED, State.CLAIMED))
+    counted = {
+        user_id: (skipped, held)
+        for user_id, skipped, held in unfinished.values_list("user_id")
+        .annotate(
+            skipped=Count("id", filter=Q(state=State.SKIPPED)),
+            held=Count("id", filter=Q(state=State.CLAIMED, lease_until__gt=timezone.now())),
+        )
+        .order_by()
+    }
+    parts = {row.user_id: row for row in Participant.objects.filter(project=project)}
+    roles = dict(Membership.objects.filter(workspace_id=project.workspace_id).values_list("user_id", "role"))
+    found, known = {}, raters(project)
+    for user in User.objects.filter(pk__in={*counted, *parts, *worked}).only("name", "email", "proof", "erased"):
+        part = parts.get(user.pk)
+        person = Person(user, known.get(user.pk), takes_part=part is not None, role=roles.get(user.pk))
+        if part:
+            person.joined_at, person.paused = part.created_at, part.paused
+        person.skipped, person.open = counted.get(user.pk, (0, 0))
+        found[user.pk] = person
+    return found
+
+
+def candidates(project: Project) -> list[Membership]:
+    """Members who do not take part yet."""
+    members = Membership.objects.filter(workspace_id=project.workspace_id).select_related("user")
+    return list(members.exclude(user__participations__project=project).order_by("user__email")[:500])

@@ -1,0 +1,142 @@
+"""Who takes part in a project, and the links that let others in."""
+
+import secrets
+from datetime import timedelta
+
+from django.db import transaction
+from django.db.models import F, Q
+from django.utils import timezone
+
+from webapp.accounts import addresses
+from webapp.accounts import services as accounts
+from webapp.accounts.models import Membership, Role, User, hash_secret
+from webapp.core import audit, mail
+from webapp.core.problems import Conflict, Invalid
+
+from ..models import Participant, Project, ProjectInvite
+from ..work.queue import release
+
+MAX_USES, MAX_DAYS = 500, 365
+
+
+@transaction.atomic
+def add_participant(membership: Membership, project: Project, user: User) -> Participant:
+    """Lets a member of the workspace work in the project. Doing it twice is no error."""
+    if user.pk is None or not Membership.objects.filter(workspace=membership.workspace, user=user).exists():
+        raise Invalid("This person is not a member.", {"user": "is not a member of this workspace"})
+    row, created = Participant.objects.get_or_create(project=project, user=user)
+    if created:
+        audit.record(membership, membership.user, "project.participant_added", project, user=user.pk)
+    return row
+
+
+@transaction.atomic
+def pause_participant(membership: Membership, project: Project, user: User, paused: bool) -> Participant:
+    """A paused person gets no more tasks, and what they hold goes back to the queue at once."""
+    row = Participant.objects.select_for_update().filter(project=project, user=user).first()
+    if row is None:
+        raise Invalid("This person does not take part.", {"user": "does not take part in this project"})
+    if row.paused != paused:
+        row.paused = paused
+        row.save(update_fields=["paused"])
+        action = "project.participant_paused" if paused else "project.participant_resumed"
+        audit.record(membership, membership.user, action, project, user=user.pk)
+    if paused:
+        release(user, project)
+    return row
+
+
+@transaction.atomic
+def invite(
+    membership: Membership, project: Project, uses: int = 1, days: int = 7, email: str = ""
+) -> tuple[ProjectInvite, str]:
+    """A link's row and its secret, which cannot be read again; empty where it was mailed. With `email` it is for that address
+    alone, once. Raises Invalid at `uses`, `days` or `email`, NotSent."""
+    problems = {}
+    if not 1 <= uses <= MAX_USES:
+        problems["uses"] = f"must be between 1 and {MAX_USES}"
+    if not 1 <= days <= MAX_DAYS:
+        problems["days"] = f"must be between 1 and {MAX_DAYS}"
+    if email := email.strip().lower():
+        problems |= addresses.wrong(email) | ({"uses": "must be 1 for one address"} if uses != 1 else {})
+    if problems:
+        raise Invalid("The invitation is out of bounds.", problems)
+    secret = secrets.token_urlsafe(32)
+    row = ProjectInvite.objects.create(
+        project=project,
+        digest=hash_secret(secret),
+        uses_left=uses,
+        expires_at=timezone.now() + timedelta(days=days),
+        created_by=membership.user,
+        email=email,
+        mailed=bool(email) and mail.configured(),
+    )
+    told = {"email": email} if email else {}
+    audit.record(membership, membership.user, "project.invited", project, invite=row.pk, uses=uses, days=days, **told)
+    if row.mailed:
+        addresses.mail_invitation(email, project.name, f"/join/{secret}")
+    return row, "" if row.mailed else secret
+
+
+@transaction.atomic
+def revoke_invite(membership: Membership, row: ProjectInvite) -> None:
+    """From now on the link opens nothing. Revoking twice is no error."""
+    if ProjectInvite.objects.filter(pk=row.pk, revoked_at=None).update(revoked_at=timezone.now()):
+        audit.record(membership, membership.user, "project.invite_revoked", row.project, invite=row.pk)
+
+
+def open_invite(secret: str) -> ProjectInvite | None:
+    """The invitation behind a link, if somebody can still come in by it."""
+    rows = ProjectInvite.objects.filter(_still_open(), digest=hash_secret(secret))
+    return rows.select_related("project__workspace").first()
+
+
+def participation(user: User, secret: str) -> Participant | None:
+    """Where the link leads, for somebody who is there already; whether it is still open does not matter to them."""
+    mine = Participant.objects.filter(user=user, project__invites__digest=hash_secret(secret))
+    row = mine.select_related("project").first()
+    inside = row and Membership.objects.filter(workspace_id=row.project.workspace_id, user=user).exists()
+    return row if inside else None
+
+
+def _still_open() -> Q:
+    return Q(uses_left__gt=0, revoked_at=None, expires_at__gt=timezone.now())
+
+
+@transaction.atomic
+def join(user: User, secret: str) -> Participant:
+    """Makes `user` a participant, and an annotator of the workspace where they are no member yet.
+
+    Whoever takes part already uses nothing up. Raises Conflict where the link is used up, expired, revoked or for another address.
+    """
+    if known := participation(user, secret):
+        return known
+    row = ProjectInvite.objects.filter(digest=hash_secret(secret)).select_related("project__workspace").first()
+    if row is None:
+        raise Conflict("This link does not lead anywhere.", code="spent")
+    if row.email and row.email != user.email:
+        raise Conflict(f"This invitation is for {row.email}; you are signed in as {user.email}.", code="other_address")
+    # claimed by the update, not by the look: two people with the last use of a link must not both get in
+    used = ProjectInvite.objects.filter(_still_open(), pk=row.pk).update(uses_left=F("uses_left") - 1)
+    if known := participation(user, secret):  # another window of theirs was faster, and this one waited for it
+        ProjectInvite.objects.filter(pk=row.pk).update(uses_left=F("uses_left") + used)
+        return known
+    if not used:
+        raise Conflict("This link was used up, has expired or was revoked.", code="spent")
+    accounts.enter(row.project.workspace, user, Role.ANNOTATOR)
+    addresses.prove(user, row.proof)
+    participant, _ = Participant.objects.get_or_create(project=row.project, user=user)
+    audit.record(row.project.workspace, user, "project.joined", row.project, invite=row.pk)
+    return participant
+
+
+@transaction.atomic
+def sign_up(secret: str, *, email: str = "", name: str, password: str) -> Participant:
+    """Makes an account and joins with it. Raises Invalid at `email` where there is such an account already.
+
+    A link for one address makes the account of that address, whatever `email` says.
+    """
+    row = open_invite(secret)
+    if row is None or not row.email:
+        return join(accounts.sign_up(email, name, password), secret)
+    return join(accounts.sign_up_invited(row.email, row.proof, name, password), secret)

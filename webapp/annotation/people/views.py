@@ -1,0 +1,212 @@
+"""Who takes part in a project, how they work, and the links that let others in."""
+
+from typing import Any, cast
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.contrib.auth import login
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, QueryDict
+from django.shortcuts import redirect, render
+from django.urls import URLPattern, path, reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_POST
+
+from webapp.accounts import addresses
+from webapp.accounts.access import member, require, to_sign_in
+from webapp.accounts.entering import BACKEND
+from webapp.accounts.middleware import SESSION_KEY
+from webapp.accounts.models import Membership, User
+from webapp.core import mail, sure
+from webapp.core.addresses import public_url
+from webapp.core.limits import seconds_to_wait
+from webapp.core.numbers import whole
+from webapp.core.problems import Problem
+
+from .. import access, page_context, queries
+from ..agreement import coefficients, person_figures, refresh
+from ..models import Participant, Project
+from . import queries as persons
+from . import services
+from .forms import ProjectJoinForm
+
+PAGE = 100  # people: a table is sorted and copied in the browser, so few projects are to need a second page
+SIGN_UPS_PER_MINUTE = 30  # from one address: a class may follow a link at once, a script may not fill the workspace
+
+
+@member(access.READER)
+@never_cache
+@require_http_methods(["GET", "POST"])
+def project_people(request: HttpRequest, project_id: int) -> HttpResponseBase:
+    """Everybody's figures. Posted, it makes an invitation, whose link is in the answer and nowhere else."""
+    membership = require(request)
+    project = access.project_read(membership, project_id)
+    link, problems = "", {}
+    if request.method == "POST":
+        access.project_write(membership, project_id)
+        try:
+            link = _invited(request, membership, project)
+        except Problem as problem:
+            problems = problem.fields
+    report = refresh.freshen(project)
+    everybody = persons.people(project)
+    context = page_context.context(membership, project, "people") | {
+        **_listed(request.GET, everybody, access.may_name(membership)),
+        "uses": max(1, project.overlap - sum(person.takes_part for person in everybody)),
+        "report": report,
+        "fresh": coefficients.fresh(report, project),
+        "compares": person_figures.compares(project),
+        "fast_seconds": project.settings.get("fast_seconds"),
+        "candidates": persons.candidates(project),
+        "invites": list(queries.invites(project)[:50]),
+        "link": link,
+        "link_for": request.POST.get("email", ""),
+        "mails": mail.configured(),
+        "problems": problems,
+    }
+    return render(request, "annotation/project_people.html", context, status=422 if problems else 200)
+
+
+def _invited(request: HttpRequest, membership: Membership, project: Project) -> str:
+    """The link to show; empty where it was mailed."""
+    email = request.POST.get("email", "")
+    uses, days = (whole(request.POST.get(name, ""), 6) or 0 for name in ("uses", "days"))
+    row, secret = services.invite(membership, project, 1 if email.strip() else uses, days, email)
+    if row.mailed:
+        messages.success(request, f"The invitation was mailed to {row.email}.")
+    return f"{public_url()}/join/{secret}" if secret else ""
+
+
+def _listed(given: QueryDict, everybody: list[persons.Person], named: bool) -> dict[str, Any]:
+    """The people of this page: those whom the words and the choice leave, from a place on. Who sees pseudonyms finds
+    nobody by name."""
+    words = given.get("q", "")[:200].strip()
+
+    def says(person: persons.Person) -> str:
+        return f"{person.label} {person.user.name} {person.user.email}" if named else person.label
+
+    found = [person for person in everybody if words.lower() in says(person).lower()]
+    warned = [person for person in found if person.warnings]
+    show = "warned" if given.get("show") == "warned" else ""
+    chosen, start = warned if show else found, whole(given.get("from", ""), 6) or 0
+    like = urlencode({name: value for name, value in (("q", words), ("show", show)) if value})
+    return {
+        "people": chosen[start : start + PAGE],
+        "everybody": len(everybody),
+        "searchable": len(everybody) > PAGE or like,
+        "shown": [("", "Everybody", len(found)), ("warned", "With a warning", len(warned))],
+        "show": show,
+        "words": words,
+        "like": like,
+        "started": start > 0,
+        "next": start + PAGE if len(chosen) > start + PAGE else None,
+    }
+
+
+@member(access.WRITER)
+@require_POST
+def participant_add(request: HttpRequest, project_id: int) -> HttpResponseBase:
+    membership = require(request)
+    project = access.project_write(membership, project_id)
+    user = _user(request.POST.get("user", ""))
+    try:
+        services.add_participant(membership, project, user)
+        messages.success(request, f"{user} takes part.")
+    except Problem as problem:
+        messages.error(request, problem.message)
+    return redirect("project_people", project_id)
+
+
+@member(access.WRITER)
+@require_POST
+def participant_pause(request: HttpRequest, project_id: int, user_id: int) -> HttpResponseBase:
+    """Pauses or lets on, as the button says."""
+    membership = require(request)
+    project = access.project_write(membership, project_id)
+    paused = request.POST.get("paused") == "1"
+    try:
+        row = services.pause_participant(membership, project, access.participant(project, user_id), paused)
+        done = "is paused; what they had open went back to the queue" if paused else "works on"
+        messages.success(request, f"{row.user} {done}.")
+    except Problem as problem:
+        messages.error(request, problem.message)
+    return redirect("project_people", project_id)
+
+
+def _user(text: str) -> User:
+    """The person with this id; one who is not there is refused like one who is no member."""
+    return User.objects.filter(pk=whole(text, 6) or 0).first() or User()
+
+
+@member(access.WRITER)
+@require_POST
+def invite_revoke(request: HttpRequest, project_id: int, invite_id: int) -> HttpResponseBase:
+    membership = require(request)
+    project = access.project_write(membership, project_id)
+    invite = access.invite(project, invite_id)
+    back = reverse("project_people", args=[project_id])
+    text = "Nobody joins by it any more. Whoever has joined stays."
+    if asked := sure.question(request, title="Revoke this link?", text=text, yes="Revoke", back=back):
+        return asked
+    services.revoke_invite(membership, invite)
+    messages.success(request, "The link opens nothing any more.")
+    return redirect("project_people", project_id)
+
+
+@login_not_required
+@never_cache
+@sensitive_post_parameters("password")
+@require_http_methods(["GET", "POST"])
+def join(request: HttpRequest, secret: str) -> HttpResponse:
+    """Joins as the person signed in, or makes an account first. Nothing happens before the button is pressed."""
+    row = services.open_invite(secret)
+    mine = _already_in(request, secret)
+    if mine is not None:
+        return _inside(request, mine.project)
+    if row is None:
+        return render(request, "annotation/project_join.html", {"spent": True}, status=410)
+    holder = User.objects.filter(email=row.email).first() if row.email else None
+    if holder and not request.user.is_authenticated and not addresses.gives_way(holder, row.proof):
+        return to_sign_in(request)
+    form = None if request.user.is_authenticated else ProjectJoinForm(request.POST or None, email=row.email)
+    context = {"project": row.project, "form": form, "secret": secret, "email": row.email, "taken": holder}
+    if request.method == "POST" and seconds_to_wait(f"join:{request.META.get('REMOTE_ADDR')}", SIGN_UPS_PER_MINUTE):
+        return render(
+            request,
+            "annotation/project_join.html",
+            context | {"problem": "Too many at once: try again in a minute."},
+            status=429,
+        )
+    if request.method == "POST" and (form is None or form.is_valid()):
+        try:
+            if form is None:
+                joined = services.join(cast(User, request.user), secret)
+            else:
+                joined = services.sign_up(secret, **form.cleaned_data)
+                login(request, joined.user, backend=BACKEND)
+            return _inside(request, joined.project)
+        except Problem as problem:
+            context["problem"] = problem.message
+            if form is not None and "email" in problem.fields:
+                form.add_error("email", problem.fields["email"])
+    return render(request, "annotation/project_join.html", context, status=422 if request.method == "POST" else 200)
+
+
+def _already_in(request: HttpRequest, secret: str) -> Participant | None:
+    return services.participation(request.user, secret) if request.user.is_authenticated else None
+
+
+def _inside(request: HttpRequest, project: Project) -> HttpResponse:
+    """On the start page of the project's workspace, where the project waits."""
+    request.session[SESSION_KEY] = project.workspace_id
+    return redirect("home")
+
+
+urls: list[URLPattern] = [
+    path("projects/<int:project_id>/people", project_people, name="project_people"),
+    path("projects/<int:project_id>/people/add", participant_add, name="participant_add"),
+    path("projects/<int:project_id>/people/<int:user_id>", participant_pause, name="participant_pause"),
+    path("projects/<int:project_id>/invites/<int:invite_id>/revoke", invite_revoke, name="invite_revoke"),
+    path("join/<str:secret>", join, name="project_join"),
+]

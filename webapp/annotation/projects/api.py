@@ -1,0 +1,169 @@
+"""Projects: making, opening, pausing, guidelines, people, invitations."""
+
+from typing import Annotated, Any
+
+from django.db import transaction
+from django.http import HttpRequest
+from ninja import Router, Status
+
+from webapp.accounts.access import require
+from webapp.accounts.models import Membership
+from webapp.core.paging import Limit, page
+from webapp.core.problems import Invalid
+from webapp.core.strict_query import OneOf
+from webapp.datasets.models import DatasetVersion
+
+from .. import access, queries
+from .. import schemas as s
+from ..agreement import refresh
+from ..jobs.queries import jobs
+from ..kinds import KINDS, Settings
+from ..models import Project
+from ..people import queries as persons
+from ..work import inbox as own
+from . import advice, serializers, services, size_estimate
+
+router = Router(tags=["annotation"])
+
+
+def _version(membership: Membership, choice: s.ProjectDatasetIn) -> DatasetVersion:
+    """Raises Invalid at `dataset` where there is none."""
+    found = DatasetVersion.objects.filter(dataset__workspace_id=membership.workspace_id).select_related("dataset")
+    if choice.id is not None:
+        found = found.filter(dataset_id=choice.id)
+    elif choice.name:
+        found = found.filter(dataset__name=choice.name)
+    else:
+        raise Invalid("A dataset is missing.", {"dataset": "name one by its id or its name"})
+    if choice.version is not None:
+        found = found.filter(number=choice.version)
+    version = found.order_by("-number").first()
+    if version is None:
+        raise Invalid("There is no such dataset.", {"dataset": "this workspace has no such dataset or version"})
+    return version
+
+
+def _shown(project: Project) -> dict[str, Any]:
+    return serializers.project(queries.rows([project])[0])
+
+
+@router.get("/projects/kinds", response=s.KindList, summary="The kinds of task: what they ask, what an answer is")
+def kinds(request: HttpRequest) -> dict[str, Any]:
+    access.may_read(require(request))
+    items = [
+        {
+            "name": k.name,
+            "title": k.title,
+            "text": k.text,
+            "needs": list(k.needs),
+            "answer": k.answer.model_json_schema(),
+        }
+        for k in KINDS.values()
+    ]
+    return {"items": items, "settings": Settings.model_json_schema()}
+
+
+@router.get("/projects", response=s.ProjectList, summary="The projects of this workspace, newest first")
+def list_projects(
+    request: HttpRequest,
+    cursor: str | None = None,
+    limit: Limit = 50,
+    state: Annotated[str, OneOf(tuple(Project.State.values))] | None = None,
+) -> dict[str, Any]:
+    found = queries.projects(access.may_read(require(request)).workspace_id)
+    if state is not None:
+        found = found.filter(state=state)
+    listed = page(found, cursor, limit, "-id")
+    return {"items": [serializers.project(row) for row in queries.rows(listed.items)], "next": listed.next}
+
+
+@router.post("/projects", response={201: s.ProjectOut}, summary="Set up a project")
+@transaction.atomic  # made and opened, or not made
+def create(request: HttpRequest, payload: s.ProjectIn) -> Status[dict[str, Any]]:
+    """Freezes the version. A worker makes the tasks: `tasks_made` says when they are there. 422 names every field."""
+    membership = access.may_write(require(request))
+    project = services.create(
+        membership,
+        name=payload.name,
+        kind=payload.kind,
+        dataset=_version(membership, payload.dataset),
+        overlap=payload.overlap,
+        strategy=payload.strategy,
+        settings=payload.settings,
+        guidelines=payload.guidelines,
+    )
+    if payload.open:
+        services.set_state(membership, project, Project.State.OPEN)
+    return Status(201, _shown(project))
+
+
+@router.post("/projects/size", response=s.SizeOut, summary="How many tasks a project would make; nothing is written")
+def size(request: HttpRequest, payload: s.SizeIn) -> size_estimate.Size:
+    membership = access.may_write(require(request))
+    return size_estimate.expected(_version(membership, payload.dataset), payload.kind, payload.overlap)
+
+
+@router.get("/projects/mine", response=s.WaitingList, summary="Where your own judgement is asked for")
+def mine(request: HttpRequest) -> dict[str, Any]:
+    """For every role: the projects you take part in, those with work first."""
+    return {"items": [serializers.waiting(row) for row in own.waiting(require(request))]}
+
+
+@router.get("/projects/{int:project_id}", response=s.ProjectOut, summary="One project with its progress")
+def get_project(request: HttpRequest, project_id: s.ProjectId) -> dict[str, Any]:
+    return _shown(access.project_read(require(request), project_id))
+
+
+@router.patch("/projects/{int:project_id}", response=s.ProjectOut, summary="Change name, overlap or settings")
+def change(request: HttpRequest, project_id: s.ProjectId, payload: s.ProjectChange) -> dict[str, Any]:
+    membership = require(request)
+    project = access.project_write(membership, project_id)
+    return _shown(services.update(membership, project, **payload.dict(exclude_none=True)))
+
+
+@router.post("/projects/{int:project_id}/state", response=s.ProjectOut, summary="Open, pause or close it")
+def set_state(request: HttpRequest, project_id: s.ProjectId, payload: s.StateIn) -> dict[str, Any]:
+    """409 where no way leads from the state it is in."""
+    membership = require(request)
+    project = access.project_write(membership, project_id)
+    return _shown(services.set_state(membership, project, payload.state))
+
+
+@router.get("/projects/{int:project_id}/progress", response=s.StatusOut, summary="How far it is, how fast, until when")
+def progress(request: HttpRequest, project_id: s.ProjectId) -> dict[str, Any]:
+    membership = require(request)
+    project = access.project_read(membership, project_id)
+    far = queries.progress(project)
+    pace = queries.pace(project, far)
+    refresh.freshen(project)
+    people, remarks = persons.people(project), queries.open_comments(project)
+    told = advice.warnings(project, far, people, remarks, access.may_name(membership))
+    return {
+        "progress": serializers.progress(far),
+        "open_now": queries.held(project),
+        "per_day": pace.per_day,
+        "finish": pace.finish,
+        "reason": pace.reason,
+        "throughput": queries.throughput(project),
+        "warnings": [f"{each.title}: {each.text}" for each in told],
+    }
+
+
+@router.get("/projects/{int:project_id}/jobs", response=s.JobList, summary="What workers do over the whole project")
+def list_jobs(request: HttpRequest, project_id: s.ProjectId) -> dict[str, Any]:
+    """The last of each kind, with how far it is and what came of it."""
+    return {"items": list(jobs(access.project_read(require(request), project_id)).values())}
+
+
+@router.get("/projects/{int:project_id}/guidelines", response=s.GuidelinesList, summary="All versions, newest first")
+def list_guidelines(request: HttpRequest, project_id: s.ProjectId) -> dict[str, Any]:
+    project = access.project_read(require(request), project_id)
+    return {"items": [serializers.guidelines(row) for row in queries.guidelines(project)]}
+
+
+@router.post("/projects/{int:project_id}/guidelines", response={201: s.GuidelinesOut}, summary="Write a new version")
+def new_guidelines(request: HttpRequest, project_id: s.ProjectId, payload: s.GuidelinesIn) -> Status[dict[str, Any]]:
+    """The same text again answers with the version that has it."""
+    membership = require(request)
+    project = access.project_write(membership, project_id)
+    return Status(201, serializers.guidelines(services.new_guidelines(membership, project, payload.text)))

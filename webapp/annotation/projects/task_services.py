@@ -1,0 +1,188 @@
+"""Making the tasks of a project from its dataset version, and turning some of them into gold."""
+
+import json
+import logging
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from itertools import islice
+from typing import Any
+
+from django.db import connection, transaction
+from django.utils import timezone
+from pydantic import ValidationError
+
+from webapp.accounts.models import Membership
+from webapp.annotation import kinds
+from webapp.annotation.models import Answer, Assignment, Project, Task
+from webapp.annotation.tasks import answer_checks, blinding, gold_answers, task_factory
+from webapp.core import audit, locks
+from webapp.core.problems import Invalid
+from webapp.core.tasks import enqueue, silent
+from webapp.datasets.models import VersionMember
+
+from ..agreement import matching
+from ..agreement.refresh import forget
+from ..tasks.seats import as_json
+
+logger = logging.getLogger(__name__)
+BATCH = 2_000  # tasks per statement and commit
+READ = 500  # examples read at a time: memory stays flat whatever the version's size
+LOST_AFTER = timedelta(minutes=2)
+INSERT = """
+    INSERT INTO annotation_task (project_id, example_id, subject, rank, overlap, taken, done)
+    SELECT %s, example, subject::jsonb, rank, %s, 0, 0
+    FROM unnest(%s::bigint[], %s::text[], %s::float8[]) AS made(example, subject, rank)
+    ON CONFLICT (project_id, example_id, subject) DO NOTHING
+"""
+Made = tuple[int, dict[str, Any], float]
+
+
+def make(project_id: int) -> None:
+    """Writes the project's tasks as `task_factory.of` says, ranked by its strategy.
+
+    Streams the version and commits batch by batch. Cut off, it is simply run again: a task that is there stays as it
+    is. One worker at a time; a second one returns at once.
+    """
+    with locks.alone(locks.Work.TASKS, project_id) as ours:
+        project = Project.objects.filter(id=project_id).select_related("workspace", "version").first()
+        if not ours or project is None or project.tasks_made:
+            return
+        tasks = _made(project)
+        while batch := list(islice(tasks, BATCH)):
+            _insert(project, batch)
+        _finish(project)
+        with connection.cursor() as cursor:  # claims begin at once, planned for a table this large
+            cursor.execute("ANALYZE annotation_task")
+
+
+def make_waiting() -> int:
+    """Queues again the projects whose tasks nobody makes: their message or their worker got lost."""
+    waiting = Project.objects.filter(silent("created_at", LOST_AFTER), tasks_made=False)
+    ids = list(waiting.values_list("id", flat=True))
+    for project_id in ids:
+        enqueue("workers.annotation.make_tasks", project_id)
+    return len(ids)
+
+
+def _made(project: Project) -> Iterator[Made]:
+    """(example, subject, rank) of each task, in the version's order."""
+    for position, example_id, canonical in _members(project.version_id):
+        content = json.loads(canonical)
+        for index, subject in enumerate(task_factory.of(project.kind, content)):
+            yield (
+                example_id,
+                subject,
+                task_factory.rank(project.strategy, project.pk, (position, index), subject, content),
+            )
+
+
+def _members(version_id: int) -> Iterator[tuple[int, int, str]]:
+    members, after = VersionMember.objects.filter(version_id=version_id).order_by("position"), -1
+    columns = ("position", "example_id", "example__canonical")
+    while rows := list(members.filter(position__gt=after).values_list(*columns)[:READ]):
+        yield from rows
+        after = rows[-1][0]
+
+
+def _insert(project: Project, batch: list[Made]) -> None:
+    examples, found, ranks = zip(*batch, strict=True)
+    values: list[Any] = [
+        project.pk,
+        project.overlap,
+        list(examples),
+        [as_json(subject) for subject in found],
+        list(ranks),
+    ]
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(INSERT, values)
+        Project.objects.filter(id=project.pk).update(tasks_total=_total(project))
+
+
+def add(project: Project, example_id: int, subject: dict[str, Any], rank: float) -> Task:
+    """One more task, or the one that asks the same already."""
+    _insert(project, [(example_id, subject, rank)])
+    return Task.objects.get(project=project, example_id=example_id, subject=subject)
+
+
+def _total(project: Project) -> int:
+    return Task.objects.filter(project=project, overlap__isnull=False).count()
+
+
+@transaction.atomic
+def _finish(project: Project) -> None:
+    """Says how many examples gave no task, which is nobody's mistake and yet not to be hidden."""
+    total = _total(project)
+    Project.objects.filter(id=project.pk).update(tasks_total=total, tasks_made=True)
+    used = Task.objects.filter(project=project).values("example").distinct().count()
+    unused = VersionMember.objects.filter(version_id=project.version_id).count() - used
+    audit.record(project.workspace, None, "project.tasks_made", project, tasks=total, examples_without=unused)
+
+
+def set_gold(membership: Membership, task: Task, content: dict[str, Any] | None) -> Task:
+    """Gives the task a known answer, in the subject's frame (ids of responses, not letters), or takes it away.
+
+    A gold task has no seats: everybody meets it. Answers that it has already are held against the known one. Taken
+    away, it becomes a task with seats again, as many as it has people, if those are more than the project's overlap.
+    Raises Invalid at `content.*`.
+    """
+    return set_gold_of(membership, task.project, [(task, content)])[0]
+
+
+@transaction.atomic
+def set_gold_of(
+    membership: Membership, project: Project, contents: Sequence[tuple[Task, dict[str, Any] | None]]
+) -> list[Task]:
+    """`set_gold` for many tasks of a project, each with its `example` and `project` in place: all of them or none."""
+    settings = kinds.Settings.model_validate(project.settings)
+    known = {task.pk: None if content is None else _known(task, settings, content) for task, content in contents}
+    # the full lock: gold seats are taken under a key-share lock, which a lesser one would let pass
+    rows = list(Task.objects.select_for_update().filter(id__in=known).order_by("id"))
+    for row in rows:
+        row.gold = known[row.pk]
+        if row.gold is None:
+            _seated(row, project)
+        else:
+            row.overlap, row.taken, row.done, row.completed_at = None, 0, 0, None
+    Task.objects.bulk_update(rows, ["gold", "overlap", "taken", "done", "completed_at"])
+    _compare(rows, project.kind, settings)
+    forget(project.pk)
+    if project.kind in gold_answers.MATCHED:
+        matching.ask(project)
+    Project.objects.filter(id=project.pk).update(tasks_total=_total(project))
+    for action, taken in (("task.gold_set", False), ("task.gold_removed", True)):
+        changed = [row for row in rows if (row.gold is None) == taken]
+        audit.record_all(membership, membership.user, action, changed, project=project.pk)
+    return rows
+
+
+def _known(task: Task, settings: kinds.Settings, content: dict[str, Any]) -> dict[str, Any]:
+    """The known answer, checked as if a person had given it with the sides as they are in the subject."""
+    kind, order = task.project.kind, list(range(len(kinds.subject_sides(task.subject))))
+    try:
+        record = kinds.of(kind).answer.model_validate(content).model_dump(mode="json")
+        given = kinds.to_shown(kind, record, task.subject, order)
+    except ValidationError as error:
+        raise Invalid(answer_checks.REFUSED, answer_checks.complaints(error)) from error
+    except ValueError as error:
+        raise Invalid(answer_checks.REFUSED, {"content": str(error)}) from error
+    view = blinding.view(kind, settings, task.subject, order, task.example.content, done=False)
+    return kinds.to_subject(kind, answer_checks.answer(kind, settings, given, view, gold=True), task.subject, order)
+
+
+def _seated(row: Task, project: Project) -> None:
+    states = list(
+        Assignment.objects.filter(task=row, state__in=("claimed", "submitted")).values_list("state", flat=True)
+    )
+    row.taken, row.done = len(states), states.count(Assignment.State.SUBMITTED)
+    row.overlap = max(project.overlap, row.taken)
+    row.completed_at = timezone.now() if row.done >= row.overlap else None
+
+
+def _compare(rows: list[Task], kind: str, settings: kinds.Settings) -> None:
+    known = {row.pk: row.gold for row in rows}
+    answers = list(Answer.objects.filter(assignment__task__in=rows, current=True).select_related("assignment"))
+    for answer in answers:
+        expected = known[answer.assignment.task_id]
+        answer.gold_right = None if expected is None else gold_answers.right(kind, settings, answer.content, expected)
+        answer.gold_detail = None
+    Answer.objects.bulk_update(answers, ["gold_right", "gold_detail"], batch_size=500)

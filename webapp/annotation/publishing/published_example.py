@@ -1,0 +1,195 @@
+"""What becomes of an example when a project's judgements are published into it, and of the labels it had before.
+
+Pure functions of the example as it is in the base, the judgements and the settings. Pairs become preferences; what an example
+has no field for is kept under `meta.annotation`, by project.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from trainer.contracts.counted import counted
+from webapp.datasets.formats.label_origin import IMPORTED, RUBRIC_BY, is_imported, whose
+
+from ..kinds import TaskKind, of
+from ..kinds.values import STRENGTHS, WITHOUT_STRENGTH
+from ..models import Project, PublishedCase, Task
+
+Fate, Reason = PublishedCase.Fate, PublishedCase.Reason
+SAYS = 200  # characters of what a label says
+
+
+@dataclass(frozen=True)
+class Given:
+    """One judgement to publish: whose it is, what it says, and the answers behind it."""
+
+    task: Task
+    rater: str
+    content: dict[str, Any]
+    source: str
+    agreement: float | None
+    answers: int = 1
+
+
+@dataclass(frozen=True)
+class Case:
+    """What becomes of one label. `answers`: of people in this project, that it stands for."""
+
+    fate: str
+    reason: str
+    example: str
+    whose: str
+    says: str
+    task: int | None = None
+    answers: int = 0
+
+
+@dataclass
+class Change:
+    """An example with judgements in it: its new content, and what became of each label that it had."""
+
+    content: dict[str, Any]
+    cases: list[Case] = field(default_factory=list)
+
+
+def mine(project: Project) -> str:
+    """How a rater of this project ends."""
+    return f"@project-{project.pk}"
+
+
+def with_judgements(
+    content: dict[str, Any], project: Project, given: Sequence[Given], what: str, replace: bool
+) -> Change:
+    """`content` of the base with these judgements. Earlier ones of the project give way, and where `replace`, so do those
+    of others on what is judged now."""
+    made = without_own(content, project, given[0].task.example.content)
+    changed = made.content
+    kind = of(project.kind)
+    preferences = [each for judgement in given for each in _preferences(kind, judgement)]
+    if preferences:
+        stay = _others(changed, preferences, given, project, replace, made.cases)
+        changed["preferences"] = stay + preferences
+    else:
+        _keep(changed, changed.get("preferences", []), made.cases)
+    if kind.writes_rubric and what == "resolutions":
+        _rubric(changed, given[-1], made.cases)
+    note = {
+        "project": project.name,
+        "kind": project.kind,
+        "what": what,
+        "tasks": [_note(kind, each, what) for each in given],
+        **kind.summary([(each.task.subject, each.content) for each in given]),
+    }
+    meta = changed.get("meta", {})
+    changed["meta"] = {**meta, "annotation": {**_notes(meta), str(project.pk): note}}
+    return made
+
+
+def without_own(content: dict[str, Any], project: Project, original: dict[str, Any]) -> Change:
+    """`content` without what this project published into it earlier; a rubric of its own gives way to that of the
+    `original`, the example as it was annotated."""
+    made, key = Change(dict(content)), content["key"]
+    own = [each for each in content.get("preferences", ()) if _rater(each).endswith(mine(project))]
+    made.cases += [_case(Fate.REPLACED, Reason.EARLIER, key, each) for each in own]
+    if own:
+        made.content["preferences"] = [each for each in content["preferences"] if each not in own]
+    meta = dict(content.get("meta", {}))
+    notes = _notes(meta)
+    note = notes.pop(str(project.pk), None)
+    if note and of(project.kind).only_noted:
+        told = [each for each in note.get("tasks", ()) if isinstance(each, dict)]
+        made.cases += [Case(Fate.REPLACED, Reason.EARLIER, key, _noted(each, project), _told(each)) for each in told]
+    if str(meta.get(RUBRIC_BY, "")).endswith(mine(project)):
+        made.cases.append(Case(Fate.REPLACED, Reason.EARLIER, key, meta.pop(RUBRIC_BY), _criteria(content)))
+        made.content["rubric"] = original.get("rubric")
+    if note:
+        meta["annotation"] = notes
+        if not notes:
+            del meta["annotation"]
+    if meta != content.get("meta", {}):
+        made.content["meta"] = meta
+    return made
+
+
+def _rater(preference: dict[str, Any]) -> str:
+    return str(preference.get("rater", ""))
+
+
+def _notes(meta: dict[str, Any]) -> dict[str, Any]:
+    noted = meta.get("annotation")
+    return dict(noted) if isinstance(noted, dict) else {}  # an import may use the name for something else
+
+
+def _others(
+    content: dict[str, Any],
+    new: list[dict[str, Any]],
+    given: Sequence[Given],
+    project: Project,
+    replace: bool,
+    cases: list[Case],
+) -> list[dict[str, Any]]:
+    """Earlier preferences that stay. Where labels give way, none of the pairs judged now; a rationale only takes the place
+    of the preference it explains."""
+    others = list(content.get("preferences", ()))
+    stay = others
+    explained = [found for each in given if (found := _explained(of(project.kind), each)) is not None]
+    if replace and explained:
+        stay = [each for each in others if each not in explained]
+    elif replace:
+        pairs = {frozenset((each["a"], each["b"])) for each in new}
+        stay = [each for each in others if frozenset((each["a"], each["b"])) not in pairs]
+    cases += [_case(Fate.REPLACED, Reason.JUDGED, content["key"], each) for each in others if each not in stay]
+    _keep(content, stay, cases)
+    return stay
+
+
+def _keep(content: dict[str, Any], stay: list[dict[str, Any]], cases: list[Case]) -> None:
+    for each in stay:
+        fate, reason = (Fate.IMPORTED, "") if is_imported(_rater(each)) else (Fate.KEPT, Reason.OTHERS)
+        cases.append(_case(fate, reason, content["key"], each))
+
+
+def _rubric(content: dict[str, Any], given: Given, cases: list[Case]) -> None:
+    if content.get("rubric"):
+        by = content.get("meta", {}).get(RUBRIC_BY, IMPORTED)
+        cases.append(Case(Fate.REPLACED, Reason.JUDGED, content["key"], by, _criteria(content)))
+    content["rubric"] = given.content["rubric"]
+    content["meta"] = {**content.get("meta", {}), RUBRIC_BY: given.rater}
+
+
+def _case(fate: str, reason: str, key: str, preference: dict[str, Any]) -> Case:
+    said = WITHOUT_STRENGTH.get(preference.get("verdict", "")) or STRENGTHS.get(str(preference.get("strength")), "")
+    said = f"{preference['a']} against {preference['b']}: {said}"
+    return Case(fate, reason, key, whose(_rater(preference)), said[:SAYS])
+
+
+def _criteria(content: dict[str, Any]) -> str:
+    count = len((content.get("rubric") or {}).get("criteria", ()))
+    return f"a rubric of {counted(count, 'criteria')}"
+
+
+def _noted(task: dict[str, Any], project: Project) -> str:
+    return str(task.get("rater") or f"{task.get('source')}{mine(project)}")
+
+
+def _told(task: dict[str, Any]) -> str:
+    values = task.get("grades") or task.get("ratings") or {}
+    return ", ".join(f"{name} {value}" for name, value in values.items())[:SAYS] if isinstance(values, dict) else ""
+
+
+def _explained(kind: TaskKind, given: Given) -> dict[str, Any] | None:
+    return kind.explained(given.task.subject, given.task.example.content)
+
+
+def _preferences(kind: TaskKind, given: Given) -> list[dict[str, Any]]:
+    return kind.preferences(given.content, given.task.subject, given.task.example.content, given.rater)
+
+
+def _note(kind: TaskKind, given: Given, what: str) -> dict[str, Any]:
+    """What was said, where an example has no field for it, and where it comes from."""
+    found: dict[str, Any] = {"subject": given.task.subject, "source": given.source}
+    if given.agreement is not None:
+        found["agreement"] = round(given.agreement, 4)
+    if what == "answers":
+        found["rater"] = given.rater
+    return found | kind.note(given.content, what)

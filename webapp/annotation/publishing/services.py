@@ -1,0 +1,335 @@
+"""Answers become a version of the dataset, which can be trained on, explored and exported like any other.
+
+What is published is a function of the base, the answers and the settings, and of nothing else: the base is the version that
+was annotated, or one that is named, never just the newest. So the same request makes the same version, whatever was
+published in between. Every answer and every label of the examples concerned is counted: in the version, replaced or
+dropped, with the reason.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef, QuerySet, Sum
+from pydantic import ValidationError
+
+from trainer.contracts import Example
+from webapp.accounts.models import Membership
+from webapp.annotation.agreement.raters import Rater, raters
+from webapp.annotation.models import Answer, Assignment, Job, Project, Publication, PublishedCase, Resolution, Task
+from webapp.annotation.publishing import published_example
+from webapp.annotation.publishing.answers import says
+from webapp.annotation.publishing.published_example import SAYS, Case, Given
+from webapp.core import audit
+from webapp.core.problems import Conflict, Invalid
+from webapp.datasets import services as datasets
+from webapp.datasets.models import DatasetVersion
+from webapp.datasets.models import Example as Row
+
+from ..agreement.refresh import review_new
+from ..jobs import runner
+
+AT_ONCE = 500  # tasks a request publishes by itself; more are a job's
+BATCH = 200  # examples read at a time
+Fate, Reason = PublishedCase.Fate, PublishedCase.Reason
+NOTHING = {
+    "answers": "No answer passes these filters, so there is nothing to publish.",
+    "resolutions": "No task has a decision that passes these filters, so there is nothing to publish. Settle tasks under "
+    "Review, or publish each answer by itself.",
+}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """`what`: every answer as one person's, or only what stands for each task. `sources`: of what stands.
+
+    `minimum`: least agreement of a task. `replace`: labels that the annotated pairs had before give way. `rest`: the
+    version keeps examples nobody annotated. `base`: the number of the version that is built on; None: the annotated one.
+    """
+
+    what: Literal["answers", "resolutions"] = "resolutions"
+    minimum: float = 0.0
+    sources: tuple[str, ...] = ("unanimous", "consolidated", "majority")
+    replace: bool = True
+    rest: bool = True
+    base: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.what not in ("answers", "resolutions"):
+            raise Invalid("What to publish is not known.", {"what": "must be answers or resolutions"})
+        if not 0 <= self.minimum <= 1:
+            raise Invalid("The least agreement is out of bounds.", {"minimum": "must be between 0 and 1"})
+        if unknown := set(self.sources) - set(Resolution.Source.values):
+            raise Invalid("A source is not known.", {"sources": f"unknown: {', '.join(sorted(unknown))}"})
+
+    def told(self) -> dict[str, Any]:
+        """As JSON; the same for two choices that ask for the same."""
+        return {**asdict(self), "sources": sorted(set(self.sources))}
+
+
+@dataclass
+class Account:
+    """What becomes of every answer and of every label of the examples that are judged."""
+
+    cases: list[Case] = field(default_factory=list)
+    labels_before: int = 0  # that the rewritten examples had in the base
+    tasks: int = 0
+
+    def drop(self, answers: Iterable["Said"], reason: str) -> None:
+        for said in answers:
+            case = Case(Fate.DROPPED, reason, said.task.example.key, said.rater, said.words, said.task.pk, 1)
+            self.cases.append(case)
+
+    def counts(self) -> dict[str, Any]:
+        counted = Counter((each.fate, each.reason) for each in self.cases)
+        found: dict[str, Any] = {fate: {} for fate in Fate.values}
+        for (fate, reason), number in sorted(counted.items()):
+            found[fate][reason] = number
+        return {**found, "answers": sum(each.answers for each in self.cases if each.fate == Fate.KEPT)}
+
+
+@dataclass(frozen=True)
+class Said:
+    """An answer that has not been superseded."""
+
+    task: Task
+    rater: str
+    content: dict[str, Any]
+    stands: bool  # submitted, and not opened again since
+    words: str
+
+
+Tell = Callable[[int], None]
+
+
+def start(membership: Membership, project: Project, choice: Choice) -> Publication | None:
+    """Publishes at once where there is little, else queues it and returns None. Raises as `publish`."""
+    base(project, choice)
+    if _answered(project)[: AT_ONCE + 1].count() <= AT_ONCE:
+        return publish(membership, project, choice)
+    if runner.start(project, Job.Kind.PUBLISH, membership, **choice.told()) is None:
+        raise Conflict("This project is being published already.", "publishing")
+    return None
+
+
+@runner.does(Job.Kind.PUBLISH)
+def carry_out(job: Job, report: runner.Report) -> None:
+    """The job of `start`. Nothing of a version is there before all of it is, so a lost worker's is begun anew."""
+    assert job.membership is not None  # noqa: S101  `start` names one
+    choice = Choice(**{**job.params, "sources": tuple(job.params["sources"])})
+    total = _answered(job.project).count()
+    made = publish(job.membership, job.project, choice, lambda done: report.at(done, total))
+    job.result = {"dataset": made.version.dataset_id, "version": made.version.number, "publication": made.pk}
+
+
+def base(project: Project, choice: Choice) -> DatasetVersion:
+    """The version that is built on. Raises Invalid at `base`."""
+    if choice.base is None:
+        return project.version
+    found = project.version.dataset.versions.filter(number=choice.base).first()
+    if found is None:
+        raise Invalid(
+            "There is no such version to build on.", {"base": f"{project.version.dataset} has no such version"}
+        )
+    return found
+
+
+def _answered(project: Project) -> QuerySet[Task]:
+    """The tasks that somebody has answered, gold and opened ones among them."""
+    given = Answer.objects.filter(assignment__task=OuterRef("pk"), current=True)
+    return Task.objects.filter(Exists(given), project=project)
+
+
+def publish(
+    membership: Membership, project: Project, choice: Choice | None = None, tell: Tell = lambda judged: None
+) -> Publication:
+    """A frozen version of the project's dataset with its answers in it. Publishing the same twice makes one version.
+
+    `tell` hears how many answered tasks have been looked at. Raises Conflict `nothing_to_publish` when no answer passes the
+    choice, or what the new version refuses.
+    """
+    choice = choice or Choice()
+    review_new(project)
+    built_on, account = base(project, choice), Account()
+    lineage = {
+        "from": "annotation",
+        "base": built_on.number,
+        "base_id": built_on.pk,
+        "project": project.pk,
+        "project_name": project.name,
+        "kind": project.kind,
+        "annotated_version": project.version.number,
+        "choice": choice.told(),
+    }
+    with transaction.atomic():
+        records = _records(project, built_on, choice, account, tell)
+        version = datasets.new_version(
+            membership, project.version.dataset, records, built_on if choice.rest else None, lineage, as_given=True
+        )
+        if not any(each.fate == Fate.KEPT and not each.reason for each in account.cases):
+            raise Conflict(NOTHING[choice.what], "nothing_to_publish")
+        version = datasets.freeze(membership, version)
+        return _recorded(membership, project, version, choice, account, _counts(account, built_on, choice))
+
+
+def _counts(account: Account, built_on: DatasetVersion, choice: Choice) -> dict[str, Any]:
+    """As `Publication.counts`."""
+    rows = Row.objects.filter(memberships__version=built_on)
+    rest = (rows.aggregate(sum=Sum("preference_count"))["sum"] or 0) - account.labels_before
+    kept, left = (rest, 0) if choice.rest else (0, rest)
+    return {**account.counts(), "untouched": kept, "left_out": left}
+
+
+def _recorded(
+    membership: Membership,
+    project: Project,
+    version: DatasetVersion,
+    choice: Choice,
+    account: Account,
+    counts: dict[str, Any],
+) -> Publication:
+    """Writes down what was published; the same asked for again takes the place of the earlier record."""
+    Publication.objects.filter(project=project, version=version, choice=choice.told()).delete()
+    made = Publication.objects.create(
+        project=project, version=version, choice=choice.told(), counts=counts, made_by=membership.user
+    )
+    PublishedCase.objects.bulk_create((_row(made, each) for each in account.cases), batch_size=2_000)
+    audit.record(membership, membership.user, "project.published", project, version=version.number, labels=counts)
+    return made
+
+
+def _row(made: Publication, case: Case) -> PublishedCase:
+    return PublishedCase(
+        publication=made,
+        fate=case.fate,
+        reason=case.reason,
+        example=case.example,
+        task_id=case.task,
+        whose=case.whose[:200],
+        says=case.says[:SAYS],
+        answers=case.answers,
+    )
+
+
+def _records(
+    project: Project, built_on: DatasetVersion, choice: Choice, account: Account, tell: Tell
+) -> Iterator[Example]:
+    """Each annotated example as it is in the base, with what was said about it."""
+    foreign = built_on.pk != project.version_id  # only then may the base have labels that this project published
+    for keys, given in _judged(project, choice, account, tell):
+        by_key: dict[str, list[Given]] = defaultdict(list)
+        for each in given:
+            by_key[each.task.example.key].append(each)
+        wanted = keys if foreign else {key: keys[key] for key in by_key}
+        now = Row.objects.filter(dataset_id=built_on.dataset_id, memberships__version=built_on, key__in=wanted)
+        current = {row.key: row.content for row in now}
+        for key, original in wanted.items():
+            if key in current:
+                record = _record(project, current[key], original, by_key.get(key, []), choice, account)
+                if record is not None:
+                    yield record
+            else:
+                _refuse(by_key.get(key, []), Reason.GONE, account)
+
+
+def _record(
+    project: Project, content: dict[str, Any], original: Row, given: list[Given], choice: Choice, account: Account
+) -> Example | None:
+    """The example as it is published; None where nothing of it changes."""
+    if given:
+        change = published_example.with_judgements(content, project, given, choice.what, choice.replace)
+    else:
+        change = published_example.without_own(content, project, original.content)
+        if change.content == content:
+            return None
+    try:
+        record = Example.model_validate(change.content)
+    except (ValidationError, KeyError):  # its responses have changed since it was annotated
+        _refuse(given, Reason.CHANGED, account)
+        return None
+    account.cases += change.cases
+    account.labels_before += len(content.get("preferences", ()))
+    for each in given:
+        words = _words(project, each.content)
+        account.cases.append(Case(Fate.KEPT, "", record.key, each.rater, words, each.task.pk, each.answers))
+    return record
+
+
+def _refuse(given: Iterable[Given], reason: str, account: Account) -> None:
+    for each in given:
+        words = _words(each.task.project, each.content)
+        account.cases.append(
+            Case(Fate.DROPPED, reason, each.task.example.key, each.rater, words, each.task.pk, each.answers)
+        )
+
+
+def _words(project: Project, content: dict[str, Any]) -> str:
+    return says({"kind": project.kind, "content": content})
+
+
+def _judged(
+    project: Project, choice: Choice, account: Account, tell: Tell
+) -> Iterator[tuple[dict[str, Row], list[Given]]]:
+    """A few hundred examples at a time: {key: example} of those with answers, and what of it passes the choice."""
+    known = raters(project)
+    tasks = _answered(project)
+    after = looked = 0
+    while True:
+        rows = tasks.filter(example_id__gt=after).order_by("example_id").values_list("example_id", flat=True)
+        examples = list(rows.distinct()[:BATCH])
+        if not examples:
+            return
+        after = examples[-1]
+        listed = tasks.filter(example_id__in=examples).select_related("example", "review", "resolution", "project")
+        batch = list(listed.order_by("id"))
+        said = _said(project, batch, known)
+        given = [each for task in batch for each in _passing(task, said[task.pk], choice, account)]
+        looked += len(batch)
+        tell(looked)
+        yield {task.example.key: task.example for task in batch}, given
+
+
+def _said(project: Project, tasks: list[Task], known: dict[int, Rater]) -> dict[int, list[Said]]:
+    by_id = {task.pk: task for task in tasks}
+    answers = Answer.objects.filter(current=True, assignment__task__in=by_id).order_by("id")
+    found: dict[int, list[Said]] = defaultdict(list)
+    fields = ("assignment__task_id", "assignment__user_id", "assignment__state", "content")
+    for task, user, state, content in answers.values_list(*fields):
+        rater = (known[user].pseudonym if user in known else "annotator-0") + published_example.mine(project)
+        stands = state == Assignment.State.SUBMITTED
+        found[task].append(Said(by_id[task], rater, content, stands, _words(project, content)))
+    return found
+
+
+def _passing(task: Task, said: list[Said], choice: Choice, account: Account) -> list[Given]:
+    """What of one task is published; all else is put down as dropped, with the reason."""
+    if task.overlap is None:
+        account.drop(said, Reason.GOLD)
+        return []
+    account.drop([each for each in said if not each.stands], Reason.OPEN)
+    standing = [each for each in said if each.stands]
+    review = getattr(task, "review", None)
+    agreement = review.agreement if review else None
+    if choice.minimum > 0 and (agreement is None or agreement < choice.minimum):
+        account.drop(standing, Reason.ALONE if agreement is None else Reason.AGREEMENT)
+        return []
+    if choice.what == "answers":
+        return [Given(task, each.rater, each.content, "answer", agreement) for each in standing]
+    resolution: Resolution | None = getattr(task, "resolution", None)
+    why = _unfit(resolution, choice)
+    if resolution is None or why:
+        account.drop(standing, why)
+        return []
+    rater = f"{resolution.source}{published_example.mine(task.project)}"
+    return [Given(task, rater, resolution.content or {}, resolution.source, agreement, len(standing))]
+
+
+def _unfit(resolution: Resolution | None, choice: Choice) -> str:
+    """Why what stands is not published; empty where it is."""
+    if resolution is None:
+        return Reason.UNDECIDED
+    if resolution.content is None:
+        return Reason.UNRESOLVED
+    return "" if resolution.source in choice.sources else Reason.SOURCE

@@ -1,0 +1,187 @@
+"""Reads of projects: the list, how far each is, how fast it goes, and what needs the manager's eye."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Count, F, Min, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models.functions import Coalesce, TruncDay, TruncHour
+from django.utils import timezone
+
+from .models import AgreementReport, Answer, Assignment, Comment, Guidelines, Participant, Project, ProjectInvite, Task
+
+RATE_WINDOW = timedelta(days=7)
+SHORTEST_WINDOW = timedelta(minutes=10)  # a rate from less than this says nothing
+CHART_DAYS = 30
+SUBMITTED = Assignment.State.SUBMITTED
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Tasks and their seats; gold tasks are not counted, since they are never complete."""
+
+    tasks: int = 0
+    complete: int = 0
+    in_work: int = 0  # begun by somebody, not complete
+    seats: int = 0
+    seats_done: int = 0
+    gold: int = 0
+
+    @property
+    def untouched(self) -> int:
+        return self.tasks - self.complete - self.in_work
+
+    @property
+    def fraction(self) -> float | None:
+        """Share of the seats that are done; None before there are any."""
+        return self.seats_done / self.seats if self.seats else None
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Answers per day over the last week, and when at this pace the last seat is done; `reason` where it is unknown."""
+
+    per_day: float | None
+    finish: datetime | None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A project in a list. `alpha` is Krippendorff's of its first field, as the agreement page last computed it; None
+    where it is not known or not defined."""
+
+    project: Project
+    progress: Progress
+    people: int
+    alpha: float | None = None
+
+
+def projects(workspace_id: int) -> QuerySet[Project]:
+    return Project.objects.filter(workspace_id=workspace_id).select_related("version__dataset", "created_by")
+
+
+def rows(found: Iterable[Project]) -> list[Row]:
+    """Each project with its progress, people and agreement, in three queries however many there are."""
+    listed = list(found)
+    ids = [project.pk for project in listed]
+    far = progress_of(ids)
+    counted = Participant.objects.filter(project_id__in=ids, paused=False).values_list("project_id")
+    people = dict(counted.annotate(people=Count("id")))
+    reports = AgreementReport.objects.filter(project_id__in=ids)
+    alphas = dict(reports.values_list("project_id", "body__fields__0__alpha__value"))
+    return [
+        Row(project, far.get(project.pk, Progress()), people.get(project.pk, 0), alphas.get(project.pk))
+        for project in listed
+    ]
+
+
+def progress_of(project_ids: list[int]) -> dict[int, Progress]:
+    counted = Q(overlap__isnull=False)
+    found = (
+        Task.objects.filter(project_id__in=project_ids)
+        .values_list("project_id")  # what follows stands in the order of the fields of Progress
+        .annotate(
+            tasks=Count("id", filter=counted),
+            complete=Count("id", filter=counted & Q(completed_at__isnull=False)),
+            in_work=Count("id", filter=counted & Q(completed_at=None, taken__gt=0)),
+            seats=Sum("overlap"),
+            seats_done=Sum("done", filter=counted),
+            gold=Count("id", filter=Q(overlap=None)),
+        )
+        .order_by()
+    )
+    return {project_id: Progress(*(figure or 0 for figure in figures)) for project_id, *figures in found}
+
+
+def progress(project: Project) -> Progress:
+    return progress_of([project.pk]).get(project.pk, Progress())
+
+
+def pace(project: Project, far: Progress) -> Pace:
+    """From the answers of the last week; gold answers fill no seat and so do not count."""
+    now = timezone.now()
+    recent = Assignment.objects.filter(
+        project=project, state=SUBMITTED, submitted_at__gte=now - RATE_WINDOW, task__overlap__isnull=False
+    ).aggregate(count=Count("id"), first=Min("submitted_at"))
+    if not far.tasks:
+        return Pace(None, None, "there are no tasks yet")
+    if not recent["count"]:
+        return Pace(None, None, "nobody has answered in the last week")
+    elapsed = now - recent["first"]
+    if elapsed < SHORTEST_WINDOW:
+        return Pace(None, None, "known some minutes after the first answers")
+    days = max(elapsed, timedelta(hours=1)) / timedelta(days=1)
+    per_day = recent["count"] / max(days, 1.0) if days > 1 else recent["count"] / days
+    left = far.seats - far.seats_done
+    if not left:
+        return Pace(per_day, None, "every seat is done")
+    if project.state != Project.State.OPEN:
+        return Pace(per_day, None, "known while it is open")
+    return Pace(per_day, now + timedelta(days=min(left / per_day, 36_500)))
+
+
+def throughput(project: Project) -> list[dict[str, Any]]:
+    """`[{"at", "count"}]`: answers per hour of a project's first two days, afterwards per day of the last month."""
+    now = timezone.now()
+    young = now - project.created_at < timedelta(days=2)
+    step = timedelta(hours=1) if young else timedelta(days=1)
+    begin = now - (timedelta(hours=48) if young else timedelta(days=CHART_DAYS))
+    begin = max(begin, project.created_at)
+    begin = begin.replace(minute=0, second=0, microsecond=0) if young else begin.replace(hour=0, minute=0, second=0)
+    begin = begin.replace(microsecond=0)
+    moment = (TruncHour if young else TruncDay)("submitted_at")
+    found = (
+        Assignment.objects.filter(project=project, state=SUBMITTED, submitted_at__gte=begin)
+        .annotate(at=moment)
+        .values("at")
+        .annotate(count=Count("id"))
+        .order_by("at")
+        .values_list("at", "count")
+    )
+    counts = dict(found)
+    points = []
+    while begin <= now:
+        points.append({"at": begin, "count": counts.get(begin, 0)})  # nothing submitted is a true zero
+        begin += step
+    return points
+
+
+def guidelines(project: Project) -> QuerySet[Guidelines]:
+    """All versions, newest first; each has `answers`, how many that stand were given under it."""
+    counted = Answer.objects.filter(project=project, guidelines=OuterRef("pk"), current=True).order_by()
+    answers = counted.values("guidelines").annotate(count=Count("pk")).values("count")
+    found = project.guidelines.select_related("created_by").annotate(answers=Coalesce(Subquery(answers), 0))
+    return found.order_by("-number")
+
+
+def guideline_remarks(project: Project) -> QuerySet[Comment]:
+    """Unresolved wishes to change the guidelines, newest first."""
+    found = Comment.objects.filter(project=project, kind=Comment.Kind.GUIDELINES, resolved_at=None)
+    return found.select_related("author", "task__example").order_by("-id")
+
+
+def invites(project: Project) -> QuerySet[ProjectInvite]:
+    """Links that still open something, newest first."""
+    live = project.invites.filter(uses_left__gt=0, revoked_at=None, expires_at__gt=timezone.now())
+    return live.select_related("created_by").order_by("-id")
+
+
+def open_comments(project: Project) -> dict[str, int]:
+    """How many remarks of each kind nobody has resolved."""
+    found = Comment.objects.filter(project=project, resolved_at=None).values_list("kind")
+    return dict(found.annotate(count=Count("id")).order_by())
+
+
+def held(project: Project) -> int:
+    """Seats that somebody has open right now."""
+    return Assignment.objects.filter(
+        project=project, state=Assignment.State.CLAIMED, lease_until__gt=timezone.now()
+    ).count()
+
+
+def open_for(project: Project, user_id: int, most: int = 1000) -> int:
+    """How many tasks with a free seat this person has not had yet, counted no further than `most`."""
+    free = Task.objects.filter(project=project, taken__lt=F("overlap")).exclude(assignments__user_id=user_id)
+    return free[:most].count()

@@ -1,1 +1,0 @@
-"""Reads, one module per page."""

@@ -1,1 +1,0 @@
-"""All writes to projects, their tasks and their answers, one module per concern."""

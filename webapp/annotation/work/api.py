@@ -1,0 +1,266 @@
+"""What an annotator does: claim, draft, submit, skip, reopen, flag.
+
+Every reply is built here, key by key, from what the person may see: letters instead of ids, no labels, no other answers,
+no names of models. Replies with tasks are written as JSON straight away: they are the ones that people wait for.
+"""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from ninja import Path, Router, Schema, Status
+from pydantic import Field
+
+from webapp.accounts.access import require
+from webapp.annotation import access, kinds
+from webapp.annotation.models import Assignment
+from webapp.annotation.tasks import blinding
+from webapp.annotation.tasks.seats import as_json
+from webapp.annotation.work import queries as work
+from webapp.annotation.work import queue
+from webapp.annotation.work.after_submit import stressed
+from webapp.annotation.work.serving import MAX_HOLD, Turn
+from webapp.annotation.work.submissions import MAX_SECONDS, Sent, Submission
+from webapp.core.limits import measured
+from webapp.core.paging import Limit, page
+
+router = Router(tags=["annotation"])
+Id = Path[Annotated[int, Field(ge=1, lt=2**63)]]
+Hold = Annotated[int, Field(ge=0, le=MAX_HOLD)]
+Seconds = Annotated[float, Field(ge=0, le=MAX_SECONDS, allow_inf_nan=False)]
+Revision = Annotated[int, Field(ge=0, lt=2**31)]
+
+
+class ClaimIn(Schema):
+    hold: Hold = 1
+
+
+class DraftIn(Schema):
+    content: dict[str, Any]
+    revision: Revision
+    seconds: Seconds = 0.0
+
+
+class SubmitIn(Schema):
+    content: dict[str, Any]
+    revision: Revision | None = None
+    seconds: Seconds = 0.0
+    guidelines: Revision | None = None
+    hold: Hold = 1
+
+
+class SkipIn(Schema):
+    reason: str
+    hold: Hold = 1
+
+
+class FlagIn(Schema):
+    kind: str = "remark"
+    text: str
+
+
+class AssignmentOut(Schema):
+    """A task as its annotator sees it; answers and drafts name responses by the letters of `view.responses`. It does not
+    say which task of the project it is: gold ones are served out of their turn, and could be told."""
+
+    id: int
+    project: int
+    state: str
+    lease_until: datetime
+    draft: dict[str, Any] | None
+    draft_revision: int
+    draft_at: datetime | None
+    seconds: float
+    sent_back: str
+    guidelines: int | None
+    submitted_at: datetime | None
+    gold: bool
+    view: kinds.TaskView
+
+
+class QueueOut(Schema):
+    items: list[AssignmentOut]
+    left: int | None
+    done: int
+    state: str
+    reason: str
+
+
+class DraftOut(Schema):
+    revision: int
+    saved_at: datetime
+
+
+class SubmittedOut(Schema):
+    id: int
+    revision: int
+
+
+class SubmitOut(Schema):
+    answer: SubmittedOut
+    feedback: dict[str, Any] | None
+    after: dict[str, Any] | None
+    stress: dict[str, Any] | None
+    queue: QueueOut
+
+
+class SkipOut(Schema):
+    queue: QueueOut
+
+
+class FlagOut(Schema):
+    id: int
+    kind: str
+    text: str
+    created_at: datetime
+
+
+class MineRow(Schema):
+    id: int
+    state: str
+    submitted_at: datetime
+    excerpt: str
+
+
+class MineList(Schema):
+    items: list[MineRow]
+    next: str | None
+
+
+class RenewOut(Schema):
+    state: str
+    lease_until: datetime
+
+
+@router.post("/projects/{project_id}/claim", response=QueueOut, summary="One's open tasks, filled up from the queue")
+def claim(request: HttpRequest, project_id: Id, payload: ClaimIn) -> HttpResponse:
+    """Up to `hold` tasks, the first to work on first. Asking again gives the same ones. `reason` says why there is none:
+    `none_left`, `paused`, `you_are_paused` or `closed`; `left`, what waits besides them, is null for more than 50."""
+    return _json(_queue(queue.serve(require(request), project_id, payload.hold)))
+
+
+@router.get("/projects/{project_id}/mine", response=MineList, summary="One's last submissions, newest first")
+def mine(request: HttpRequest, project_id: Id, cursor: str | None = None, limit: Limit = 50) -> dict[str, Any]:
+    membership = require(request)
+    project = access.project_work(membership, project_id)
+    found = page(work.submissions(project, membership.user_id), cursor, limit, "-submitted_at")
+    return {"items": [_submitted(row) for row in found.items], "next": found.next}
+
+
+@router.get("/assignments/{assignment_id}", response=AssignmentOut, summary="One of one's own tasks")
+def assignment(request: HttpRequest, assignment_id: Id) -> HttpResponse:
+    return _json(_assignment(access.own_assignment(require(request), assignment_id)))
+
+
+@router.put("/assignments/{assignment_id}/draft", response=DraftOut, summary="Keep a draft")
+def draft(request: HttpRequest, assignment_id: Id, payload: DraftIn) -> HttpResponse:
+    """`revision` is the one this draft grew from; 409 with `current` when another window has saved meanwhile."""
+    row = Assignment(id=assignment_id)
+    revision, saved_at = queue.save_draft_at(require(request), row, payload.content, payload.revision, payload.seconds)
+    return _json({"revision": revision, "saved_at": saved_at.isoformat()})
+
+
+@router.post("/assignments/{assignment_id}/submit", response=SubmitOut, summary="Submit, and get the next task")
+def submit(request: HttpRequest, assignment_id: Id, payload: SubmitIn) -> HttpResponse:
+    """Sent twice, it is the same answer. 422 with the fields at fault below `content`; 409 `seat_taken` when the time
+    for the task ran out and others completed it: what was sent is kept as the draft."""
+    sent = Sent(payload.content, payload.revision, payload.seconds, payload.guidelines)
+    submission, turn = queue.submit_and_serve(require(request), assignment_id, sent, payload.hold)
+    return _json({**_submission(submission), "queue": _queue(turn)})
+
+
+@router.post("/assignments/{assignment_id}/skip", response=SkipOut, summary="Skip, and get the next task")
+def skip(request: HttpRequest, assignment_id: Id, payload: SkipIn) -> HttpResponse:
+    """The seat goes to somebody else; one is not asked again."""
+    return _json({"queue": _queue(queue.skip_and_serve(require(request), assignment_id, payload.reason, payload.hold))})
+
+
+@router.post("/assignments/{assignment_id}/reopen", response=AssignmentOut, summary="Open a submission again")
+def reopen(request: HttpRequest, assignment_id: Id) -> HttpResponse:
+    """The answer is the draft now, and stands until the next one; `settings.reopen` says how many may be reopened."""
+    return _json(_assignment(queue.reopen(require(request), Assignment(id=assignment_id))))
+
+
+@router.post("/assignments/{assignment_id}/renew", response=RenewOut, summary="Keep one's open tasks")
+def renew(request: HttpRequest, assignment_id: Id) -> dict[str, Any]:
+    """For a page that stays open: all open tasks in the project stay one's own for another lease."""
+    row = queue.renew(require(request), Assignment(id=assignment_id))
+    return {"state": row.state, "lease_until": row.lease_until}
+
+
+@router.get(
+    "/assignments/{assignment_id}/stress", response=dict[str, Any], summary="The stress test of one's submitted rubric"
+)
+def stress_test(request: HttpRequest, assignment_id: Id) -> dict[str, Any]:
+    """As the submission was answered, with what the project's judge has said since; `judging` while it is being asked. 404 where
+    there is no such test."""
+    membership = require(request)
+    seat = access.own_assignment(membership, assignment_id)
+    with measured(membership.user_id):
+        found = stressed(seat)
+    if found is None:
+        raise Http404("no stress test of this task")
+    return found
+
+
+@router.post("/assignments/{assignment_id}/flag", response={201: FlagOut}, summary="Remark on a task")
+def flag(request: HttpRequest, assignment_id: Id, payload: FlagIn) -> Status[Any]:
+    """`kind`: `remark`, or `guidelines` when they need an update."""
+    return Status(201, queue.flag(require(request), Assignment(id=assignment_id), payload.kind, payload.text))
+
+
+def assignment_out(row: Assignment, settings: kinds.Settings) -> dict[str, Any]:
+    """An assignment as its annotator may see it; `row` has its project, `task.example` and `guidelines` in place."""
+    done = row.submitted_at is not None
+    kind, subject, content = row.project.kind, row.task.subject, row.task.example.content
+    return {
+        "id": row.pk,
+        "project": row.project_id,
+        "state": row.state,
+        "lease_until": row.lease_until.isoformat(),
+        "draft": row.draft,
+        "draft_revision": row.draft_revision,
+        "draft_at": row.draft_at and row.draft_at.isoformat(),
+        "seconds": row.seconds,
+        "sent_back": row.sent_back,
+        "guidelines": row.guidelines and row.guidelines.number,
+        "submitted_at": row.submitted_at and row.submitted_at.isoformat(),
+        "gold": False,  # also where it is one: knowing would change how carefully it is done
+        "view": blinding.view(
+            kind, settings, subject, row.order, content, done=done, offered=blinding.offered(row, settings)
+        ),
+    }
+
+
+def _assignment(row: Assignment) -> dict[str, Any]:
+    return assignment_out(row, kinds.Settings.model_validate(row.project.settings))
+
+
+def _queue(turn: Turn) -> dict[str, Any]:
+    return {
+        "items": [assignment_out(row, turn.settings) for row in turn.items],
+        "left": turn.left,
+        "done": turn.done,
+        "state": turn.project.state,
+        "reason": turn.reason,
+    }
+
+
+def _submission(found: Submission) -> dict[str, Any]:
+    return {
+        "answer": {"id": found.answer.pk, "revision": found.answer.revision},
+        "feedback": found.feedback,
+        "after": found.after,
+        "stress": found.stress,
+    }
+
+
+def _submitted(row: Assignment) -> dict[str, Any]:
+    excerpt = row.task.example.excerpt
+    return {
+        "id": row.pk, "state": row.state, "submitted_at": row.submitted_at, "excerpt": excerpt
+    }  # fmt: skip
+
+
+def _json(body: dict[str, Any]) -> HttpResponse:
+    return HttpResponse(as_json(body), content_type="application/json; charset=utf-8")

@@ -1,0 +1,102 @@
+"""What waits for one person, and what they sent last: all that an annotator sees outside the workbench."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import connection
+from django.db.models import Max, QuerySet
+
+from webapp.accounts.models import Membership
+
+from ..models import Assignment, Participant, Project
+from ..tasks import gold_schedule
+from ..tasks.eligibility import NOT_MINE
+
+COUNTED = 1_000  # tasks that wait are counted no further: the rest of the number changes nothing
+HELD = """
+    SELECT count(*) FROM annotation_assignment a JOIN annotation_task t ON t.id = a.task_id
+    WHERE a.project_id = p.id AND a.user_id = %(user)s AND a.state = 'claimed'
+"""
+COUNTS = f"""
+    SELECT p.id,
+        (SELECT count(*) FROM (SELECT 1 FROM annotation_task t WHERE t.project_id = p.id AND t.open AND {NOT_MINE}
+            LIMIT %(most)s) free),
+        ({HELD}),
+        ({HELD} AND t.overlap IS NULL),
+        ({HELD} AND a.sent_back <> ''),
+        (SELECT count(*) FROM (SELECT 1 FROM annotation_task t
+            WHERE t.project_id = p.id AND t.overlap IS NULL AND p.gold AND {NOT_MINE}
+            LIMIT %(most)s) gold)
+    FROM unnest(%(projects)s::bigint[], %(gold)s::bool[]) AS p(id, gold)
+"""  # noqa: S608  built from constants
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A project that one takes part in. `free` tasks nobody has given them yet, at most COUNTED, gold ones that they will
+    meet among them: nobody can tell these by the number. `held` are begun, of which `sent_back` came back with a reviewer's words.
+    How many of `free` and `held` are `gold` is for reviewers alone, who count tasks without them."""
+
+    project: Project
+    paused: bool
+    done: int
+    free: int = 0
+    held: int = 0
+    sent_back: int = 0
+    gold: int = 0
+    last_at: datetime | None = None
+
+    @property
+    def more(self) -> bool:
+        return self.free >= COUNTED
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is something to do here now."""
+        return self.project.state == Project.State.OPEN and not self.paused and bool(self.free or self.held)
+
+
+def waiting(membership: Membership) -> list[Waiting]:
+    """The projects of this person in this workspace, those with work first; three queries however many they are.
+
+    Drafts are left out: nobody is asked there yet.
+    """
+    parts = Participant.objects.filter(user_id=membership.user_id, project__workspace_id=membership.workspace_id)
+    listed = list(parts.exclude(project__state=Project.State.DRAFT).select_related("project").order_by("-id")[:100])
+    ids = [part.project_id for part in listed]
+    counts = _counts(membership.user_id, listed)
+    mine = Assignment.objects.filter(user_id=membership.user_id, project_id__in=ids, submitted_at__isnull=False)
+    last = dict(mine.values_list("project_id").annotate(last=Max("submitted_at")).order_by())
+    found = [
+        Waiting(part.project, part.paused, part.submitted, *counts[part.project_id], last.get(part.project_id))
+        for part in listed
+    ]
+    return sorted(found, key=lambda each: (not each.waits, -(each.last_at or each.project.created_at).timestamp()))
+
+
+def _counts(user_id: int, listed: list[Participant]) -> dict[int, tuple[int, int, int, int]]:
+    every = {part.project_id: part.project.settings.get("gold_every") for part in listed}
+    parts = {part.project_id: part for part in listed}
+    gold = [bool(each) for each in every.values()]
+    told: dict[str, int | list[int] | list[bool]] = {
+        "user": user_id,
+        "most": COUNTED,
+        "projects": list(every),
+        "gold": gold,
+    }
+    found = {}
+    with connection.cursor() as cursor:
+        cursor.execute(COUNTS, told)
+        for project, free, held, held_gold, back, unmet in cursor.fetchall():
+            due = gold_schedule.to_come(parts[project].pk, parts[project].served, every[project], unmet, free)
+            found[project] = (min(free + due, COUNTED), held, back, held_gold + due)
+    return found
+
+
+def last_submissions(membership: Membership) -> QuerySet[Assignment]:
+    """One's answers that stand, in all projects of this workspace, the newest first."""
+    mine = Assignment.objects.filter(
+        user_id=membership.user_id, project__workspace_id=membership.workspace_id, submitted_at__isnull=False
+    )
+    found = mine.select_related("project", "task__example").defer("task__example__canonical", "draft")
+    return found.order_by("-submitted_at", "-id")

@@ -1,0 +1,342 @@
+"""All that an annotator does: claim, draft, submit, skip, reopen, flag. Who sits where is the business of `seats`.
+
+The rows themselves are the record of who did what and when, so nothing here writes to the audit log besides. Work is
+never refused without being kept: what cannot become an answer any more stays as the assignment's draft.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+from django.db import connection, transaction
+from django.http import Http404
+from django.utils import timezone
+
+from webapp.accounts.models import Membership, User
+from webapp.annotation import access, kinds
+from webapp.annotation.models import Answer, Assignment, Comment, Participant, Project, Resolution
+from webapp.core import prepared, telemetry
+from webapp.core.problems import Conflict, Invalid
+from webapp.core.tasks import AHEAD
+
+from ..agreement.refresh import changed
+from ..tasks import seats
+from ..tasks.seats import Place
+from . import serving, submissions
+from .after_submit import after_submit
+from .serving import Turn
+from .submissions import MAX_SECONDS, Sent, Submission
+
+State = Assignment.State
+Row = TypeVar("Row")
+MAX_DRAFT_BYTES = 1_000_000
+# One statement, since it comes with every pause in typing
+SAVE = """
+    UPDATE annotation_assignment a
+    SET draft = %(content)s, draft_revision = a.draft_revision + 1, draft_at = %(now)s,
+        seconds = greatest(a.seconds, %(seconds)s),
+        lease_until = greatest(a.lease_until,
+            %(now)s + make_interval(mins => coalesce((p.settings ->> 'lease_minutes')::int, %(minutes)s)))
+    FROM annotation_project p
+    WHERE p.id = a.project_id AND p.workspace_id = %(workspace)s AND a.id = %(seat)s AND a.user_id = %(user)s
+        AND a.draft_revision = %(revision)s AND a.state <> 'submitted'
+    RETURNING a.draft_revision, a.state
+"""
+SHORTENED = """
+    WITH longer AS (
+        SELECT a.id, make_interval(mins => coalesce((p.settings ->> 'lease_minutes')::int, %(minutes)s)) AS lease
+        FROM annotation_assignment a JOIN annotation_project p ON p.id = a.project_id
+        WHERE a.state = 'claimed' AND a.sent_back = '' AND a.lease_until > %(now)s + make_interval(secs => %(ahead)s)
+            + make_interval(mins => coalesce((p.settings ->> 'lease_minutes')::int, %(minutes)s))
+            AND greatest(a.claimed_at, a.draft_at) > %(now)s + make_interval(secs => %(ahead)s)
+        ORDER BY a.id FOR NO KEY UPDATE OF a SKIP LOCKED
+    )
+    UPDATE annotation_assignment a SET lease_until = %(now)s + longer.lease FROM longer WHERE a.id = longer.id
+"""
+SENT_BACK_DAYS = 30  # a returned answer waits for its author longer than a lease
+EXPIRED_AT_ONCE = 500
+
+
+def claim(membership: Membership, project: Project, hold: int = 1) -> list[Assignment]:
+    """This person's open seats in serving order, filled up to `hold`; [] when nothing waits for them."""
+    return serve(membership, project.pk, hold).items
+
+
+def serve(membership: Membership, project_id: int, hold: int = 1) -> Turn:
+    """`claim`, with what the page says around it. Raises Http404 for a project this person was not let into."""
+    with transaction.atomic():
+        turn = serving.serve(_place(membership, project_id), hold)
+    return _waited(membership, turn, hold)
+
+
+def submit(
+    membership: Membership,
+    assignment: Assignment,
+    content: dict[str, Any],
+    revision: int | None = None,
+    seconds: float = 0.0,
+) -> Answer:
+    """Makes `content` (shown frame) this person's answer; the same content sent again is the same answer.
+
+    Raises Invalid at `content.*`; Conflict when it was submitted with other content, when a draft newer than `revision`
+    is stored, or when the seat is gone: then the content is kept as the assignment's draft.
+    """
+    return submit_and_serve(membership, assignment.pk, Sent(content, revision, seconds), 0)[0].answer
+
+
+def submit_and_serve(membership: Membership, assignment_id: int, sent: Sent, hold: int) -> tuple[Submission, Turn]:
+    """`submit` and then `serve`, in one transaction where nothing has to be waited for."""
+    _check_size(sent.content)
+    with transaction.atomic():
+        place, seat = _seat(membership, assignment_id)
+        outcome = submissions.accept(place, seat, sent)
+        turn = serving.serve(place, hold if isinstance(outcome, Submission) else 0)
+    if isinstance(outcome, Conflict):  # raised only now: what it keeps had to be committed
+        raise outcome
+    telemetry.SUBMISSIONS.labels(place.project.kind).inc()
+    stress = after_submit(outcome.assignment, outcome.answer, turn.settings)
+    return replace(outcome, stress=stress), _waited(membership, turn, hold)
+
+
+def save_draft(
+    membership: Membership, assignment: Assignment, content: dict[str, Any], revision: int, seconds: float = 0.0
+) -> int:
+    """Keeps `content` as the draft if `revision` is the stored one; returns the new revision and renews the lease.
+
+    Raises Conflict (409) with the stored draft otherwise: another tab has saved meanwhile. The last save, repeated,
+    is no conflict. A seat whose lease ran out is taken again where it is still free; the draft is kept in any case.
+    """
+    return save_draft_at(membership, assignment, content, revision, seconds)[0]
+
+
+def save_draft_at(
+    membership: Membership, assignment: Assignment, content: dict[str, Any], revision: int, seconds: float
+) -> tuple[int, datetime]:
+    """`save_draft`, with the time it was saved."""
+    _check_size(content)
+    now = timezone.now()
+    if stored := _save_draft(membership, assignment.pk, content, revision, seconds, now):
+        if stored[1] == State.RETURNED:
+            renew(membership, assignment)
+        return stored[0], now
+    row = access.own_assignment(membership, assignment.pk)
+    if row.state == State.SUBMITTED:
+        raise submissions.already_submitted()
+    if row.draft_revision == revision + 1 and row.draft == content and row.draft_at:
+        return row.draft_revision, row.draft_at
+    raise submissions.overtaken(row)
+
+
+def renew(membership: Membership, assignment: Assignment) -> Assignment:
+    """The page is still open: all open seats of this person in the project stay theirs; a returned one is taken again
+    if it is free."""
+    with transaction.atomic():
+        place, seat = _seat(membership, assignment.pk)
+        until = place.lease(timezone.now())
+        if seat.state == State.RETURNED and serving.may_finish(place) and seats.retake(seat):
+            Assignment.objects.filter(id=seat.pk).update(state=State.CLAIMED)
+            seat.state = State.CLAIMED
+        mine = Assignment.objects.filter(project=place.project, user=membership.user, state=State.CLAIMED)
+        mine.filter(lease_until__lt=until).update(lease_until=until)
+        seat.lease_until = max(until, seat.lease_until)
+    return seat
+
+
+def skip(membership: Membership, assignment: Assignment, reason: str) -> None:
+    """Frees the seat; this person is not asked again. Skipping a reopened answer withdraws it."""
+    _skip(membership, assignment.pk, reason)
+
+
+def skip_and_serve(membership: Membership, assignment_id: int, reason: str, hold: int) -> Turn:
+    with transaction.atomic():
+        place = _skip(membership, assignment_id, reason)
+        turn = serving.serve(place, hold)
+    return _waited(membership, turn, hold)
+
+
+@transaction.atomic
+def _skip(membership: Membership, assignment_id: int, reason: str) -> Place:
+    reason = " ".join(reason.split())
+    if not 0 < len(reason) <= 500:
+        raise Invalid("Say why this task is skipped.", {"reason": "must have 1 to 500 characters"})
+    place, seat = _seat(membership, assignment_id)
+    if seat.state == State.SUBMITTED:
+        raise submissions.already_submitted()
+    if seat.state == State.CLAIMED:
+        seats.count([(seat.task_id, -1, 0)])
+    if seat.submitted_at:
+        Answer.objects.filter(assignment_id=seat.pk, current=True).update(current=False)
+        place.participant.submitted -= 1
+        place.participant.save(update_fields=["submitted"])
+        changed(seat.project_id, [seat.task_id])
+    Assignment.objects.filter(id=seat.pk).update(state=State.SKIPPED, skip_reason=reason, submitted_at=None)
+    return place
+
+
+@transaction.atomic
+def reopen(membership: Membership, assignment: Assignment) -> Assignment:
+    """Opens one of this person's last submissions again; the answer becomes the draft and stands until the next one.
+
+    Raises Conflict if it is too old (`settings.reopen`) or a reviewer has settled the task. Reopening twice is harmless.
+    """
+    place, seat = _seat(membership, assignment.pk)
+    if seat.state == State.CLAIMED:
+        return seat
+    if seat.state != State.SUBMITTED or seat.submitted_at is None:
+        raise Conflict("There is no answer to reopen.", "not_submitted")
+    if not serving.may_finish(place):
+        raise Conflict("Work in this project is paused or closed.", "closed")
+    later = Assignment.objects.filter(project=place.project, user=membership.user, submitted_at__gt=seat.submitted_at)
+    if later[: place.settings.reopen].count() >= place.settings.reopen:
+        raise Conflict(f"Only your last {place.settings.reopen} submissions can be reopened.", "too_late")
+    # locks the task: who settles it meanwhile has done so before the look, or finds the answer gone
+    seats.count([(seat.task_id, 0, -1)])
+    if Resolution.objects.filter(task_id=seat.task_id).exclude(decided_by=None).exists():
+        raise Conflict("A reviewer has settled this task; its answers stand as they are.", "settled")
+    return _reopened(place, seat, place.lease(timezone.now()))
+
+
+@transaction.atomic
+def send_back(assignment: Assignment, words: str) -> Assignment:
+    """A reviewer's wish that its author look again, with their `words`; the author gets it before anything else. What
+    was decided from it no longer holds.
+
+    The caller has checked the reviewer's role and writes the audit entry. Raises Conflict without an answer.
+    """
+    found = seats.lock_seat(assignment.user_id, assignment.project.workspace_id, assignment.pk)
+    if found is None or found[1].state != State.SUBMITTED:
+        raise Conflict("There is no submitted answer to send back.", "not_submitted")
+    place, seat = found
+    seats.count([(seat.task_id, 0, -1)])
+    Resolution.objects.filter(task_id=seat.task_id).delete()  # once the task is locked, as by whoever decides about it
+    Assignment.objects.filter(id=seat.pk).update(sent_back=words.strip()[:2000])
+    seat.sent_back = words.strip()[:2000]
+    return _reopened(place, seat, timezone.now() + timedelta(days=SENT_BACK_DAYS))
+
+
+def _reopened(place: Place, seat: Assignment, lease: datetime) -> Assignment:
+    answer = Answer.objects.get(assignment_id=seat.pk, current=True)
+    seat.state, seat.lease_until = State.CLAIMED, lease
+    seat.draft = kinds.to_shown(place.project.kind, answer.content, seat.task.subject, seat.order)
+    seat.draft_revision, seat.draft_at = seat.draft_revision + 1, timezone.now()
+    seat.guidelines = place.guidelines
+    seat.save(update_fields=["state", "lease_until", "draft", "draft_revision", "draft_at", "guidelines"])
+    return seat
+
+
+@transaction.atomic
+def release(user: User, project: Project) -> int:
+    """Returns a person's open work to the queue (they were paused, or left); how many seats that were. Drafts stay."""
+    # the same order of locks as everywhere: the person, their assignments, the tasks
+    list(Participant.objects.select_for_update(no_key=True).filter(project=project, user=user))
+    mine = Assignment.objects.filter(project=project, user=user, state=State.CLAIMED)
+    rows = list(mine.select_for_update(no_key=True).order_by("id"))
+    _give_up(rows)
+    return len(rows)
+
+
+def _give_up(rows: Sequence[Assignment]) -> None:
+    seats.give_up(rows)
+    standing: dict[int, list[int]] = defaultdict(list)
+    for seat in rows:
+        if seat.submitted_at:
+            standing[seat.project_id].append(seat.task_id)
+    for project, tasks in standing.items():
+        changed(project, tasks)
+
+
+def flag(membership: Membership, assignment: Assignment, kind: str, text: str) -> Comment:
+    """A remark about the task, or a wish to change the guidelines. Raises Invalid at `kind` or `text`."""
+    if kind not in Comment.Kind.values:
+        raise Invalid("Unknown kind of remark.", {"kind": f"must be one of {', '.join(Comment.Kind.values)}"})
+    text = text.strip()
+    if not 0 < len(text) <= 4000:
+        raise Invalid("Say what should be looked at.", {"text": "must have 1 to 4,000 characters"})
+    row = access.own_assignment(membership, assignment.pk)
+    return Comment.objects.create(
+        task_id=row.task_id, project_id=row.project_id, kind=kind, text=text, author=membership.user
+    )
+
+
+def expire_leases() -> int:
+    """Returns the seats whose lease has run out; how many. Rows that somebody works on right now are passed over."""
+    _shorten_leases()
+    total = 0
+    while True:
+        with transaction.atomic():
+            late = Assignment.objects.filter(state=State.CLAIMED, lease_until__lt=timezone.now())
+            rows = late.order_by("lease_until").select_for_update(skip_locked=True, no_key=True)[:EXPIRED_AT_ONCE]
+            found = list(rows)
+            _give_up(found)
+        total += len(found)
+        if len(found) < EXPIRED_AT_ONCE:
+            return total
+
+
+def _shorten_leases() -> None:
+    """On a clock that went back, leases of seats that were taken or worked on ahead of now are longer than any: they begin anew. Others
+    may be longer because the project's lease was, and stay as they were given. Those of answers that were sent back are a month, to
+    which some hours more make no difference."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            SHORTENED,
+            {"now": timezone.now(), "ahead": AHEAD.total_seconds(), "minutes": kinds.Settings().lease_minutes},
+        )
+
+
+def _place(membership: Membership, project_id: int) -> Place:
+    """The locked place of this person; reviewers and above join with their first claim."""
+    place = seats.lock_place(membership.user_id, membership.workspace_id, project_id)
+    if place is None:
+        project = access.project_work(membership, project_id)
+        Participant.objects.get_or_create(project=project, user=membership.user)
+        place = seats.lock_place(membership.user_id, membership.workspace_id, project_id)
+    return _found(place)
+
+
+def _seat(membership: Membership, assignment_id: int) -> tuple[Place, Assignment]:
+    """This person's assignment and their place in its project, both locked. Raises Http404 for anybody else's."""
+    found = seats.lock_seat(membership.user_id, membership.workspace_id, assignment_id)
+    if found is None:  # 404, unless the person was taken out of the project: what they began is still theirs
+        row = access.own_assignment(membership, assignment_id)
+        Participant.objects.get_or_create(project=row.project, user=membership.user, defaults={"paused": True})
+        found = seats.lock_seat(membership.user_id, membership.workspace_id, assignment_id)
+    return _found(found)
+
+
+def _found(row: Row | None) -> Row:
+    if row is None:
+        raise Http404("no such assignment")
+    return row
+
+
+def _check_size(content: dict[str, Any]) -> None:
+    if len(seats.as_json(content)) > MAX_DRAFT_BYTES:
+        raise Invalid("The answer is too large.", {"content": f"has more than {MAX_DRAFT_BYTES:,} characters"})
+
+
+def _save_draft(
+    membership: Membership, assignment_id: int, content: dict[str, Any], revision: int, seconds: float, now: datetime
+) -> tuple[int, str] | None:
+    """(new revision, state), or None where there is no such seat with this revision."""
+    values: dict[str, Any] = {
+        "content": seats.as_json(content),
+        "now": now,
+        "seconds": min(max(seconds, 0.0), MAX_SECONDS),
+        "minutes": kinds.Settings().lease_minutes,
+        "workspace": membership.workspace_id,
+        "seat": assignment_id,
+        "user": membership.user_id,
+        "revision": revision,
+    }
+    found = prepared.rows(SAVE, values)
+    return (int(found[0][0]), str(found[0][1])) if found else None
+
+
+def _waited(membership: Membership, turn: Turn, hold: int) -> Turn:
+    if turn.reason != "none_left":
+        return turn
+    with transaction.atomic():
+        return serving.serve_waiting(_place(membership, turn.project.pk), hold)

@@ -1,0 +1,58 @@
+"""Who decides the criteria of a rubric that no verifier decides, in its stress test. Judging puts itself here when it starts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from trainer.contracts import Rubric, Verdict
+
+from ..kinds import Shown
+
+
+@dataclass(frozen=True)
+class Given:
+    """What is judged. `answer` is the id of the submission, `example` the example's content."""
+
+    answer: int
+    workspace: int
+    example: Mapping[str, Any]
+    rubric: Rubric
+    responses: Sequence[Shown]
+
+
+@dataclass(frozen=True)
+class Said:
+    """Verdicts by letter and criterion, those that there are. `open`: the judge is still being asked."""
+
+    verdicts: Mapping[str, Mapping[str, Verdict]] = field(default_factory=dict)
+    open: bool = False
+
+
+class StressJudge(Protocol):
+    """`version` is the id of a judge version."""
+
+    def options(self, workspace_id: int) -> list[tuple[int, str]]:
+        """What a project may choose, with the words for it."""
+
+    def problem(self, workspace_id: int, version: int) -> str:
+        """Why it cannot be chosen; empty where it can."""
+
+    def ask(self, answer_id: int) -> None:
+        """Has a worker ask about a submitted rubric what nobody asked before."""
+
+    def said(self, version: int, given: Given) -> Said:
+        """What is known by now. No judge is asked; a message to the worker that was lost is sent again."""
+
+
+JUDGE: list[StressJudge] = []
+
+
+def options(workspace_id: int) -> list[tuple[int, str]]:
+    return [each for judge in JUDGE for each in judge.options(workspace_id)]
+
+
+def problem(workspace_id: int, version: int | None) -> str:
+    """Why a project of the workspace cannot have it; empty where it can, and where there is none."""
+    if version is None:
+        return ""
+    return next((judge.problem(workspace_id, version) for judge in JUDGE), "there are no judges here")

@@ -1,0 +1,82 @@
+"""The annotator's workbench: one page per project, at which tasks come and go without another page load."""
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import render
+from django.urls import URLPattern, path
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET
+
+from webapp.accounts.access import member, require
+from webapp.accounts.models import Role
+
+from .. import access, kinds
+from ..models import Project
+from ..tasks import seats
+from .queries import latest_guidelines, own_keys
+
+SCRIPTS = Path(__file__).parents[3] / "static" / "js"
+IMPORT = re.compile(r"""^(?:import|export)\b[^"]*?"(\.[^"]+)";""", re.MULTILINE)
+
+
+@cache
+def modules(kind: str) -> tuple[str, ...]:
+    """Every module the page needs, so that the browser fetches them at once and not one after another."""
+    found, ahead = set(), [SCRIPTS / "annotate" / "frame.js", SCRIPTS / "annotate" / "kinds" / f"{kind}.js"]
+    while ahead:
+        path = ahead.pop().resolve()
+        if path not in found and path.exists():
+            found.add(path)
+            ahead += [path.parent / name for name in IMPORT.findall(path.read_text())]
+    return tuple(sorted(path.relative_to(SCRIPTS.parent).as_posix() for path in found))
+
+
+@member(Role.ANNOTATOR)
+@never_cache
+@require_GET
+def work(request: HttpRequest, project_id: int) -> HttpResponseBase:
+    """The frame of the page. Nothing of a task is in it: the script claims, and claiming takes a seat."""
+    membership = require(request)
+    project = access.project_work(membership, project_id)
+    context = {
+        "project": project,
+        "guidelines": latest_guidelines(project),
+        "modules": modules(project.kind),
+        "may_read": membership.may(access.READER),
+        "setup": _setup(project, membership.user_id, own_keys(project, membership.user_id)),
+    }
+    return render(request, "annotation/work.html", context)
+
+
+def _setup(project: Project, user_id: int, own: dict[str, str]) -> dict[str, Any]:
+    """What the script must know before the first task. Settings about gold tasks and their rhythm stay here: an
+    annotator who knew when a gold task comes would work differently on it."""
+    settings = kinds.Settings.model_validate(project.settings)
+    hidden = {"gold_every", "fast_seconds", "keys", "stress_judge"}
+    return {
+        "project": project.pk,
+        "kind": project.kind,
+        "user": user_id,
+        "settings": settings.model_dump(mode="json", exclude=hidden),
+        "keys": {"project": settings.keys, "own": own},
+        "counted": seats.COUNTED,
+    }
+
+
+@member(Role.ANNOTATOR)
+@never_cache
+@require_GET
+def guidelines(request: HttpRequest, project_id: int) -> HttpResponse:
+    """The guidelines as they are now, for a page that was opened under older ones."""
+    project = access.project_work(require(request), project_id)
+    return render(request, "annotation/_work_guidelines.html", {"guidelines": latest_guidelines(project)})
+
+
+urls: list[URLPattern] = [
+    path("projects/<int:project_id>/work", work, name="project_work"),
+    path("projects/<int:project_id>/work/guidelines", guidelines, name="project_work_guidelines"),
+]

@@ -1,0 +1,3 @@
+"""Lengths that the database, the importers and the pages agree on."""
+
+MAX_LABEL = 200  # characters of a key, a domain or a source: short enough for an index

@@ -1,0 +1,52 @@
+"""The small columns of many examples as arrays of numbers: what lists are narrowed by, and histograms drawn from."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .derive import COLUMNS
+
+Array = NDArray[Any]
+# codes into `values`, whole numbers, numbers that may be missing (then NaN), and hashes of 64 bits
+CODED = ("split", "domain", "source", "marks", "verifiers")
+WHOLE = ("criteria_count", "preference_count", "response_count", "prompt_length", "constraints")
+HASHES = ("prompt_hash", "group_hash")
+REAL = ("response_length", "length_ratio", "strength", "agreement", "pass_rate")
+NAMES = (*CODED, *WHOLE, *REAL, *HASHES)
+packed = itemgetter(*(list(COLUMNS).index(name) for name in NAMES))  # of the values of COLUMNS
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column; where it is of codes, value i is `values[codes[i]]`, lists standing as tuples."""
+
+    numbers: Array
+    values: list[Any] = field(default_factory=list)
+
+
+def of(rows: Sequence[tuple[Any, ...]]) -> dict[str, Column]:
+    """The columns of rows of NAMES; nothing for no rows."""
+    columns = zip(NAMES, zip(*rows, strict=True), strict=True) if rows else ()
+    return {name: _column(name, cells) for name, cells in columns}
+
+
+def _column(name: str, cells: tuple[Any, ...]) -> Column:
+    if name in REAL:
+        return Column(np.array(cells, np.float32))  # None becomes NaN
+    if name in HASHES:
+        return Column(np.array(cells, np.int64))
+    if name in WHOLE:
+        return Column(np.array(cells, narrowest(max(cells))))
+    book: dict[Any, int] = {}
+    hashable = [tuple(cell) for cell in cells] if isinstance(cells[0], list) else cells
+    codes = [book.setdefault(cell, len(book)) for cell in hashable]
+    return Column(np.array(codes, narrowest(len(book))), list(book))
+
+
+def narrowest(most: int) -> np.dtype[Any]:
+    """The smallest type of whole numbers from 0 to `most`."""
+    return np.min_scalar_type(most)

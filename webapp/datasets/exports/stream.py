@@ -1,0 +1,285 @@
+"""Versions as files of other layouts, written piece by piece: memory does not grow with the version."""
+
+import json
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from django.db.models import Q
+from pydantic_core import from_json, to_json
+
+from trainer.contracts import Example
+from webapp.core.problems import Invalid
+from webapp.files.records import BadRow
+
+from .. import queries
+from ..columns import packed
+from ..formats import label_origin, patches, plain_pairs
+from ..formats.base_exporter import ANSWER, EXTRAS, LABELLED_BY, PAIR, Kind, Row
+from ..formats.base_importer import Alone
+from ..formats.exporters import NATIVE, REGISTRY, Exporter, named
+from ..formats.importers import REGISTRY as IMPORTERS
+from ..models import DatasetVersion
+from . import data_card
+
+SEARCHED = 50_000  # examples of a version whose texts are searched for what no column holds
+BATCH = 500  # examples read, and at least as many rows written, at a time
+TYPES = {"jsonl": "application/x-ndjson", "parquet": "application/vnd.apache.parquet", "zip": "application/zip"}
+UNSPLIT = "unsplit"  # the file of examples that are on no side
+SPLITS = ("train", "heldout", UNSPLIT)
+FIELDS = {  # of an example, in words, with the count that tells whether a version has any
+    "rubric": ("rubrics", "rubrics"),
+    "responses": ("responses", "responses"),
+    "preferences": ("preferences", "preferences with their raters and reasons"),
+    "reference": ("examples", "reference answers"),
+    "tags": ("examples", "tags"),
+    "meta": ("examples", "other fields"),
+}
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is asked for. `split`: train, heldout, UNSPLIT for examples without a side, or empty for all. `extras`: the
+    column that lets an import give back the identical version. `imported`: the labels that came with an import, too, and
+    not those of projects alone."""
+
+    exporter: Exporter
+    kind: Kind = "jsonl"
+    split: str = ""
+    extras: bool = True
+    archive: bool = False
+    imported: bool = True
+
+    @property
+    def side(self) -> str | None:
+        """What the examples' own split must be; None for any."""
+        return {"": None, UNSPLIT: ""}.get(self.split, self.split)
+
+    @property
+    def suffix(self) -> str:
+        return "zip" if self.archive else self.kind
+
+
+def order(
+    format: str,
+    kind: str = "jsonl",
+    split: str = "",
+    extras: bool = True,
+    archive: bool = False,
+    imported: bool = True,
+) -> Order:
+    """Raises Invalid at `format`, `file` or `split`."""
+    exporter = named(format)
+    if exporter is None:
+        raise Invalid("The format is not known.", {"format": f"must be one of {', '.join(REGISTRY)}"})
+    if kind not in exporter.kinds:
+        raise Invalid("The format has no such file.", {"file": f"must be one of {', '.join(exporter.kinds)}"})
+    if split not in ("", *SPLITS):
+        raise Invalid("The split is not known.", {"split": f"must be one of {', '.join(SPLITS)}"})
+    return Order(exporter, "parquet" if kind == "parquet" else "jsonl", split, extras, archive, imported)
+
+
+def leaves_out(exporter: Exporter, version: DatasetVersion, extras: bool = True) -> list[str]:
+    """What of a version is not in the file, in words: examples that make no row, and fields that the layout has no
+    place for, unless the column of extras carries them."""
+    counts = version.counts
+    lost = []
+    if "a rubric" in exporter.needs and (without := counts.get("examples", 0) - counts.get("rubrics", 0)):
+        lost.append(f"{without:,} example{'s' if without > 1 else ''} without a rubric")
+    if PAIR in exporter.needs and not counts.get("preferences"):
+        lost.append(f"every example: none has {PAIR}")
+    elif PAIR in exporter.needs and (without := _undecided(version)):
+        lost.append(f"up to {without:,} example{'s' if without > 1 else ''} without {PAIR}")
+    if exporter.needs == ANSWER and (without := _unanswered(version)):
+        lost.append(f"up to {without:,} example{'s' if without > 1 else ''} without {ANSWER}")
+    if exporter.importer and extras:
+        return lost
+    return lost + [
+        words for field, (count, words) in FIELDS.items() if field not in exporter.holds and counts.get(count)
+    ]
+
+
+def _undecided(version: DatasetVersion) -> int:
+    """Examples whose first judged pair has no better side; a later pair of theirs may have one."""
+    strength = packed.columns(version)["strength"]
+    return int((np.isnan(strength) | (strength == 0)).sum())
+
+
+def _unanswered(version: DatasetVersion) -> int:
+    """Examples without a better side in their first judged pair, an only response or a reference. Whether there is a
+    reference is in the text alone, which is not searched through in a large version."""
+    rows = version.members.filter(Q(example__strength=None) | Q(example__strength=0)).exclude(example__response_count=1)
+    if version.counts.get("examples", 0) <= SEARCHED:
+        rows = rows.exclude(example__canonical__contains='"reference":')
+    return rows.count() if _undecided(version) else 0
+
+
+def is_empty(exporter: Exporter, version: DatasetVersion) -> bool:
+    """Whether it is sure that no example has a row; the split is not looked at."""
+    needs, counts = exporter.needs, version.counts
+    return (PAIR in needs and not counts.get("preferences")) or ("a rubric" in needs and not counts.get("rubrics"))
+
+
+def refuse_empty(version: DatasetVersion, asked: Order) -> None:
+    """Raises Invalid at `format` where the file would have no row and say nothing about why."""
+    if is_empty(asked.exporter, version):
+        why = f"needs examples with {asked.exporter.needs}, and this version has none"
+        raise Invalid("The file would be empty.", {"format": why})
+
+
+def chunks(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
+    """The file in pieces."""
+    if asked.archive:
+        return _archive(version, asked)
+    return _data(version, asked)
+
+
+def _data(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
+    if asked.kind == "parquet":
+        return _parquet(version, asked)
+    if asked.exporter is NATIVE and asked.imported:
+        return _native(version, asked)
+    if asked.exporter is NATIVE:
+        return _signed(version, asked)
+    return _jsonl(version, asked)
+
+
+def _native(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
+    """The stored text itself, not read and written again."""
+    lines = queries.stream_canonical(version, split=asked.side)
+    while rows := list(islice(lines, BATCH)):
+        yield "".join(line + "\n" for _, line in rows).encode()
+
+
+def _signed(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
+    """Our own format without the labels that came with an import."""
+    examples = _examples(version, asked)
+    while part := list(islice(examples, BATCH)):
+        yield "".join([line + "\n" for _, line in part]).encode()
+
+
+def _examples(version: DatasetVersion, asked: Order) -> Iterator[tuple[Example, str]]:
+    """Each example that is asked for, with its canonical text."""
+    for _, line in queries.stream_canonical(version, split=asked.side):
+        example = Example.model_validate_json(line)
+        if not asked.imported and (signed := label_origin.without_imported(example)) is not example:
+            example, line = signed, signed.canonical()
+        yield example, line
+
+
+def _rows(version: DatasetVersion, asked: Order) -> Iterator[Row]:
+    for example, line in _examples(version, asked):
+        for row in rows_of(example, line, asked.exporter, asked.extras):
+            if asked.imported or not label_origin.says_imported(row[LABELLED_BY]):  # an only response stands for itself
+                yield row
+
+
+def rows_of(example: Example, line: str, exporter: Exporter, extras: bool = True) -> Iterator[Row]:
+    """The rows of one example, whose canonical text is `line`; the first of them with what the layout cannot say."""
+    if exporter is NATIVE or not exporter.importer or not extras:
+        yield from exporter.rows(example)
+        return
+    for number, row in enumerate(exporter.rows(example)):
+        yield {**row, EXTRAS: json.dumps({patches.AGAIN: example.key}) if number else _extras(row, line, exporter)}
+
+
+def _extras(row: Row, line: str, exporter: Exporter) -> str:
+    """The changes to what the importer makes of the row; the whole example where it would refuse the row, as one whose
+    two texts are the same."""
+    importer = IMPORTERS[exporter.importer or ""]
+    try:
+        made = plain_pairs.read_back(importer.converter(Alone(""))(from_json(to_json(row)), {}))
+    except BadRow:
+        return line
+    return patches.written(made, line, importer.name)
+
+
+def _jsonl(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
+    rows = _rows(version, asked)
+    while part := list(islice(rows, BATCH)):
+        yield b"".join([to_json(row) + b"\n" for row in part])
+
+
+class _Sink:
+    """A file that only grows, emptied as it is read."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._at = 0
+
+    def write(self, data: Any) -> int:
+        piece = bytes(data)
+        self._parts.append(piece)
+        self._at += len(piece)
+        return len(piece)
+
+    def tell(self) -> int:
+        return self._at
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def seekable(self) -> bool:
+        return False
+
+    def readable(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self.closed = True
+
+    def taken(self) -> bytes:
+        found, self._parts = b"".join(self._parts), []
+        return found
+
+
+def _parquet(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
+    schema = asked.exporter.schema
+    if schema is None:
+        raise ValueError(f"{asked.exporter.name} has no Parquet schema")
+    if not asked.extras and asked.exporter is not NATIVE and EXTRAS in schema.names:
+        schema = schema.remove(schema.get_field_index(EXTRAS))
+    sink = _Sink()
+    rows = _rows(version, asked)
+    with pq.ParquetWriter(pa.PythonFile(sink, mode="w"), schema, compression="zstd") as writer:
+        while part := list(islice(rows, BATCH)):
+            writer.write_table(pa.Table.from_pylist(part, schema=schema))
+            yield sink.taken()
+    yield sink.taken()
+
+
+def _archive(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
+    """The data with its card, as a folder that the datasets library loads: one file for each split, which the card names.
+    Loaded as one, the held-out examples would be trained on."""
+    sink, files = _Sink(), dict[str, str]()
+    told = data_card.build(version)
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
+        for split in [asked.split] if asked.split else splits_of(version):
+            pieces = filter(None, _data(version, replace(asked, split=split)))
+            if (first := next(pieces, None)) is None:
+                continue  # no example of this side has a row in the layout, and an empty file cannot be loaded
+            files[split] = f"data/{split}.{asked.kind}"
+            with archive.open(files[split], "w", force_zip64=True) as file:
+                for piece in chain((first,), pieces):
+                    file.write(piece)
+                    yield sink.taken()
+        archive.writestr("README.md", data_card.markdown(told, files))
+        archive.writestr("card.json", json.dumps(told, ensure_ascii=False, indent=2))
+    yield sink.taken()
+
+
+def splits_of(version: DatasetVersion) -> list[str]:
+    """The splits that hold an example."""
+    counts = {split: version.counts.get(split, 0) for split in ("train", "heldout")}
+    counts[UNSPLIT] = version.counts.get("examples", 0) - sum(counts.values())
+    return [split for split, count in counts.items() if count]

@@ -1,0 +1,116 @@
+"""What an importer is: a named way to read one kind of file as examples."""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import BinaryIO, Protocol
+
+from trainer.contracts import Example
+from webapp.files.records import Head, Row, RowProblem, Skip
+from webapp.files.rows import rows
+
+from .convert import Convert, Mapping, example
+
+DEFAULT_HELDOUT_SHARE = 0.1
+
+
+@dataclass
+class Tally:
+    """How many rows of a file have been read, those included that are passed over: the first `taken`, and whatever is
+    read while it is `passing`."""
+
+    taken: int = 0
+    rows: int = 0
+    passing: bool = False
+
+
+NumberedRows = Iterator[tuple[int, "Row | RowProblem"]]
+
+
+class Beside(Protocol):
+    """The file that is read, and the files that came with it: its folder, or the archive it lies in."""
+
+    @property
+    def name(self) -> str:
+        """Of the file that is read, such as `rubrics/rice.json`."""
+
+    @property
+    def together(self) -> bool:
+        """Whether the files were given together, rather than just lying in one folder."""
+
+    def rows(self, name: str) -> Iterator[Row]:
+        """The good rows of the file of that name (without its folder); none where there is no such file."""
+
+
+class Alone:
+    """A file of which nothing but its name is known."""
+
+    together = False
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def rows(self, name: str) -> Iterator[Row]:
+        return iter(())
+
+
+@dataclass(frozen=True)
+class Importer:
+    """`knows` tells from 0 to 1 how surely a row is of this format; `convert` turns one row into the data of a `contracts.Example`.
+
+    Formats that spread over several files, or that keep something in a file's name, give `bind` instead of `convert`:
+    it makes the converter for one file. `heldout_share`: of the examples that come without a split, unless the dataset or
+    whoever imports says otherwise; 1 for benchmarks, which nobody should train on by accident. `mappable` importers read their columns through a
+    mapping. `merge` joins rows that are about one item before they are converted. `aside`: rows that only add to those of
+    another file; given together with it, their file is not read for examples of its own.
+    """
+
+    name: str
+    label: str
+    help: str
+    knows: Callable[[Row], float]
+    convert: Convert | None = None
+    bind: Callable[[Beside], Convert] | None = None
+    heldout_share: float = DEFAULT_HELDOUT_SHARE
+    mappable: bool = False
+    guess: Callable[[Head], Mapping] = lambda head: {}
+    aside: Callable[[Row], bool] = lambda row: False
+    merge: Callable[["NumberedRows"], "NumberedRows"] | None = None
+
+    def sniff(self, head: Head) -> float:
+        """The confidence in a whole file: the mean over its rows, so that a few malformed ones do not hide it."""
+        return sum(map(self.knows, head.rows)) / len(head.rows) if head.rows else 0.0
+
+    def converter(self, beside: Beside) -> Convert:
+        """What turns rows of one file into the data of examples. Raises OSError when a file beside it cannot be read."""
+        if self.bind:
+            return self.bind(beside)
+        if self.convert is None:
+            raise TypeError(f"importer {self.name!r} has neither convert nor bind")
+        return self.convert
+
+    def read(
+        self, stream: BinaryIO, name: str, mapping: Mapping | None = None, beside: Beside | None = None
+    ) -> Iterator[tuple[int, Example | RowProblem]]:
+        """(line number, example or problem) for every row that says something new; memory does not grow with the file."""
+        found = self.each(stream, name, mapping or {}, beside or Alone(name), Tally())
+        return ((line, given) for line, given in found if given is not None)
+
+    def each(
+        self, stream: BinaryIO, name: str, mapping: Mapping, beside: Beside, tally: Tally
+    ) -> Iterator[tuple[int, Example | RowProblem | None]]:
+        """As `read`, with None for a row that says nothing new.
+
+        `tally` counts the rows as they are read. Those that are taken already are left out, and for those read while it is
+        passing there is None. A converter that is bound to its file sees them all the same, for it may remember what it saw.
+        """
+        convert = self.converter(beside)
+        found = rows(stream, name)
+        for tally.rows, (line, row) in enumerate(self.merge(found) if self.merge else found, 1):
+            taken = tally.rows <= tally.taken
+            given: Example | RowProblem | None = None
+            if self.bind or not (taken or tally.passing):
+                with suppress(Skip):
+                    given = row if isinstance(row, RowProblem) else example(self.label, convert, line, row, mapping)
+            if not taken:
+                yield line, None if tally.passing else given

@@ -1,0 +1,76 @@
+"""From a row to an example, with every way to fail turned into one problem that names the field."""
+
+from collections.abc import Callable
+from typing import Any
+
+from pydantic import ValidationError
+
+from trainer.contracts import Example, Rubric
+from trainer.verifiers import VerifierError, check_spec
+from webapp.files.records import BadRow, Row, RowProblem
+
+from ..bounds import MAX_LABEL
+from . import plain_pairs
+
+Mapping = dict[str, str]  # our field -> column of the file
+Convert = Callable[[Row, Mapping], dict[str, Any]]
+
+
+def example(label: str, convert: Convert, line: int, row: Row, mapping: Mapping) -> Example | RowProblem:
+    """The row as an example. Raises nothing for any row: what is wrong with it comes back as a problem."""
+    try:
+        data = convert(row, mapping)
+        found = plain_pairs.pair(data) or Example.model_validate(data)
+        _check_labels(found)
+        if found.rubric:
+            _check_verifiers(found.rubric)
+    except BadRow as bad:
+        return RowProblem(line, bad.field, bad.reason)
+    except ValidationError as error:
+        return _first(line, error)
+    except (TypeError, ValueError, AttributeError, KeyError, IndexError, RecursionError) as error:
+        # a shape no converter thought of; one strange row must not end the import of a million good ones
+        return RowProblem(line, "", f"has a shape that {label!r} does not know: {error}")
+    return found
+
+
+def _first(line: int, error: ValidationError) -> RowProblem:
+    errors = error.errors(include_url=False, include_context=False)
+    first = errors[0]
+    field = ".".join(str(part) for part in first["loc"])
+    reason = str(first["msg"]).removeprefix("Value error, ")
+    if first["type"] == "extra_forbidden":
+        reason = "unknown field"
+    elif first["type"] == "missing":
+        reason = "is missing"
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    return RowProblem(line, field, reason + more)
+
+
+def _check_labels(found: Example) -> None:
+    for name, value in (("key", found.key), ("group", found.group), ("domain", found.domain), ("source", found.source)):
+        if len(value) > MAX_LABEL:
+            raise BadRow(name, f"is longer than {MAX_LABEL} characters")
+        if "\0" in value:
+            raise BadRow(name, "holds a NUL character")
+
+
+def _check_verifiers(rubric: Rubric) -> None:
+    for index, criterion in enumerate(rubric.criteria):
+        if criterion.verifier is None:
+            continue
+        try:
+            check_spec(criterion.verifier)
+        except VerifierError as error:
+            raise BadRow(f"rubric.criteria.{index}.verifier.{error.field}", error.message) from error
+
+
+def with_ids(rubric: Any) -> Any:
+    """The rubric with c1, c2, ... where criteria have no id; anything malformed is left for validation to name."""
+    if not isinstance(rubric, dict) or not isinstance(rubric.get("criteria"), list | tuple):
+        return rubric
+    criteria = [
+        {"id": f"c{number}", **criterion} if isinstance(criterion, dict) else criterion
+        for number, criterion in enumerate(rubric["criteria"], start=1)
+    ]
+    return {**rubric, "criteria": criteria}

@@ -1,0 +1,94 @@
+"""Importers: one module per format, one plain registry.
+
+To add one: write a module with an `IMPORTER`, name it in `_MODULES`, and mirror it in tests/webapp/datasets/formats.
+A format is recognised by the columns of its rows: `knows` must not be sure of rows that belong to another format.
+"""
+
+from pathlib import Path
+
+from webapp.files.bundle import Bundle
+from webapp.files.records import Head
+
+from . import (
+    argilla,
+    biggen,
+    followbench,
+    helpsteer3,
+    hh_rlhf,
+    judgebench,
+    label_studio,
+    pandalm,
+    paperbench,
+    potato,
+    prometheus,
+    rewardbench,
+    rm_bench,
+    table,
+    ukpconvarg,
+    ultrafeedback,
+    writingbench,
+)
+from .base_importer import Importer
+from .healthbench import read as healthbench
+from .ifbench import read as ifbench
+from .rubricbench import read as rubricbench
+from .touchstone import read as touchstone
+from .trainers import conversations, preferences, prompts
+
+_MODULES = (
+    touchstone,
+    preferences,
+    healthbench,
+    hh_rlhf,
+    pandalm,
+    judgebench,
+    followbench,
+    ifbench,
+    writingbench,
+    biggen,
+    prometheus,
+    paperbench,
+    ukpconvarg,
+    rubricbench,
+    helpsteer3,
+    ultrafeedback,
+    rewardbench,
+    rm_bench,
+    conversations,
+    prompts,
+    label_studio,
+    argilla,
+    potato,
+    table,
+)
+REGISTRY: dict[str, Importer] = {module.IMPORTER.name: module.IMPORTER for module in _MODULES}
+touchstone.IMPORTERS.update(REGISTRY)
+
+
+def head_of(path: Path, name: str) -> Head:
+    """The first rows of the file that can be read. Raises OSError."""
+    bundle = Bundle(path, name)
+    return bundle.head(bundle.names[0]) if bundle.names else Head(name, ())
+
+
+def detect(head: Head) -> Importer:
+    """The importer that is surest of the file; the plain table when none knows it."""
+    return max(REGISTRY.values(), key=lambda importer: importer.sniff(head))
+
+
+def recognise(bundle: Bundle) -> Importer:
+    """The importer of a file, or of most files of a folder or archive; a specific one goes before the plain table."""
+    found = [detect(bundle.head(name)) for name in bundle.names]
+    known = [importer for importer in found if importer is not table.IMPORTER]
+    return max(known, key=known.count) if known else table.IMPORTER
+
+
+def files_for(bundle: Bundle, importer: Importer) -> tuple[str, ...]:
+    """The files whose rows become examples: of several, those of this format that do not only add to another one."""
+    if bundle.is_single:
+        return bundle.names
+    heads = [bundle.head(name) for name in bundle.names]
+    mine = [head for head in heads if importer.sniff(head) >= detect(head).sniff(head) > 0]
+    whole = [head for head in mine if not all(map(importer.aside, head.rows))]
+    # a format chosen by hand, which no file looks like: what is wrong with each row then says why
+    return tuple(head.name for head in whole or mine) or bundle.names

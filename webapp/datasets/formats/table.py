@@ -1,0 +1,149 @@
+"""Any table with a mapping: which of its columns is the prompt, the responses, the rubric, and so on."""
+
+import json
+from typing import Any
+
+from webapp.files.records import BadRow, Head, Row
+
+from .base_importer import Importer
+from .convert import Mapping, with_ids
+from .fields import content_key, messages, pair, rest, side_of
+
+# our field -> column names it is guessed from, likeliest first
+SYNONYMS: dict[str, tuple[str, ...]] = {
+    "key": ("key", "id", "uid", "prompt_id", "question_id", "example_id", "idx"),
+    "prompt": (
+        "prompt",
+        "instruction",
+        "question",
+        "messages",
+        "conversation",
+        "conversations",
+        "query",
+        "input",
+        "text",
+    ),
+    "system": ("system", "system_prompt"),
+    "response": ("response", "completion", "answer", "output"),
+    "chosen": ("chosen", "preferred", "winner"),
+    "rejected": ("rejected", "dispreferred", "loser"),
+    "rubric": ("rubric", "rubrics", "criteria"),
+    "reference": ("reference", "reference_answer", "ground_truth", "target"),
+    "split": ("split",),
+    "group": ("group", "group_id"),
+    "domain": ("domain", "category", "topic", "subject"),
+    "source": ("source", "dataset"),
+}
+
+
+def guess(head: Head) -> Mapping:
+    """The mapping that the column names suggest."""
+    columns = {name.lower(): name for row in reversed(head.rows) for name in row}
+    found: Mapping = {}
+    for field, names in SYNONYMS.items():
+        for name in names:
+            if name in columns and columns[name] not in found.values():
+                found[field] = columns[name]
+                break
+    return found
+
+
+def knows(row: Row) -> float:
+    return 0.3 if "prompt" in guess(Head("", (row,))) else 0.05
+
+
+def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
+    columns = mapping or guess(Head("", (row,)))
+    if "prompt" not in columns:
+        raise BadRow("prompt", f"no column is mapped to it; the columns are {', '.join(map(str, row))}")
+    for column in columns.values():
+        if column not in row:
+            raise BadRow(column, "the row has no such column")
+    cells = {field: _cell(row[column]) for field, column in columns.items()}
+    prompt = _prompt(cells, columns)
+    data: dict[str, Any] = {"prompt": prompt, "meta": rest(row, set(columns.values()))}
+    data |= _answers(cells, columns)
+    if cells.get("rubric") is not None:
+        data["rubric"] = _rubric(cells["rubric"], columns["rubric"])
+    for field in ("group", "domain", "source", "reference"):
+        if cells.get(field) is not None:
+            data[field] = str(cells[field])
+    if cells.get("split"):
+        data["split"] = _split(cells["split"], columns["split"])
+    data["key"] = _key(cells, columns, data)
+    return data
+
+
+def _cell(value: Any) -> Any:
+    """A cell as it is meant: an empty one is missing; JSON in text is read."""
+    if not isinstance(value, str):
+        return value
+    if value[:1] in ("[", "{"):
+        try:
+            return json.loads(value)
+        except ValueError:
+            return value
+    return value or None
+
+
+def _prompt(cells: dict[str, Any], columns: Mapping) -> list[dict[str, str]]:
+    prompt = messages(cells["prompt"], columns["prompt"])
+    if cells.get("system"):
+        prompt = [{"role": "system", "content": str(cells["system"])}, *prompt]
+    return prompt
+
+
+def _answers(cells: dict[str, Any], columns: Mapping) -> dict[str, Any]:
+    chosen, rejected, response = cells.get("chosen"), cells.get("rejected"), cells.get("response")
+    if (chosen is None) != (rejected is None):
+        lacking = "chosen" if chosen is None else "rejected"
+        raise BadRow(columns.get(lacking, lacking), "is missing: a preference needs both sides")
+    if chosen is not None:
+        return pair(_text(chosen, columns["chosen"]), _text(rejected, columns["rejected"]))
+    if response is None:
+        return {}
+    many = response if isinstance(response, list) else [response]
+    return {"responses": [{"id": f"r{i}", "text": _text(one, columns["response"])} for i, one in enumerate(many, 1)]}
+
+
+def _text(value: Any, column: str) -> str:
+    if not isinstance(value, str):
+        raise BadRow(column, "must be text")
+    return value
+
+
+def _rubric(value: Any, column: str) -> Any:
+    """A rubric object, a list of criteria (objects or texts worth 1 point each), or text with one criterion a line."""
+    if isinstance(value, str):
+        value = [line.strip("-*• \t") for line in value.splitlines() if line.strip("-*• \t")]
+    if isinstance(value, list):
+        value = {"criteria": [{"text": item, "points": 1} if isinstance(item, str) else item for item in value]}
+    if not isinstance(value, dict):
+        raise BadRow(column, "must be a rubric, a list of criteria, or text with one criterion a line")
+    return with_ids(value)
+
+
+def _split(value: Any, column: str) -> str:
+    side = side_of(value)
+    if side is None:
+        raise BadRow(column, f"must be train or heldout, found {value!r}")
+    return side
+
+
+def _key(cells: dict[str, Any], columns: Mapping, data: dict[str, Any]) -> str:
+    if "key" not in columns:
+        return content_key(data["prompt"], data.get("responses"))
+    if cells["key"] is None:
+        raise BadRow(columns["key"], "is empty")
+    return str(cells["key"])
+
+
+IMPORTER = Importer(
+    name="table",
+    label="Table with a column mapping",
+    help="JSON Lines, CSV, TSV or Parquet; say which column is the prompt, the responses, the rubric.",
+    knows=knows,
+    convert=convert,
+    mappable=True,
+    guess=guess,
+)

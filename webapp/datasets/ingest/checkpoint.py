@@ -1,0 +1,39 @@
+"""How far an import has come: everything up to here is committed, and a worker that takes it up reads on from here."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from .inspection import Given
+
+
+@dataclass(frozen=True)
+class Taken:
+    """`rows` rows of file number `file` are taken, and all files before it, whose size is `bytes_before`.
+
+    `good` of the rows can be imported, `stored` are the members of the version that is filled, `indexed` those of them
+    that are found by their words. `deaths` is how often the process that reads died here. `source` tells the file from
+    another one of its name; `latest` is the newest version that the dataset had when the import began.
+    """
+
+    version: int
+    source: str
+    latest: int | None
+    file: int = 0
+    rows: int = 0
+    bytes_before: int = 0
+    good: int = 0
+    stored: int = 0
+    indexed: int = 0
+    deaths: int = 0
+
+    @classmethod
+    def of(cls, data: dict[str, Any]) -> "Taken | None":
+        return cls(**data) if data else None
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def source(given: Given) -> str:
+    """Changes when the files do."""
+    return f"{given.size}:{given.changed}"

@@ -1,0 +1,386 @@
+"""The work of an import: read, check, and store everything or nothing at all.
+
+What is stored is committed batch by batch into a version that nobody sees yet. So an import whose worker died goes on
+behind the last batch, and a refused one takes away what it stored.
+"""
+
+import logging
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from time import monotonic
+
+from django.db import transaction
+from django.utils import timezone
+
+from trainer.contracts.counted import counted
+from trainer.files import digest_of
+from webapp.core import audit, broadcast, locks
+from webapp.core.health import DATABASE_AWAY
+from webapp.core.problems import Invalid, Problem
+from webapp.files.records import RowProblem
+from webapp.webhooks.services import announce
+
+from .. import queries
+from ..leakage import leaks, near_leaks
+from ..models import Dataset, DatasetVersion, ImportJob
+from ..versions import writer
+from . import earlier_splits, generated_files, inspection, processes
+from .checkpoint import Taken, source
+from .inspection import Given
+from .loader import Loader, begin, discard, intact
+from .reader import Reader, Ready, Sides
+from .split_rule import Settled
+
+logger = logging.getLogger(__name__)
+
+WAITING = (ImportJob.State.QUEUED, ImportJob.State.RUNNING)
+CANCELLED = "The import was cancelled. Nothing was imported."
+KEPT_PROBLEMS = 1_000
+SMALL = 8_000_000  # bytes: a file up to this size is read in less time than a process takes to begin
+TELL_EVERY_S = 0.5
+DEATHS = 3  # at one place, of the process that reads or by an error of ours, after which nobody tries again
+PROGRESS = ["bytes_done", "rows_done", "rejected_count", "seen_at", "taken"]
+PASSES = 3  # over a file that puts a prompt on both sides: one finds it, one settles it, and none is left over
+Pieces = Generator[Ready, None, None]
+
+
+def dataset_name(name: str) -> str:
+    name = " ".join(name.split())
+    if not name or len(name) > 120 or "\0" in name:
+        raise Invalid("The dataset needs a name.", {"name": "must have 1 to 120 characters"})
+    return name
+
+
+@contextmanager
+def claimed(job_id: int) -> Iterator[ImportJob | None]:
+    """The job, marked as running; None if it is over or someone else has it."""
+    with locks.alone(locks.Work.IMPORT, job_id) as ours:
+        rows = ImportJob.objects.filter(id=job_id, state__in=WAITING)
+        # in one statement: what was cancelled in this moment is not taken up
+        found = ours and rows.update(state=ImportJob.State.RUNNING, error="")
+        yield rows.select_related("workspace").get() if found else None
+
+
+class _Refused(Exception):
+    """Nothing is imported, and this is why."""
+
+
+class _Cancelled(Exception):
+    """Someone asked for it while the import ran."""
+
+
+def run(job: ImportJob) -> None:
+    """Carries the job to its end, from where an earlier worker left it. A refused file is a failed job with its reasons,
+    not an exception.
+
+    Raises what is no fault of the file (database away, disk error): the job stays running and is taken up again. What comes
+    again at the same place ends it all the same, but for a database that is away: that comes back.
+    """
+    with writer.alone(job.workspace_id, job.dataset_name):
+        try:
+            _carry(job)
+        except _Cancelled:
+            cancel(job)
+        except FileNotFoundError:
+            _fail(job, "The file is no longer there; start the import again.")
+        except _Refused as refused:
+            _fail(job, str(refused))
+        except (processes.Endless, processes.TooLarge) as error:
+            _fail(job, f"{error} Nothing was imported. Import it in smaller parts, or with shorter rows.")
+        except DATABASE_AWAY:
+            raise
+        except Exception as error:  # whatever it is, a job that never ends could not be removed either
+            if not _given_up(job, error):
+                raise
+    if job.state == ImportJob.State.FINISHED and not job.unchanged:
+        writer.analyze(job.counts.get("examples", 0))
+
+
+def _given_up(job: ImportJob, error: Exception) -> bool:
+    """Keeps in mind that the work broke off at this place; once too often, and the import fails."""
+    job.refresh_from_db()  # what it says of a transaction that broke off is not so
+    taken = Taken.of(job.taken)
+    deaths = taken.deaths + 1 if taken else DEATHS  # nothing is taken yet, so nothing is lost with another import
+    if taken and deaths < DEATHS:
+        job.taken, job.error = replace(taken, deaths=deaths).as_json(), str(error) or type(error).__name__
+        job.save(update_fields=["taken", "error"])
+        tell(job)
+        return False
+    logger.error("import %s failed", job.pk, exc_info=error)
+    _fail(job, _broken_off(job, taken, error))
+    return True
+
+
+def _broken_off(job: ImportJob, taken: Taken | None, error: Exception) -> str:
+    if taken is None:
+        return f"The import could not begin: {_said(error)}. Nothing was imported; start it again."
+    name = _name(job, taken)
+    where = f"{DEATHS} times at the same place, soon behind row {taken.rows:,} of {name}. Nothing was imported."
+    if isinstance(error, processes.Died):
+        return (
+            f"The process that reads the file {error.how}, {where} If the system's log says that memory ran out, import the "
+            "file where there is more, or shorten the rows behind that one; else import these rows as files of their own "
+            "to find the one at fault."
+        )
+    return f"The import broke off, {where} The error was: {_said(error)}. The server's log has more of it."
+
+
+def _name(job: ImportJob, taken: Taken) -> str:
+    try:
+        return _given(job).names[taken.file]
+    except (_Refused, OSError):
+        return job.file_name
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}, {error}".rstrip(". ")
+
+
+def _carry(job: ImportJob) -> None:
+    """Reads the file, and reads it again where it puts a prompt on both sides: the side is settled then."""
+    _unless_cancelled(job)
+    _gather(job)
+    given = _given(job)
+    settled: dict[int, Settled] = {}
+    for _ in range(PASSES):
+        taken = _left_by_an_earlier_worker(job, given) or _begin(job, given)
+        loader = _filled(job, given, taken, settled)
+        found = loader.contradictions(given.names) if job.keep_good or not job.rejected_count else {}
+        if not found:
+            return _conclude(job, loader)
+        settled |= found
+        _start_over(job, taken)
+    raise RuntimeError(f"import {job.pk} puts prompts on both sides whatever is settled")
+
+
+def _gather(job: ImportJob) -> None:
+    """Has the file written where nobody sent one."""
+    told = monotonic()
+
+    def heard(rows: int) -> None:
+        nonlocal told
+        if monotonic() - told > TELL_EVERY_S:
+            told, job.rows_done, job.seen_at = monotonic(), rows, timezone.now()
+            job.save(update_fields=["rows_done", "seen_at"])
+            broadcast.send_now(_group(job), _message(job))
+            _unless_cancelled(job)
+
+    try:
+        generated_files.fill(job, heard)
+    except Problem as problem:
+        raise _Refused(" ".join([problem.message, *(problem.fields or {}).values()])) from problem
+
+
+def _given(job: ImportJob) -> Given:
+    """Raises FileNotFoundError, and _Refused where it cannot be read any more."""
+    path = Path(job.file_path)
+    path.stat()
+    try:
+        return inspection.given(path, job.file_name, job.format)
+    except Invalid as problem:
+        why = problem.fields.get("file", problem.message).rstrip(". ")
+        raise _Refused(f"The import could not begin: {why}. Nothing was imported.") from problem
+
+
+def _filled(job: ImportJob, given: Given, taken: Taken, settled: dict[int, Settled]) -> Loader:
+    """The loader with every row of the file in it."""
+    version = DatasetVersion.every.select_related("dataset").get(pk=taken.version)
+    known = version.dataset if version.dataset.ready else None
+    target = earlier_splits.Target(job.workspace_id, job.dataset_name, job.heldout_share, job.group_by)
+    rule = replace(earlier_splits.rule_of(job.format, known, target), settled=settled)
+    reader = Reader(given.path, job.file_name, given.names, job.format, job.mapping, rule, taken)
+    loader = Loader(version, taken)
+    before = partial(earlier_splits.of_keys, known) if known else None  # else no key has an earlier side
+    with closing(_read(reader, before, given)) as ready:
+        _take(job, taken, ready, given.names, loader)
+    return loader
+
+
+def _read(reader: Reader, before: Callable[[list[str]], Sides] | None, given: Given) -> Pieces:
+    """What there is to take. A small file of text is read here: it is done before another process had begun."""
+    if given.packed or given.size > SMALL:
+        return processes.ready(reader, before, alone=given.size <= SMALL)
+    return reader.ready(before and (lambda keys: partial(before, keys)))
+
+
+def _unless_cancelled(job: ImportJob, *, lock: bool = False) -> None:
+    """Raises _Cancelled; with `lock`, nobody cancels it any more until the transaction ends."""
+    rows = ImportJob.objects.select_for_update() if lock else ImportJob.objects
+    if rows.filter(pk=job.pk).values_list("cancel_asked", flat=True).get():
+        raise _Cancelled
+
+
+def _left_by_an_earlier_worker(job: ImportJob, given: Given) -> Taken | None:
+    """What is committed of this import, unless the file or the dataset has changed since: then it starts over."""
+    taken = Taken.of(job.taken)
+    if taken is None:
+        return None
+    dataset = Dataset.every.get(versions=taken.version)
+    if taken.source == source(given) and taken.latest == _latest(dataset) and intact(taken):
+        return taken
+    _start_over(job, taken)
+    return None
+
+
+@transaction.atomic
+def _start_over(job: ImportJob, taken: Taken) -> None:
+    _discard(taken)
+    job.taken = {}
+    job.save(update_fields=["taken"])
+
+
+def _discard(taken: Taken) -> None:
+    dataset = Dataset.every.get(versions=taken.version)
+    discard(taken.version, shared=taken.latest != _latest(dataset))
+
+
+@transaction.atomic
+def _begin(job: ImportJob, given: Given) -> Taken:
+    dataset, _ = Dataset.every.get_or_create(workspace=job.workspace, name=job.dataset_name, defaults={"ready": False})
+    version = begin(dataset, _lineage(job, given), job.pk)
+    taken = Taken(version.pk, source(given), _latest(dataset))
+    _unless_cancelled(job, lock=True)  # from here on there is something that its worker must take away
+    job.rejected, job.rejected_count, job.rows_done, job.bytes_done = [], 0, 0, 0
+    job.bytes_total = given.size
+    job.taken = taken.as_json()
+    job.save(update_fields=[*PROGRESS, "rejected", "bytes_total"])
+    return taken
+
+
+def _latest(dataset: Dataset) -> int | None:
+    return dataset.versions.order_by("-number").values_list("id", flat=True).first()
+
+
+def tell(job: ImportJob) -> None:
+    broadcast.send(_group(job), _message(job))
+
+
+def _group(job: ImportJob) -> str:
+    return f"workspace.{job.workspace_id}"
+
+
+def _message(job: ImportJob) -> dict[str, object]:
+    return {"type": "import", **queries.import_progress(job)}
+
+
+def _take(job: ImportJob, taken: Taken, batches: Pieces, names: tuple[str, ...], loader: Loader) -> None:
+    """Every batch in a transaction of its own, together with how far the import is then."""
+    told = monotonic()
+    for ready in batches:
+        with transaction.atomic():
+            refused = job.rejected_count
+            _take_batch(job, ready, names, loader)
+            place = ready.place
+            job.rows_done += place.count
+            job.bytes_done = min(place.bytes_done, job.bytes_total)
+            job.seen_at = timezone.now()
+            at = replace(taken, file=place.file, rows=place.read, bytes_before=place.bytes_before, deaths=0)
+            job.taken = replace(at, good=loader.good, stored=loader.stored, indexed=loader.indexed).as_json()
+            job.save(update_fields=[*PROGRESS, "rejected"] if job.rejected_count > refused else PROGRESS)
+        if monotonic() - told > TELL_EVERY_S:
+            told = monotonic()
+            broadcast.send_now(_group(job), _message(job))
+            _unless_cancelled(job)
+
+
+def _take_batch(job: ImportJob, ready: Ready, names: tuple[str, ...], loader: Loader) -> None:
+    several = len(names) > 1
+    for problem in ready.problems:
+        _refuse(job, RowProblem(problem.line, problem.field, problem.reason, ready.place.name if several else ""))
+    loader.storing = job.keep_good or not job.rejected_count
+    for each in loader.take(ready):
+        if each.same:
+            continue  # it is there already
+        where = f"line {each.first_line}" + (f" of {names[each.first_file]}" if each.first_file != each.file else "")
+        reason = f"the key {each.key!r} is that of {where} already"
+        _refuse(job, RowProblem(each.line, "key", reason, names[each.file] * several))
+
+
+def _refuse(job: ImportJob, problem: RowProblem) -> None:
+    job.rejected_count += 1
+    if len(job.rejected) < KEPT_PROBLEMS:
+        job.rejected.append(problem.told())
+
+
+@transaction.atomic
+def _conclude(job: ImportJob, loader: Loader) -> None:
+    """The whole version appears at once, or the import is refused. Raises _Refused, _Cancelled."""
+    job.bytes_done = job.bytes_total
+    job.rejected.sort(key=lambda problem: (problem.get("file", ""), problem["line"]))
+    if job.rejected_count and not job.keep_good:
+        lines = f"{counted(job.rejected_count, 'lines')} {'was' if job.rejected_count == 1 else 'were'}"
+        job.counts = {"good": loader.good, "rejected": job.rejected_count}
+        raise _Refused(f"{lines} refused, so nothing was imported. Correct the file, or import its good lines only.")
+    if not loader.good:
+        raise _Refused("No line of the file can be imported." if job.rejected_count else "The file holds no examples.")
+    version, new = loader.finish()
+    audit.asked_by(job)
+    _unless_cancelled(job, lock=True)  # only now: finishing a large version takes a while, and who cancels would wait
+    Dataset.every.filter(pk=version.dataset_id, ready=False).update(
+        ready=True, heldout_share=earlier_splits.share_of(job.format, None, job.heldout_share), group_by=job.group_by
+    )
+    _finish(job, version, unchanged=not new)
+
+
+@transaction.atomic
+def _fail(job: ImportJob, error: str) -> None:
+    if _end_with_nothing(job, ImportJob.State.FAILED, error):
+        audit.record(job.workspace, job.created_by, "import.failed", job, error=error)
+
+
+def cancel(job: ImportJob) -> None:
+    """Ends an import that has stored nothing, or that the caller carries out."""
+    _end_with_nothing(job, ImportJob.State.CANCELLED, CANCELLED)
+
+
+@transaction.atomic
+def _end_with_nothing(job: ImportJob, state: ImportJob.State, error: str) -> bool:
+    """Whether it had not ended before."""
+    audit.asked_by(job)
+    if not ImportJob.objects.select_for_update().filter(pk=job.pk, state__in=WAITING).values_list("pk").first():
+        return False
+    job.state, job.error, job.finished_at = state, error, timezone.now()
+    if taken := Taken.of(job.taken):
+        _discard(taken)
+    job.taken = {}
+    job.save()
+    tell(job)
+    announce(job.workspace_id, "import.failed", {"import": job.pk, "name": job.dataset_name, "error": error})
+    return True
+
+
+def _finish(job: ImportJob, version: DatasetVersion, *, unchanged: bool) -> None:
+    job.version, job.unchanged = version, unchanged
+    job.counts = {**version.counts, "rejected": job.rejected_count, **_repeated(job, version), **_leaked(version)}
+    job.overlaps = leaks.of_version(version).json()
+    near_leaks.ask(near_leaks.Pair(version, version))
+    job.state, job.finished_at, job.taken = ImportJob.State.FINISHED, timezone.now(), {}
+    job.save()
+    audit.record(job.workspace, job.created_by, "import.finished", version, unchanged=unchanged)
+    tell(job)
+    facts = queries.version_facts(version)
+    announce(job.workspace_id, "import.finished", {"import": job.pk, **facts, "unchanged": unchanged})
+
+
+def _repeated(job: ImportJob, version: DatasetVersion) -> dict[str, int]:
+    """How many rows were there already, key and content: they count once, and are told."""
+    repeated = job.rows_done - job.rejected_count - version.counts.get("examples", 0)
+    return {"repeated": repeated} if repeated > 0 else {}
+
+
+def _leaked(version: DatasetVersion) -> dict[str, int]:
+    """How many prompts and groups stand on both sides, as an older release left them."""
+    return {"leaked": count} if (count := leaks.within(version).count) else {}
+
+
+def _lineage(job: ImportJob, given: Given) -> dict[str, object]:
+    """Where the version came from: the file by its content, and of several files those that were read."""
+    if job.origin:
+        return {**job.origin, "import": job.pk}
+    lineage: dict[str, object] = {"from": "import", "import": job.pk, "file": job.file_name, "format": job.format}
+    if given.path.is_file():
+        lineage["sha256"] = digest_of(given.path)
+    return lineage if given.single else lineage | {"files": list(given.names)}

@@ -1,0 +1,184 @@
+"""What is read of a file that somebody sent, before its import begins: which files, which format, the first rows.
+
+The functions that begin with `_` run in a confined child, without Django and without a connection; the others ask them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import monotonic
+from typing import Any, NamedTuple
+
+from trainer.contracts import Example
+from trainer.contracts.example import Split
+from webapp.core import confined
+from webapp.core.problems import Invalid
+from webapp.files import budgets
+from webapp.files.bundle import Bundle
+from webapp.files.records import RowProblem
+
+from ..columns.prompt_hashes import Hashes, hashes
+from ..formats import importers
+from ..formats.base_importer import Importer
+from ..formats.convert import Mapping
+from ..formats.importers import REGISTRY
+from .split_rule import Rule
+
+AUTO = "auto"
+SHOWN = 20
+SHOWN_BYTES = 4_000_000  # of all the rows that are shown; the first is shown in any case
+CHECKED = 500  # rows looked at for problems and sides in any case
+LOOKED_AT, LOOK_S = 20_000, 1.0  # and as many as this, if it takes no longer: seconds
+TEXT_MISSING = "text missing"  # tag of an example whose text is in a file that did not come along
+LIMITS = confined.Limits(memory=600_000_000, seconds=20.0)
+
+
+@dataclass(frozen=True)
+class Given:
+    """What was sent, or lies at a path: `names` are the files whose rows become examples, in order, and `size` the bytes to
+    be read; `packed`: more may come out of it."""
+
+    path: Path
+    names: tuple[str, ...]
+    format: str
+    size: int
+    changed: int
+    single: bool
+    packed: bool
+
+
+class Row(NamedTuple):
+    """What decides the side of a good row of the file number `file`."""
+
+    file: int
+    line: int
+    key: str
+    split: Split | None
+    hashes: Hashes
+
+
+def given(path: Path, file_name: str, format: str = AUTO) -> Given:
+    """Raises Invalid at `file` or `format`."""
+    said = _ask("_given", path=str(path), file_name=file_name, format=format)
+    return Given(path, tuple(said.pop("names")), **said)
+
+
+def looked_at(path: Path, file_name: str, format: str, mapping: Mapping | None, group_by: str) -> dict[str, Any]:
+    """The first rows: see `_looked_at`. Raises Invalid at `file` or `format`."""
+    asked = {"path": str(path), "file_name": file_name, "format": format, "mapping": mapping, "group_by": group_by}
+    said: dict[str, Any] = _ask("_looked_at", **asked)
+    said["rows"] = [Row(file, line, key, split, Hashes(*found)) for file, line, key, split, found in said["rows"]]
+    said["problems"] = [RowProblem(*problem) for problem in said["problems"]]
+    return said
+
+
+def _ask(function: str, **asked: Any) -> Any:
+    try:
+        return confined.call(f"{__name__}:{function}", LIMITS, **asked)
+    except confined.Exceeded as error:
+        reason = f"{error} to look into. Send it unpacked, in smaller parts, or with shorter rows"
+        raise Invalid("The file is too much to look into.", {"file": reason}) from error
+
+
+def _given(path: str, file_name: str, format: str) -> dict[str, Any]:
+    bundle = _readable(Path(path), file_name)
+    importer = _importer(bundle, format)
+    return {
+        "names": importers.files_for(bundle, importer),
+        "format": importer.name,
+        "size": bundle.size,
+        "changed": bundle.changed,
+        "single": bundle.is_single,
+        "packed": bundle.is_packed,
+    }
+
+
+def _looked_at(path: str, file_name: str, format: str, mapping: Mapping | None, group_by: str) -> dict[str, Any]:
+    """Detected format, columns, mapping, first examples and first problems, and of each good row what decides its side."""
+    bundle = _readable(Path(path), file_name)
+    importer = _importer(bundle, format)
+    names = importers.files_for(bundle, importer)
+    head = bundle.head(names[0])
+    mapping = mapping or importer.guess(head)
+    told = _First(Rule(None, group_by))
+    _look(bundle, names, importer, mapping, told)
+    return {
+        "names": names,
+        "format": importer.name,
+        "confidence": {name: round(each.sniff(head), 2) for name, each in REGISTRY.items()},
+        "columns": list(dict.fromkeys(str(name) for row in head.rows for name in row))[: budgets.COLUMNS],
+        "mapping": mapping,
+        "examples": told.examples,
+        "incomplete": told.incomplete,
+        "rows": told.rows,
+        "problems": [(each.line, each.field, each.reason, each.file) for each in told.problems],
+        "problem_count": told.problem_count,
+    }
+
+
+class _First:
+    """What is told of the first rows."""
+
+    def __init__(self, rule: Rule) -> None:
+        self._rule = rule
+        self._bytes = 0
+        self.examples: list[dict[str, Any]] = []
+        self.rows: list[Row] = []
+        self.problems: list[RowProblem] = []
+        self.incomplete = self.problem_count = 0
+
+    def add(self, file: int, line: int, row: Example | RowProblem) -> None:
+        if isinstance(row, RowProblem):
+            self.problem_count += 1
+            if len(self.problems) < SHOWN:
+                self.problems.append(row.short())
+            return
+        if len(self.examples) < SHOWN and self._bytes < SHOWN_BYTES:
+            shown = {"line": line, **row.model_dump(mode="json")}
+            self._bytes += len(row.canonical())
+            if self._bytes < SHOWN_BYTES or not self.examples:
+                self.examples.append(shown)
+        self.incomplete += TEXT_MISSING in row.tags
+        grouped = row.model_copy(update={"group": self._rule.group_of(row)})
+        self.rows.append(Row(file, line, row.key, row.split, hashes(grouped)))
+
+
+def _look(bundle: Bundle, names: tuple[str, ...], importer: Importer, mapping: Mapping, told: _First) -> None:
+    """The first rows, as many as are read in a moment."""
+    ends = monotonic() + LOOK_S
+    for number, (file, line, row) in enumerate(_rows(bundle, names, importer, mapping), 1):
+        told.add(file, line, row)
+        if number >= LOOKED_AT or (number >= CHECKED and monotonic() > ends):
+            return
+
+
+def _rows(
+    bundle: Bundle, names: tuple[str, ...], importer: Importer, mapping: Mapping
+) -> Iterator[tuple[int, int, Example | RowProblem]]:
+    """(number of the file, line, row) of all files; of several, each problem says in which it is."""
+    for file, name in enumerate(names):
+        with bundle.opened(name) as (stream, _):
+            for line, row in importer.read(stream, name, mapping, bundle.beside(name)):
+                named = isinstance(row, RowProblem) and len(names) > 1
+                yield file, line, replace(row, file=name) if named else row  # type: ignore[type-var]
+
+
+def _readable(path: Path, file_name: str) -> Bundle:
+    """The file, folder or archive, each of whose files can be opened. Raises Invalid at `file`."""
+    try:
+        bundle = Bundle(path, file_name)
+        for name in bundle.names:
+            with bundle.opened(name):
+                pass
+    except OSError as error:
+        raise Invalid("The file cannot be read.", {"file": str(error)}) from error
+    if not bundle.names:
+        raise Invalid("There is nothing to import.", {"file": "holds no files"})
+    return bundle
+
+
+def _importer(bundle: Bundle, format: str) -> Importer:
+    """Raises Invalid at `format`."""
+    if format not in (AUTO, *REGISTRY):
+        raise Invalid("The format is not known.", {"format": f"must be one of {', '.join((AUTO, *REGISTRY))}"})
+    return importers.recognise(bundle) if format == AUTO else REGISTRY[format]

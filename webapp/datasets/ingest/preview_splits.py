@@ -1,0 +1,91 @@
+"""The sides of the split that the first rows of a file would fall on, and the prompts they share with other datasets."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from webapp.files.records import RowProblem
+
+from ..leakage import leaks
+from ..models import Dataset
+from . import earlier_splits, split_conflicts
+from .earlier_splits import Target, rule_of
+from .inspection import Row
+from .split_conflicts import Claim, InMemory
+from .split_rule import Decision, Ground, Rule
+
+
+@dataclass(frozen=True)
+class Sided:
+    """Rows by side, by why they stand there, and how many prompts have several rows; what contradicts itself; what other
+    datasets have on the other side."""
+
+    counts: dict[str, int]
+    grounds: dict[str, int]
+    repeated_prompts: int
+    groups: int
+    problems: list[RowProblem]
+    overlaps: leaks.Overlaps
+    splits: dict[int, str]  # by the place of the row
+
+    def json(self) -> dict[str, Any]:
+        named = ("counts", "grounds", "repeated_prompts", "groups")
+        return {name: getattr(self, name) for name in named} | {"overlaps": self.overlaps.json()}
+
+
+def known(target: Target) -> Dataset | None:
+    """The dataset that is there already."""
+    return Dataset.objects.filter(workspace_id=target.workspace_id, name=target.name).first()
+
+
+def sided(rows: Sequence[Row], names: Sequence[str], format: str, target: Target, dataset: Dataset | None) -> Sided:
+    """`names` are those of the files; `dataset` is the one of the target's name, if it is there."""
+    rule = rule_of(format, dataset, target)
+    before = earlier_splits.of_keys(dataset, [row.key for row in rows]) if dataset else {}
+    decided = [_decide(rule, row, before) for row in rows]
+    claims = [
+        Claim(*row.hashes, decision.split or "", decision.ground, (row.file, row.line))
+        for row, decision in zip(rows, decided, strict=True)
+        if isinstance(decision, Decision)
+    ]
+    if settled := split_conflicts.settled(InMemory(claims), names):
+        rule = replace(rule, settled=settled)
+        decided = [_decide(rule, row, before) for row in rows]
+    return _told(rows, names, decided, target, dataset)
+
+
+def _decide(rule: Rule, row: Row, before: dict[str, str]) -> Decision | RowProblem:
+    return rule.decide(row.line, row, row.hashes, before)
+
+
+def _told(
+    rows: Sequence[Row],
+    names: Sequence[str],
+    decided: Sequence[Decision | RowProblem],
+    target: Target,
+    dataset: Dataset | None,
+) -> Sided:
+    stand = [(row.hashes, said) for row, said in zip(rows, decided, strict=True) if isinstance(said, Decision)]
+    prompts = Counter(each.prompt for each, _ in stand)
+    sides = {
+        side: np.array([each.prompt for each, said in stand if said.split == side], np.int64)
+        for side in ("train", "heldout")
+    }
+    return Sided(
+        counts={side: len(each) for side, each in sides.items()},
+        grounds={ground.name.lower(): sum(said.ground == ground for _, said in stand) for ground in Ground},
+        repeated_prompts=sum(count > 1 for count in prompts.values()),
+        groups=len({each.group for each, _ in stand} - {0}),
+        problems=[
+            replace(said, file=names[row.file])
+            for row, said in zip(rows, decided, strict=True)
+            if isinstance(said, RowProblem)
+        ],
+        overlaps=leaks.with_others(
+            target.workspace_id, dataset.pk if dataset else None, sides["train"], sides["heldout"]
+        ),
+        splits={place: said.split for place, said in enumerate(decided) if isinstance(said, Decision) and said.split},
+    )

@@ -1,0 +1,202 @@
+"""Our side of an import: rows read, checked and written for COPY, far from the database.
+
+It needs neither Django nor a connection, so that it can be a process of its own (see `processes`) while the database takes
+what was read before.
+"""
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import dataclass, field
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from trainer.contracts import Example
+from webapp.files.bundle import Bundle
+from webapp.files.records import RowProblem
+from webapp.files.source import Progress
+
+from ..columns import arrays, prefilter
+from ..columns.arrays import Column
+from ..columns.derive import COLUMNS, columns
+from ..columns.prompt_hashes import Hashes, hashes
+from ..encoding import arrow, copy_format
+from ..formats import plain_pairs
+from ..formats.base_importer import Tally
+from ..formats.convert import Mapping as Fields
+from ..formats.importers import REGISTRY
+from ..index import tokenizer
+from ..index.tokenizer import indexed_text
+from .checkpoint import Taken
+from .split_rule import Rule
+
+ROWS, BYTES = 2_000, 4_000_000  # of a batch at most: rows, and what is read of the file when it is unpacked
+LOOK = 20  # rows after which it is asked again how much was read
+NARROW = (  # the columns by which a version is described in the end
+    *("key", "digest", "split", "domain", "source", "criteria_count", "verifiable_count"),
+    *("response_count", "preference_count", "verifiers", "prompt_hash", "group_hash"),
+)
+
+Row = tuple[int, Example | RowProblem | None]  # line, what it holds
+Sides = Mapping[str, str]  # key -> the side that it has in an earlier version
+Before = Callable[[list[str]], Callable[[], Sides]]  # asked for the sides of keys; the answer comes when it is wanted
+_cells = copy_format.cells(COLUMNS.values())
+_narrow = itemgetter(*(list(COLUMNS).index(name) for name in NARROW))
+
+
+@dataclass(frozen=True)
+class Place:
+    """How far a file is read after a batch of it, which is `count` rows: `read` rows of the file are taken then; its
+    first byte is that number `bytes_before` of all files."""
+
+    file: int
+    name: str
+    count: int
+    read: int
+    bytes_before: int
+    bytes_done: int
+
+
+@dataclass
+class Batch:
+    """Rows of one file in their order: (line, example or problem)."""
+
+    place: Place
+    rows: list[tuple[int, Example | RowProblem]]
+
+    @property
+    def keys(self) -> list[str]:
+        return [row.key for _, row in self.rows if isinstance(row, Example)]
+
+
+@dataclass
+class Ready:
+    """A batch for the loader: of its good rows the lines, the grounds of their sides, keys and digests, and as COPY takes them the cells of COLUMNS
+    and those of NARROW; their small columns; what of their texts is searched; and the problems of the others."""
+
+    place: Place
+    lines: list[int] = field(default_factory=list)
+    grounds: list[int] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+    digests: list[str] = field(default_factory=list)
+    wide: list[bytes] = field(default_factory=list)
+    narrow: list[bytes] = field(default_factory=list)
+    columns: dict[str, Column] = field(default_factory=dict)
+    texts: pa.StringArray = field(default_factory=lambda: arrow.texts(()))
+    problems: list[RowProblem] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads `names` of the bundle at `path` as examples of one format, behind what is `taken`. Of several that do so side
+    by side, one for each of `turns`, each gives every so manieth batch: together they give what one alone would."""
+
+    path: Path
+    file_name: str
+    names: tuple[str, ...]
+    format: str
+    mapping: Fields
+    rule: Rule
+    taken: Taken
+    turn: int = 0
+    turns: int = 1
+
+    def ready(self, before: Before | None) -> Generator[Ready, None, None]:
+        """Every batch, checked and written. Without `before` no key has an earlier side; else it is asked about a batch
+        while the one before that is still to be written. Raises OSError for a file that cannot be read."""
+        waiting: deque[tuple[Batch, Callable[[], Sides]]] = deque()
+        for batch in self._batches():
+            waiting.append((batch, before(batch.keys) if before else dict))
+            if len(waiting) > (1 if before else 0):
+                yield self._write(*waiting.popleft())
+        if waiting:
+            yield self._write(*waiting.popleft())
+
+    def _batches(self) -> Iterator[Batch]:
+        """The rows in batches, which never reach over the end of a file."""
+        bundle, importer = Bundle(self.path, self.file_name), REGISTRY[self.format]
+        first, done, batches = self.taken.file, self.taken.bytes_before, 0
+        for number, name in enumerate(self.names[first:], first):
+            tally = Tally(taken=self.taken.rows if number == first else 0)
+            with bundle.opened(name) as (stream, progress):
+                rows = importer.each(stream, name, self.mapping, bundle.beside(name), tally)
+                while True:
+                    start, tally.passing = max(tally.rows, tally.taken), batches % self.turns != self.turn
+                    batch = [(line, row) for line, row in _bounded(rows, progress, tally, start) if row is not None]
+                    if tally.rows <= start:
+                        break
+                    batches += 1
+                    if not tally.passing:
+                        at = done + progress.bytes_done
+                        yield Batch(Place(number, name, len(batch), tally.rows, done, at), batch)
+                done += progress.bytes_done
+
+    def _write(self, batch: Batch, answer: Callable[[], Sides]) -> Ready:
+        """The good rows on their sides of the split."""
+        ready, before = Ready(batch.place), answer()
+        good = [each for line, row in batch.rows if (each := self._settled(line, row, before, ready.problems))]
+        said = [indexed_text(each.example) for each in good]
+        texts = arrow.texts(said)
+        small: list[tuple[Any, ...]] = []
+        for each, found in zip(good, prefilter.of(texts), strict=True):
+            values = columns(each.example, each.canonical, found, each.hashes)
+            cells = _cells(values)
+            ready.lines.append(each.line)
+            ready.grounds.append(each.ground)
+            ready.keys.append(values[0])
+            ready.digests.append(values[1])
+            ready.wide.append(b"".join(cells))
+            ready.narrow.append(b"".join(_narrow(cells)))
+            small.append(arrays.packed(values))
+        batch.rows.clear()  # they take as much memory as all else, and whoever reads on still holds the batch
+        ready.columns, kept = arrays.of(small), list(map(tokenizer.searched, said))
+        ready.texts = texts if kept == said else arrow.texts(kept)
+        return ready
+
+    def _settled(
+        self, line: int, row: Example | RowProblem, before: Sides, problems: list[RowProblem]
+    ) -> "DecidedRow | None":
+        """The example on its side; None for a row that cannot be taken, which is a problem then."""
+        if isinstance(row, RowProblem):
+            problems.append(row)
+            return None
+        # the record is frozen for those it is given to; nobody has this one yet, and a copy takes its time
+        row.__dict__["group"] = self.rule.group_of(row)
+        found = hashes(row)
+        decision = self.rule.decide(line, row, found, before)
+        if isinstance(decision, RowProblem):
+            problems.append(decision)
+            return None
+        row.__dict__["split"] = decision.split
+        try:
+            return DecidedRow(line, row, plain_pairs.canonical(row), found, decision.ground)
+        except ValueError as error:
+            problems.append(_unstorable(line, error))
+            return None
+
+
+class DecidedRow(NamedTuple):
+    """A good row whose side is decided."""
+
+    line: int
+    example: Example
+    canonical: bytes
+    hashes: Hashes
+    ground: int
+
+
+def _unstorable(line: int, error: ValueError) -> RowProblem:
+    """An infinite number or half a character: neither JSON nor Postgres takes it."""
+    return RowProblem(line, "", f"holds a value that cannot be stored: {error}")
+
+
+def _bounded(rows: Iterator[Row], progress: Progress, tally: Tally, start: int) -> Iterator[Row]:
+    """The rows of one batch, behind the first `start`. Where it ends is the same whether they are converted or passed over."""
+    bytes_before = progress.bytes_out  # packed a hundredfold, a batch of packed bytes would not fit into memory
+    for row in rows:
+        yield row
+        count = tally.rows - start
+        if count >= ROWS or (count % LOOK == 0 and progress.bytes_out - bytes_before > BYTES):
+            return

@@ -1,0 +1,91 @@
+"""How two versions of a dataset differ, by key."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from django.core.cache import cache
+from django.db import connection
+
+from webapp.core.json_diff import MISSING, Change, differing
+from webapp.core.paging import MAX_LIMIT
+from webapp.core.problems import Invalid
+
+from ..models import DatasetVersion, Example
+
+__all__ = ["MISSING", "Entry", "counts", "page"]
+Kind = Literal["added", "removed", "changed"]
+KEPT_S = 24 * 3600  # versions never change, so neither does what lies between two
+# What either version has and the other has not; ids first, so that the wide rows are read for the difference only
+SIDES = """
+    WITH gone AS (
+        SELECT example.key, example.id FROM datasets_versionmember AS member
+        JOIN datasets_example AS example ON example.id = member.example_id
+        WHERE member.version_id = %(before)s AND NOT EXISTS (
+            SELECT 1 FROM datasets_versionmember AS other
+            WHERE other.version_id = %(after)s AND other.example_id = member.example_id)
+    ), come AS (
+        SELECT example.key, example.id FROM datasets_versionmember AS member
+        JOIN datasets_example AS example ON example.id = member.example_id
+        WHERE member.version_id = %(after)s AND NOT EXISTS (
+            SELECT 1 FROM datasets_versionmember AS other
+            WHERE other.version_id = %(before)s AND other.example_id = member.example_id)
+    )
+"""
+WHERE = {"added": "gone.id IS NULL", "removed": "come.id IS NULL", "changed": "gone.id = gone.id AND come.id = come.id"}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One key: ids of its examples on both sides (None where it has none), and the fields in which they differ."""
+
+    key: str
+    excerpt: str
+    before: int | None
+    after: int | None
+    changes: list[Change]
+
+
+@dataclass(frozen=True)
+class Page:
+    items: list[Entry]
+    next: str | None
+
+
+def counts(before: DatasetVersion, after: DatasetVersion) -> dict[str, int]:
+    """How many keys were added, removed, changed, and how many stayed as they were."""
+    name = f"diff:{before.pk}:{before.digest[:16]}:{after.pk}:{after.digest[:16]}"
+    found: dict[str, int] = cache.get_or_set(name, lambda: _counts(before, after), KEPT_S) or {}
+    return found
+
+
+def _counts(before: DatasetVersion, after: DatasetVersion) -> dict[str, int]:
+    sums = ", ".join(f"count(*) FILTER (WHERE {condition})" for condition in WHERE.values())
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"{SIDES} SELECT {sums} FROM gone FULL JOIN come USING (key)",  # noqa: S608  constants above
+            {"before": before.pk, "after": after.pk},
+        )
+        found = dict(zip(WHERE, map(int, cursor.fetchone()), strict=True))
+    return {**found, "same": after.counts.get("examples", 0) - found["added"] - found["changed"]}
+
+
+def page(before: DatasetVersion, after: DatasetVersion, kind: Kind, cursor: str | None = None, limit: int = 50) -> Page:
+    """The keys of one kind in their order, each with its changed fields. The cursor is the last key."""
+    if not 1 <= limit <= MAX_LIMIT:
+        raise Invalid("The page size is out of bounds.", {"limit": f"must be between 1 and {MAX_LIMIT}"})
+    with connection.cursor() as db:
+        db.execute(
+            f"{SIDES} SELECT key, gone.id, come.id FROM gone FULL JOIN come USING (key) "  # noqa: S608  constants above
+            f"WHERE {WHERE[kind]} AND key > %(from)s ORDER BY key LIMIT %(limit)s",
+            {"before": before.pk, "after": after.pk, "from": (cursor or "").replace("\0", ""), "limit": limit + 1},
+        )
+        rows = db.fetchall()
+    held = Example.objects.in_bulk([each for row in rows for each in row[1:] if each])
+    items = [_entry(key, gone, come, held) for key, gone, come in rows[:limit]]
+    return Page(items, rows[limit - 1][0] if len(rows) > limit else None)
+
+
+def _entry(key: str, before: int | None, after: int | None, held: dict[int, Example]) -> Entry:
+    sides = [held[each] for each in (before, after) if each is not None]
+    changes = list(differing(sides[0].content, sides[1].content)) if len(sides) == 2 else []
+    return Entry(key, sides[-1].excerpt, before, after, changes)

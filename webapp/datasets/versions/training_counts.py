@@ -1,0 +1,59 @@
+"""What recipes count of a version: `trainer.contracts.training_counts` over its examples, by split.
+
+Counted when somebody first asks, and kept: a version never changes. Of a large version a worker counts.
+"""
+
+from collections import Counter
+
+from django.core.cache import cache
+
+from trainer.contracts import Example, training_counts
+from webapp.core.tasks import enqueue
+
+from .. import queries
+from ..models import DatasetVersion
+
+FORM = 5  # raise it with a change of what is counted: what was kept is then counted again
+AT_ONCE = 5_000  # examples that a page may wait for
+ASKED_S = 600  # a worker that does not answer in this time is asked again
+HELDOUT = "heldout"
+Counts = dict[str, dict[str, int]]
+
+
+def kept(version: DatasetVersion) -> Counts | None:
+    """What is known without counting."""
+    found = version.training
+    return {split: found[split] for split in ("train", HELDOUT)} if found and found.get("form") == FORM else None
+
+
+def known(version: DatasetVersion) -> Counts | None:
+    """`{"train": {count: n}, "heldout": {...}}`; None while a worker counts a large version. Never writes but the first
+    time: whatever is not held out is trained on."""
+    if (found := kept(version)) is not None:
+        return found
+    if version.counts.get("examples", 0) <= AT_ONCE:
+        return counted(version)
+    if cache.add(f"datasets:counting:{version.pk}", 1, ASKED_S):
+        enqueue("workers.imports.count_training", version.pk)
+    return None
+
+
+def counted(version: DatasetVersion) -> Counts:
+    """The same, however long it takes."""
+    if (found := kept(version)) is not None:
+        return found
+    sides: dict[str, Counter[str]] = {"train": Counter(), HELDOUT: Counter()}
+    for _, line in queries.stream_canonical(version):
+        example = Example.model_validate_json(line)
+        sides[HELDOUT if example.split == HELDOUT else "train"].update(training_counts(example))
+    counts = {split: dict(sorted(each.items())) for split, each in sides.items()}
+    version.training = {"form": FORM, **counts}
+    DatasetVersion.every.filter(pk=version.pk).update(training=version.training)
+    return counts
+
+
+def count(version_id: int) -> None:
+    """For a worker; a version that is gone is nobody's any more."""
+    version = DatasetVersion.objects.filter(pk=version_id).first()
+    if version is not None:
+        counted(version)

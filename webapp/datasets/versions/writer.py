@@ -1,0 +1,87 @@
+"""How versions come to be: numbered under a lock, filled in one transaction, described by what they hold.
+
+Imports fill theirs while they read (see `ingest.loader`); `create` serves everything else.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.db import connection, transaction
+
+from webapp.core import locks
+from webapp.core.problems import Conflict
+
+from ..columns import packed
+from ..leakage import near_leaks
+from ..models import Dataset, DatasetVersion
+from . import staging
+
+ANALYZE_FROM = 5_000  # rows after which the planner's statistics are worth renewing
+Lineage = dict[str, Any]
+
+
+@contextmanager
+def alone(workspace_id: int, name: str) -> Iterator[None]:
+    """One writer at a time into a dataset name: splits of known keys are read first and written at the end."""
+    digest = hashlib.sha256(f"{workspace_id}:{name}".encode()).digest()
+    with locks.alone(locks.Work.DATASET_NAME, int.from_bytes(digest[:4], "big"), wait=True):
+        yield
+
+
+@contextmanager
+def alone_or_conflict(workspace_id: int, name: str) -> Iterator[None]:
+    """The same, without waiting for another writer: Conflict where there is one."""
+    digest = hashlib.sha256(f"{workspace_id}:{name}".encode()).digest()
+    with locks.alone(locks.Work.DATASET_NAME, int.from_bytes(digest[:4], "big")) as ours:
+        if not ours:
+            raise Conflict("Something is being written into this dataset; try again when it is done.", code="under_way")
+        yield
+
+
+def create(dataset: Dataset, lineage: Lineage, fill: Callable[[int], None]) -> tuple[DatasetVersion, bool]:
+    """The version that `fill(version id)` lists the members of, and whether it was made now.
+
+    Where a version holds exactly these examples already, that one comes back and nothing is written.
+    """
+    with transaction.atomic():
+        mark = transaction.savepoint()
+        version = DatasetVersion.objects.create(
+            dataset=dataset, number=next_number(dataset), digest="", lineage=lineage
+        )
+        fill(version.pk)
+        version.counts, version.facets, version.digest = facts(version.pk)
+        same = dataset.versions.filter(digest=version.digest).order_by("-number").first()
+        if same:
+            transaction.savepoint_rollback(mark)
+            return same, False
+        version.save(update_fields=["counts", "facets", "digest"])
+        packed.pack(version.pk)
+        transaction.savepoint_commit(mark)
+        near_leaks.ask(near_leaks.Pair(version, version))
+    analyze(version.counts["examples"])
+    return version, True
+
+
+def next_number(dataset: Dataset) -> int:
+    """The number of the next version. A version that is still filled has none yet, whatever stands in its row."""
+    Dataset.every.select_for_update().get(pk=dataset.pk)  # two writers would take the same number
+    numbers = dataset.versions.order_by("-number").values_list("number", flat=True)
+    return (numbers.first() or 0) + 1
+
+
+def analyze(rows: int) -> None:
+    if rows >= ANALYZE_FROM:
+        with connection.cursor() as cursor:
+            # of examples only what queries look for; the rest, wide texts among it, takes a second
+            cursor.execute("ANALYZE datasets_example (id, dataset_id, key, digest), datasets_versionmember")
+
+
+def facts(version_id: int) -> tuple[dict[str, int], dict[str, dict[str, int]], str]:
+    """Counts by kind, facets for the filters, and the digest of a version's members."""
+    held = f"""(
+        SELECT example.* FROM datasets_versionmember AS member
+        JOIN datasets_example AS example ON example.id = member.example_id WHERE member.version_id = {int(version_id)}
+    ) AS held"""  # noqa: S608  a number
+    return staging.facts(held)

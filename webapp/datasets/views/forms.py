@@ -1,0 +1,32 @@
+"""What the pages send, checked for form; the services check the rest."""
+
+from django import forms
+
+from ..formats.importers import REGISTRY
+
+
+class ImportForm(forms.Form):
+    file = forms.FileField(
+        label="File",
+        help_text="JSON Lines, JSON, CSV, TSV or Parquet, gzipped or not; or a ZIP of files that belong together.",
+    )
+    name = forms.CharField(max_length=120, label="Dataset name", help_text="An existing dataset gets a new version.")
+    format = forms.ChoiceField(
+        label="Format",
+        choices=[("auto", "Detect"), *((each.name, each.label) for each in REGISTRY.values())],
+        required=False,
+    )
+    heldout_percent = forms.IntegerField(
+        label="Held out",
+        min_value=0,
+        max_value=100,
+        required=False,
+        help_text="Of examples that come without a split. Leave empty for what suits the format.",
+    )
+    group_by = forms.CharField(
+        label="Keep together",
+        max_length=80,
+        required=False,
+        help_text="Which examples stand on one side: leave empty for those with one prompt, or write domain, source or meta.NAME.",
+    )
+    keep_good = forms.BooleanField(label="Import the good lines even if others are malformed", required=False)

@@ -1,0 +1,52 @@
+"""What comes out of a file of rows: the rows, the start of a file, and what is wrong with a line."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+Row = dict[str, Any]
+LONGEST_REASON = 1_000  # characters
+
+
+@dataclass(frozen=True)
+class RowProblem:
+    """Why one line is refused. `field` is a dotted path, empty when the whole line is at fault; `file` is only named
+    where there are several."""
+
+    line: int
+    field: str
+    reason: str
+    file: str = ""
+
+    def short(self) -> "RowProblem":
+        """With what it quotes of the row cut: a reason is read by people."""
+        return replace(self, field=_cut(self.field), reason=_cut(self.reason))
+
+    def told(self) -> dict[str, int | str]:
+        """As reports list it."""
+        told: dict[str, int | str] = {"line": self.line, "field": self.short().field, "reason": self.short().reason}
+        return told | {"file": self.file} if self.file else told
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]}…"
+
+
+class BadRow(ValueError):
+    """Raised by a converter: the row cannot become an example because of `field`."""
+
+    def __init__(self, field: str, reason: str) -> None:
+        self.field = field
+        self.reason = reason
+        super().__init__(f"{field}: {reason}")
+
+
+class Skip(Exception):
+    """Raised by a converter: the row says nothing that an earlier row of its example has not said."""
+
+
+@dataclass(frozen=True)
+class Head:
+    """The start of a file, as far as detection needs it: its name and its first rows as objects."""
+
+    name: str
+    rows: tuple[Row, ...]
