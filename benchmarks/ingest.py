@@ -135,7 +135,7 @@ def _runs(count: int) -> list[tuple[int, str]]:
     django.setup()
     from webapp.accounts.models import Workspace
     from webapp.datasets.models import Dataset, DatasetVersion
-    from webapp.experiments import tokens
+    from webapp.experiments.lifecycle import tokens
     from webapp.experiments.models import Experiment, Run
     from webapp.inference.models import RegisteredModel
 

@@ -80,7 +80,7 @@ def judged_run(config: dict[str, Any], url: str) -> tuple[Any, dict[str, Any]]:
     """A run that is under way, written directly, and its config with a judge of its own, whom nobody has asked anything."""
     from benchmarks.judges import membership
     from webapp.datasets.models import Dataset, DatasetVersion
-    from webapp.experiments import tokens
+    from webapp.experiments.lifecycle import tokens
     from webapp.experiments.models import Experiment, Run
     from webapp.inference.models import RegisteredModel
 
@@ -105,7 +105,8 @@ def judged_run(config: dict[str, Any], url: str) -> tuple[Any, dict[str, Any]]:
 def access_of(run: Any, web: str) -> Any:
     """How the run's process reaches its judge: what its assignment says."""
     from trainer.rewards.access import granted
-    from webapp.experiments import grants, tokens
+    from webapp.experiments.lifecycle import tokens
+    from webapp.experiments.rewards import grants
 
     address = f"{web}/api/v1/ingest/runs/{run.pk}"
     return granted(grants.judges(run), f"{address}/questions", tokens.run_token(run), f"{address}/verdicts")

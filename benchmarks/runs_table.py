@@ -140,8 +140,8 @@ def _fill(workspace: int, user: int, runs: int, config: dict[str, Any]) -> None:
     from django.db import connection, transaction
 
     from webapp.datasets.models import Dataset, DatasetVersion
+    from webapp.experiments import table_facts
     from webapp.experiments.models import Experiment
-    from webapp.experiments.table import facts
     from webapp.inference.models import RegisteredModel
 
     dataset = Dataset.objects.create(workspace_id=workspace, name="prompts")
@@ -155,7 +155,7 @@ def _fill(workspace: int, user: int, runs: int, config: dict[str, Any]) -> None:
         "runs": runs, "first": experiments[0].pk, "version": version.pk, "model": models[0].pk, "user": user,
         "config": json.dumps(config), "workspace": workspace,
     }  # fmt: skip
-    held = facts.config_facts(config)
+    held = table_facts.config_facts(config)
     paths = json.dumps([vars(fact) for fact in held])
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL session_replication_role = replica")  # foreign keys are right: it is we who fill

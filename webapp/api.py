@@ -30,8 +30,8 @@ from webapp.core.views import RETRY_AFTER_S
 from webapp.datasets.api import router as datasets
 from webapp.evaluation.api import router as evaluations
 from webapp.experiments.api import router as experiments
-from webapp.experiments.claims_api import router as claims
-from webapp.experiments.ingest import router as ingest
+from webapp.experiments.claims.api import router as claims
+from webapp.experiments.ingest.api import router as ingest
 from webapp.experiments.table.api import router as runs_table
 from webapp.identity.api import router as identity
 from webapp.inference.api import router as models

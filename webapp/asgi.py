@@ -20,7 +20,7 @@ django.setup(set_prefix=False)  # fills the app registry, which the imports belo
 
 from webapp.accounts.known import known  # noqa: E402
 from webapp.core.handler import ThreadedHandler  # noqa: E402
-from webapp.experiments.consumers import Door  # noqa: E402
+from webapp.experiments.live.consumers import Door  # noqa: E402
 from webapp.urls import websocket_urlpatterns  # noqa: E402
 
 tracing.serve("touchstone-web")

@@ -18,8 +18,9 @@ from webapp.annotation.kinds import KINDS
 from webapp.annotation.work import inbox as annotation
 from webapp.annotation.work.inbox import Waiting
 from webapp.datasets import queries as datasets
-from webapp.experiments import answers_to_model, listing
+from webapp.experiments.launch import answers_to_model
 from webapp.experiments.models import Run
+from webapp.experiments.runs import listing
 from webapp.inference.models import RegisteredModel
 from webapp.localstack.demo import EMAIL as DEMO_EMAIL
 

@@ -29,7 +29,7 @@ from webapp.core import audit_chain, health, schema, sure, syslog
 from webapp.core.paging import Page, page
 from webapp.core.problems import Problem
 from webapp.datasets import queries as datasets
-from webapp.experiments import waiting_line
+from webapp.experiments.lifecycle import waiting_line
 from webapp.experiments.models import Run
 from webapp.version import VERSION
 

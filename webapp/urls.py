@@ -5,7 +5,7 @@ from django.urls import include, path, re_path
 from webapp import installation, metrics, reference
 from webapp.api import api
 from webapp.core.nowhere import Nowhere
-from webapp.experiments import consumers
+from webapp.experiments.live import consumers
 from webapp.home import home
 from webapp.identity import directory_views as directories
 from webapp.search import search
@@ -37,6 +37,7 @@ urlpatterns = [
     path("", include("webapp.weights.urls")),
     path("", include("webapp.judging.urls")),
     path("", include("webapp.evaluation.urls")),
+    path("", include("webapp.objectives.urls")),
     path("", include("webapp.experiments.urls")),
     path("", include("webapp.playground.urls")),
     path("", include("webapp.backups.urls")),

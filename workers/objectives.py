@@ -4,7 +4,7 @@ from typing import Any
 
 from celery import shared_task
 
-from webapp.experiments import calculator
+from webapp.objectives import calculator
 
 
 @shared_task(name="workers.objectives.calculate", bind=True, max_retries=60)

@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from webapp.experiments import asking
+from webapp.experiments.rewards import asking
 
 
 @shared_task(name="workers.questions.answer")

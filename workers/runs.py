@@ -1,11 +1,13 @@
-"""Queue of runs: hands them to Ray and takes them back. Tasks may arrive twice; `webapp.experiments.jobs` copes."""
+"""Queue of runs: hands them to Ray and takes them back. Tasks may arrive twice; `webapp.experiments.lifecycle.jobs` copes."""
 
 from typing import Any
 
 from celery import shared_task
 
 from webapp.core.artifact_store import StoreAway
-from webapp.experiments import jobs, people, storing
+from webapp.experiments.lifecycle import jobs
+from webapp.experiments.outputs import artifact_store
+from webapp.experiments.people import graded
 
 AGAIN, AGAIN_S = 200, 600  # storage that is away for more than a day keeps what it should have removed
 
@@ -33,11 +35,11 @@ def remove_folder(self: Any, run_id: int) -> None:
 @shared_task(name="workers.runs.prune", bind=True, max_retries=AGAIN)
 def prune(self: Any, run_id: int) -> None:
     try:
-        storing.prune(run_id)
+        artifact_store.prune(run_id)
     except StoreAway as error:
         raise self.retry(exc=error, countdown=AGAIN_S) from None
 
 
 @shared_task(name="workers.runs.ask_people")
 def ask_people(run_id: int) -> None:
-    people.ask(run_id)
+    graded.ask(run_id)

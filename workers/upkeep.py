@@ -4,7 +4,8 @@ from celery import shared_task
 
 from webapp.accounts import sessions
 from webapp.core import cluster
-from webapp.experiments import jobs, people
+from webapp.experiments.lifecycle import jobs
+from webapp.experiments.people import graded
 from webapp.identity import recovery_codes
 from webapp.inference import stored
 
@@ -13,7 +14,7 @@ from webapp.inference import stored
 def watch_runs() -> None:
     cluster.look()
     jobs.watch()
-    people.ask_waiting()
+    graded.ask_waiting()
 
 
 @shared_task(name="workers.upkeep.forget_fetched")

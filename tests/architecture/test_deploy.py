@@ -8,7 +8,7 @@ import yaml
 
 from webapp.core import bodies
 from webapp.environment import Environment
-from webapp.experiments import consumers
+from webapp.experiments.live import consumers
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"

@@ -11,7 +11,7 @@ import pytest
 import uvicorn
 
 from tests.patience import SECONDS
-from webapp.experiments import tokens
+from webapp.experiments.lifecycle import tokens
 from webapp.experiments.models import Run
 
 VENDOR = Path(__file__).parents[2] / "webapp" / "static" / "vendor" / "uplot.js"

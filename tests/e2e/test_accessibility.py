@@ -10,8 +10,8 @@ from tests.e2e.seed import seed_run
 from tests.trainer.judges.inputs import INPUT
 from tests.webapp.annotation.conftest import make_version as make_pairs
 from tests.webapp.experiments.conftest import make_version
-from tests.webapp.experiments.test_people import give_rubrics
-from tests.webapp.experiments.test_people import judged as graded
+from tests.webapp.experiments.people.test_people import give_rubrics
+from tests.webapp.experiments.people.test_people import judged as graded
 from trainer.contracts import Example, Preference, Reason, Response
 from webapp.accounts.models import User
 from webapp.accounts.services import create_token
@@ -22,7 +22,9 @@ from webapp.datasets import probe_services
 from webapp.datasets.models import Dataset, ImportJob
 from webapp.datasets.probe_services import Measured
 from webapp.datasets.services import new_version as new_dataset_version
-from webapp.experiments import checks, claims, services
+from webapp.experiments.claims import services as claims
+from webapp.experiments.launch import checks
+from webapp.experiments.launch import services as launch
 from webapp.inference.models import RegisteredModel
 from webapp.inference.services import create_endpoint
 from webapp.judging.services import create_judge, judge_calls, new_version
@@ -128,7 +130,7 @@ def addresses(server, cast, process) -> list[str]:
         workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/m"
     )
     choice = checks.DatasetChoice(id=version.dataset_id)
-    run = seed_run(services.launch(cast.owner, recipe="policy", config={"steps": 60}, dataset=choice), steps=30)
+    run = seed_run(launch.launch(cast.owner, recipe="policy", config={"steps": 60}, dataset=choice), steps=30)
     known = {"run": run.id, "dataset": version.dataset_id, "example": version.members.first().example_id}
     known |= {"model": model.pk} | looked_through(cast, version) | asked(cast) | judged(cast)
     known["study"] = studied(cast, model.name)

@@ -6,8 +6,8 @@ from playwright.sync_api import expect
 from tests import patience
 from tests.e2e.look import faults
 from tests.e2e.test_run_page import run  # noqa: F401 - a fixture
-from tests.webapp.experiments.test_people import give_rubrics, judged
-from webapp.experiments import alarms
+from tests.webapp.experiments.people.test_people import give_rubrics, judged
+from webapp.experiments.alarms import services
 from webapp.experiments.models import GradedResponse, Run, RunAlarm
 
 pytestmark = pytest.mark.browser
@@ -53,7 +53,7 @@ def test_an_open_alarm_stays_open_and_shows_that_somebody_else_has_sent_it(
     page.goto(f"/runs/{run.id}")
     page.locator("#alarms summary", has_text="Flattery").press("Enter")
     expect(page.get_by_role("button", name="Send to annotation")).to_be_visible()
-    alarms.ask(cast.researcher, run, RunAlarm.objects.get())
+    services.ask(cast.researcher, run, RunAlarm.objects.get())
     expect(page.get_by_text("1 response sent to people")).to_be_visible(timeout=patience.SECONDS * 1000)
     expect(page.get_by_role("button", name="Send to annotation")).to_have_count(0)
     expect(page.locator("#alarms summary", has_text="Flattery")).to_be_focused()

@@ -10,8 +10,8 @@ from tests.trainer.conftest import tiny_dir  # noqa: F401 - a fixture
 from trainer.contracts import Example, Message
 from webapp.datasets import services as datasets
 from webapp.datasets.models import Dataset, ImportJob
-from webapp.experiments import services
-from webapp.experiments.checks import DatasetChoice
+from webapp.experiments.launch import services as launch
+from webapp.experiments.launch.checks import DatasetChoice
 from webapp.experiments.models import Run
 from webapp.inference.models import RegisteredModel
 
@@ -37,7 +37,7 @@ def sampled(server, cast, tiny_dir, settings, tmp_path) -> Run:  # noqa: F811
     ]
     dataset = Dataset.objects.create(workspace=cast.workspace, name="Prompts")
     datasets.freeze(cast.owner, datasets.new_version(cast.owner, dataset, examples, None, {}, as_given=True))
-    run = services.launch(cast.researcher, recipe="policy", config=POLICY, dataset=DatasetChoice(id=dataset.pk))
+    run = launch.launch(cast.researcher, recipe="policy", config=POLICY, dataset=DatasetChoice(id=dataset.pk))
     return trained(run, server.url)
 
 
@@ -74,7 +74,7 @@ def test_the_best_of_what_was_sampled_teaches_a_model_that_the_next_policy_begin
     page.goto(f"/models/{model.pk}")
     page.locator("li", has_text="Policy from rubrics").get_by_role("link", name="Base", exact=True).click()
     expect(page.locator("#f-model-name")).to_have_value(model.name)
-    further = services.launch(
+    further = launch.launch(
         cast.researcher,
         recipe="policy",
         config={**POLICY, "model": {"name": model.name}},

@@ -10,7 +10,7 @@ from tests.webapp.experiments.conftest import make_version
 from webapp.datasets import probe_services
 from webapp.datasets.models import DatasetVersion
 from webapp.datasets.probe_services import Measured
-from webapp.experiments import checks, services
+from webapp.experiments.launch import checks, services
 from webapp.inference.models import RegisteredModel
 
 pytestmark = pytest.mark.browser

@@ -10,7 +10,7 @@ from tests.e2e.own_rewards import install_package, service_of_the_page
 from tests.e2e.test_demo import change, enter
 from tests.e2e.test_second_round import trained
 from tests.trainer.conftest import tiny_dir  # noqa: F401 - a fixture
-from tests.webapp.experiments.service import SECRET
+from tests.webapp.experiments.rewards.service import SECRET
 from trainer.contracts import Criterion, Example, Message, Rubric
 from trainer.judges.spec import resolve as resolve_spec
 from webapp.datasets import services as datasets

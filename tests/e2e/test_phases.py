@@ -8,7 +8,8 @@ from playwright.sync_api import expect
 from tests.e2e.look import faults, unfold
 from tests.e2e.test_run_page import step_events
 from tests.webapp.experiments.conftest import make_version
-from webapp.experiments import checks, services
+from webapp.experiments.launch import checks
+from webapp.experiments.launch import services as launch
 from webapp.inference.models import RegisteredModel
 
 pytestmark = pytest.mark.browser
@@ -23,7 +24,7 @@ def run(server, cast):
     RegisteredModel.objects.create(workspace=cast.workspace, name="smollm2", source="local", path="/models/smollm2")
     choice = checks.DatasetChoice(id=version.dataset_id)
     config = {"steps": 20, "model": {"name": "smollm2"}, "phases": [WARMER, WAITS]}
-    return services.launch(cast.researcher, recipe="policy", config=config, dataset=choice)
+    return launch.launch(cast.researcher, recipe="policy", config=config, dataset=choice)
 
 
 def look(page, name: str) -> None:

@@ -13,7 +13,8 @@ from tests.e2e.look import faults
 from tests.e2e.seed import PROMPTS, content, seed_run
 from tests.webapp.experiments.conftest import make_version
 from trainer.contracts import Preference, Response
-from webapp.experiments import checks, services
+from webapp.experiments.launch import checks
+from webapp.experiments.launch import services as launch
 from webapp.inference.models import RegisteredModel
 
 pytestmark = pytest.mark.browser
@@ -26,7 +27,7 @@ def run(server, cast):
         workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/models/smollm2"
     )
     choice = checks.DatasetChoice(id=version.dataset_id)
-    return services.launch(cast.researcher, recipe="policy", config={"steps": 20}, dataset=choice)
+    return launch.launch(cast.researcher, recipe="policy", config={"steps": 20}, dataset=choice)
 
 
 def step_events(process, step: int) -> list[dict]:
@@ -100,7 +101,7 @@ def test_a_reward_model_shows_where_it_is_right_and_whether_it_knows(open_page, 
     RegisteredModel.objects.create(workspace=cast.workspace, name="smollm2", source="local", path="/models/smollm2")
     choice = checks.DatasetChoice(id=version.dataset_id)
     config = {"steps": 20, "model": {"name": "smollm2"}}
-    run = services.launch(cast.researcher, recipe="reward_model", config=config, dataset=choice)
+    run = launch.launch(cast.researcher, recipe="reward_model", config=config, dataset=choice)
     trainer, edges = process(run), [0.5, 0.75, 1.0]
     sure = {"eval/confidence": [20, 40], "eval/confidence_right": [12, 36]}
     histograms = {key: {"edges": edges, "counts": counts} for key, counts in sure.items()}

@@ -14,7 +14,8 @@ from tests.patience import SECONDS
 from tests.stack import ROOT
 from tests.webapp.experiments.conftest import make_version
 from webapp.accounts.services import create_sign_in_link
-from webapp.experiments import checks, services
+from webapp.experiments.launch import checks
+from webapp.experiments.launch import services as launch_services
 from webapp.inference.models import RegisteredModel
 
 pytestmark = pytest.mark.browser
@@ -37,7 +38,7 @@ def page(chromium):
 def launch(cast):
     RegisteredModel.objects.create(workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/m")
     dataset = checks.DatasetChoice(id=make_version(cast.owner).dataset_id)
-    return services.launch(cast.owner, recipe="policy", config={}, dataset=dataset, name=NAME)
+    return launch_services.launch(cast.owner, recipe="policy", config={}, dataset=dataset, name=NAME)
 
 
 def test_the_demo_run_is_taken_in_the_promised_size(cast, link, page, monkeypatch, tmp_path):

@@ -23,8 +23,9 @@ from webapp.annotation.models import Answer, Project
 from webapp.annotation.projects import task_services
 from webapp.datasets import services as datasets
 from webapp.datasets.models import Dataset
-from webapp.experiments import asking, tokens
+from webapp.experiments.lifecycle import tokens
 from webapp.experiments.models import Rollout, Run, RunQuestion
+from webapp.experiments.rewards import asking
 from webapp.inference import services as registry
 from webapp.inference.models import RegisteredModel
 from webapp.judging.services import create_judge

@@ -29,8 +29,12 @@ from tests.webapp.backups.bucket_server import BucketServer
 from tests.webapp.experiments.conftest import make_version
 from trainer.contracts import Criterion, Example, Message, Rubric, VerifierSpec
 from webapp.core.children import environment
-from webapp.experiments import checks, jobs, outputs, services
+from webapp.experiments.launch import checks
+from webapp.experiments.launch import services as launch
+from webapp.experiments.lifecycle import jobs
+from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.models import LogLine, Run
+from webapp.experiments.outputs import artifacts
 from webapp.inference.models import RegisteredModel
 from webapp.localstack.ports import free_ports
 from webapp.localstack.ray import RayHead
@@ -201,7 +205,7 @@ def run(cast, tmp_path: Path, nodes, monkeypatch) -> Run:
         "runner": RUNNER,
         "model": {"name": model.name},
     }
-    return services.launch(
+    return launch.launch(
         cast.researcher, recipe="policy", config=config, dataset=checks.DatasetChoice(id=version.dataset_id)
     )
 
@@ -232,11 +236,11 @@ def test_a_run_on_nodes_that_see_no_file_of_the_server(run, nodes, bucket, cast,
     for node, hides in ((first, other.folder), (other, first.folder)):
         assert node.sees(tmp_path) == node.sees(hides) == []
 
-    services.stop(cast.researcher, until(run, lambda found: found.step >= 2, nodes))
+    lifecycle.stop(cast.researcher, until(run, lambda found: found.step >= 2, nodes))
     stopped = until(run, lambda found: found.state == "stopped", nodes)
     assert stopped.step < STEPS, "it was stopped before its end"
     assert f"runs/runs/{run.id}/checkpoints/" in "\n".join(bucket.names())
-    services.resume(cast.researcher, stopped)
+    lifecycle.resume(cast.researcher, stopped)
     ended = until(run, lambda found: found.state == "finished", nodes)
     assert (ended.attempt, ended.step) == (2, STEPS)
     resumed = LogLine.objects.filter(run=run, message__startswith="resumed after step").values_list(
@@ -252,7 +256,7 @@ def test_a_run_on_nodes_that_see_no_file_of_the_server(run, nodes, bucket, cast,
     assert held["README.md"] > 0 and any(name.endswith(".safetensors") and size > 0 for name, size in held.items())
     kept = [each for each in api.get(f"/runs/{run.id}/artifacts").json()["items"] if each["present"]]
     assert {each["role"] for each in kept} == {"checkpoint", "model"}
-    assert not outputs.folder(run.id).exists(), "nothing of the run was ever on the server's disk"
+    assert not artifacts.folder(run.id).exists(), "nothing of the run was ever on the server's disk"
     for node in nodes:
         assert list(node.scratch.glob("*/models/*/config.json")), "each fetched the model for itself"
     assert not list(first.scratch.glob("*/runs/*-2")), "what the run wrote on its node is gone"

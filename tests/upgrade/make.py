@@ -131,8 +131,8 @@ def judge(owner) -> None:
 
 def run(owner, folder: Path) -> None:
     from tests.e2e.seed import seed_run
-    from webapp.experiments import services
-    from webapp.experiments.checks import DatasetChoice
+    from webapp.experiments.launch import services as launch
+    from webapp.experiments.launch.checks import DatasetChoice
     from webapp.experiments.models import Rollout
     from webapp.inference.models import RegisteredModel
 
@@ -140,7 +140,7 @@ def run(owner, folder: Path) -> None:
         workspace=owner.workspace, name="smollm2-135m-instruct", source="local", path="/models/smollm2"
     )
     choice = DatasetChoice(name="Demo prompts")
-    made = services.launch(owner, recipe="policy", config={"steps": STEPS}, dataset=choice, name="First")
+    made = launch.launch(owner, recipe="policy", config={"steps": STEPS}, dataset=choice, name="First")
     seed_run(made, steps=STEPS, state="finished")
     Rollout.objects.filter(run=made).exclude(step=STEPS, index=0).delete()
 

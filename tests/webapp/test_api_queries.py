@@ -10,8 +10,9 @@ from tests.webapp.experiments.conftest import make_version
 from tests.webapp.test_what_annotators_see import filled, working
 from webapp.api import api
 from webapp.datasets.models import DatasetVersion
-from webapp.experiments import services, tokens
-from webapp.experiments.checks import DatasetChoice
+from webapp.experiments.launch import services as launch
+from webapp.experiments.launch.checks import DatasetChoice
+from webapp.experiments.lifecycle import tokens
 from webapp.inference.models import RegisteredModel
 from webapp.weights import services as weights
 from webapp.weights import tokens as weights_tokens
@@ -58,7 +59,7 @@ def a_run(cast) -> tuple[int, Client]:
     version = make_version(cast.owner)
     RegisteredModel.objects.create(workspace=cast.workspace, name="m", source="hub", path="o/m")
     choice = DatasetChoice(id=version.dataset_id)
-    run = services.launch(cast.owner, recipe="policy", config={"steps": 2}, dataset=choice, model="m")
+    run = launch.launch(cast.owner, recipe="policy", config={"steps": 2}, dataset=choice, model="m")
     return run.pk, Client(headers={"authorization": f"Bearer {tokens.run_token(run)}"})
 
 

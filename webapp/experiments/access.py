@@ -5,9 +5,8 @@ from django.http import Http404
 from webapp.accounts.access import at_least
 from webapp.accounts.models import Membership, Role
 
-from .claims import studies
 from .models import Artifact, ClaimStudy, Run, RunAlarm, RunJudge
-from .queries import runs
+from .queries import runs, studies
 
 READER = Role.REVIEWER  # annotators must not see what models answer: it would colour their judgement
 WRITER = Role.RESEARCHER

@@ -216,6 +216,8 @@ class RunQuestion(models.Model):
 
 
 ACTIVE = (Run.State.QUEUED, Run.State.STARTING, Run.State.RUNNING, Run.State.PAUSED, Run.State.STOPPING)
+ALIVE = frozenset({Run.State.STARTING, Run.State.RUNNING, Run.State.PAUSED, Run.State.STOPPING})
+OVER = frozenset({Run.State.STOPPED, Run.State.FINISHED, Run.State.FAILED})
 
 
 class MetricPoint(models.Model):

@@ -6,9 +6,9 @@ from django.urls import reverse
 
 from webapp.annotation.projects.collecting import collecting
 from webapp.datasets import queries as datasets
-from webapp.experiments import outputs
-from webapp.experiments.exporting import CHECKPOINT
 from webapp.experiments.models import Artifact, Run
+from webapp.experiments.outputs import artifacts
+from webapp.experiments.outputs.exporting import CHECKPOINT
 from webapp.inference import queries as registry
 from webapp.inference.models import RegisteredModel
 from webapp.judging import queries as judging
@@ -38,10 +38,10 @@ def reward_models(workspace_id: int) -> list[dict[str, Any]]:
 def checkpoints(run: Run) -> list[dict[str, Any]]:
     """The run's checkpoints that are still there, newest first. `model` is None until one has been exported."""
     rows = list(Artifact.objects.filter(run=run).select_related("registered").order_by("-step"))
-    made = {row.step: row.registered for row in rows if row.registered is not None and outputs.is_there(row)}
+    made = {row.step: row.registered for row in rows if row.registered is not None and artifacts.is_there(row)}
     found = []
     for row in rows:
-        if row.role == CHECKPOINT and outputs.is_there(row):
+        if row.role == CHECKPOINT and artifacts.is_there(row):
             model = made.get(row.step)
             export = f"/api/v1/runs/{run.pk}/artifacts/{row.pk}/export"
             found.append({"id": row.pk, "step": row.step, "model": model.pk if model else None, "export": export})

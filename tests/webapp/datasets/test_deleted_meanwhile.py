@@ -16,7 +16,7 @@ from webapp.core.problems import Conflict, Invalid
 from webapp.datasets import housekeeping, services
 from webapp.datasets.models import Dataset
 from webapp.evaluation import services as evaluations
-from webapp.experiments import checks
+from webapp.experiments.launch import checks
 
 pytestmark = pytest.mark.django_db(transaction=True)
 STATES = ["draft", "frozen"]

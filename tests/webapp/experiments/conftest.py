@@ -10,7 +10,9 @@ from trainer.contracts import Criterion, Message, Rubric, VerifierSpec
 from trainer.contracts import Example as ExampleRecord
 from webapp.datasets.columns.prompt_hashes import hashes
 from webapp.datasets.models import Dataset, DatasetVersion, Example, VersionMember
-from webapp.experiments import checks, commands, services, tokens
+from webapp.experiments.launch import checks
+from webapp.experiments.launch import services as launch_services
+from webapp.experiments.lifecycle import commands, tokens
 from webapp.experiments.models import Run
 from webapp.inference.models import RegisteredModel
 
@@ -81,7 +83,7 @@ def launch(cast, version, model):
     def _launch(membership=None, **kwargs) -> Run:
         choice = checks.DatasetChoice(id=version.dataset_id)
         defaults = {"recipe": "policy", "config": {"steps": 4}, "dataset": choice}
-        return services.launch(membership or cast.researcher, **(defaults | kwargs))
+        return launch_services.launch(membership or cast.researcher, **(defaults | kwargs))
 
     return _launch
 

@@ -8,7 +8,7 @@ from django.core.management import CommandError, call_command
 from tests.cast import browser
 from webapp import environment
 from webapp.core import sealed
-from webapp.experiments import tokens
+from webapp.experiments.lifecycle import tokens
 from webapp.inference.models import Endpoint
 from webapp.webhooks.models import Webhook
 

@@ -20,8 +20,7 @@ from webapp.datasets import probe_services
 from webapp.datasets.models import CurationJob, ImportJob, SavedView
 from webapp.datasets.probe_services import Measured
 from webapp.evaluation import services as evaluations
-from webapp.experiments import checks
-from webapp.experiments import services as experiments
+from webapp.experiments.launch import checks, services
 from webapp.experiments.models import ClaimStudy
 from webapp.identity.models import GroupRole
 from webapp.inference import services as inference
@@ -84,7 +83,7 @@ def addresses(cast) -> dict[str, str]:
         workspace=cast.workspace, name="smollm2-135m-instruct", source="hub", path="o/m"
     )
     chosen = checks.DatasetChoice(id=version.dataset_id)
-    run = experiments.launch(cast.researcher, recipe="policy", config={"steps": 4}, dataset=chosen)
+    run = services.launch(cast.researcher, recipe="policy", config={"steps": 4}, dataset=chosen)
     recording = evaluations.store_recording(cast.researcher, "v.jsonl", as_file(lines()))
     accounts.invite(cast.owner, "nia@example.org", "annotator")
     judge = cast.workspace.judges.first()

@@ -17,7 +17,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from webapp.core.destinations import Fence
-from webapp.experiments import tokens
+from webapp.experiments.lifecycle import tokens
 from webapp.urls import websocket_urlpatterns
 
 ROOT = Path(settings.BASE_DIR)

@@ -12,7 +12,7 @@ from webapp.core.paging import Limit
 from webapp.core.problems import Invalid
 
 from .. import access as runs
-from .. import shapes
+from .. import serializers
 from ..models import Run
 from . import access, columns, completion, queries, services
 from . import schemas as s
@@ -51,7 +51,7 @@ def split(names: str) -> tuple[str, ...]:
 
 def _row(row: queries.Row) -> dict[str, Any]:
     return {
-        "run": shapes.run(row.run, config=False),
+        "run": serializers.run(row.run, config=False),
         "tags": list(row.tags),
         "group": row.run.group,
         "notes": row.run.notes,

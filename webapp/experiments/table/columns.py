@@ -13,7 +13,7 @@ from functools import cache
 from trainer.config import RECIPES
 from trainer.config.recipe import Metric
 
-from .facts import GAIN, RESULT, TOOK
+from ..table_facts import GAIN, RESULT, TOOK
 from .models import RunColumn
 
 Source = RunColumn.Source

@@ -12,8 +12,7 @@ from django.utils.dateparse import parse_date, parse_datetime
 from webapp.accounts.models import Membership
 from webapp.core.numbers import whole
 
-from ..models import ACTIVE, Experiment, Run
-from ..states import OVER
+from ..models import ACTIVE, OVER, Experiment, Run
 from . import columns
 from .columns import Column
 from .language import Piece, QueryProblem, Term, parse

@@ -9,8 +9,8 @@ from django.db.models import QuerySet
 from webapp.accounts.models import Membership
 from webapp.core.problems import Invalid
 
-from .. import listing
 from ..models import Experiment, Run
+from ..runs import listing
 from . import columns, keyset
 from .columns import Column
 from .conditions import condition

@@ -10,9 +10,9 @@ from webapp.accounts.models import Membership
 from webapp.core import audit
 from webapp.core.problems import Conflict, Invalid
 
-from .. import services as runs
-from ..models import Run
-from ..states import OVER, State
+from ..lifecycle import services as runs
+from ..lifecycle.states import State
+from ..models import OVER, Run
 from .columns import MAX_SHOWN
 from .models import MAX_TAG, RunChange, RunStar, RunTag, RunView, RunViewChoice
 from .queries import Layout

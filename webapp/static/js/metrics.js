@@ -1,5 +1,5 @@
 // Lays out charts from what a recipe declares about its metrics (trainer/config/recipe.py, served by
-// webapp/experiments/declared.py). Nothing here knows a metric: a key that nobody declares is drawn under "Other".
+// webapp/experiments/recipe_metrics.py). Nothing here knows a metric: a key that nobody declares is drawn under "Other".
 
 const slug = (text) => text.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-");
 const prefix = (metric) => (metric.key.endsWith("*") ? metric.key.slice(0, -1) : null);

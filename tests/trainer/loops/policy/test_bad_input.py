@@ -1,5 +1,5 @@
 """What a run is given and cannot use, line by line: it pauses or fails, names the part, the step and what to do, and loses
-nothing. What can be known before the queue is in `tests/webapp/experiments/test_bad_input.py`.
+nothing. What can be known before the queue is in `tests/webapp/experiments/launch/test_bad_input.py`.
 
 A PEFT adapter of another base: `tests/trainer/inference/test_adapters.py`. A checkpoint of another config, of other data:
 `test_session.py`. A judge that is away: `test_judged_runs.py`.
@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.patience import SECONDS
-from tests.webapp.experiments.service import RewardService, reward_service
+from tests.webapp.experiments.rewards.service import RewardService, reward_service
 from trainer import checkpoints
 from trainer.config import PolicyConfig
 from trainer.judges.chat import Target

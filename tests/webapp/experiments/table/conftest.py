@@ -2,8 +2,8 @@
 
 import pytest
 
+from webapp.experiments import table_facts
 from webapp.experiments.models import Run
-from webapp.experiments.table import facts
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def make(launch):
         run.refresh_from_db()
         if scores:
             steps = [(step, {"eval/score": score}) for step, score in enumerate(scores, 1)]
-            facts.keep_metrics(run.experiment.workspace_id, run, steps)
+            table_facts.keep_metrics(run.experiment.workspace_id, run, steps)
         return run
 
     return _make

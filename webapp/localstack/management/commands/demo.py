@@ -105,9 +105,9 @@ def register_model(membership: Membership) -> None:
 
 def launch(membership: Membership) -> int:
     """The run of demo/run.json, a body as `POST /api/v1/runs` takes it. The key lets it start only once."""
-    from webapp.experiments import services as experiments
-    from webapp.experiments.checks import DatasetChoice
+    from webapp.experiments.launch import services
+    from webapp.experiments.launch.checks import DatasetChoice
 
     body = json.loads((FOLDER / "run.json").read_text())
     body["dataset"] = DatasetChoice(name=body["dataset"])
-    return int(experiments.launch(membership, **body, key="demo").pk)
+    return int(services.launch(membership, **body, key="demo").pk)

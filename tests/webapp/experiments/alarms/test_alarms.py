@@ -1,0 +1,169 @@
+"""Alarms of a run: stored once however often they come, shown with their responses, announced, and sent to people."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from tests.cast import ApiClient, browser
+from tests.webapp.experiments.people.test_people import asking, give_rubrics, judged  # noqa: F401 - a fixture
+from webapp.annotation.models import Task
+from webapp.core.models import AuditEntry
+from webapp.experiments.alarms import services
+from webapp.experiments.models import GradedResponse, Run, RunAlarm
+from webapp.experiments.people import graded
+from webapp.webhooks.models import Delivery, Webhook
+
+
+def told(process, step: int = 7, **changes) -> dict:
+    plain = {"signal": "flattery", "since": 6, "share": 0.5, "before": 0.01, "paid": 4.5}
+    more = {"part": "rubric", "criterion": "Is polite", "places": [{"group": 0, "index": 1}, {"group": 0, "index": 0}]}
+    return process.event("alarm", step, **(plain | more | changes))
+
+
+@pytest.fixture
+def alarmed(trainer, run):
+    """A run with one alarm about two responses that a judge has graded."""
+    give_rubrics(run_member(run), run)
+    rows = [judged(0, response="Great question! Red"), judged(1, response="What a brilliant question! Blue")]
+    sent = trainer.post(trainer.event("rollouts", 7, rollouts=rows), told(trainer))
+    assert sent.status_code == 200, sent.content
+    run.refresh_from_db()
+    return run
+
+
+def run_member(run):
+    return run.experiment.workspace.memberships.get(user=run.created_by)
+
+
+def test_an_alarm_is_stored_with_all_it_says(alarmed):
+    [found] = services.shown(alarmed)
+    assert (found.row.step, found.row.signal, found.data.share, found.data.paid) == (7, "flattery", 0.5, 4.5)
+    assert [(each.index, each.text[:5], each.reward) for each in found.examples] == [
+        (1, "What ", 1.0),
+        (0, "Great", 1.0),
+    ]
+    assert found.told.startswith(
+        "50% of the responses of step 7 compliment whoever asks; 1% at first, more since step 6."
+    )
+
+
+def test_a_repeat_replaces_an_alarm_and_another_stands_beside_it(trainer, alarmed):
+    trainer.post(told(trainer, step=8, share=0.75))
+    trainer.post(told(trainer, signal="phrase", subject="so to say"), told(trainer, signal="phrase", subject="indeed"))
+    rows = RunAlarm.objects.filter(run=alarmed).order_by("id")
+    assert [(row.signal, row.subject, row.step) for row in rows] == [
+        ("flattery", "", 8),
+        ("phrase", "so to say", 7),
+        ("phrase", "indeed", 7),
+    ]
+    assert rows[0].content["share"] == 0.75
+
+
+def test_a_delivery_twice_is_one_alarm(trainer, run):
+    event = told(trainer)
+    for _ in range(2):
+        assert trainer.post(event).status_code == 200
+    assert RunAlarm.objects.count() == 1
+
+
+def test_an_alarm_is_announced_once(trainer, run, cast):
+    Webhook.objects.create(workspace=cast.workspace, url="https://example.org", events=["run.alarm"], secret="s")
+    trainer.post(told(trainer))
+    trainer.post(told(trainer, step=9))
+    [sent] = Delivery.objects.all()
+    facts = sent.payload.get("data", sent.payload)
+    assert (facts["run"], facts["signal"], facts["step"], facts["part"]) == (run.pk, "flattery", 7, "rubric")
+
+
+@pytest.mark.parametrize("changes", [{"share": 1.5}, {"signal": ""}, {"places": [{"group": -1, "index": 0}]}])
+def test_an_alarm_that_cannot_be_is_refused(trainer, changes):
+    assert trainer.post(told(trainer, **changes)).status_code == 422
+    assert not RunAlarm.objects.exists()
+
+
+def test_the_page_shows_it_with_its_responses_and_escapes_them(trainer, alarmed, as_researcher, as_outsider):
+    page = as_researcher.get(f"/runs/{alarmed.pk}").content.decode()
+    assert (
+        "1 sign that the reward is being gamed" in page
+        and "Flattery" in page
+        and "What a brilliant question! Blue" in page
+    )
+    assert f"/runs/{alarmed.pk}/rollouts?step=7&amp;group=0" in page and "Send to annotation" in page
+    trainer.post(told(trainer, signal="phrase", subject="<script>alert(1)</script>"))
+    part = as_researcher.get(f"/runs/{alarmed.pk}/alarms").content.decode()
+    assert "2 signs" in part and "&lt;script&gt;" in part and "<script>" not in part
+    assert as_outsider.get(f"/runs/{alarmed.pk}/alarms").status_code == 404
+
+
+def test_a_run_without_alarms_shows_none(run, as_researcher):
+    page = as_researcher.get(f"/runs/{run.pk}").content.decode()
+    assert 'id="alarms"' in page and "sign that the reward" not in page
+
+
+def test_a_reviewer_sees_it_and_cannot_send_it(alarmed, cast):
+    as_reviewer = browser(cast.reviewer)
+    assert "Send to annotation" not in as_reviewer.get(f"/runs/{alarmed.pk}").content.decode()
+    alarm = RunAlarm.objects.get()
+    assert as_reviewer.post(f"/runs/{alarmed.pk}/alarms/{alarm.pk}/people").status_code == 403
+
+
+def test_a_response_that_is_gone_is_said_to_be(trainer, run, as_researcher):
+    trainer.post(told(trainer))
+    assert "The response is no longer stored." in as_researcher.get(f"/runs/{run.pk}").content.decode()
+
+
+def test_one_click_makes_tasks_blind_to_the_judge_and_a_second_makes_none(alarmed, as_researcher):
+    alarm = RunAlarm.objects.get()
+    for _ in range(2):
+        answer = as_researcher.post(f"/runs/{alarmed.pk}/alarms/{alarm.pk}/people", follow=True)
+    assert "These responses went to people before." in answer.content.decode()
+    graded.ask(alarmed.pk)
+    tasks = Task.objects.order_by("id")
+    texts = {task.example.content["responses"][0]["text"] for task in tasks}
+    assert texts == {"Great question! Red", "What a brilliant question! Blue"}
+    assert all("met" not in task.example.canonical for task in tasks)
+    assert AuditEntry.objects.filter(action="run.alarm_asked").count() == 1
+    assert "2 responses sent to people" in as_researcher.get(f"/runs/{alarmed.pk}").content.decode()
+
+
+def test_what_an_alarm_sends_is_no_random_draw(alarmed, cast):
+    Run.objects.filter(pk=alarmed.pk).update(config={**alarmed.config, "people": {"share": 1e-9}})
+    alarmed.refresh_from_db()
+    services.ask(cast.researcher, alarmed, RunAlarm.objects.get())
+    found = graded.agreement(alarmed)
+    assert found and (found.drawn, GradedResponse.objects.count()) == (0, 2)
+    assert graded.cases(alarmed, None, 10)[0] == []
+
+
+def test_a_response_without_criteria_says_why_nobody_can_be_asked(trainer, run, cast):
+    give_rubrics(run_member(run), run)
+    trainer.post(trainer.event("rollouts", 7, rollouts=[judged(0, criteria=[]), judged(1, criteria=[])]), told(trainer))
+    services.ask(cast.researcher, run, RunAlarm.objects.get())
+    graded.ask(run.pk)
+    [found] = services.shown(Run.objects.get(pk=run.pk))
+    assert (found.asked, found.left_out, found.why) == (0, 2, "no judge has decided a criterion of it")
+
+
+def test_the_api_says_the_same(alarmed, cast):
+    client = ApiClient(cast.researcher)
+    [found] = client.get(f"/runs/{alarmed.pk}/alarms").json()["items"]
+    assert (found["signal"], found["step"], found["part"], found["criterion"]) == ("flattery", 7, "rubric", "Is polite")
+    assert found["responses"][1] == {"group": 0, "index": 0, "response": "Great question! Red", "reward": 1.0}
+    asked = client.post(f"/runs/{alarmed.pk}/alarms/{found['id']}/people", {})
+    assert (asked.status_code, asked.json()) == (202, {"sent": 2})
+    assert client.get(f"/runs/{alarmed.pk}/alarms").json()["items"][0]["asked"] == 2
+    assert client.post(f"/runs/{alarmed.pk}/alarms/{found['id'] + 1}/people", {}).status_code == 404
+    assert ApiClient(cast.outsider).get(f"/runs/{alarmed.pk}/alarms").status_code == 404
+
+
+def test_more_alarms_ask_the_database_no_more(trainer, alarmed):
+    def queries() -> int:
+        with CaptureQueriesContext(
+            connection,
+        ) as caught:
+            services.shown(alarmed)
+        return len(caught)
+
+    before = queries()
+    trainer.post(*(told(trainer, signal="phrase", subject=f"phrase {n}", step=7 + n) for n in range(8)))
+    assert queries() == before == 3

@@ -1,0 +1,223 @@
+"""Claims: the page of methods, a study launched as ordinary runs, its table while they finish, its verdict."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils.html import escape
+
+from tests.cast import browser
+from trainer.config import ConfigInvalid
+from trainer.contracts import Preference, Reason, Response
+from trainer.metrics.claims import PLANS
+from trainer.metrics.claims.methods import METHODS
+from webapp.core.models import AuditEntry
+from webapp.core.once import KeyReused
+from webapp.core.problems import Conflict, Invalid
+from webapp.experiments.claims import services as claims
+from webapp.experiments.launch import checks
+from webapp.experiments.lifecycle import services as lifecycle
+from webapp.experiments.models import ClaimRun, ClaimStudy, Run
+
+from ..conftest import Trainer, make_version
+
+SHARED = {"steps": 4, "reward": {"matcher": "words"}, "data": {"form": "lines"}}
+
+
+@pytest.fixture
+def pairs(cast):
+    responses = (Response(id="a", text="cruel"), Response(id="b", text="late"))
+    judged = Preference(a="a", b="b", strength=2, rater="r", reasons=(Reason(text="cruel"),))
+    return make_version(cast.owner, "pairs", rubrics=False, responses=responses, preferences=(judged,))
+
+
+@pytest.fixture
+def study(cast, pairs, model):
+    def _launch(membership=None, **given) -> ClaimStudy:
+        plain = {
+            "dataset": checks.DatasetChoice(id=pairs.dataset_id),
+            "model": model.name,
+            "seeds": 2,
+            "config": SHARED,
+        }
+        return claims.launch(membership or cast.researcher, "rationale", **(plain | given))
+
+    return _launch
+
+
+def finish(run: Run, *points: tuple[int, dict[str, float]]) -> None:
+    Run.objects.filter(id=run.id).update(state="starting", ray_job_id=f"run-{run.id}-1", next_try_at=None)
+    process = Trainer(run)
+    events = [process.event("state", state="running")]
+    events += [process.event("metrics", step, values=values) for step, values in points]
+    events.append(process.event("state", 4, state="finished", summary={}))
+    assert process.post(*events).status_code == 200
+
+
+def curve(start: float, end: float, rc: tuple[float, float]) -> list[tuple[int, dict[str, float]]]:
+    return [
+        (0, {"eval/accuracy": start, "eval/rc": rc[0]}),
+        (1, {"judging/accuracy": start}),
+        (4, {"judging/accuracy": end, "eval/accuracy": end, "eval/rc": rc[1]}),
+    ]
+
+
+def test_a_study_is_ordinary_runs_of_every_arm_and_seed(cast, study):
+    row = study()
+    runs = list(Run.objects.filter(claim__study=row).select_related("claim", "experiment").order_by("id"))
+    assert [(run.claim.arm, run.claim.seed) for run in runs] == [
+        ("outcome", 0),
+        ("hybrid", 0),
+        ("outcome", 1),
+        ("hybrid", 1),
+    ]
+    assert {run.config["reward"]["arm"] for run in runs} == {"outcome", "hybrid"}
+    assert [run.config["seed"] for run in runs] == [0, 0, 1, 1] and {run.config["steps"] for run in runs} == {4}
+    assert {run.state for run in runs} == {"queued"} and {run.recipe for run in runs} == {"judge"}
+    assert {run.experiment.name for run in runs} == {f"Claim: rationale {row.pk}"}
+    entry = AuditEntry.objects.get(action="claim.launch")
+    assert entry.detail["plan"] == "rationale" and entry.detail["seeds"] == 2
+
+
+def test_one_wrong_field_launches_nothing(cast, study):
+    with pytest.raises(ConfigInvalid) as caught:
+        study(config={"steps": 0})
+    assert [problem.path for problem in caught.value.problems] == ["steps"]
+    with pytest.raises(ConfigInvalid) as caught:
+        study(seeds=1)
+    assert [problem.path for problem in caught.value.problems] == ["seeds"]
+    with pytest.raises(Invalid) as refused:
+        claims.launch(cast.researcher, "ruscarl", dataset=checks.DatasetChoice(id=1), model="m", seeds=2)
+    assert "python -m trainer claims ruscarl" in refused.value.fields["plan"]
+    assert not ClaimStudy.objects.exists() and not Run.objects.exists()
+
+
+def test_a_key_launches_once(study):
+    first = study(key="k")
+    assert study(key="k") == first and Run.objects.count() == 4
+    with pytest.raises(KeyReused):
+        study(key="k", seeds=3)
+
+
+def test_a_key_belongs_to_the_person_who_sends_it(cast, study):
+    first, other = study(key="k"), study(membership=cast.owner, key="k")
+    assert other != first and ClaimStudy.objects.count() == 2
+    assert [row.created_by for row in (first, other)] == [cast.researcher.user, cast.owner.user]
+    assert study(membership=cast.owner, key="k") == other
+
+
+def test_a_key_that_was_used_in_another_workspace_is_told(cast, study):
+    first = study(key="k")
+    elsewhere = cast.outsider.workspace
+    ClaimStudy.objects.filter(pk=first.pk).update(workspace=elsewhere)
+    with pytest.raises(Conflict, match="in another workspace"):
+        study(key="k")
+
+
+def test_runs_count_when_they_have_finished_and_the_verdict_follows_its_rule(study):
+    row = study()
+    by = {(each.arm, each.seed): each.run for each in ClaimRun.objects.select_related("run")}
+    finish(by["hybrid", 0], *curve(0.3, 0.8, (0.1, 0.7)))
+    found = claims.standing(row)
+    assert (found.finished, found.over, found.changed) == (1, False, False)
+    assert {each.corrected for each in found.results} == {"not decided"}
+    finish(by["hybrid", 1], *curve(0.3, 0.81, (0.1, 0.71)))
+    finish(by["outcome", 0], *curve(0.3, 0.1, (0.1, 0.0)))
+    lifecycle.stop(row.workspace.memberships.get(role="researcher"), by["outcome", 1])
+    found = claims.standing(row)
+    assert (found.finished, found.lost, found.over) == (3, 1, True)
+    lower, both, _, better = found.results
+    # differences 0.5 and 0.51: t = 0.505 / 0.005 = 101, p = 0.0063; 0.6 and 0.61 alike. Of four claims: 0.0252
+    assert [part.difference.value for part in both.parts] == pytest.approx([0.505, 0.605])
+    assert both.corrected == "holds" and both.adjusted == pytest.approx(4 * 0.0063, rel=0.01)
+    assert lower.corrected == "not decided" and lower.parts[0].difference.n == 1
+    assert better.parts[0].difference.missing == 1
+
+
+def test_what_decides_may_not_change_unseen(study):
+    row = study()
+    ClaimStudy.objects.update(plan_digest="0" * 64)
+    row.refresh_from_db()
+    assert claims.standing(row).changed
+
+
+def test_the_page_has_a_card_for_each_method_with_a_form_that_fits(cast, as_researcher, version, model):
+    shown = as_researcher.get("/experiments/claims").content.decode()
+    assert shown.count('id="method-') == len(METHODS) and "python -m trainer claims ruscarl" in shown
+    for method in METHODS:
+        assert escape(method.title) in shown
+    for name in ("ruscarl", "remax", "oapl"):
+        method = next(each for each in METHODS if each.name == name)
+        form = as_researcher.get("/runs/new", {"recipe": method.recipe, **{f"at.{k}": v for k, v in method.at.items()}})
+        for path in method.at:
+            assert f'name="{path}"' in form.content.decode(), path
+
+
+def test_who_may_not_launch_reads(cast, as_researcher, study):
+    row = study()
+    as_reviewer = browser(cast.reviewer)
+    page = as_reviewer.get("/experiments/claims").content.decode()
+    assert "Put it to the test" not in page and f"/experiments/claims/{row.pk}" in page
+    assert as_reviewer.get("/experiments/claims/rationale/new").status_code == 403
+    assert as_reviewer.get(f"/experiments/claims/{row.pk}").status_code == 200
+    assert as_researcher.get("/experiments/claims/ruscarl/new").status_code == 404
+
+
+def test_another_workspace_sees_nothing_of_it(cast, study, as_outsider):
+    row = study()
+    assert as_outsider.get(f"/experiments/claims/{row.pk}").status_code == 404
+    assert as_outsider.get(f"/api/v1/claims/{row.pk}").status_code == 404
+    assert "0 of 4" not in as_outsider.get("/experiments/claims").content.decode()
+
+
+def test_the_form_launches_and_names_what_is_wrong(as_researcher, pairs, model):
+    page = as_researcher.get("/experiments/claims/rationale/new").content.decode()
+    assert "raises accuracy and lowers rationale consistency" in page and "pairs" in page
+    wrong = {"dataset": f"{pairs.dataset_id}:1", "model": model.name, "seeds": "one", "shared": "{}", "key": "a"}
+    answer = as_researcher.post("/experiments/claims/rationale/new", wrong)
+    assert answer.status_code == 422 and "one seed has no spread" in answer.content.decode()
+    answer = as_researcher.post("/experiments/claims/rationale/new", {**wrong, "seeds": "2", "shared": "{"})
+    assert answer.status_code == 422 and "not valid JSON" in answer.content.decode()
+    right = {**wrong, "seeds": "2", "shared": '{"steps": 4, "data": {"form": "lines"}}'}
+    answer = as_researcher.post("/experiments/claims/rationale/new", right)
+    row = ClaimStudy.objects.get()
+    assert answer.status_code == 302 and answer.url == f"/experiments/claims/{row.pk}" and row.runs.count() == 4
+
+
+def test_the_page_of_a_study_asks_again_until_its_runs_are_over(as_researcher, study):
+    row = study()
+    page = as_researcher.get(f"/experiments/claims/{row.pk}").content.decode()
+    assert "0 of 4 runs have finished" in page and "every 10s" in page and "Holm" in page
+    for each in ClaimRun.objects.select_related("run"):
+        finish(each.run, *curve(0.3, 0.8, (0.1, 0.7)))
+    part = as_researcher.get(f"/experiments/claims/{row.pk}/standing").content.decode()
+    assert "4 of 4 runs have finished" in part and "every 10s" not in part and "<html" not in part
+    run = ClaimRun.objects.first().run
+    assert f"/experiments/claims/{row.pk}" in as_researcher.get(f"/runs/{run.pk}").content.decode()
+
+
+def test_the_api_launches_and_tells_how_it_stands(api, pairs, model):
+    asked = {"plan": "rationale", "dataset": "pairs", "model": model.name, "seeds": 2, "config": SHARED}
+    made = api.post("/claims", asked)
+    assert made.status_code == 201 and made.json()["runs"] == 4
+    number = made.json()["id"]
+    for each in ClaimRun.objects.select_related("run"):
+        finish(each.run, *curve(0.3, 0.8, (0.1, 0.7)))
+    found = api.get(f"/claims/{number}").json()
+    assert found["finished"] == 4 and len(found["table"]) == 4 and found["table"][0]["measures"]["eval/rc:last"] == 0.7
+    assert len(found["claims"]) == len(PLANS["rationale"].claims) and found["claims"][1]["verdict"] == "holds"
+    assert [each["id"] for each in api.get("/claims").json()["items"]] == [number]
+    assert len(api.get("/claims/methods").json()["items"]) == len(METHODS)
+    refused = api.post("/claims", {**asked, "plan": "nothing"})
+    assert refused.status_code == 422 and refused.json()["error"]["fields"][0]["path"] == "plan"
+
+
+def test_more_seeds_take_no_more_queries(as_researcher, study):
+    few, many = study(), study(seeds=6)
+
+    def queries(row) -> int:
+        with CaptureQueriesContext(connection) as taken:
+            assert as_researcher.get(f"/experiments/claims/{row.pk}").status_code == 200
+        return len(taken)
+
+    queries(few)
+    assert queries(few) == queries(many)

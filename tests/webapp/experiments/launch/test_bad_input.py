@@ -1,0 +1,220 @@
+"""What a launch is given and cannot use, line by line: refused before the queue, at its field, with what to do, and nothing is
+written. What only shows in the run is in `tests/trainer/loops/policy/test_bad_input.py`.
+
+A model that cannot be registered (an adapter without its base, the tokenizer of another model): the last tests here.
+"""
+
+import json
+from hashlib import sha256
+
+import pytest
+from django.utils import timezone
+
+from tests.cast import browser
+from trainer.config import ConfigInvalid
+from trainer.contracts import ModelFacts, ModelFile
+from trainer.judges.spec import resolve as resolve_spec
+from trainer.rewards import functions
+from webapp.evaluation.models import Evaluation
+from webapp.experiments.launch import checks
+from webapp.experiments.launch.forms import RunForm
+from webapp.experiments.models import Run
+from webapp.inference import services as registry
+from webapp.inference import tokenizers
+from webapp.inference.models import Endpoint, RegisteredModel
+from webapp.judging.models import Judge, JudgeVersion
+from webapp.weights.models import WeightsJob
+
+from ..conftest import make_version
+from .test_forms import posted
+
+OVERLONG = {"kind": "overlong", "soft_tokens": 20}
+
+
+@pytest.fixture
+def grader(cast) -> JudgeVersion:
+    endpoint = Endpoint.objects.create(workspace=cast.workspace, name="ward", kind="chat", url="https://x", model="m")
+    row = Judge.objects.create(workspace=cast.workspace, name="Grader", kind="criterion")
+    spec = resolve_spec({"kind": "criterion"}).model_dump(mode="json")
+    return JudgeVersion.objects.create(judge=row, number=2, spec=spec, endpoint=endpoint, digest="e" * 64)
+
+
+def refused(launch, path: str, **given) -> str:
+    """What is said at this field, and nowhere else; no run is written."""
+    with pytest.raises(ConfigInvalid) as caught:
+        launch(**given)
+    assert not Run.objects.exists()
+    (problem,) = caught.value.problems
+    assert problem.path == path
+    return problem.message
+
+
+def rewarded(*parts, expression="") -> dict:
+    return {"config": {"steps": 2, "scaffold": None, "rewards": list(parts), "reward_expression": expression}}
+
+
+# Data that a recipe cannot use
+
+
+@pytest.mark.parametrize(
+    ("make", "recipe", "path", "words"),
+    [
+        ({"train": 0}, "policy", "dataset", "has no training"),
+        ({"rubrics": False}, "policy", "dataset", "has no training"),
+        ({"heldout": 0}, "policy", "evaluation.max_examples", "set this to 0"),
+        ({"verifier": None}, "policy", "data.unjudged", "5 criteria of 5 prompts have no verifier"),
+        ({}, "reward_model", "dataset", "pairs"),
+        ({}, "dpo", "dataset", "pairs"),
+        ({}, "sft", "dataset", "conversations"),
+    ],
+)
+def test_data_that_a_recipe_cannot_use(launch, cast, make, recipe, path, words):
+    unfit = make_version(cast.owner, name="unfit", **make)
+    said = refused(launch, path, recipe=recipe, dataset=checks.DatasetChoice(id=unfit.dataset_id), config={"steps": 4})
+    assert words in said
+
+
+# A judge without endpoint, and whom else a reward cannot ask
+
+
+@pytest.mark.parametrize(
+    ("part", "path", "words"),
+    [
+        ({"kind": "rubric", "judge": "Nobody v1"}, "rewards.0.judge", "no judge version is called 'Nobody v1'"),
+        ({"kind": "rubric", "judge": "Grader"}, "rewards.0.judge", "name it with its version, such as 'Grader v2'"),
+        ({"kind": "judge", "judge": "Grader v2", "protocol": "pointwise"}, "rewards.0.judge", "needs 'pointwise'"),
+        ({"kind": "http", "endpoint": "mine"}, "rewards.0.endpoint", "no reward service is called 'mine'"),
+        ({"kind": "python", "entry": "mine"}, "rewards.0.entry", "not allowed here"),
+        ({"kind": "reward_model", "model": "gone"}, "rewards.0.model", "no model called 'gone' is registered"),
+        (
+            {"kind": "reward_model", "model": "smollm2-135m-instruct"},
+            "rewards.0.model",
+            "writes text; a reward needs a model that scores it",
+        ),
+    ],
+)
+def test_whom_a_reward_cannot_ask(launch, grader, part, path, words):
+    assert words in refused(launch, path, **rewarded(part))
+
+
+def test_a_judge_without_endpoint(launch, grader):
+    Endpoint.objects.update(archived_at=timezone.now())
+    said = refused(launch, "rewards.0.judge", **rewarded({"kind": "rubric", "judge": "Grader v2"}))
+    assert said == (
+        "'Grader v2' has no endpoint that can be asked: 'ward' is archived. Restore it, or name another judge"
+    )
+    Endpoint.objects.update(archived_at=None)
+    Judge.objects.update(archived_at=timezone.now())
+    said = refused(launch, "rewards.0.judge", **rewarded({"kind": "rubric", "judge": "Grader v2"}))
+    assert "is archived; restore it on its page" in said
+
+
+def test_a_function_that_is_allowed_and_not_installed(launch, monkeypatch):
+    monkeypatch.setenv(functions.ALLOWED, "polite")
+    said = refused(launch, "rewards.0.entry", **rewarded({"kind": "python", "entry": "polite"}))
+    assert said == "no installed package has an entry point 'polite' in the group touchstone.rewards"
+
+
+# An expression with an unknown part or a division by zero
+
+
+@pytest.mark.parametrize(
+    ("expression", "words"),
+    [
+        ("rubric + quality", "column 10: unknown part “quality”; known: rubric, overlong"),
+        ("rubric / 0 + overlong", "column 10: expected something to divide by, found 0"),
+        ("rubric / (1 - 1) * overlong", "expected something to divide by"),
+    ],
+)
+def test_an_expression_that_cannot_be_computed(launch, as_researcher, cast, version, model, expression, words):
+    given = rewarded({"kind": "rubric"}, OVERLONG, expression=expression)
+    assert words in refused(launch, "reward_expression", **given)
+    form = RunForm.blank(cast.researcher)
+    form.raw |= given["config"]
+    page = as_researcher.post("/runs/new", posted(form.group)).content.decode()
+    assert words in page, "the form says it beside the field while it is typed"
+
+
+# A model that no run could load
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama", "vocab_size": 3}))
+    (tmp_path / "model.safetensors").write_bytes(b"")
+    (tmp_path / "chat_template.jinja").write_text("{{ messages }}")
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"model": {"vocab": {"a": 0, "b": 1, "c": 2}}}))
+    return tmp_path
+
+
+def test_a_tokenizer_of_another_model(api, folder):
+    body = {"name": "mixed", "source": "local", "path": str(folder)}
+    assert api.post("/models", body).status_code == 201
+    (folder / "tokenizer.json").write_text(json.dumps({"model": {"vocab": [["a", 0.0]] * 7}}))
+    answer = api.post("/models", body | {"name": "other"})
+    (field,) = answer.json()["error"]["fields"]
+    assert (answer.status_code, field["path"]) == (422, "path")
+    assert field["message"] == "its tokenizer is another model's: it has 7 tokens, and the weights know 3"
+    assert RegisteredModel.objects.count() == 1
+    added = {"model": {"vocab": {"a": 0}}, "added_tokens": [{"id": 8, "content": "<x>"}]}
+    (folder / "tokenizer.json").write_text(json.dumps(added))
+    (field,) = api.post("/models", body | {"name": "other"}).json()["error"]["fields"]
+    assert "it has 9 tokens" in field["message"]
+
+
+def test_a_reward_model_with_another_tokenizer(launch, cast, api, version, model, folder):
+    """It is as large, so the weights take its tokens: only what was recorded tells."""
+    file = folder / "tokenizer.json"
+    told = ModelFacts(name="rm", role="reward_model", format="hf", head="scalar", base="b", files=(as_told(file),))
+    reward = registry.add_output(cast.workspace, "rm", "", path=str(folder), facts=told, digest="d" * 64, base=model)
+    part = {"kind": "reward_model", "model": reward.name}
+    training = file.read_text()
+    file.write_text(json.dumps({"model": {"vocab": {"x": 0, "y": 1, "z": 2}}}))
+    words = "the tokenizer in the folder of rm is another than when it was trained"
+    assert words in refused(launch, "rewards.0.model", **rewarded(part))
+    form = RunForm.blank(cast.researcher)
+    form.raw |= rewarded(part)["config"]
+    assert words in browser(cast.researcher).post("/runs/new", posted(form.group)).content.decode()
+    asked = {"kind": "score", "model": reward.pk, "dataset_version": version.pk}
+    (field,) = api.post("/weights-jobs", asked).json()["error"]["fields"]
+    assert field["path"] == "model" and words in field["message"]
+    asked = {
+        "recipe": "reward_benchmark",
+        "config": {"models": [{"model": reward.pk}]},
+        "dataset": {"id": version.dataset_id},
+    }
+    (field,) = api.post("/evaluations", asked).json()["error"]["fields"]
+    assert field["path"] == "models.0.model" and words in field["message"]
+    assert not WeightsJob.objects.exists() and not Evaluation.objects.exists()
+    file.write_text(training)
+    assert launch(**rewarded(part)).state == "queued"
+
+
+def as_told(file) -> ModelFile:
+    return ModelFile(path=file.name, bytes=file.stat().st_size, digest=sha256(file.read_bytes()).hexdigest())
+
+
+def test_a_tokenizer_that_nobody_recorded_is_measured_against_the_weights(cast, folder):
+    (folder / "tokenizer.json").write_text(json.dumps({"model": {"vocab": {str(n): n for n in range(7)}}}))
+    fields = {"source": "local", "path": str(folder), "facts": {"vocab_size": 3}}
+    model = RegisteredModel.objects.create(workspace=cast.workspace, name="old", **fields)
+    assert tokenizers.unloadable(model) == (
+        "old cannot be loaded: its tokenizer is another model's: it has 7 tokens, and the weights know 3"
+    )
+    laid = RegisteredModel.objects.create(
+        workspace=cast.workspace, name="a", source="run", format="peft", base=model, path=str(folder)
+    )
+    assert "old cannot be loaded" in tokenizers.unloadable(laid), "what it is laid on is loaded, too"
+    (folder / "tokenizer.json").write_text("{")
+    assert "cannot be read" in tokenizers.unloadable(model)
+
+
+def test_an_adapter_without_its_base(api, folder):
+    (folder / "config.json").rename(folder / "adapter_config.json")
+    answer = api.post("/models", {"name": "half", "source": "local", "path": str(folder)})
+    (field,) = answer.json()["error"]["fields"]
+    assert field["path"] == "path" and "holds an adapter of type None; only LORA can be used" in field["message"]
+    (folder / "adapter_config.json").write_text(json.dumps({"peft_type": "LORA"}))
+    (folder / "model.safetensors").rename(folder / "adapter_model.safetensors")
+    (field,) = api.post("/models", {"name": "half", "source": "local", "path": str(folder)}).json()["error"]["fields"]
+    assert field["path"] == "base" and "choose the model that it was trained on" in field["message"]

@@ -1,0 +1,252 @@
+"""GPUs: what runs ask for, who waits for them, and what the page says meanwhile. The cluster is a value."""
+
+from dataclasses import asdict
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from tests.webapp.core.fake_ray import FakeRay
+from trainer.config import ConfigInvalid, resolve
+from webapp.accounts import quotas
+from webapp.core import cluster
+from webapp.experiments.lifecycle import jobs, resources, waiting_line
+from webapp.experiments.models import Experiment, Run
+from webapp.localstack.places import write_facts
+from webapp.weights.models import WeightsJob
+
+ASYNC = {"runner": {"kind": "async", "workers": 1}, "scaffold": None}
+
+
+@pytest.fixture
+def ray(settings, monkeypatch):
+    fake = FakeRay()
+    write_facts(settings.VAR, "ray", address=fake.address)
+    monkeypatch.setattr(jobs, "_web_answers", lambda: True)
+    yield fake
+    fake.close()
+
+
+@pytest.fixture
+def gpus(db):
+    """Says how many there are, on one machine whose memory nobody knows."""
+
+    def _gpus(count):
+        cluster.cache.set(cluster.KEY, [asdict(cluster.Node(cpus=8, gpus=count))])
+
+    yield _gpus
+    cluster.cache.delete(cluster.KEY)
+
+
+def body(ray, run):
+    return ray.jobs[f"run-{run.id}-1"]["body"]
+
+
+def reason(run):
+    return Run.objects.get(id=run.id).state_reason
+
+
+@pytest.mark.parametrize(("count", "asked"), [(0, None), (2, 1)])
+def test_a_run_asks_for_a_gpu_where_the_cluster_has_some(run, ray, gpus, count, asked):
+    gpus(count)
+    jobs.launch(run.id)
+    assert body(ray, run).get("entrypoint_num_gpus") == asked
+
+
+@pytest.mark.parametrize(
+    ("changes", "gpus"),
+    [
+        ({}, 1),
+        ({"optim": {"processes": 4}}, 5),
+        (ASYNC, 2),
+        ({**ASYNC, "runner": {"kind": "async", "workers": 3, "gpus_per_worker": 0}}, 1),
+    ],
+    ids=["one process", "four that train", "a worker", "workers on processors"],
+)
+def test_a_run_counts_its_process_its_workers_and_those_that_train_together(changes, gpus):
+    assert resolve("policy", changes).holdings().gpus == gpus
+
+
+def test_a_run_of_an_older_version_counts_all_it_asks_for(launch, gpus):
+    gpus(2)
+    run = launch(config=ASYNC)
+    run.config["objective"]["weight_cap"] = None
+    assert resources.asked(run) == 2
+
+
+def test_more_than_there_is_is_refused_at_its_field(launch, gpus):
+    gpus(1)
+    with pytest.raises(ConfigInvalid) as refused:
+        launch(config=ASYNC)
+    (problem,) = refused.value.problems
+    assert (problem.path, "asks for 2 GPUs" in problem.message) == ("runner.workers", True)
+
+
+def test_whoever_finds_no_gpu_waits_in_line_and_says_for_how_many(launch, ray, gpus):
+    gpus(2)
+    first, second, third = (launch(config=ASYNC), launch(config=ASYNC), launch())
+    jobs.launch(first.id)
+    jobs.launch(second.id)
+    jobs.launch(third.id)
+    assert list(ray.jobs) == [f"run-{first.id}-1"]
+    assert reason(second) == "Waits for GPUs: it asks for 2 GPUs, the cluster has 2, and 0 are free"
+    assert reason(third).endswith(
+        "it asks for 1 GPU, the cluster has 2, and 0 are free, and 1 more is before it in the line"
+    )
+
+    Run.objects.filter(id=first.id).update(state="finished")
+    waiting_line.let_in()
+    jobs.launch(second.id)
+    assert f"run-{second.id}-1" in ray.jobs and f"run-{third.id}-1" not in ray.jobs
+
+
+def test_a_run_that_asks_for_more_than_is_left_of_the_cluster_keeps_nobody_waiting(launch, ray, gpus):
+    gpus(2)
+    large, small = launch(config=ASYNC), launch()
+    gpus(1)
+    jobs.launch(large.id)
+    jobs.launch(small.id)
+    assert list(ray.jobs) == [f"run-{small.id}-1"]
+
+
+def test_a_workspace_holds_no_more_gpus_than_it_may_and_keeps_nobody_else_waiting(launch, ray, gpus, cast):
+    gpus(4)
+    first, second = launch(config=ASYNC), launch(config=ASYNC)
+    other = launch()
+    elsewhere = Experiment.objects.create(workspace=cast.outsider.workspace, name="theirs")
+    Run.objects.filter(id=other.id).update(experiment=elsewhere)
+    quotas.change(cast.owner.user, cast.workspace, quotas.Limits(gpus=3))
+    for run in (first, second, other):
+        jobs.launch(run.id)
+    assert list(ray.jobs) == [f"run-{first.id}-1", f"run-{other.id}-1"]
+    assert reason(second).startswith("Waits: it asks for 2 GPUs, and this workspace may hold 3 at once.")
+
+    Run.objects.filter(id=first.id).update(state="finished")
+    waiting_line.let_in()
+    jobs.launch(second.id)
+    assert f"run-{second.id}-1" in ray.jobs
+
+
+def test_a_run_that_asks_for_more_gpus_than_its_workspace_may_hold_is_refused_at_its_field(launch, gpus, cast):
+    quotas.change(cast.owner.user, cast.workspace, quotas.Limits(gpus=1))
+    gpus(4)
+    with pytest.raises(ConfigInvalid) as refused:
+        launch(config=ASYNC)
+    (problem,) = refused.value.problems
+    assert problem.path == "runner.workers" and "this workspace may hold 1 at once" in problem.message
+    gpus(0)
+    assert launch(config=ASYNC).state == "queued"  # where there are none, nobody holds any
+
+
+def pending(ray, run):
+    jobs.launch(run.id)
+    ray.jobs[f"run-{run.id}-1"]["status"] = "PENDING"
+    now = timezone.now()
+    cluster.cache.set(jobs.HEARING_KEY, ((now - timedelta(hours=2)).isoformat(), now.isoformat()), None)
+    Run.objects.filter(id=run.id).update(state_at=now - timedelta(hours=2))
+    jobs.watch()
+    return Run.objects.get(id=run.id)
+
+
+def held(cast, gpus):
+    WeightsJob.objects.create(
+        workspace=cast.workspace,
+        kind="generate",
+        key=f"{gpus}",
+        state="running",
+        params={"resources": {"gpus": gpus}},
+        heartbeat_at=timezone.now(),
+    )
+
+
+def test_a_run_that_ray_keeps_waiting_is_not_lost_and_says_why(run, ray, gpus, cast):
+    gpus(1)
+    jobs.launch(run.id)
+    held(cast, 1)
+    found = pending(ray, run)
+    assert (found.state, found.attempt) == ("starting", 1)
+    assert found.state_reason == "Waits in Ray's queue for a free GPU: it asks for 1, and the cluster has 1"
+    WeightsJob.objects.update(state="finished")
+    Run.objects.filter(id=run.id).update(heartbeat_at=found.heartbeat_at - timedelta(minutes=1))
+    jobs.watch()
+    assert Run.objects.get(id=run.id).attempt == 1, "the card is free since a moment"
+
+
+def test_a_run_that_ray_does_not_start_though_a_gpu_is_free_is_given_up(run, ray, gpus):
+    gpus(1)
+    assert pending(ray, run).attempt == 2
+
+
+def test_gpus_of_jobs_are_not_given_to_runs(launch, ray, gpus, cast):
+    gpus(2)
+    held(cast, 0.5)
+    run = launch(config=ASYNC)
+    jobs.launch(run.id)
+    assert reason(run) == "Waits for GPUs: it asks for 2 GPUs, the cluster has 2, and 1 are free"
+
+
+HEAD = {"raylet": {"state": "ALIVE", "resourcesTotal": {"CPU": 8.0}}}
+CARDS = {"raylet": {"state": "ALIVE", "resourcesTotal": {"CPU": 8.0, "GPU": 4.0}}}
+
+
+def looked(ray, *nodes):
+    ray.nodes = list(nodes)
+    cluster.cache.delete(cluster.ASKED)
+    cluster.look()
+
+
+@pytest.mark.parametrize("emptied", [False, True], ids=["the machine is away", "the cache is empty and Ray silent"])
+def test_whoever_asks_for_a_gpu_waits_for_a_machine_that_starts_anew(launch, ray, gpus, emptied, settings):
+    looked(ray, HEAD, CARDS)
+    looked(ray, HEAD)
+    if emptied:
+        cluster.cache.clear()
+        ray.nodes = []
+    run = launch()
+    jobs.launch(run.id)
+    waiting_line.let_in()
+    assert not ray.jobs and "the cluster had 4 GPUs, and now Ray tells of none" in reason(run)
+    assert resources.wanted().gpus == 1, "one on its way already does not land on a processor"
+    assert cluster.REMEMBERED in reason(run)
+    (settings.VAR / cluster.REMEMBERED).unlink()  # the way out
+    jobs.launch(run.id)
+    assert "entrypoint_num_gpus" not in body(ray, run)
+
+
+def test_the_line_goes_on_once_the_gpus_are_back(run, ray, gpus):
+    looked(ray, HEAD, CARDS)
+    looked(ray, HEAD)
+    jobs.launch(run.id)
+    looked(ray, HEAD, CARDS)
+    jobs.launch(run.id)
+    assert body(ray, run)["entrypoint_num_gpus"] == 1
+
+
+def test_reasons_are_those_for_which_the_line_keeps_runs(launch, ray, gpus, cast):
+    quotas.change(cast.owner.user, cast.workspace, quotas.Limits(running_runs=2))
+    gpus(4)
+    large = launch(config={"optim": {"processes": 3}})
+    gpus(2)
+    first, second, third = launch(), launch(), launch()
+    for run in (large, first, second, third):
+        jobs.launch(run.id)
+    assert len(ray.jobs) == 2
+    waiting_line.tell()
+    assert reason(third).startswith("Waits: 2 runs of this workspace may run at once")
+    quotas.change(cast.owner.user, cast.workspace, quotas.Limits(running_runs=3))
+    waiting_line.tell()
+    assert reason(large) == (
+        "Waits for GPUs: it asks for 4 GPUs, the cluster has 2. It starts once there are as many; others pass it"
+    )
+    assert reason(third).endswith(
+        "it asks for 1 GPU, the cluster has 2, and 0 are free, and 1 more is before it in the line"
+    )
+
+
+def test_what_a_run_asks_for_is_worked_out_once(launch, gpus, monkeypatch):
+    gpus(1)
+    launch(), launch()
+    Run.objects.update(next_try_at=None)
+    waiting_line.tell()
+    monkeypatch.setattr(resources, "resolve", lambda *_: pytest.fail("resolved again"))
+    waiting_line.tell()

@@ -1,0 +1,215 @@
+"""Stories of runs: launching, stopping, resuming, forking; two tabs; and what each writes into the audit log."""
+
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import pytest
+from django.db import connection
+
+from tests.patience import SECONDS
+from tests.webapp.webhooks.told import listen, told
+from trainer.config import ConfigInvalid
+from webapp.core.models import AuditEntry
+from webapp.core.problems import Conflict, Invalid
+from webapp.experiments.launch import checks
+from webapp.experiments.launch import services as launch_services
+from webapp.experiments.lifecycle import services as lifecycle
+from webapp.experiments.lifecycle import states, tokens
+from webapp.experiments.models import Experiment, Run
+
+from ..conftest import make_version
+
+
+def actions(run) -> list[str]:
+    return list(
+        AuditEntry.objects.filter(object_id=run.id, object_type="run").order_by("id").values_list("action", flat=True)
+    )
+
+
+def at_once(count, work):
+    """`work(i)` in `count` threads that start together; results in order, exceptions as values."""
+    barrier = Barrier(count)
+
+    def one(i):
+        try:
+            barrier.wait(SECONDS)
+            return work(i)
+        except Exception as error:
+            return error
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(one, range(count)))
+
+
+def test_a_launch_writes_one_queued_run_and_says_so(launch, cast, monkeypatch):
+    sent = []
+    monkeypatch.setattr(launch_services, "enqueue", lambda *args: sent.append(args))
+    run = launch(name=" first try ")
+    assert (run.state, run.number, run.name, run.attempt) == ("queued", 1, "first try", 1)
+    assert run.experiment.name == "Policy from rubrics"
+    assert sent == [("workers.runs.launch", run.id)]
+    assert actions(run) == ["run.launch"]
+    assert tokens.fits(tokens.run_token(run), run)
+    assert tokens.run_token(run) not in str(Run.objects.filter(id=run.id).values().get()), "only a hash is stored"
+
+
+def test_a_draft_is_frozen_with_the_launch(launch, cast):
+    draft = make_version(cast.owner, "draft", state="draft")
+    run = launch(dataset=checks.DatasetChoice(id=draft.dataset_id))
+    assert run.dataset_version.state == "frozen"
+
+
+def test_without_evaluation_no_heldout_examples_are_needed(launch, cast):
+    unfit = make_version(cast.owner, name="unfit", heldout=0)
+    config = {"steps": 2, "evaluation": {"max_examples": 0}}
+    assert launch(dataset=checks.DatasetChoice(name="unfit"), config=config).dataset_version == unfit
+
+
+def test_runs_count_within_their_experiment(launch):
+    numbers = [launch(experiment=name).number for name in ("a", "a", "b", "a")]
+    assert numbers == [1, 2, 1, 3]
+
+
+def test_names_have_bounds(launch, cast):
+    for kwargs, field in (({"name": "x" * 121}, "name"), ({"experiment": " "}, "experiment")):
+        with pytest.raises(Invalid) as refused:
+            launch(**kwargs)
+        assert list(refused.value.fields) == [field]
+    assert not Run.objects.exists()
+
+
+def test_a_queued_run_stops_at_once_and_can_be_resumed(run, cast):
+    assert lifecycle.stop(cast.researcher, run).state == "stopped"
+    assert lifecycle.stop(cast.researcher, run).state == "stopped"
+    old = tokens.run_token(run)
+    resumed = lifecycle.resume(cast.researcher, run)
+    assert (resumed.state, resumed.attempt, resumed.ended_at) == ("queued", 2, None)
+    assert not tokens.fits(old, resumed)
+    assert tokens.fits(tokens.run_token(resumed), resumed)
+    assert actions(run) == ["run.launch", "run.stopped", "run.queued"]
+
+
+@pytest.mark.parametrize("state", ["queued", "starting", "running", "paused", "stopping", "finished"])
+def test_only_stopped_and_failed_runs_can_be_resumed(run, cast, state):
+    Run.objects.filter(id=run.id).update(state=state)
+    run.refresh_from_db()
+    with pytest.raises(Conflict):
+        lifecycle.resume(cast.researcher, run)
+    run.refresh_from_db()
+    assert (run.state, run.attempt) == (state, 1)
+
+
+@pytest.mark.parametrize("state", ["starting", "running", "paused"])
+def test_a_live_run_is_asked_to_stop(run, cast, state):
+    Run.objects.filter(id=run.id).update(state=state)
+    run.refresh_from_db()
+    stopped = lifecycle.stop(cast.researcher, run)
+    assert (stopped.state, stopped.state_reason) == ("stopping", "Rosa asked it to stop")
+
+
+def test_every_move_that_the_table_lacks_is_refused(run):
+    for source in Run.State.values:
+        for target in Run.State.values:
+            Run.objects.filter(id=run.id).update(state=source)
+            run.refresh_from_db()
+            assert states.move(run, target) == (source in states.SOURCES[target]), (source, target)
+
+
+def test_a_fork_keeps_what_is_not_changed(run, cast):
+    forked = launch_services.fork(cast.researcher, run, overrides={"optim": {"lr": 0.001}, "scaffold": None})
+    assert forked.forked_from == run
+    assert (forked.experiment, forked.number) == (run.experiment, 2)
+    assert forked.config == run.config | {"optim": run.config["optim"] | {"lr": 0.001}, "scaffold": None}
+
+
+def test_a_fork_is_checked_like_a_launch(run, cast):
+    with pytest.raises(ConfigInvalid) as refused:
+        launch_services.fork(cast.researcher, run, overrides={"optim": {"minibatch_size": 7}})
+    assert [p.path for p in refused.value.problems] == ["optim.minibatch_size"]
+
+
+def test_only_runs_that_are_over_can_be_deleted(run, cast):
+    with pytest.raises(Conflict):
+        lifecycle.delete(cast.researcher, run)
+    lifecycle.stop(cast.researcher, run)
+    lifecycle.delete(cast.researcher, run)
+    assert not Run.objects.exists()
+    assert AuditEntry.objects.filter(action="run.delete", object_id=run.id).exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_launches_at_once_get_different_numbers(launch):
+    found = at_once(6, lambda i: launch().number)
+    assert sorted(found) == [1, 2, 3, 4, 5, 6]
+    assert Experiment.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_double_click_launches_one_run(launch):
+    found = at_once(4, lambda i: launch(key="click-1").id)
+    assert len(set(found)) == 1, found
+    assert Run.objects.count() == 1
+
+
+def test_rubrics_that_only_a_judge_could_score_are_refused_before_the_queue(launch, cast):
+    make_version(cast.owner, name="judged", verifier=None)
+    with pytest.raises(ConfigInvalid) as caught:
+        launch(dataset=checks.DatasetChoice(name="judged"))
+    (problem,) = caught.value.problems
+    assert problem.path == "data.unjudged" and problem.message.startswith("5 criteria of 5 prompts have no verifier")
+    for choice in ("drop_criteria", "drop_prompts"):
+        with pytest.raises(ConfigInvalid, match="no training prompt is left"):
+            launch(dataset=checks.DatasetChoice(name="judged"), config={"data": {"unjudged": choice}})
+    assert not Run.objects.exists()
+
+
+def test_a_key_of_another_workspace_is_refused_with_what_to_do(launch, cast, run):
+    Run.objects.filter(id=run.id).update(launch_key="nightly")
+    Experiment.objects.filter(id=run.experiment_id).update(workspace=cast.outsider.workspace)
+    with pytest.raises(Conflict, match="Send another key"):
+        launch(key="nightly")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_tabs_resume_a_run_once(run, cast):
+    lifecycle.stop(cast.researcher, run)
+    found = at_once(4, lambda i: lifecycle.resume(cast.researcher, Run.objects.with_names().get(id=run.id)).attempt)
+    run.refresh_from_db()
+    assert (run.attempt, run.state) == (2, "queued")
+    assert {x for x in found if not isinstance(x, Conflict)} == {2}
+    assert actions(run).count("run.queued") == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_stops_at_once_one_is_written_down(run, cast):
+    Run.objects.filter(id=run.id).update(state="running")
+    at_once(4, lambda i: lifecycle.stop(cast.researcher, Run.objects.with_names().get(id=run.id)))
+    assert actions(run) == ["run.launch", "run.stopping"]
+
+
+def test_webhooks_hear_of_a_runs_end_once_and_in_the_same_transaction(run, trainer, cast):
+    listen(cast.owner)
+    assert trainer.post(trainer.event("state", state="finished")).status_code == 200
+    [(event, facts)] = told()
+    assert (event, facts["run"], facts["attempt"], facts["recipe"]) == ("run.finished", run.id, 1, "policy")
+    run.refresh_from_db()
+    assert not states.move(run, "failed")
+    assert len(told()) == 1
+
+
+def test_webhooks_hear_why_a_run_failed_and_nothing_of_one_that_was_stopped(launch, cast):
+    listen(cast.owner)
+    states.move(launch(), "failed", reason="Ray refused the job.")
+    lifecycle.stop(cast.researcher, launch())
+    assert [(event, facts["reason"]) for event, facts in told()] == [("run.failed", "Ray refused the job.")]
+
+
+def test_a_model_that_cannot_be_trained_is_refused_before_the_queue(launch, model):
+    model.facts = {"model_type": "gpt2", "trial": {"state": "refused", "reason": "its body has no layers"}}
+    model.save()
+    with pytest.raises(ConfigInvalid) as refused:
+        launch()
+    (problem,) = refused.value.problems
+    assert problem.path == "model.name" and "its body has no layers" in problem.message

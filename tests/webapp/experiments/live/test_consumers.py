@@ -1,0 +1,320 @@
+"""What an open page hears, and who may listen."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+from allauth.mfa.models import Authenticator
+from channels.db import database_sync_to_async
+from channels.layers import get_channel_layer
+from django.contrib.sessions.models import Session
+from django.db import OperationalError
+from django.utils import timezone
+
+from tests.cast import browser, make_cast
+from tests.patience import SECONDS
+from webapp.accounts import services as accounts
+from webapp.accounts import time_outs
+from webapp.accounts.models import Membership, SignedIn, Workspace
+from webapp.asgi import application
+from webapp.experiments.launch import checks
+from webapp.experiments.launch import services as launch
+from webapp.experiments.live import broadcasts, consumers
+from webapp.experiments.models import Run
+from webapp.inference.models import RegisteredModel
+
+from ..conftest import Trainer, make_version
+from .websocket import Socket
+
+pytestmark = pytest.mark.django_db(transaction=True)
+ORIGIN = b"http://localhost"
+
+
+@pytest.fixture
+async def scene(transactional_db):
+    """The cast and a run that a process works on."""
+
+    def build():
+        cast = make_cast()
+        version = make_version(cast.owner)
+        RegisteredModel.objects.create(
+            workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/m"
+        )
+        choice = checks.DatasetChoice(id=version.dataset_id)
+        run = launch.launch(cast.researcher, recipe="policy", config={"steps": 4}, dataset=choice)
+        Run.objects.filter(id=run.id).update(state="starting", ray_job_id="j", next_try_at=None)
+        return cast, run, Trainer(run)
+
+    return await database_sync_to_async(build)()
+
+
+async def connect(path, member=None, origin=ORIGIN, greetings=1):
+    """The socket, with its greeting heard, and whether it was accepted."""
+    headers = [(b"host", b"localhost")]
+    if origin:
+        headers.append((b"origin", origin))
+    if member:
+        client = await database_sync_to_async(browser)(member)
+        headers.append((b"cookie", f"sessionid={client.cookies['sessionid'].value}".encode()))
+    socket = Socket(application, path, headers)
+    accepted = await socket.connect()
+    if accepted and greetings:
+        await socket.hear(greetings)
+    return socket, accepted
+
+
+async def post(process, *events):
+    response = await database_sync_to_async(process.post)(*events)
+    assert response.status_code == 200, response.content
+
+
+async def test_a_page_hears_metrics_rollouts_log_and_state(scene):
+    cast, run, process = scene
+    socket, accepted = await connect(f"/ws/runs/{run.id}", cast.reviewer)
+    assert accepted
+    histogram = {"edges": [0.0, 1.0], "counts": [2]}
+    await post(
+        process,
+        process.event("state", state="running"),
+        process.event("metrics", 1, values={"reward/mean": 0.5}, histograms={"policy/ratio_raw": histogram}),
+        process.metrics(2, **{"reward/mean": 0.75}),
+        process.event("rollouts", 2, rollouts=[process.rollout(0), process.rollout(1)]),
+        process.event("log", 2, message="hello"),
+    )
+    heard = await socket.hear(5)
+    assert heard[:3] == [
+        {"type": "metrics", "step": 1, "values": {"reward/mean": 0.5}, "histograms": {"policy/ratio_raw": histogram}},
+        {"type": "metrics", "step": 2, "values": {"reward/mean": 0.75}, "histograms": {}},
+        {"type": "rollouts", "step": 2, "phase": "train", "count": 2},
+    ]
+    assert (heard[3]["type"], heard[3]["lines"][0]["message"]) == ("log", "hello")
+    assert (heard[4]["type"], heard[4]["state"], heard[4]["progress"]["step"]) == ("run", "running", 2)
+    assert "config" not in heard[4]
+    assert await socket.receive_nothing()
+    await socket.disconnect()
+
+
+async def test_a_page_learns_what_happened_between_its_drawing_and_its_connection(scene):
+    cast, run, process = scene
+    await post(process, process.event("state", state="running"), process.event("state", state="finished"))
+    socket, _ = await connect(f"/ws/runs/{run.id}", cast.reviewer, greetings=0)
+    (now,) = await socket.hear(1)
+    assert (now["type"], now["id"], now["state"], now["last_seq"]) == ("now", run.id, "finished", 2)
+    await socket.disconnect()
+    of_all, _ = await connect("/ws/workspace", cast.reviewer, greetings=0)
+    (news,) = await of_all.hear(1)
+    assert (news["type"], news["id"], news["state"]) == ("run", run.id, "finished")
+    await of_all.disconnect()
+
+
+async def test_a_list_is_not_greeted_with_runs_that_moved_long_ago_or_are_queued(scene):
+    cast, run, _ = scene
+    await database_sync_to_async(Run.objects.filter(id=run.id).update)(state="queued")
+    socket, _ = await connect("/ws/workspace", cast.researcher, greetings=0)
+    assert await socket.receive_nothing()
+    await socket.disconnect()
+    long_ago = timezone.now() - consumers.JUST_NOW * 2
+    await database_sync_to_async(Run.objects.filter(id=run.id).update)(state="running", state_at=long_ago)
+    socket, _ = await connect("/ws/workspace", cast.researcher, greetings=0)
+    assert await socket.receive_nothing()
+    await socket.disconnect()
+
+
+async def test_lists_hear_of_state_and_progress_only(scene):
+    cast, run, process = scene
+    socket, accepted = await connect("/ws/workspace", cast.researcher)
+    assert accepted
+    await post(process, process.event("log", message="x"), process.metrics(3, **{"reward/mean": 0.5}))
+    (heard,) = await socket.hear(1)
+    assert (heard["type"], heard["id"], heard["progress"]["step"]) == ("run", run.id, 3)
+    assert await socket.receive_nothing()
+    await socket.disconnect()
+
+
+@pytest.mark.parametrize("path", ["/ws/runs/{id}", "/ws/workspace"])
+@pytest.mark.parametrize("who", ["nobody", "annotator"])
+async def test_strangers_and_annotators_hear_nothing(scene, path, who):
+    cast, run, _ = scene
+    member = None if who == "nobody" else cast.annotator
+    socket, accepted = await connect(path.format(id=run.id), member)
+    assert not accepted
+
+
+async def test_a_session_without_the_second_factor_that_is_asked_for_hears_nothing(scene):
+    cast, run, _ = scene
+    await Workspace.objects.filter(pk=cast.workspace.pk).aupdate(asks_second_factor=True)
+    assert not (await connect(f"/ws/runs/{run.id}", cast.researcher))[1]
+    await Authenticator.objects.acreate(user=cast.researcher.user, type="totp", data={})
+    socket, accepted = await connect(f"/ws/runs/{run.id}", cast.researcher)
+    assert accepted
+    await socket.disconnect()
+
+
+async def test_another_workspace_cannot_listen(scene):
+    cast, run, process = scene
+    _, accepted = await connect(f"/ws/runs/{run.id}", cast.outsider)
+    assert not accepted
+    elsewhere, accepted = await connect("/ws/workspace", cast.outsider, greetings=0)
+    assert accepted
+    await post(process, process.metrics(1, **{"reward/mean": 0.5}))
+    assert await elsewhere.receive_nothing()
+    await elsewhere.disconnect()
+
+
+@pytest.mark.parametrize("origin", [None, b"http://evil.example", b"http://localhost:9999"])
+async def test_only_pages_of_this_address_may_connect(scene, origin):
+    cast, run, _ = scene
+    _, accepted = await connect(f"/ws/runs/{run.id}", cast.owner, origin)
+    assert not accepted
+
+
+async def with_token(path, member, scope="read"):
+    """A script's socket, and its token."""
+    row, secret = await database_sync_to_async(accounts.create_token)(member, "script", scope)
+    headers = [(b"host", b"localhost"), (b"authorization", f"Bearer {secret}".encode())]
+    socket = Socket(application, path, headers)
+    return socket, await socket.connect(), row
+
+
+async def test_a_script_follows_a_run_with_a_token_that_may_only_read(scene):
+    cast, run, process = scene
+    socket, accepted, _ = await with_token(f"/ws/runs/{run.id}", cast.reviewer)
+    assert accepted and (await socket.hear(1))[0]["type"] == "now"
+    await post(process, process.metrics(2, **{"reward/mean": 0.75}))
+    assert (await socket.hear(1))[0]["values"] == {"reward/mean": 0.75}
+    await socket.disconnect()
+    of_all, accepted, _ = await with_token("/ws/workspace", cast.reviewer)
+    assert accepted and (await of_all.hear(1))[0]["id"] == run.id
+    await of_all.disconnect()
+
+
+@pytest.mark.parametrize("path", ["/ws/runs/{id}", "/ws/workspace"])
+async def test_a_token_opens_what_its_owner_may_read_and_nothing_else(scene, path):
+    cast, run, _ = scene
+    path = path.format(id=run.id)
+    assert not (await with_token(path, cast.annotator))[1]
+    elsewhere = await database_sync_to_async(Membership.objects.create)(
+        user=cast.researcher.user, workspace=cast.outsider.workspace, role="owner"
+    )
+    socket, accepted, _ = await with_token(path, elsewhere)  # a member of both, with a key to the other one
+    assert accepted == ("workspace" in path)
+    if accepted:
+        assert await socket.receive_nothing()
+        await socket.disconnect()
+    wrong = [(b"host", b"localhost"), (b"authorization", b"Bearer ts_nonsense")]
+    assert not await Socket(application, path, wrong).connect()
+
+
+async def test_a_script_stops_hearing_when_its_token_is_revoked(scene, monkeypatch):
+    cast, run, _ = scene
+    monkeypatch.setattr(consumers, "RECHECK_S", 0.05)
+    socket, accepted, row = await with_token(f"/ws/runs/{run.id}", cast.reviewer)
+    assert accepted
+    await socket.hear(1)
+    await database_sync_to_async(accounts.revoke_token)(cast.reviewer, row)
+    output = await socket.receive_output(timeout=SECONDS)
+    assert (output["type"], output["code"]) == ("websocket.close", 4403)
+
+
+async def test_a_slow_client_is_told_to_load_again(scene, monkeypatch):
+    cast, run, _ = scene
+    monkeypatch.setattr(consumers, "MOST_WAITING", 10)
+    socket, accepted = await connect(f"/ws/runs/{run.id}", cast.owner)
+    assert accepted
+    items = [{"type": "metrics", "step": i, "values": {}, "histograms": {}} for i in range(30)]
+    message = {"type": "broadcast", "message": {"type": "batch", "items": items}}
+    await get_channel_layer().group_send(broadcasts.run_group(run.id), message)
+    assert await socket.hear(1) == [{"type": "resync"}]
+    assert await socket.receive_nothing()
+    await socket.disconnect()
+
+
+async def test_who_leaves_the_workspace_stops_hearing(scene, monkeypatch):
+    cast, run, _ = scene
+    monkeypatch.setattr(consumers, "RECHECK_S", 0.05)
+    socket, accepted = await connect(f"/ws/runs/{run.id}", cast.reviewer)
+    assert accepted
+    await database_sync_to_async(cast.reviewer.delete)()
+    assert (await socket.receive_output(timeout=SECONDS))["type"] == "websocket.close"
+
+
+async def test_who_leaves_stops_hearing_also_of_a_run_that_never_falls_silent(scene, monkeypatch):
+    cast, run, _ = scene
+    monkeypatch.setattr(consumers, "RECHECK_S", 0.3)
+    socket, accepted = await connect(f"/ws/runs/{run.id}", cast.reviewer)
+    assert accepted
+    await database_sync_to_async(cast.reviewer.delete)()
+    message = {"type": "broadcast", "message": {"type": "log", "lines": []}}
+    kinds = []
+    for _ in range(50):
+        await get_channel_layer().group_send(broadcasts.run_group(run.id), message)
+        kinds.append((await socket.receive_output(timeout=SECONDS))["type"])
+        if kinds[-1] == "websocket.close":
+            break
+        await asyncio.sleep(0.05)
+    assert kinds[-1] == "websocket.close"
+
+
+async def test_who_signs_out_stops_hearing(scene, monkeypatch):
+    cast, run, _ = scene
+    monkeypatch.setattr(consumers, "RECHECK_S", 0.05)
+    socket, accepted = await connect(f"/ws/runs/{run.id}", cast.reviewer)
+    assert accepted
+    await database_sync_to_async(Session.objects.all().delete)()
+    assert (await socket.receive_output(timeout=SECONDS))["type"] == "websocket.close"
+
+
+async def test_a_socket_keeps_no_session_open_and_closes_with_it(scene, monkeypatch):
+    cast, run, _ = scene
+    monkeypatch.setattr(consumers, "RECHECK_S", 0.05)
+    await database_sync_to_async(time_outs.change)(cast.owner, 5, None)
+    socket, accepted = await connect(f"/ws/runs/{run.id}", cast.reviewer)
+    assert accepted
+    await asyncio.sleep(0.3)  # it is looked after several times, which is no use
+    mine = SignedIn.objects.filter(user=cast.reviewer.user)
+    await mine.aupdate(last_used_at=timezone.now() - timedelta(minutes=6))
+    while (output := await socket.receive_output(timeout=SECONDS))["type"] != "websocket.close":
+        pass
+    assert output["code"] == 4403 and not await mine.aexists()
+
+
+async def test_a_token_needs_the_area_of_experiments(scene):
+    cast, run, _ = scene
+    for rights, opens in (({"experiments": "read"}, True), ({"datasets": "write"}, False)):
+        _, secret = await database_sync_to_async(accounts.create_token)(cast.reviewer, "script", rights=rights)
+        headers = [(b"host", b"localhost"), (b"authorization", f"Bearer {secret}".encode())]
+        socket = Socket(application, f"/ws/runs/{run.id}", headers)
+        assert await socket.connect() == opens
+        await socket.disconnect()
+
+
+async def test_while_the_database_is_away_the_page_is_told_to_come_back(scene, monkeypatch):
+    cast, run, _ = scene
+    socket, accepted = await connect(f"/ws/runs/{run.id}", cast.reviewer)
+    assert accepted
+
+    async def away(feed):
+        raise OperationalError("the server closed the connection")
+
+    monkeypatch.setattr(consumers, "RECHECK_S", 0.05)
+    monkeypatch.setattr(consumers.Feed, "allowed_group", away)
+    await get_channel_layer().group_send(
+        broadcasts.run_group(run.id), {"type": "broadcast", "message": {"type": "log", "lines": []}}
+    )
+    while (output := await socket.receive_output(timeout=SECONDS))["type"] != "websocket.close":
+        pass
+    assert output["code"] == 1013
+
+
+@pytest.mark.parametrize("question", ["group_for", "greeting"])
+async def test_a_page_that_comes_while_the_database_is_away_is_told_to_come_back(scene, monkeypatch, question):
+    cast, run, _ = scene
+
+    def away(*_):
+        raise OperationalError("the server closed the connection")
+
+    monkeypatch.setattr(consumers.RunFeed, question, away)
+    socket, accepted = await connect(f"/ws/runs/{run.id}", cast.reviewer, greetings=0)
+    assert accepted
+    output = await socket.receive_output(timeout=SECONDS)
+    assert (output["type"], output["code"]) == ("websocket.close", 1013)

@@ -1,0 +1,360 @@
+"""A share of what a judge has graded is graded by people, blind to its verdicts: drawn once, asked once, compared."""
+
+import threading
+
+import pytest
+from django.db import connection
+
+from tests.cast import ApiClient, make_cast
+from tests.webapp.annotation.answers import annotators, answer, grades
+from tests.webapp.experiments.conftest import Trainer, make_version
+from trainer.config import ConfigInvalid, PolicyConfig
+from trainer.contracts import Criterion, Example, Message, Response, Rubric
+from webapp.annotation.models import Project, Task
+from webapp.annotation.projects import grading, task_services
+from webapp.annotation.projects import services as projects
+from webapp.datasets import services as datasets
+from webapp.experiments.launch import checks
+from webapp.experiments.launch import services as launch
+from webapp.experiments.models import GradedResponse, Rollout, Run
+from webapp.experiments.people import graded
+from webapp.inference.models import RegisteredModel
+
+State = GradedResponse.State
+CRITERIA = (Criterion(id="c1", text="Names a colour", points=3), Criterion(id="c2", text="Is polite", points=1))
+
+
+def give_rubrics(membership, run) -> None:
+    """The run's examples have criteria that a judge decides."""
+    prompt = (Message(role="user", content="Name one."),)
+    dataset = datasets.create_dataset(membership, "rubrics")
+    records = [Example(key="e0", prompt=prompt, rubric=Rubric(criteria=CRITERIA))]
+    version = datasets.freeze(membership, datasets.new_version(membership, dataset, records, None, {"from": "test"}))
+    Run.objects.filter(pk=run.pk).update(dataset_version=version)
+
+
+@pytest.fixture
+def asking(run, cast):
+    """A run that sends every judged response to people."""
+    give_rubrics(cast.researcher, run)
+    Run.objects.filter(pk=run.pk).update(config={**run.config, "people": {"share": 1.0}, "seed": 0}, state="starting")
+    run.refresh_from_db()
+    return run
+
+
+def judged(index: int, met: bool | None = True, source: str = "judge", **fields) -> dict:
+    """A response of which the judge says the same of both criteria."""
+    criteria = [
+        {"text": each.text, "points": each.points, "kind": each.kind, "verdict": {"criterion_id": each.id, "met": met, "source": source}}
+        for each in CRITERIA
+    ]  # fmt: skip
+    plain = {"example_key": "e0", "group": 0, "index": index, "prompt": "p", "response": f"Red {index}"}
+    return plain | {"finish_reason": "stop", "reward": 1.0, "criteria": criteria} | fields
+
+
+def send(run, *rollouts: dict, step: int = 1) -> Trainer:
+    trainer = Trainer(run)
+    sent = trainer.post(trainer.event("rollouts", step, rollouts=list(rollouts)))
+    assert sent.status_code == 200, sent.content
+    return trainer
+
+
+@pytest.fixture
+def asked(asking):
+    """`asked(*rollouts)`: they have come in, and the worker has made their tasks."""
+
+    def _asked(*rollouts: dict, step: int = 1) -> None:
+        asking.refresh_from_db()
+        send(asking, *rollouts, step=step)
+        graded.ask(asking.pk)
+
+    return _asked
+
+
+def test_judged_responses_become_tasks_of_one_standing_project_blind_to_the_judge(asking, asked):
+    asked(judged(0, True), judged(1, False))
+    asked(judged(0, True), step=2)
+    project = Project.objects.get()
+    assert (project.name, project.kind, project.state) == ("Judge against people", "grading", "open")
+    assert project.version.counts["examples"] == 3
+    tasks = list(Task.objects.filter(project=project).order_by("id"))
+    assert [task.example.content["responses"][0]["text"] for task in tasks] == ["Red 0", "Red 1", "Red 0"]
+    assert [each["text"] for each in tasks[0].example.content["rubric"]["criteria"]] == [
+        "Names a colour",
+        "Is polite",
+    ]
+    assert "met" not in tasks[0].example.canonical and project.settings["suggestions"] == "never"
+    rows = GradedResponse.objects.order_by("id")
+    assert [(row.state, row.verdicts) for row in rows][:2] == [
+        (State.ASKED, {"c1": True, "c2": True}),
+        (State.ASKED, {"c1": False, "c2": False}),
+    ]
+
+
+def test_what_comes_twice_is_drawn_once_and_asked_once(asking, asked):
+    asked(judged(0), judged(1))
+    asked(judged(0), judged(1))  # with new numbers, as a resumed run sends a step again
+    graded.ask(asking.pk)
+    assert (GradedResponse.objects.count(), Task.objects.count()) == (2, 2)
+
+
+def test_only_what_a_judge_has_decided_is_asked_and_only_those_criteria(asking, asked):
+    half = judged(3)
+    half["criteria"][1]["verdict"]["source"] = "verifier"
+    asked(judged(0, source="verifier"), judged(1, met=None), judged(2, criteria=[]), half)
+    row = GradedResponse.objects.get()
+    assert (row.index, row.verdicts) == (3, {"c1": True})
+    assert [each["id"] for each in row.task.example.content["rubric"]["criteria"]] == ["c1"]
+
+
+def test_the_draw_depends_on_seed_and_place_alone_and_keeps_the_share(asking):
+    Run.objects.filter(pk=asking.pk).update(config={**asking.config, "people": {"share": 0.25}})
+    asking.refresh_from_db()
+    send(asking, *[judged(index) for index in range(200)])
+    drawn = set(GradedResponse.objects.values_list("index", flat=True))
+    assert drawn == {i for i in range(200) if graded.chance(0, (1, "train", 0, i)) < 0.25}
+    assert 30 <= len(drawn) <= 70
+    assert drawn != {i for i in range(200) if graded.chance(1, (1, "train", 0, i)) < 0.25}
+
+
+def test_nobody_is_asked_unless_the_run_says_so(run):
+    Run.objects.filter(pk=run.pk).update(state="starting")
+    send(run, judged(0))
+    assert not GradedResponse.objects.exists()
+    assert graded.agreement(run) is None
+
+
+def test_what_a_dead_worker_left_waiting_is_asked_later_even_after_the_end(asking, monkeypatch):
+    monkeypatch.setattr(graded.grading, "grade", lambda *_: 1 / 0)
+    send(asking, judged(0))
+    with pytest.raises(ZeroDivisionError):
+        graded.ask(asking.pk)
+    assert GradedResponse.objects.get().state == State.WAITING
+    monkeypatch.undo()
+    Run.objects.filter(pk=asking.pk).update(state="finished")
+    queued = []
+    monkeypatch.setattr(graded, "enqueue", lambda name, run_id: queued.append(run_id))
+    monkeypatch.setattr(graded, "LOST_AFTER", graded.timedelta(0))
+    graded.ask_waiting()
+    assert queued == [asking.pk]
+    graded.ask(asking.pk)
+    assert GradedResponse.objects.get().state == State.ASKED
+
+
+def test_a_response_that_people_cannot_be_asked_about_says_why(asking, asked):
+    asked(judged(0, example_key="unknown"), judged(1))
+    left, made = GradedResponse.objects.order_by("index")
+    assert (left.state, left.problem) == (State.LEFT_OUT, "the dataset has no rubric for it")
+    assert made.state == State.ASKED
+    Rollout.objects.all().delete()
+    GradedResponse.objects.create(run=asking, step=9, phase="train", group=0, index=0)
+    graded.ask(asking.pk)
+    assert GradedResponse.objects.get(step=9).problem == "the response is gone"
+
+
+def test_a_closed_project_is_followed_by_the_next(asking, asked, cast):
+    asked(judged(0))
+    projects.set_state(cast.researcher, Project.objects.get(), Project.State.CLOSED)
+    asked(judged(1))
+    assert list(Project.objects.order_by("id").values_list("name", flat=True)) == [
+        "Judge against people",
+        "Judge against people 2",
+    ]
+
+
+def test_agreement_counts_what_most_people_say(asking, asked, cast, django_assert_num_queries):
+    """Judge: both met. People of response 0: met and not met, met and met; of response 1: not met by the only one who
+    could tell. So one of two decided criteria agrees, and people are split on one."""
+    asked(judged(0), judged(1))
+    first, second = Task.objects.order_by("id")
+    one, two = annotators(cast, first.project)
+    answer(first, one, grades(c1="met", c2="met"))
+    answer(first, two, grades(c1="not_met", c2="met"))
+    answer(second, one, grades(c1="not_met", c2="cannot_assess"))
+    found = graded.agreement(asking)
+    assert (found.drawn, found.responses, found.decided, found.agreeing, found.undecided) == (2, 2, 2, 1, 1)
+    assert found.value == 0.5
+    assert 0.05 < found.low < 0.5 < found.high < 0.95, "of two responses"
+    with django_assert_num_queries(3):
+        graded.agreement(asking)
+    asked(*[judged(index) for index in range(2, 9)])
+    with django_assert_num_queries(3):
+        graded.agreement(asking)
+
+
+def test_the_run_page_shows_judge_against_people(asking, asked, as_researcher, as_annotator, cast):
+    asked(judged(0))
+    page = as_researcher.get(f"/runs/{asking.pk}").content.decode()
+    assert "Nobody has graded a response yet" in page and "1 response drawn" in page
+    task = Task.objects.get()
+    answer(task, annotators(cast, task.project)[0], grades(c1="met", c2="met"))
+    fragment = as_researcher.get(f"/runs/{asking.pk}/people").content.decode()
+    assert "of 2 verdicts on 1 response agree" in fragment and f"/projects/{task.project_id}" in fragment
+    assert as_annotator.get(f"/runs/{asking.pk}/people").status_code in (403, 404)
+
+
+def test_the_api_gives_the_agreement_and_both_answers_of_every_case(
+    asking, asked, api, cast, django_assert_max_num_queries
+):
+    asked(judged(0), judged(1), judged(2), judged(3, example_key="unknown"))
+    first, second, _ = Task.objects.order_by("id")
+    one, two = annotators(cast, first.project)
+    answer(first, one, grades(c1="met", c2="not_met"))
+    answer(first, two, grades(c1="met", c2="met"))
+    answer(second, one, grades(c1="not_met", c2="cannot_assess"))
+    path = f"/runs/{asking.pk}/people"
+    told = api.get(path).json()
+    assert (told["drawn"], told["left_out"], told["decided"], told["agreeing"], told["undecided"]) == (4, 1, 2, 1, 1)
+    assert told["low"] < told["value"] == 0.5 < told["high"] and told["project"]["name"] == "Judge against people"
+    found, cursor = [], ""
+    while cursor is not None:
+        with django_assert_max_num_queries(9):
+            body = api.get(f"{path}/cases?limit=3{f'&cursor={cursor}' if cursor else ''}").json()
+        found, cursor = found + body["items"], body["next"]
+    assert [each["response"] for each in found] == ["Red 0", "Red 1", "Red 2", ""]
+    assert [(each["met"], each["not_met"], each["people"], each["agree"]) for each in found[0]["criteria"]] == [
+        (2, 0, True, True),
+        (1, 1, None, None),
+    ]
+    wrong, open_ = found[1]["criteria"]
+    assert (wrong["text"], wrong["judge"], wrong["people"], wrong["agree"]) == ("Names a colour", True, False, False)
+    assert (open_["met"], open_["not_met"], open_["agree"]) == (0, 0, None)
+    assert [each["agree"] for each in found[2]["criteria"]] == [None, None]
+    assert (found[3]["state"], found[3]["problem"]) == ("left_out", "the dataset has no rubric for it")
+    assert sum(each["agree"] is True for case in found for each in case["criteria"]) == told["agreeing"]
+
+
+def test_verdicts_of_a_judge_are_kept_from_annotators_and_from_other_workspaces(asking, asked, cast):
+    asked(judged(0))
+    for path in ("people", "people/cases", "judges"):
+        address = f"/runs/{asking.pk}/{path}"
+        assert ApiClient(cast.reviewer).get(address).status_code == 200
+        assert ApiClient(cast.annotator).get(address).status_code == 403
+        assert ApiClient(cast.outsider).get(address).status_code == 404
+
+
+def test_of_a_run_that_asks_nobody_the_api_says_so(run, api):
+    told = api.get(f"/runs/{run.pk}/people").json()
+    assert (told["share"], told["drawn"], told["value"], told["project"]) == (0, 0, None, None)
+    assert api.get(f"/runs/{run.pk}/people/cases").json() == {"items": [], "next": None}
+
+
+@pytest.fixture
+def own_project(cast) -> Project:
+    """A grading project of the workspace, open, on a dataset of its own."""
+    prompt = (Message(role="user", content="Mine?"),)
+    dataset = datasets.create_dataset(cast.researcher, "mine")
+    response = Response(id="r", text="Yes")
+    records = [Example(key="m0", prompt=prompt, rubric=Rubric(criteria=CRITERIA), responses=(response,))]
+    version = datasets.freeze(
+        cast.researcher, datasets.new_version(cast.researcher, dataset, records, None, {"from": "test"})
+    )
+    made = projects.create(cast.researcher, name="My grades", kind="grading", dataset=version)
+    made = projects.set_state(cast.researcher, made, Project.State.OPEN)
+    task_services.make(made.pk)
+    made.refresh_from_db()
+    return made
+
+
+def test_a_run_may_name_the_project_that_asks(asking, asked, own_project, cast):
+    Run.objects.filter(pk=asking.pk).update(graded_in=graded.chosen(cast.workspace.pk, named("My grades")))
+    asked(judged(0))
+    assert Project.objects.get() == own_project and graded.agreement(asking).project == own_project
+    assert Task.objects.filter(project=own_project).count() == 2
+    own_project.refresh_from_db()
+    assert own_project.version.number == 2 and own_project.version.counts["examples"] == 2
+    Run.objects.filter(pk=asking.pk).update(graded_in=None)
+    asked(judged(1))
+    assert {each.name for each in Project.objects.all()} == {"My grades", "Judge against people"}, (
+        "what one run names is not the standing project of the others"
+    )
+
+
+def test_where_the_named_project_is_closed_the_standing_one_goes_on(asking, asked, own_project, cast):
+    Run.objects.filter(pk=asking.pk).update(graded_in=own_project)
+    projects.set_state(cast.researcher, own_project, Project.State.CLOSED)
+    asked(judged(0))
+    assert Task.objects.latest("id").project.name == "Judge against people"
+
+
+def named(project: str, share: float = 0.5) -> dict:
+    return {"people": {"share": share, "project": project}}
+
+
+def test_only_a_project_that_fits_can_be_named(own_project, cast):
+    def why(**changes) -> str:
+        Project.objects.filter(pk=own_project.pk).update(**changes)
+        return graded.unfit(cast.workspace.pk, "My grades")
+
+    assert why() == "" and graded.unfit(cast.workspace.pk, "No such") == "no project is called 'No such'"
+    assert [each.name for each in grading.fitting(cast.workspace.pk, 10)] == ["My grades"]
+    assert graded.unfit(cast.outsider.workspace_id, "My grades") == "no project is called 'My grades'"
+    assert graded.chosen(cast.workspace.pk, named("My grades", share=0.0)) is None
+    assert "colour what people say" in why(settings={"suggestions": "before"})
+    assert grading.fitting(cast.workspace.pk, 10) == []
+    assert "is closed" in why(settings={}, state="closed")
+    assert "does not grade" in why(state="open", kind="pairwise")
+    with_more = Example(key="m1", prompt=(Message(role="user", content="More?"),))
+    newer = datasets.new_version(
+        cast.researcher, own_project.version.dataset, [with_more], own_project.version, {"from": "test"}
+    )
+    assert newer.number == 2 and "older version" in why(kind="grading")
+
+
+def test_a_launch_with_a_project_that_does_not_fit_is_refused_at_its_field(own_project, cast, version, model):
+    choice = checks.DatasetChoice(id=version.dataset_id)
+    config = {"rewards": [{"kind": "rubric", "name": "r", "judge": "G v1"}], **named("No such", 0.1)}
+    with pytest.raises(ConfigInvalid) as refused:
+        launch.launch(cast.researcher, recipe="policy", config=config, dataset=choice)
+    assert (
+        "no project is called 'No such'"
+        in {each.path: each.message for each in refused.value.problems}["people.project"]
+    )
+
+
+def test_a_run_that_asks_nobody_has_no_such_fragment(run, as_researcher):
+    assert as_researcher.get(f"/runs/{run.pk}/people").status_code == 404
+    assert "Judge against people" not in as_researcher.get(f"/runs/{run.pk}").content.decode()
+
+
+def test_a_share_needs_a_judge_of_criteria():
+    def problems(**part) -> list[str]:
+        config = PolicyConfig.model_validate({"people": {"share": 0.1}, "rewards": [part]})
+        return [each.path for each in config.problems() if each.path.startswith("people")]
+
+    assert problems(kind="verifier", name="v") == ["people.share"]
+    assert problems(kind="judge", name="j", judge="G v1", protocol="pointwise") == ["people.share"]
+    assert problems(kind="rubric", name="r") == ["people.share"]
+    assert problems(kind="rubric", name="r", judge="G v1") == []
+    assert problems(kind="judge", name="j", judge="G v1", shadow=True) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_workers_at_the_same_moment_ask_once():
+    cast = make_cast()
+    version = make_version(cast.owner)
+    RegisteredModel.objects.create(workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/m")
+    choice = checks.DatasetChoice(id=version.dataset_id)
+    run = launch.launch(cast.researcher, recipe="policy", config={"steps": 4}, dataset=choice)
+    give_rubrics(cast.researcher, run)
+    Run.objects.filter(pk=run.pk).update(config={**run.config, "people": {"share": 1.0}})
+    rows = [GradedResponse(run=run, step=1, phase="train", group=0, index=index) for index in range(3)]
+    GradedResponse.objects.bulk_create(rows)
+    places = [{"run": run, "step": 1, "phase": "train", "group": 0, "index": index} for index in range(3)]
+    Rollout.objects.bulk_create(
+        [Rollout(**place, example_key="e0", content=judged(place["index"])) for place in places]
+    )
+    barrier = threading.Barrier(2)
+
+    def work() -> None:
+        barrier.wait()
+        graded.ask(run.pk)
+        connection.close()
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (Project.objects.count(), Task.objects.count()) == (1, 3)
+    assert set(GradedResponse.objects.values_list("state", flat=True)) == {State.ASKED}

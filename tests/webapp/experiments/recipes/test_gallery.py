@@ -1,0 +1,140 @@
+"""The gallery: what each recipe finds in a dataset, how long it takes here, and what a dataset's page offers."""
+
+from datetime import UTC, datetime
+
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from webapp.datasets.models import Example
+from webapp.datasets.versions import training_counts
+from webapp.experiments.models import Artifact, MetricPoint, Run
+from webapp.experiments.recipes import gallery
+from webapp.experiments.runs import queries as runs_queries
+from webapp.inference.models import RegisteredModel
+
+from ..conftest import make_version
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def card(cards, name):
+    return next(each for each in cards if each.recipe.name == name)
+
+
+def timed(run: Run, *seconds: float) -> None:
+    Run.objects.filter(pk=run.pk).update(first_metric_at=NOW)
+    MetricPoint.objects.bulk_create(
+        MetricPoint(run=run, key="perf/step_s", step=step, value=value, time=NOW) for step, value in enumerate(seconds)
+    )
+
+
+def test_what_a_version_can_train_comes_first_with_its_counts(cast, as_researcher):
+    version = make_version(cast.owner, "Answers", train=4, heldout=1, rubrics=False, reference="Red.")
+    cards = gallery.cards(cast.workspace.id, version)
+    assert cards[0].recipe.name == "sft" and cards[0].fit.ok and not card(cards, "policy").fit.ok
+    shown = as_researcher.get("/runs/new", {"dataset": "Answers"}).content.decode()
+    assert shown.index('id="recipe-sft"') < shown.index('id="recipe-policy"')
+    assert "prompts with a reference answer to train on" in shown
+    assert "prompts whose every criterion has a verifier" in shown and "prompts with a criterion for a judge" in shown
+    assert f"recipe=sft&amp;dataset={version.dataset_id}:1" in shown
+
+
+def test_without_any_data_it_says_what_to_do(as_researcher):
+    shown = as_researcher.get("/runs/new").content.decode()
+    assert "No dataset yet" in shown and "learns from" in shown and "not yet known" in shown
+
+
+def test_the_pace_is_the_median_of_the_newest_runs_of_the_workspace(cast, launch):
+    for step_s in (2.0, 4.0, 90.0):
+        timed(launch(), step_s, step_s, 500.0)
+    pace = gallery.paces(cast.workspace.id)["policy"]
+    assert (pace.step_s, pace.runs, pace.total_s(10)) == (4.0, 3, 40.0)
+    for _ in range(gallery.RUNS_TIMED):
+        timed(launch(), 7.0)
+    assert gallery.paces(cast.workspace.id)["policy"].step_s == 7.0, "older runs do not count"
+    assert gallery.paces(cast.outsider.workspace_id) == {}
+
+
+def test_a_large_version_is_counted_by_a_worker_while_the_page_stands(cast, as_researcher, monkeypatch):
+    monkeypatch.setattr(training_counts, "enqueue", lambda *args: None)
+    version = make_version(cast.owner)
+    type(version).objects.filter(pk=version.pk).update(counts={"examples": training_counts.AT_ONCE + 1})
+    assert "Counting what this dataset holds" in as_researcher.get("/runs/new").content.decode()
+    menu = as_researcher.get(f"/runs/trainable?dataset={version.dataset_id}:1").content.decode()
+    assert "in a minute" in menu and "nothing" not in menu
+
+
+def test_the_menu_of_a_dataset_offers_exactly_what_it_can_train(cast, as_researcher, as_annotator, as_outsider):
+    version = make_version(cast.owner)
+    address = f"/runs/trainable?dataset={version.dataset_id}:1"
+    menu = as_researcher.get(address).content.decode()
+    assert "Policy from rubrics" in menu and "3 prompts whose every criterion has a verifier, 2 held out" in menu
+    assert "Supervised fine-tuning" not in menu
+    assert as_annotator.get(address).status_code == 403
+    assert as_outsider.get(address).status_code == 404
+    assert as_researcher.get("/runs/trainable?dataset=x").status_code == 404
+
+
+def test_a_version_tells_what_it_has_trained_down_to_the_models(
+    cast, launch, version, model, as_researcher, as_annotator, as_outsider, django_assert_num_queries
+):
+    address = f"/runs/trained?dataset={version.dataset_id}:1"
+    assert as_researcher.get(address).content.strip() == b""
+    first = launch()
+    left = RegisteredModel.objects.create(workspace=cast.workspace, name="left", source="run", path="/p", base=model)
+    Artifact.objects.create(
+        run=first, step=3, role="model", path="outputs/policy", bytes=1, digest="d", registered=left
+    )
+    Artifact.objects.create(run=first, step=2, role="checkpoint", path="checkpoints/2", bytes=1, digest="d")
+    shown = as_researcher.get(address).content.decode()
+    assert f'href="/runs/{first.pk}"' in shown and f'href="/models/{left.pk}">left</a>' in shown
+    assert shown.count("/models/") == 1 and "All runs on" not in shown
+    for _ in range(5):
+        launch()
+    with django_assert_num_queries(2):
+        runs, more = runs_queries.trained_by(version)
+    assert more and [run.pk for run in runs] == sorted((run.pk for run in runs), reverse=True) and first not in runs
+    assert "All runs on" in as_researcher.get(address).content.decode()
+    assert (as_annotator.get(address).status_code, as_outsider.get(address).status_code) == (403, 404)
+
+
+def test_leaks_are_told_before_anything_is_set_up(cast, as_researcher):
+    version = make_version(cast.owner)
+    assert "held-out result will look better" not in as_researcher.get("/runs/new").content.decode()
+    trained, *_, held = Example.objects.filter(dataset=version.dataset).order_by("id")
+    other = make_version(cast.owner, "leaky")
+    Example.objects.filter(dataset=other.dataset, key=held.key).update(prompt_hash=trained.prompt_hash)
+    shown = as_researcher.get("/runs/new", {"dataset": "leaky"}).content.decode()
+    assert "<strong>1 held-out example of leaky v1</strong> has its prompt" in shown
+
+
+def test_another_workspaces_dataset_is_not_chosen(cast, as_outsider):
+    version = make_version(cast.owner)
+    for named in ("demo", f"{version.dataset_id}:1"):
+        assert as_outsider.get("/runs/new", {"dataset": named}).context["version"] is None
+
+
+def test_the_page_costs_the_same_whatever_there_is(cast, launch, as_researcher):
+    timed(launch(), 2.0)
+    as_researcher.get("/runs/new?dataset=demo")
+    with CaptureQueriesContext(connection) as few:
+        as_researcher.get("/runs/new?dataset=demo")
+    for n in range(4):
+        training_counts.counted(make_version(cast.owner, f"more {n}"))
+        timed(launch(), 2.0)
+    with CaptureQueriesContext(connection) as many:
+        as_researcher.get("/runs/new?dataset=demo")
+    assert len(many) == len(few)
+
+
+def test_the_api_says_what_a_dataset_holds_for_each_recipe(cast, api, launch):
+    version = make_version(cast.owner, "more")
+    timed(launch(), 2.0)
+    for named in ("more", version.dataset_id, f"{version.dataset_id}:1"):
+        found = {item["recipe"]: item for item in api.get(f"/recipes/fit?dataset={named}").json()["items"]}
+        assert (found["policy"]["fits"], found["sft"]["fits"]) == (True, False)
+        held = [(need["count"], need["train"], need["heldout"], need["left_out"]) for need in found["policy"]["needs"]]
+        assert held == [("verified", 3, 2, []), ("unjudged", 0, 0, [])]
+        assert (found["policy"]["step_s"], found["sft"]["step_s"]) == (2.0, None)
+    assert api.get("/recipes/fit?dataset=gone").status_code == 404
+    assert api.get("/recipes/fit").status_code == 422

@@ -1,0 +1,141 @@
+"""The models and judges that a config names, as rows of its run."""
+
+from dataclasses import replace
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+from django.db.migrations.executor import MigrationExecutor
+
+from trainer.config import RECIPES, ConfigInvalid
+from trainer.config.recipe import Slot
+from trainer.judges.spec import resolve as resolve_spec
+from webapp.core.problems import Conflict
+from webapp.core.sealed import seal
+from webapp.experiments.models import Run, RunSlot
+from webapp.experiments.rewards import grants
+from webapp.inference import services as inference
+from webapp.inference.models import Endpoint, RegisteredModel
+from webapp.judging import services as judging
+from webapp.judging.models import Judge, JudgeVersion
+
+from ..conftest import Trainer
+
+DISTILL = {"steps": 2, "scaffold": None, "objective": {"name": "distill", "teacher": "big"}}
+
+
+@pytest.fixture
+def teacher(cast) -> RegisteredModel:
+    return RegisteredModel.objects.create(workspace=cast.workspace, name="big", source="local", path="/models/big")
+
+
+@pytest.fixture
+def judge(cast) -> JudgeVersion:
+    endpoint = Endpoint.objects.create(workspace=cast.workspace, name="here", kind="chat", url="https://x", model="m")
+    row = Judge.objects.create(workspace=cast.workspace, name="Grader v1 of us", kind="criterion")
+    return JudgeVersion.objects.create(judge=row, number=2, spec={}, endpoint=endpoint, digest="e" * 64)
+
+
+@pytest.fixture
+def names_a_judge(monkeypatch):
+    """A recipe that finds the name of a judge where the policy has that of its teacher."""
+    slots = (Slot("base", "model.name"), Slot("grader", "objective.teacher", "judge", when=("name", ("distill",))))
+    monkeypatch.setitem(RECIPES, "policy", replace(RECIPES["policy"], slots=slots))
+
+
+def test_every_model_that_the_config_names_is_a_row_of_the_run(launch, model, teacher):
+    run = launch(config=DISTILL)
+    found = list(run.slots.order_by("id").values_list("role", "path", "model"))
+    assert found == [("base", "model.name", model.id), ("teacher", "objective.teacher", teacher.id)]
+    told = Trainer(run).client.get(f"/api/v1/ingest/runs/{run.id}").json()
+    assert {role: each["path"] for role, each in told["models"].items()} == {
+        "base": model.path,
+        "teacher": "/models/big",
+    }
+    assert told["models"]["teacher"]["path"] == "/models/big"
+
+
+def test_what_a_run_names_stays_on_the_list(launch, cast, teacher):
+    launch(config=DISTILL)
+    with pytest.raises(Conflict):
+        inference.delete(cast.researcher, teacher)
+
+
+def test_slots_of_one_role_are_told_by_their_paths_too(run, model, teacher):
+    for place, row in enumerate((teacher, model)):
+        RunSlot.objects.create(run=run, role="reward", path=f"rewards.{place}.model", model=row)
+    told = Trainer(run).client.get(f"/api/v1/ingest/runs/{run.id}").json()["models"]
+    assert told.keys() == {"base", "reward", "rewards.0.model", "rewards.1.model"}
+    assert told["reward"] == told["rewards.0.model"] != told["rewards.1.model"]
+
+
+def test_a_judge_is_named_by_its_version(launch, judge, names_a_judge):
+    named = {**DISTILL, "objective": {"name": "distill", "teacher": "Grader v1 of us v2"}}
+    run = launch(config=named)
+    assert run.slots.get(role="grader").judge == judge
+    for wrong in ("Grader v1 of us", "Grader v1 of us v3", "nobody v1"):
+        with pytest.raises(ConfigInvalid) as refused:
+            launch(config={**DISTILL, "objective": {"name": "distill", "teacher": wrong}})
+        assert [problem.path for problem in refused.value.problems] == ["objective.teacher"]
+
+
+def test_a_judge_of_another_workspace_is_not_there(launch, judge, cast, names_a_judge):
+    Judge.objects.filter(pk=judge.judge_id).update(workspace=cast.outsider.workspace)
+    with pytest.raises(ConfigInvalid):
+        launch(config={**DISTILL, "objective": {"name": "distill", "teacher": "Grader v1 of us v2"}})
+
+
+def test_a_slot_holds_one_row_and_a_path_one_slot(run, model, judge):
+    for fields in ({"model": model, "judge": judge}, {}, {"path": "model.name", "model": model}):
+        with pytest.raises(IntegrityError), transaction.atomic():
+            RunSlot.objects.create(**{"run": run, "role": "x", "path": "x", **fields})
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_upgrade_keeps_the_models_of_runs_that_were_there(launch, model, teacher):
+    run = launch(config=DISTILL)
+    before, after = ("experiments", "0002_registered_outputs"), MigrationExecutor(connection).loader.graph.leaf_nodes()
+    MigrationExecutor(connection).migrate([before])
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE experiments_run SET teacher_id = %s WHERE id = %s", [teacher.pk, run.pk])
+    MigrationExecutor(connection).migrate(after)
+    found = Run.objects.get(pk=run.pk).slots.order_by("id").values_list("role", "path", "model")
+    assert list(found) == [("base", "model.name", model.id), ("teacher", "objective.teacher", teacher.id)]
+
+
+JUDGED = {"steps": 2, "scaffold": None, "rewards": [{"kind": "rubric", "judge": "Grader v1 of us v2"}]}
+
+
+@pytest.fixture
+def grader(judge) -> JudgeVersion:
+    JudgeVersion.objects.filter(pk=judge.pk).update(spec=resolve_spec({"kind": "criterion"}).model_dump(mode="json"))
+    judge.refresh_from_db()
+    return judge
+
+
+def test_a_run_hears_from_its_server_how_to_ask_its_judge(launch, grader):
+    run = launch(config=JUDGED)
+    (slot,) = run.slots.filter(role="judge")
+    assert (slot.path, slot.judge) == ("rewards.0.judge", grader)
+    told = Trainer(run).client.get(f"/api/v1/ingest/runs/{run.id}").json()["judges"]["Grader v1 of us v2"]
+    assert told == {"spec": grader.spec, "key": grader.digest, "local": "", "adapters": [], "prices": None}
+    grader.refresh_from_db()
+    assert grader.first_used_at, "from now on it stays what it is"
+    Run.objects.filter(pk=run.pk).update(state="finished")
+    assert Trainer(run).client.get(f"/api/v1/ingest/runs/{run.id}").json().get("judges", {}) == {}
+
+
+def test_a_judge_that_a_run_has_trained_is_loaded_with_its_adapters(cast, model, tmp_path):
+    fields = {"source": "run", "format": "peft", "path": str(tmp_path), "base": model}
+    trained = RegisteredModel.objects.create(workspace=cast.workspace, name="adapted", **fields)
+    endpoint = inference.create_endpoint(cast.researcher, "local", name="weights", registered_model=trained.pk)
+    judge = judging.create_judge(cast.researcher, name="Own", spec={"kind": "criterion"}, endpoint=endpoint)
+    found = grants.grant(judge)
+    assert (found.local, found.adapters) == ("/models/smollm2", (str(tmp_path),))
+
+
+def test_no_run_is_given_the_key_of_an_endpoint(launch, grader):
+    Endpoint.objects.filter(pk=grader.endpoint_id).update(secret=seal("sk-of-the-endpoint"))
+    run = launch(config=JUDGED)
+    answer = Trainer(run).client.get(f"/api/v1/ingest/runs/{run.id}")
+    assert answer.status_code == 200 and "sk-of-the-endpoint" not in answer.content.decode()
+    assert answer.json()["judges_url"].endswith(f"/api/v1/ingest/runs/{run.id}/questions")

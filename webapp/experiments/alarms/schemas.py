@@ -1,0 +1,46 @@
+"""Alarms, as OpenAPI shows them."""
+
+from datetime import datetime
+
+from ninja import Schema
+from pydantic import Field
+
+
+class AlarmResponseOut(Schema):
+    group: int
+    index: int
+    response: str = Field(description="Its beginning; empty where it is gone")
+    reward: float | None
+
+
+class AlarmOut(Schema):
+    """More responses than usual show what a policy does that games its reward. It asks for a look, and proves nothing."""
+
+    id: int
+    signal: str
+    subject: str = Field(description="The part of the reward or the phrase, where the signal has several; else empty")
+    step: int
+    since: int = Field(description="The step from which on the share was above the usual")
+    share: float = Field(description="Of the responses of the step")
+    before: float = Field(description="Of the responses of the first steps")
+    paid: float | None = Field(
+        description="How clearly the reward pays for it, a z value; null where that was not asked"
+    )
+    part: str = Field(description="The part of the reward that pays, where it is clear; else empty")
+    criterion: str = Field(description="The criterion that pays, where it is clear; else empty")
+    time: datetime
+    title: str
+    told: str = Field(description="The alarm in words")
+    responses: list[AlarmResponseOut]
+    asked: int = Field(description="Responses that were sent to people")
+    left_out: int = Field(description="Those that nobody can be asked about")
+    why: str = Field(description="Why the first of them cannot; else empty")
+
+
+class AlarmList(Schema):
+    items: list[AlarmOut]
+    next: str | None
+
+
+class AlarmAskedOut(Schema):
+    sent: int = Field(description="Responses that were not sent before")

@@ -1,0 +1,25 @@
+"""Alarms as JSON."""
+
+from typing import Any
+
+from ..serializers import iso
+from .services import Alarm
+
+
+def alarm(found: Alarm) -> dict[str, Any]:
+    """An alarm with its words, its numbers and the places of its responses."""
+    names = ("signal", "subject", "since", "share", "before", "paid", "part", "criterion")
+    return {name: getattr(found.data, name) for name in names} | {
+        "id": found.row.pk,
+        "step": found.row.step,
+        "time": iso(found.row.time),
+        "title": found.title,
+        "told": found.told,
+        "responses": [
+            {"group": each.group, "index": each.index, "response": each.text, "reward": each.reward}
+            for each in found.examples
+        ],
+        "asked": found.asked,
+        "left_out": found.left_out,
+        "why": found.why,
+    }

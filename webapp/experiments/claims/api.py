@@ -1,0 +1,185 @@
+"""Claims of papers by the API: methods, launching a study, its verdict. Reading needs the role reviewer, launching researcher."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from django.http import HttpRequest
+from ninja import Path, Router, Schema, Status
+from pydantic import ConfigDict, Field
+
+from trainer.metrics.claims import PLANS, RULE
+from webapp.accounts.access import require
+from webapp.core.paging import Limit, page
+
+from .. import access, queries
+from .. import schemas as s
+from ..launch.schemas import DatasetRef, choice
+from ..models import ClaimStudy
+from ..parameters import LaunchKey
+from . import services, views
+
+router = Router(tags=["claims"])
+StudyId = Path[Annotated[int, Field(ge=1, lt=2**63)]]
+
+
+class ClaimMethodOut(Schema):
+    name: str
+    title: str
+    what: str
+    claim: str
+    paper: str
+    link: str = Field(description="The form that tries it, filled in")
+    seconds: float | None = Field(
+        description="Of one run with the defaults, by the last runs here; null: not yet known"
+    )
+    plans: list[str] = Field(description="What puts its claim to the test")
+
+
+class ClaimMethodList(Schema):
+    items: list[ClaimMethodOut]
+    next: str | None
+
+
+class ClaimStudyIn(Schema):
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"example": {"plan": "rationale", "dataset": "faults", "model": "taught", "seeds": 5}},
+    )
+
+    plan: str
+    dataset: DatasetRef
+    model: str = Field(description="Name in the model registry")
+    seeds: int = Field(5, description="2 to 20: every arm runs with each of them")
+    config: dict[str, Any] | None = Field(None, description="Settings that all arms share; null: the plan's")
+
+
+class ClaimStudyOut(Schema):
+    id: int
+    plan: str
+    title: str
+    runs: int
+    finished: int
+    created_at: datetime
+
+
+class ClaimStudyList(Schema):
+    items: list[ClaimStudyOut]
+    next: str | None
+
+
+class ClaimPartOut(Schema):
+    part: str
+    measure: str
+    better: str
+    worse: str | None
+    margin: float = Field(description="The smallest amount that would matter")
+    verdict: str
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    missing: int
+
+
+class ClaimOut(Schema):
+    claim: str
+    verdict: str = Field(
+        description="After correction for the number of claims: holds, does not hold here, not decided"
+    )
+    verdict_uncorrected: str
+    p_holm: float
+    parts: list[ClaimPartOut]
+
+
+class ClaimStudyRunOut(Schema):
+    run: int
+    arm: str
+    seed: int
+    state: s.RunStateName
+    measures: dict[str, float | None] = Field(description="Empty until the run has finished")
+
+
+class ClaimStandingOut(ClaimStudyOut):
+    rule: str
+    changed: bool = Field(description="The plan decides by something else than when the study was launched")
+    claims: list[ClaimOut]
+    table: list[ClaimStudyRunOut]
+
+
+@router.get("/claims/methods", response=ClaimMethodList, summary="Methods, their claims, and what they cost here")
+def methods(request: HttpRequest) -> dict[str, Any]:
+    membership = access.may_read(require(request))
+    items = [
+        {**vars(card.method), "link": card.link, "seconds": card.seconds, "plans": list(card.method.plans)}
+        for card in views.cards(membership.workspace_id)
+    ]
+    return {"items": items, "next": None}
+
+
+@router.get("/claims", response=ClaimStudyList, summary="Studies of claims, newest first")
+def studies(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -> dict[str, Any]:
+    membership = access.may_read(require(request))
+    found = page(queries.studies(membership.workspace_id), cursor, limit)
+    items = [_study(row, row.run_count, row.finished_count) for row in found.items]  # type: ignore[attr-defined]
+    return {"items": items, "next": found.next}
+
+
+@router.post("/claims", response={201: ClaimStandingOut}, summary="Launch every arm of a claim with several seeds")
+def launch(request: HttpRequest, payload: ClaimStudyIn, idempotency_key: LaunchKey = None) -> Status[dict[str, Any]]:
+    """All runs or none: 422 with every field that is wrong."""
+    study = services.launch(
+        access.may_write(require(request)),
+        payload.plan,
+        dataset=choice(payload.dataset),
+        model=payload.model,
+        seeds=payload.seeds,
+        config=payload.config,
+        key=idempotency_key,
+    )
+    return Status(201, _standing(study))
+
+
+@router.get("/claims/{study_id}", response=ClaimStandingOut, summary="How a study stands, and its verdict")
+def study(request: HttpRequest, study_id: StudyId) -> dict[str, Any]:
+    return _standing(access.study_read(require(request), study_id))
+
+
+def _study(row: ClaimStudy, runs: int, finished: int) -> dict[str, Any]:
+    return {
+        "id": row.pk,
+        "plan": row.plan,
+        "title": PLANS[row.plan].title,
+        "runs": runs,
+        "finished": finished,
+        "created_at": row.created_at,
+    }
+
+
+def _standing(row: ClaimStudy) -> dict[str, Any]:
+    found = services.standing(row)
+    shown = [
+        {
+            "claim": each.claim.text,
+            "verdict": each.corrected,
+            "verdict_uncorrected": each.verdict,
+            "p_holm": each.adjusted,
+            "parts": [
+                {**vars(part.part), "part": part.part.text, "verdict": part.verdict, **vars(part.difference)}
+                for part in each.parts
+            ],
+        }
+        for each in found.results
+    ]
+    table = [
+        {
+            "run": cell.run.pk,
+            "arm": line.arm.name,
+            "seed": cell.seed,
+            "state": cell.run.state,
+            "measures": cell.measures,
+        }
+        for line in found.rows
+        for cell in line.cells
+    ]
+    beside = {"rule": RULE, "changed": found.changed, "claims": shown, "table": table}
+    return _study(row, len(table), found.finished) | beside

@@ -1,0 +1,223 @@
+"""Pages of claims: a card for each method, the form that launches a study, and how a study stands."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode
+from uuid import uuid4
+
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_http_methods
+
+from trainer.config import RECIPES, ConfigInvalid
+from trainer.metrics.claims import PLANS, RULE, Plan
+from trainer.metrics.claims.methods import METHODS, Method
+from webapp.accounts.access import member, require
+from webapp.accounts.models import Membership, Role
+from webapp.core import once
+from webapp.core.numbers import whole
+from webapp.core.problems import Problem
+from webapp.inference import queries as inference
+
+from .. import access, queries
+from ..launch import checks
+from ..models import ClaimStudy
+from ..recipes import choices, gallery
+from . import services
+
+MOST_SHOWN = 50  # studies on the page, the newest
+MAX_JSON = 100_000
+SEEDS = 5
+
+
+@dataclass(frozen=True)
+class Card:
+    """`seconds` of one run with the recipe's defaults, by the pace of this workspace; None: not known yet."""
+
+    method: Method
+    seconds: float | None
+    studies: list["Cost"]
+
+    @property
+    def link(self) -> str:
+        """The form, filled in."""
+        if self.method.evaluation:
+            return f"/evaluations/new?{urlencode({'recipe': self.method.evaluation})}"
+        given = {f"at.{path}": value for path, value in self.method.at.items()}
+        return f"/runs/new?{urlencode({'recipe': self.method.recipe, **given})}"
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What putting a plan to the test takes: its runs with five seeds, and their seconds one after the other."""
+
+    plan: Plan
+    runs: int
+    seconds: float | None
+
+
+def cards(workspace_id: int) -> list[Card]:
+    """In the order of the registry; one query."""
+    paces = gallery.paces(workspace_id)
+    return [_card(method, paces) for method in METHODS]
+
+
+def _card(method: Method, paces: Mapping[str, gallery.Pace]) -> Card:
+    pace = paces.get(method.recipe)
+    steps = RECIPES[method.recipe].schema.model_fields["steps"].default if method.recipe else 0
+    costs = []
+    for plan in (PLANS[name] for name in method.plans):
+        runs = len(plan.arms) * SEEDS
+        known = paces.get(plan.recipe)
+        costs.append(Cost(plan, runs, known.total_s(plan.shared["steps"] * runs) if known else None))
+    return Card(method, pace.total_s(steps) if pace else None, costs)
+
+
+@dataclass
+class StudyForm:
+    """What is chosen before a study is launched. `shared` is JSON."""
+
+    membership: Membership
+    plan: Plan
+    dataset: str = ""
+    model: str = ""
+    seeds: str = str(SEEDS)
+    shared: str = ""
+    key: str = field(default_factory=lambda: uuid4().hex)
+    problems: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def blank(cls, membership: Membership, plan: Plan) -> "StudyForm":
+        version = choices.fitting_version(membership.workspace_id, RECIPES[plan.recipe])
+        chosen = f"{version.dataset_id}:{version.number}" if version else ""
+        return cls(membership, plan, dataset=chosen, shared=json.dumps(plan.shared, indent=2))
+
+    @classmethod
+    def posted(cls, membership: Membership, plan: Plan, post: Mapping[str, str]) -> "StudyForm":
+        return cls(
+            membership,
+            plan,
+            dataset=post.get("dataset", ""),
+            model=post.get("model", ""),
+            seeds=post.get("seeds", ""),
+            shared=post.get("shared", ""),
+            key=post.get("key", "")[:64] or uuid4().hex,
+        )
+
+    @property
+    def dataset_choices(self) -> list[tuple[str, str]]:
+        workspace_id = self.membership.workspace_id
+        rows = choices.versions(workspace_id, choices.named_version(workspace_id, self.dataset))[: choices.MOST_OFFERED]
+        return [(f"{row.dataset_id}:{row.number}", f"{row.dataset.name} · v{row.number}") for row in rows]
+
+    @property
+    def model_choices(self) -> list[str]:
+        named = inference.usable(self.membership.workspace_id).values_list("name", flat=True)
+        return list(named[: choices.MOST_OFFERED])
+
+    @property
+    def model_problem(self) -> str:
+        return self.problems.get("model.name", "")
+
+    @property
+    def other_problems(self) -> dict[str, str]:
+        """Of the settings that all arms share: they stand in one field."""
+        return {path: why for path, why in self.problems.items() if path not in ("dataset", "model.name", "seeds")}
+
+    def launch(self) -> ClaimStudy | None:
+        """The study, or None with `problems` filled."""
+        shared = self._shared()
+        if self.problems:
+            return None
+        dataset, _, version = self.dataset.partition(":")
+        try:
+            return services.launch(
+                self.membership,
+                self.plan.name,
+                dataset=checks.DatasetChoice(id=whole(dataset), version=whole(version, 9)),
+                model=self.model,
+                seeds=whole(self.seeds, 4) or 0,
+                config=shared,
+                key=self.key,
+            )
+        except once.KeyReused:  # the browser went back to a form that has launched, and it was changed
+            self.key = uuid4().hex
+            return self.launch()
+        except ConfigInvalid as error:
+            self.problems = {problem.path: problem.message for problem in reversed(error.problems)}
+        except Problem as error:
+            self.problems = dict(error.fields) or {"": error.message}
+        return None
+
+    def _shared(self) -> dict[str, Any]:
+        try:
+            if len(self.shared) > MAX_JSON:
+                raise ValueError(f"longer than {MAX_JSON:,} characters")
+            found = json.loads(self.shared or "{}")
+            if not isinstance(found, dict):
+                raise ValueError("the settings are a JSON object: { ... }")
+            return found
+        except ValueError as error:
+            self.problems["shared"] = f"not valid JSON: {error}"
+            return {}
+
+
+@member(access.READER)
+@never_cache
+@require_GET
+def methods(request: HttpRequest) -> HttpResponseBase:
+    """A card for each method, and the studies of this workspace."""
+    membership = require(request)
+    context = {
+        "cards": cards(membership.workspace_id),
+        "studies": [(row, PLANS[row.plan]) for row in queries.studies(membership.workspace_id)[:MOST_SHOWN]],
+        "may_write": membership.may(Role.RESEARCHER),
+    }
+    return render(request, "experiments/claims.html", context)
+
+
+@member(access.WRITER)
+@never_cache
+@require_http_methods(["GET", "POST"])
+def study_new(request: HttpRequest, plan: str) -> HttpResponseBase:
+    """The form that launches every arm of a plan."""
+    membership = require(request)
+    found = PLANS.get(plan)
+    if found is None or not found.launchable:
+        raise Http404("no claim that can be launched here")
+    form = StudyForm.blank(membership, found)
+    if request.method == "POST":
+        form = StudyForm.posted(membership, found, request.POST)
+        study = form.launch()
+        if study is not None:
+            return redirect("claim_study", study.pk)
+    return render(request, "experiments/claim_new.html", {"form": form}, status=422 if form.problems else 200)
+
+
+@member(access.READER)
+@never_cache
+@require_GET
+def study(request: HttpRequest, study_id: int) -> HttpResponseBase:
+    """The verdict and the table of runs, as they finish."""
+    return render(request, "experiments/claim_study.html", _standing(request, study_id))
+
+
+@member(access.READER)
+@never_cache
+@require_GET
+def study_standing(request: HttpRequest, study_id: int) -> HttpResponseBase:
+    """A fragment of that page, which asks for it again until all runs are over."""
+    return render(request, "experiments/_claim_standing.html", _standing(request, study_id))
+
+
+def _standing(request: HttpRequest, study_id: int) -> dict[str, Any]:
+    found = services.standing(access.study_read(require(request), study_id))
+    table = [
+        (row.arm, cell, [(title, cell.measures.get(key)) for title, key in found.plan.columns])
+        for row in found.rows
+        for cell in row.cells
+    ]
+    return {"standing": found, "table": table, "rule": RULE}

@@ -1,0 +1,219 @@
+"""The one write path of events: a batch from the trainer becomes points, rollouts, log lines, artifacts and a state.
+
+Everything of a batch is written in one transaction under a lock on the run's row, so an event is stored exactly once,
+whatever the number of deliveries and however many of them arrive at the same moment.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from trainer.contracts import (
+    AlarmData,
+    ArtifactData,
+    DevicesData,
+    EventBatch,
+    IngestReply,
+    LogData,
+    MetricsData,
+    ProgressData,
+    RolloutsData,
+    RunEvent,
+    StateData,
+)
+from webapp.core.tasks import enqueue
+
+from .. import bulk, recipe_metrics, table_facts
+from ..alarms import services as alarms
+from ..lifecycle import services as lifecycle
+from ..lifecycle import tokens
+from ..lifecycle.states import State, move
+from ..live import broadcasts
+from ..models import OVER, LogLine, Run, RunAlarm
+from ..outputs import artifacts as outputs
+from ..outputs import starting_points
+from ..people import graded
+
+
+class Fenced(Exception):
+    """The token is not that of the run's present attempt: whoever sent it must stop."""
+
+
+@dataclass
+class Gathered:
+    """What the fresh events of one batch hold, sorted by where it goes."""
+
+    steps: dict[int, bulk.StepMetrics] = field(default_factory=dict)
+    rollouts: dict[tuple[int, str, int, int], bulk.RolloutRow] = field(default_factory=dict)
+    lines: list[LogLine] = field(default_factory=list)
+    artifacts: dict[str, bulk.ArtifactRow] = field(default_factory=dict)
+    alarms: dict[tuple[str, str], RunAlarm] = field(default_factory=dict)
+    states: list[tuple[RunEvent, StateData]] = field(default_factory=list)
+    counts: Counter[tuple[int, str]] = field(default_factory=Counter)
+
+
+def apply(run_id: int, token: str, batch: EventBatch) -> IngestReply:
+    """Stores what is new in `batch` and answers how far everything is stored. An empty batch is a sign of life.
+
+    Numbers up to the run's `last_seq` are dropped as repeats; after a gap nothing is taken, so the trainer sends the
+    missing events again. Raises Fenced, and writes nothing, if the token or the attempt is not the present one.
+    """
+    with transaction.atomic():
+        locked = Run.objects.with_names().select_for_update(of=("self",), no_key=True)
+        run = locked.filter(id=run_id).first()
+        if run is None or not tokens.fits(token, run) or batch.attempt != run.attempt:
+            raise Fenced
+        was_over = run.is_over
+        fresh = following(run.last_seq, batch.events)
+        if fresh:
+            _store(run, fresh, batch.begins)
+        else:
+            Run.objects.filter(id=run.id).update(heartbeat_at=timezone.now())
+        return IngestReply(acked=run.last_seq, command=_command(run, was_over, bool(fresh) or not batch.events))
+
+
+def following(last: int, events: Iterable[RunEvent]) -> list[RunEvent]:
+    """The events numbered last + 1, last + 2, ... without a gap; repeats are dropped."""
+    fresh: list[RunEvent] = []
+    for event in sorted(events, key=lambda event: event.seq):
+        if event.seq == last + 1:
+            fresh.append(event)
+            last = event.seq
+        elif event.seq > last:
+            break
+    return fresh
+
+
+def _command(run: Run, was_over: bool, news: bool) -> Any:
+    if run.state == State.STOPPING:
+        return "stop"
+    # a run that was given up (no sign of life for too long) and now speaks: its data is kept, but it must end.
+    # A mere repeat is the trainer's last batch whose answer got lost; it has ended by itself.
+    return "abandon" if was_over and news else "continue"
+
+
+def _store(run: Run, fresh: list[RunEvent], begins: int) -> None:
+    gathered = Gathered()
+    fields: dict[str, Any] = {"heartbeat_at": timezone.now(), "last_seq": fresh[-1].seq}
+    for event in fresh:
+        _gather(run, event, gathered, fields)
+    bulk.upsert_points(run.id, gathered.steps.values())
+    bulk.upsert_rollouts(run.id, gathered.rollouts.values())
+    graded.draw(run, gathered.rollouts.values())
+    bulk.upsert_artifacts(run.id, gathered.artifacts.values())
+    outputs.register(run, gathered.artifacts.values())
+    alarms.store(run, gathered.alarms.values())
+    if any(row.data.role == starting_points.CHECKPOINT and row.data.files for row in gathered.artifacts.values()):
+        enqueue("workers.runs.prune", run.id)
+    LogLine.objects.bulk_create(gathered.lines)
+    for name, value in fields.items():
+        setattr(run, name, value)
+    Run.objects.filter(id=run.id).update(**fields)
+    measured = ((step.step, step.values) for step in gathered.steps.values())
+    table_facts.keep_metrics(run.experiment.workspace_id, run, measured)
+    broadcasts.metrics(run.id, gathered.steps.values())
+    broadcasts.rollouts(run.id, gathered.counts)
+    broadcasts.log(run.id, gathered.lines)
+    moved = [
+        _follow(run, event, data, begins) for event, data in gathered.states
+    ]  # every one in turn: a batch may hold a whole life
+    if not any(moved) and fields.keys() - {"heartbeat_at", "last_seq"}:
+        broadcasts.run_changed(run)
+
+
+def _gather(run: Run, event: RunEvent, gathered: Gathered, fields: dict[str, Any]) -> None:
+    data = event.data
+    if isinstance(data, MetricsData):
+        _gather_metrics(run, event, data, gathered, fields)
+    elif isinstance(data, RolloutsData):
+        for record in data.rollouts:
+            place = (event.step, record.phase, record.group, record.index)
+            gathered.rollouts[place] = bulk.RolloutRow(event.step, record)
+            gathered.counts[event.step, record.phase] += 1
+    elif isinstance(data, LogData):
+        line = LogLine(
+            run=run, event=event.seq, time=event.time, step=event.step, level=data.level, message=data.message
+        )
+        gathered.lines.append(line)
+    elif isinstance(data, ProgressData):
+        fields.update(phase=data.phase, phase_done=data.done, phase_total=data.total, eta_s=data.eta_s)
+        if event.step:  # while it loads, a resumed run does not know its step yet
+            fields["step"] = _completed(fields.get("step", run.step), event.step)
+    elif isinstance(data, DevicesData):
+        fields.update(learner_device=data.learner, sampler_device=data.sampler)
+    elif isinstance(data, ArtifactData):
+        gathered.artifacts[data.path] = bulk.ArtifactRow(event.step, data)
+        if data.role == starting_points.CHECKPOINT:
+            fields["losses"] = 0
+    elif isinstance(data, AlarmData):
+        gathered.alarms[data.signal, data.subject] = alarms.row(run, event, data)
+    else:
+        gathered.states.append((event, data))
+        if data.summary:
+            fields["summary"] = {**fields.get("summary", run.summary), **data.summary}
+
+
+def _completed(known: int, under_way: int) -> int:
+    """Steps that are done while `under_way` is: its own metrics make a step done, and work may go on in it after them."""
+    return known if under_way - 1 <= known <= under_way else under_way - 1
+
+
+def _gather_metrics(run: Run, event: RunEvent, data: MetricsData, gathered: Gathered, fields: dict[str, Any]) -> None:
+    step = gathered.steps.setdefault(event.step, bulk.StepMetrics(event.step, event.time))
+    step.time = event.time
+    step.values |= data.values
+    step.histograms |= {key: histogram.model_dump(mode="json") for key, histogram in data.histograms.items()}
+    fields["step"] = event.step
+    fields["summary"] = _summary(run, fields.get("summary", run.summary), data.values)
+    if run.first_metric_at is None:
+        fields.setdefault("first_metric_at", timezone.now())
+
+
+def _summary(run: Run, summary: dict[str, float], values: dict[str, float]) -> dict[str, float]:
+    """The last value of what the recipe shows on top and of what evaluations measure; of these, and of the headline, also
+    the first, to tell what training has changed."""
+    news = {key: value for key, value in values.items() if recipe_metrics.remembers(run.recipe, key)}
+    firsts = {
+        key + recipe_metrics.FIRST: value for key, value in news.items() if recipe_metrics.keeps_first(run.recipe, key)
+    }
+    return {**firsts, **summary, **news}
+
+
+def _follow(run: Run, event: RunEvent, data: StateData, begins: int) -> bool:
+    """The state the trainer reports, if the run may go there: a run that was asked to stop does not run again."""
+    if data.state in OVER and run.attempt > 1 and _of_an_earlier_attempt(run, event, begins):
+        return False  # how that one ended, spooled while nobody heard it; this attempt only delivers it
+    if data.lost:
+        return _lose(run, event, data.reason)
+    if data.state == State.RUNNING.value and run.started_at is None:
+        return move(run, State.RUNNING, started_at=timezone.now())
+    return move(run, data.state, reason=data.reason)
+
+
+def _lose(run: Run, event: RunEvent, reason: str) -> bool:
+    """A run that has lost a process of its own goes on by itself, as one does whose own process was lost (`jobs`).
+
+    Where it has neither made a step nor kept a checkpoint, it does not: a model that does not fit would take the machine's memory again.
+    """
+    has_made = event.step > run.start_step or bool(starting_points.checkpoints(run))
+    if run.state == State.STOPPING:
+        left = "Its last checkpoint remains" if has_made else "It had not made a step"
+        return move(run, State.STOPPED, reason=f"{reason}. {left}")
+    if not has_made:
+        return move(run, State.FAILED, reason=f"{reason}. It had not made a step, so it does not go on by itself")
+    if lifecycle.may_go_on(run) and lifecycle.go_on(run, f"{reason}. {lifecycle.GOES_ON}"):
+        message = f"{reason}. {lifecycle.GOES_ON}, as attempt {run.attempt}."
+        line = LogLine(run=run, time=event.time, step=run.step, level="warning", message=message)
+        broadcasts.log(run.id, LogLine.objects.bulk_create([line]))
+        return True
+    return move(run, State.FAILED, reason=f"{reason}. Resume goes on from the last checkpoint")
+
+
+def _of_an_earlier_attempt(run: Run, event: RunEvent, begins: int) -> bool:
+    """By its number. By the clock only where the program does not say with which number its own begin: one that went back would
+    have this attempt's own end ignored, and the run would never be over."""
+    return event.seq < begins if begins else event.time < run.attempt_at

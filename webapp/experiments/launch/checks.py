@@ -1,0 +1,205 @@
+"""What must hold before a run is written. Nothing here changes a row except freezing the version a run trains on."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from trainer.config import RECIPES, ConfigInvalid, FieldProblem, Recipe, RecipeConfig, resolve
+from trainer.config.recipe import ResolvedSlot
+from trainer.config.rewards.parts import HttpPart, PythonPart
+from trainer.rewards import functions
+from trainer.rewards.parts import spec_problem
+from webapp.accounts.models import Membership
+from webapp.datasets import services as datasets
+from webapp.datasets.models import DatasetVersion
+from webapp.datasets.versions import training_counts
+from webapp.inference.models import Endpoint, RegisteredModel
+from webapp.inference.tokenizers import unloadable
+from webapp.inference.training import unscorable, untrainable
+from webapp.judging import queries as judging
+from webapp.judging.models import JudgeVersion
+
+from ..lifecycle import resources
+from ..lifecycle.commands import NO_VLLM, sampler_is_missing
+from ..models import Run
+from ..people import graded
+from ..recipes import fit as fitting
+from ..rewards import relay
+from ..rewards.grants import NO_RECORDED
+from . import devices, memory
+
+BASE = "base"  # the role of the model that a run begins with
+
+
+@dataclass(frozen=True)
+class DatasetChoice:
+    """A dataset by id or by name; without `version` its newest one."""
+
+    id: int | None = None
+    name: str | None = None
+    version: int | None = None
+
+
+@dataclass(frozen=True)
+class FilledSlot:
+    """A row that the config names at `path`: a model or a version of a judge; neither where it does not exist."""
+
+    role: str
+    path: str
+    model: RegisteredModel | None = None
+    judge: JudgeVersion | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run that may be written: everything it refers to exists and fits."""
+
+    recipe: Recipe
+    config: dict[str, Any]
+    steps: int
+    version: DatasetVersion
+    model: RegisteredModel
+    slots: list[FilledSlot]
+
+
+def plan(membership: Membership, recipe: str, raw: dict[str, Any], dataset: DatasetChoice, model: str | None) -> Plan:
+    """Raises ConfigInvalid with every problem of the config, the dataset and the model at once, by field."""
+    problems: list[FieldProblem] = []
+    if model and isinstance(raw.get("model", {}), dict):
+        raw = {**raw, "model": {**raw.get("model", {}), "name": model}}
+    config = None
+    try:
+        config = resolve(recipe, raw)
+    except ConfigInvalid as error:
+        problems += error.problems
+    version = version_of(membership, dataset)
+    if version is None:
+        problems.append(FieldProblem("dataset", missing(dataset)))
+    elif recipe in RECIPES:
+        problems += _data_problems(RECIPES[recipe], config, version)
+    slots: list[FilledSlot] = []
+    if config:
+        slots = [_slot(membership, config, slot, problems) for slot in RECIPES[recipe].filled(config)]
+        problems += _own_problems(membership.workspace_id, config)
+        if sampler_is_missing(config.model_dump(mode="json")):
+            problems.append(FieldProblem("sampler.kind", NO_VLLM))
+        problems += devices.problems(config.model_dump(mode="json"))
+    base = next((slot.model for slot in slots if slot.role == BASE), None)
+    if config and base and not problems:
+        problems += [*memory.problems(config, base), *resources.problems(membership.workspace_id, config)]
+    if problems or config is None or version is None or base is None:
+        raise ConfigInvalid(problems)
+    return Plan(RECIPES[recipe], config.model_dump(mode="json"), config.steps, version, base, slots)
+
+
+def _slot(membership: Membership, config: RecipeConfig, slot: ResolvedSlot, problems: list[FieldProblem]) -> FilledSlot:
+    if slot.kind == "judge":
+        judge = judging.version_named(membership.workspace_id, slot.name)
+        if judge is None:
+            problems.append(FieldProblem(slot.path, judging.why_not_named(membership.workspace_id, slot.name)))
+        elif why := _unfit(config, slot.path, judge):
+            problems.append(FieldProblem(slot.path, f"{slot.name!r} {why}"))
+        return FilledSlot(slot.role, slot.path, judge=judge)
+    return FilledSlot(slot.role, slot.path, model=_model(membership, slot, problems))
+
+
+def _unfit(config: RecipeConfig, path: str, judge: JudgeVersion) -> str:
+    """Why the judge cannot do what the part of a reward at `path` asks of it; empty if it can."""
+    part = config.asking(path)
+    if part is None:
+        return ""
+    if judge.endpoint.kind == Endpoint.Kind.RECORDED:
+        return NO_RECORDED
+    return spec_problem(part, judge.resolved)
+
+
+def _own_problems(workspace_id: int, config: RecipeConfig) -> Iterator[FieldProblem]:
+    """Rewards of a user's own that a run of this server cannot have."""
+    for i, part in enumerate(getattr(config, "rewards", [])):
+        if isinstance(part, HttpPart) and relay.endpoint(workspace_id, part.endpoint) is None:
+            reason = f"no reward service is called {part.endpoint!r}; name its address under Models, Endpoints"
+            yield FieldProblem(f"rewards.{i}.endpoint", reason)
+        if isinstance(part, PythonPart) and (why := functions.problem(part.entry)):
+            yield FieldProblem(f"rewards.{i}.entry", why)
+    name = graded.project_name(config.model_dump(mode="json"))
+    if name and (why := graded.unfit(workspace_id, name)):
+        yield FieldProblem("people.project", why)
+
+
+def _model(membership: Membership, slot: ResolvedSlot, problems: list[FieldProblem]) -> RegisteredModel | None:
+    field, name = slot.path, slot.name
+    found = RegisteredModel.objects.filter(workspace=membership.workspace, name=name).first()
+    if found is None:
+        problems.append(FieldProblem(field, f"no model called {name!r} is registered"))
+    elif why := untrainable(found) or unscorable(found, slot.heads):
+        problems.append(FieldProblem(field, why))
+    elif found.head not in slot.heads:
+        reason = (
+            "writes text; a reward needs a model that scores it"
+            if found.head == RegisteredModel.Head.LM
+            else "scores texts and cannot write any"
+        )
+        problems.append(FieldProblem(field, f"{name!r} {reason}"))
+    elif why := unloadable(found):
+        problems.append(FieldProblem(field, why))
+    return found
+
+
+def version_of(membership: Membership, choice: DatasetChoice) -> DatasetVersion | None:
+    """None where the workspace has none such."""
+    versions = DatasetVersion.objects.filter(dataset__workspace=membership.workspace).select_related("dataset")
+    if choice.id is not None:
+        versions = versions.filter(dataset_id=choice.id)
+    elif choice.name:
+        versions = versions.filter(dataset__name=choice.name)
+    else:
+        return None
+    if choice.version is not None:
+        versions = versions.filter(number=choice.version)
+    return versions.order_by("-number").first()
+
+
+def missing(choice: DatasetChoice) -> str:
+    """Why there is no version for it, in words."""
+    if choice.id is None and not choice.name:
+        return "choose a dataset"
+    which = f"{choice.name!r}" if choice.id is None else f"with the id {choice.id}"
+    version = "" if choice.version is None else f" and version {choice.version}"
+    return f"this workspace has no dataset {which}{version}"
+
+
+def _data_problems(recipe: Recipe, config: RecipeConfig | None, version: DatasetVersion) -> Iterator[FieldProblem]:
+    counts = training_counts.counted(version)
+    wanted = config.evaluation.max_examples if config else 0
+    yield from fitting.problems(fitting.fit(recipe, counts, config), version, wanted)
+    if config:
+        yield from config.data_problems(counts)
+
+
+def continues(plan: Plan, source: Run, step: int) -> None:
+    """Whether what is planned can go on from a checkpoint of `source`: what the weights rest on must be the same.
+
+    Raises ConfigInvalid with what is not.
+    """
+    problems = []
+    if plan.recipe.name != source.recipe:
+        problems.append(FieldProblem("recipe", f"the checkpoint is of recipe {source.recipe!r}"))
+    if plan.model != source.model:
+        problems.append(FieldProblem("model.name", f"the checkpoint was trained from {source.model.name!r}"))
+    if plan.config["model"].get("lora") != source.config.get("model", {}).get("lora"):
+        problems.append(FieldProblem("model.lora", "the checkpoint has other adapters; leave them as they were"))
+    if plan.version.digest != source.dataset_version.digest:
+        problems.append(FieldProblem("dataset", f"the checkpoint was trained on {source.dataset_version}"))
+    if plan.steps <= step:
+        problems.append(FieldProblem("steps", f"the checkpoint is after step {step}; set a larger number"))
+    if problems:
+        raise ConfigInvalid(problems)
+
+
+def frozen(membership: Membership, version: DatasetVersion) -> DatasetVersion:
+    """The version as it will stay: a draft that a run trains on is frozen with the launch, and nobody deletes it before the
+    transaction ends. Raises Invalid."""
+    if version.state == DatasetVersion.State.FROZEN:
+        datasets.hold(version)
+        return version
+    return datasets.freeze(membership, version)

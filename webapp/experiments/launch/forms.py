@@ -1,0 +1,354 @@
+"""The form that launches a run: what is chosen beside the config, the config itself, and what follows from both."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+from uuid import uuid4
+
+from trainer.config import RECIPES, ConfigInvalid, Recipe, resolve, stored
+from trainer.config.rewards.expression import ExpressionInvalid, parse
+from trainer.config.sections.phases import Line
+from trainer.contracts.counted import counted
+from webapp.accounts.models import Membership
+from webapp.core import once
+from webapp.core.formtree import Group, Tree
+from webapp.core.numbers import whole
+from webapp.core.prefill import put
+from webapp.core.problems import Conflict, Invalid
+from webapp.datasets.models import DatasetVersion
+from webapp.datasets.versions import training_counts
+from webapp.inference import queries as inference
+from webapp.inference.models import RegisteredModel
+
+from ..models import Experiment, Run
+from ..outputs import trained_on
+from ..recipes import choices
+from . import checks, devices, memory, pickers
+from . import services as launch_services
+
+MAX_CHOICES = 200
+MAX_PATH, MAX_GIVEN = 100, 200  # characters of what a link fills in
+MAX_JSON = 200_000
+EXPRESSION = "reward_expression"
+
+
+@dataclass
+class RunForm:
+    """State of the form between two requests. `base` is what changes are marked against: a run, or the defaults."""
+
+    membership: Membership
+    recipe: str = "policy"
+    name: str = ""
+    experiment: str = ""
+    dataset: str = ""  # "<dataset id>:<version number>"
+    key: str = field(default_factory=lambda: uuid4().hex)
+    as_json: bool = False
+    json_text: str = ""
+    raw: dict[str, Any] = field(default_factory=dict)
+    problems: dict[str, str] = field(default_factory=dict)
+    forked_from: Run | None = None
+    start_step: int = 0  # of the checkpoint of `forked_from` to go on from
+
+    @classmethod
+    def blank(cls, membership: Membership, recipe: str = "policy", dataset: str = "") -> "RunForm":
+        """With the defaults, and the version that `dataset` names, or one that the recipe can train on."""
+        form = cls(membership, recipe=recipe if recipe in RECIPES else "policy")
+        form.raw = form.tree.defaults()
+        models = form.model_choices
+        found = choices.named_version(membership.workspace_id, dataset) or choices.fitting_version(
+            membership.workspace_id, RECIPES[form.recipe]
+        )
+        form.dataset = f"{found.dataset_id}:{found.number}" if found else ""
+        if found and (counts := training_counts.known(found)):
+            form.raw = launch_services.merged(form.raw, RECIPES[form.recipe].schema.suited(counts))
+        if models and form.raw["model"]["name"] not in models:
+            form.raw["model"] = {**form.raw["model"], "name": models[0]}
+        return form
+
+    @classmethod
+    def of_run(cls, membership: Membership, run: Run, start_step: int = 0) -> "RunForm":
+        """Prefilled to run `run` again, or to go on from one of its checkpoints: from the last, for as many steps again."""
+        version = run.dataset_version
+        raw = stored(run.recipe, run.config)
+        if start_step >= raw["steps"]:
+            raw = raw | {"steps": raw["steps"] + start_step}
+        return cls(
+            membership,
+            recipe=run.recipe,
+            experiment=run.experiment.name,
+            dataset=f"{version.dataset_id}:{version.number}",
+            raw=raw,
+            forked_from=run,
+            start_step=start_step,
+        )
+
+    @classmethod
+    def posted(cls, membership: Membership, post: Mapping[str, str], forked_from: Run | None = None) -> "RunForm":
+        """What was typed, changed by the button that was pressed: a list item more or less, or form <-> JSON."""
+        form = cls(membership, forked_from=forked_from)
+        form.recipe = post.get("recipe", "policy") if post.get("recipe") in RECIPES else "policy"
+        form.name, form.experiment = post.get("name", ""), post.get("experiment", "")
+        form.dataset, form.key = post.get("dataset", ""), post.get("key", "")[:64] or form.key
+        form.start_step = (whole(post.get("start_step", ""), 9) or 0) if forked_from else 0
+        form.as_json, form.json_text = post.get("mode") == "json", post.get("json", "")
+        form.raw = form._read_json() if form.as_json else form.tree.read(post)
+        form._press(post.get("action", ""))
+        return form
+
+    @property
+    def title(self) -> str:
+        """Of the recipe: what the run does, and what its experiment is called where nobody names one."""
+        return RECIPES[self.recipe].title
+
+    @property
+    def _recipe(self) -> Recipe:
+        return RECIPES[self.recipe]
+
+    @property
+    def tree(self) -> Tree:
+        return Tree(self._recipe.schema.model_json_schema())
+
+    @cached_property
+    def group(self) -> Group:
+        parent = self.forked_from
+        base = stored(parent.recipe, parent.config) if parent else None
+        drawn = pickers.fill(self.membership.workspace_id, self.tree.draw(self.raw, self.problems, base), self._recipe)
+        opened = self._recipe.opened
+        drawn.groups.sort(key=lambda group: opened.index(group.path) if group.path in opened else len(opened))
+        for group in drawn.groups:
+            group.folded = group.path not in opened
+            for each in group.inputs:
+                if each.path == EXPRESSION:
+                    each.names = tuple(name for name in _part_names(self.raw) if name)
+        return drawn
+
+    @property
+    def recipes(self) -> list[Any]:
+        return list(RECIPES.values())
+
+    @property
+    def other_problems(self) -> dict[str, str]:
+        """Problems that no input of the form shows: unknown keys in JSON, the config as a whole."""
+        if self.as_json:
+            return self.problems
+        shown = _paths(self.group) | {"dataset", "name", "experiment", "json"}
+        return {path: message for path, message in self.problems.items() if path not in shown}
+
+    @property
+    def to_fix(self) -> list[tuple[str, str]]:
+        """Where the problems are, in the order of the page: the id of each place and what is written over it."""
+        if self.as_json:
+            return []
+        whats = [
+            (f"f-{name}", name.capitalize()) for name in ("dataset", "experiment", "name") if name in self.problems
+        ]
+        return whats + [*_places(self.group, "")]
+
+    @cached_property
+    def dataset_choices(self) -> list[tuple[str, str]]:
+        workspace_id = self.membership.workspace_id
+        rows = choices.versions(workspace_id, choices.named_version(workspace_id, self.dataset))[:MAX_CHOICES]
+        return [(f"{row.dataset_id}:{row.number}", _version_label(row)) for row in rows]
+
+    @cached_property
+    def leaking(self) -> dict[str, Any]:
+        """What is trained on and held out as well, {"leaks", "near"}; nothing without a dataset."""
+        workspace_id = self.membership.workspace_id
+        version = choices.named_version(workspace_id, self.dataset)
+        return trained_on.leaking(workspace_id, version, self.recipe, self.raw) if version else {}
+
+    @property
+    def model_choices(self) -> list[str]:
+        """What a run can begin with, newest first."""
+        return list(inference.usable(self.membership.workspace_id).values_list("name", flat=True)[:MAX_CHOICES])
+
+    @property
+    def experiment_choices(self) -> list[str]:
+        rows = Experiment.objects.filter(workspace=self.membership.workspace).order_by("-id")
+        return list(rows.values_list("name", flat=True)[:MAX_CHOICES])
+
+    @property
+    def derived(self) -> list[dict[str, str]]:
+        amounts = RECIPES[self.recipe].schema.amounts(self.raw)
+        return [{"label": each.label, "value": _count(each.value), "how": each.how} for each in amounts]
+
+    @property
+    def outline(self) -> list[Line]:
+        """The phases of the run, as far as they can be told."""
+        return RECIPES[self.recipe].schema.outline(self.raw)
+
+    @property
+    def device(self) -> devices.Expected:
+        return devices.expected()
+
+    @cached_property
+    def memory(self) -> memory.Shown:
+        """What the run would need of memory, as far as it can be told."""
+        try:
+            config = resolve(self.recipe, self.raw)
+        except ConfigInvalid:
+            return memory.Shown(unknown="it can be told once the config is valid")
+        models = RegisteredModel.objects.filter(workspace_id=self.membership.workspace_id, name=config.model.name)
+        return memory.shown(config, models.select_related("base").first())
+
+    def fill(self, given: Mapping[str, str]) -> None:
+        """Texts for dotted paths of the config, as a link to the form gives them; what the config lacks is left out."""
+        for path, text in given.items():
+            if len(path) <= MAX_PATH and len(text) <= MAX_GIVEN and "\0" not in text:
+                self._of_another_kind(path.split("."), text)
+                put(self.raw, path.split("."), text)
+
+    def _of_another_kind(self, path: list[str], kind: str) -> None:
+        """Empties the first item of a list whose kind is about to change, for another kind has other fields."""
+        items = self.raw.get(path[0])
+        if path[1:] == ["0", "kind"] and isinstance(items, list) and items and isinstance(items[0], dict):
+            items[0] = {} if items[0].get("kind") != kind else items[0]
+
+    def check(self) -> bool:
+        """Fills `problems`; True if a run could be launched as it stands."""
+        if "json" in self.problems:
+            return False
+        self.problems = {}
+        try:
+            plan = checks.plan(self.membership, self.recipe, self.raw, self._choice(), None)
+            if self.forked_from and self.start_step:
+                checks.continues(plan, self.forked_from, self.start_step)
+        except ConfigInvalid as error:
+            self.problems = {problem.path: problem.message for problem in reversed(error.problems)}
+            self._check_expression()
+        return not self.problems
+
+    def _check_expression(self) -> None:
+        """It is checked against the parts as they are named now, whatever else is wrong with the config."""
+        text = self.raw.get(EXPRESSION)
+        if EXPRESSION in self.problems or not isinstance(text, str) or not text.strip():
+            return
+        try:
+            parse(text, _part_names(self.raw))
+        except ExpressionInvalid as error:
+            self.problems[EXPRESSION] = str(error)
+
+    def launch(self) -> Run | None:
+        """The run, or None with `problems` filled."""
+        if not self.check():
+            return None
+        try:
+            return self._launch()
+        except once.KeyReused:  # the browser went back to a form that has launched, and it was changed
+            self.key = uuid4().hex
+            return self._launch()
+        except ConfigInvalid as error:  # something else changed it between the check and the launch
+            self.problems = {problem.path: problem.message for problem in error.problems}
+        except Invalid as error:
+            self.problems = dict(error.fields) or {"": error.message}
+        except Conflict as error:
+            self.problems = {"": error.message}
+        return None
+
+    def _launch(self) -> Run:
+        return launch_services.launch(
+            self.membership,
+            recipe=self.recipe,
+            config=self.raw,
+            dataset=self._choice(),
+            experiment=self.experiment.strip() or None,
+            name=self.name,
+            forked_from=self.forked_from,
+            start_step=self.start_step,
+            key=self.key,
+        )
+
+    def _choice(self) -> checks.DatasetChoice:
+        dataset, _, version = self.dataset.partition(":")
+        which, number = whole(dataset), whole(version, 9)
+        return (
+            checks.DatasetChoice() if which is None or number is None else checks.DatasetChoice(which, version=number)
+        )
+
+    def _read_json(self) -> dict[str, Any]:
+        try:
+            if len(self.json_text) > MAX_JSON:
+                raise ValueError(f"longer than {MAX_JSON:,} characters")
+            found = json.loads(self.json_text or "{}")
+            if not isinstance(found, dict):
+                raise ValueError("the config is a JSON object: { ... }")
+            return found
+        except ValueError as error:
+            self.problems["json"] = f"not valid JSON: {error}"
+            return {}
+
+    def _press(self, action: str) -> None:
+        verb, _, path = action.partition(":")
+        if verb == "json" and not self.as_json:
+            self.as_json, self.json_text = True, json.dumps(self.raw, indent=2, ensure_ascii=False)
+        elif verb == "form" and self.as_json and "json" not in self.problems:
+            self.as_json = False
+        elif verb == "add":
+            items = _list_at(self.raw, path)
+            item = self.tree.item(path) if items is not None else None
+            if items is not None and item is not None:
+                items.append(item)
+        elif verb in ("remove", "up", "down"):
+            parent, _, place = path.rpartition(".")
+            items, index = _list_at(self.raw, parent), whole(place)
+            if items is not None and index is not None and index < len(items):
+                _move(items, index, verb)
+
+
+def _move(items: list[Any], index: int, verb: str) -> None:
+    """Takes an item out, or lets it change places with the one before or behind it; at an end nothing happens."""
+    if verb == "remove":
+        items.pop(index)
+        return
+    other = index - 1 if verb == "up" else index + 1
+    if 0 <= other < len(items):
+        items[index], items[other] = items[other], items[index]
+
+
+def _part_names(raw: dict[str, Any]) -> list[str]:
+    """Of the parts of an unchecked config that count: what its expression may use."""
+    parts = raw.get("rewards")
+    named = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+    return [str(part.get("name") or part.get("kind") or "rubric") for part in named if not part.get("shadow")]
+
+
+def _list_at(raw: Any, path: str) -> list[Any] | None:
+    node = raw
+    for part in path.split("."):
+        node = node.get(part) if isinstance(node, dict) else None
+    return node if isinstance(node, list) else None
+
+
+def _paths(group: Group) -> set[str]:
+    found = {group.path, *(item.path for item in group.inputs)} - {""}
+    for child in [*group.groups, *group.items]:
+        found |= _paths(child)
+    return found
+
+
+def _places(group: Group, title: str) -> Iterator[tuple[str, str]]:
+    """The id and the label of everything in a group that has an error; `title` stands before the labels."""
+    if group.error:
+        yield group.id, title or group.title
+    yield from ((each.id, f"{title}: {each.label}" if title else each.label) for each in group.inputs if each.error)
+    for child in group.groups:
+        yield from _places(child, child.title)
+    for number, item in enumerate(group.items, 1):
+        yield from _places(item, f"{group.title} {number}")
+
+
+def _version_label(row: DatasetVersion) -> str:
+    count = row.counts.get("examples")
+    size = f" · {counted(count, 'examples')}" if isinstance(count, int) else ""
+    return f"{row.dataset.name} · v{row.number}{size}{' · draft' if row.state == 'draft' else ''}{' · archived' if row.dataset.archived_at else ''}"
+
+
+def _count(value: int | None) -> str:
+    if value is None:
+        return "–"
+    for size, letter in ((10**9, "G"), (10**6, "M")):
+        if value >= size:
+            return f"{value / size:.3g} {letter}"
+    return f"{value:,}"

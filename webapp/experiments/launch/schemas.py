@@ -1,0 +1,80 @@
+"""What is sent to launch a run, as OpenAPI shows it."""
+
+from typing import Annotated, Any
+
+from ninja import Schema
+from pydantic import ConfigDict, Field
+
+from webapp.datasets.api.versions import LeakOut, NearOut
+
+from ..schemas import Id
+from .checks import DatasetChoice
+
+
+class RunDatasetIn(Schema):
+    """One version of a dataset; without `version` the newest."""
+
+    id: Id
+    version: Id | None = None
+
+
+DatasetRef = Annotated[
+    Id | str | RunDatasetIn, Field(description="A dataset by id or name, or one of its versions", examples=["demo"])
+]
+
+
+def choice(ref: int | str | RunDatasetIn) -> DatasetChoice:
+    if isinstance(ref, RunDatasetIn):
+        return DatasetChoice(id=ref.id, version=ref.version)
+    return DatasetChoice(id=ref) if isinstance(ref, int) else DatasetChoice(name=ref)
+
+
+class LaunchIn(Schema):
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "example": {"recipe": "policy", "config": {"steps": 40, "optim": {"lr": 2e-4}}, "dataset": "demo"}
+        },
+    )
+
+    recipe: str
+    config: dict[str, Any] = Field(default_factory=dict, description="What differs from the recipe's defaults")
+    dataset: DatasetRef
+    model: str | None = Field(None, description="Name in the model registry; replaces `config.model.name`")
+    experiment: str | None = Field(None, description="Made if there is none of this name")
+    name: str = ""
+
+
+class ForkIn(Schema):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"config": {"optim": {"lr": 1e-4}}}})
+
+    config: dict[str, Any] = Field(default_factory=dict, description="Laid over the config of the run")
+    dataset: DatasetRef | None = None
+    model: str | None = None
+    experiment: str | None = None
+    name: str = ""
+    start_step: Annotated[int, Field(ge=0, lt=2**31)] = Field(
+        0,
+        description="Go on from the checkpoint of this step; 0 begins anew. Data, model and adapters must be the same",
+    )
+
+
+class ConfigCheckIn(Schema):
+    """With a `dataset`, what would leak from training into the held-out results is looked for."""
+
+    config: dict[str, Any] = Field(default_factory=dict)
+    dataset: DatasetRef | None = None
+
+
+class ConfigCheckOut(Schema):
+    """`leaks`: held-out prompts of the dataset that are trained on, in it or by what the models of the config were trained on;
+    `near`: those that are nearly the same. null without a dataset."""
+
+    config: dict[str, Any] = Field(description="Complete: every default filled in")
+    leaks: list[LeakOut] | None
+    near: list[NearOut] | None
+
+
+class ExperimentIn(Schema):
+    name: str
+    description: str = ""

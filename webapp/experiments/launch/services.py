@@ -1,0 +1,167 @@
+"""Writes runs: a launch, a fork, an experiment. Checks first, then rows, the audit entry, and tasks after commit."""
+
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import Max, QuerySet
+from django.utils import timezone
+
+from trainer.config import resolve, stored
+from webapp.accounts.models import Membership
+from webapp.core import audit, once
+from webapp.core.problems import Invalid
+from webapp.core.tasks import enqueue
+
+from .. import names, table_facts
+from ..lifecycle import tokens
+from ..live import broadcasts
+from ..models import Experiment, Run, RunSlot
+from ..outputs import starting_points
+from ..people import graded
+from . import checks
+
+
+def create_experiment(membership: Membership, name: str, description: str = "") -> Experiment:
+    """Raises Invalid at `name` if it is empty, too long or taken."""
+    name = names.name(name, "name")
+    try:
+        with transaction.atomic():
+            row = Experiment.objects.create(workspace=membership.workspace, name=name, description=description)
+            audit.record(membership, membership.user, "experiment.create", row, name=name)
+    except IntegrityError as error:
+        raise Invalid("This experiment exists.", {"name": "another experiment has this name"}) from error
+    return row
+
+
+def launch(
+    membership: Membership,
+    *,
+    recipe: str,
+    config: dict[str, Any],
+    dataset: checks.DatasetChoice,
+    model: str | None = None,
+    experiment: str | None = None,
+    name: str = "",
+    forked_from: Run | None = None,
+    start_step: int = 0,
+    key: str | None = None,
+) -> Run:
+    """Checks everything a run needs, writes it as `queued` and hands it to the workers.
+
+    `model` replaces the config's `model.name`; `experiment` is made if it does not exist. The same `key` launches once:
+    the second click, tab or delivery gets the run of the first. `start_step`: the checkpoint of `forked_from` to go on
+    from. Raises Invalid with every field that is wrong, KeyReused where the key came with another request before.
+    """
+    rest = [str(each) for each in (dataset, model, experiment, name, forked_from and forked_from.pk, start_step)]
+    asked = once.key(key, recipe, config, rest)
+    if earlier := once.earlier(_mine(membership), asked):
+        return earlier
+    plan = checks.plan(membership, recipe, config, dataset, model)
+    start = starting_points.checkpoint(forked_from, start_step) if forked_from and start_step else None
+    if forked_from and start:
+        checks.continues(plan, forked_from, start_step)
+    name = names.optional_name(name, "name")
+    title = names.name(experiment or plan.recipe.title, "experiment")
+    try:
+        with transaction.atomic():
+            if start:
+                starting_points.hold(start)
+            run = _create(membership, plan, title, name, forked_from, asked, start_step)
+            if start:
+                starting_points.adopt(start, run)
+    except IntegrityError:  # two requests with one key at the same moment: the other one made it
+        if earlier := once.made_meanwhile(Run, membership.user, _mine(membership), asked):
+            return earlier
+        raise
+    return run
+
+
+def _mine(membership: Membership) -> QuerySet[Run]:
+    return Run.objects.with_names().filter(created_by=membership.user, experiment__workspace=membership.workspace)
+
+
+def _create(
+    membership: Membership,
+    plan: checks.Plan,
+    title: str,
+    name: str,
+    forked_from: Run | None,
+    key: once.Key | None,
+    start_step: int,
+) -> Run:
+    version = checks.frozen(membership, plan.version)
+    row, _ = Experiment.objects.get_or_create(workspace=membership.workspace, name=title)
+    Experiment.objects.select_for_update().get(id=row.id)  # two launches at once must not take the same number
+    last = row.runs.aggregate(last=Max("number"))["last"] or 0
+    run = Run.objects.create(
+        experiment=row,
+        number=last + 1,
+        name=name,
+        recipe=plan.recipe.name,
+        config=plan.config,
+        dataset_version=version,
+        model=plan.model,
+        graded_in=graded.chosen(membership.workspace_id, plan.config),
+        forked_from=forked_from,
+        steps_total=plan.steps,
+        start_step=start_step,
+        step=start_step,
+        created_by=membership.user,
+        launch_key=key and key.text,
+        launch_digest=key.digest if key else "",
+        next_try_at=timezone.now(),
+    )
+    table_facts.keep_config(membership.workspace_id, run)
+    Run.objects.filter(id=run.id).update(token_digest=tokens.digest(run), family=run.family)
+    RunSlot.objects.bulk_create(
+        RunSlot(run=run, role=slot.role, path=slot.path, model=slot.model, judge=slot.judge) for slot in plan.slots
+    )
+    audit.record(membership, membership.user, "run.launch", run, recipe=run.recipe, name=str(run))
+    enqueue("workers.runs.launch", run.id)
+    run.refresh_from_db(from_queryset=Run.objects.with_names())
+    broadcasts.run_changed(run)
+    return run
+
+
+def fork(
+    membership: Membership,
+    run: Run,
+    *,
+    overrides: dict[str, Any],
+    dataset: checks.DatasetChoice | None = None,
+    model: str | None = None,
+    experiment: str | None = None,
+    name: str = "",
+    start_step: int = 0,
+    key: str | None = None,
+) -> Run:
+    """Runs `run` again with changes: `overrides` is laid over its config; what is not named stays as it was.
+
+    With `start_step` the new run goes on from that checkpoint of `run`. Raises Conflict where it keeps none of that step.
+    """
+    return launch(
+        membership,
+        recipe=run.recipe,
+        config=merged(stored(run.recipe, run.config), overrides),
+        dataset=dataset or checks.DatasetChoice(id=run.dataset_version.dataset_id, version=run.dataset_version.number),
+        model=model,
+        experiment=experiment or run.experiment.name,
+        name=name,
+        forked_from=run,
+        start_step=start_step,
+        key=key,
+    )
+
+
+def merged(base: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
+    """`overrides` over `base`: sections are merged, everything else (lists too) is replaced."""
+    out = dict(base)
+    for key, value in overrides.items():
+        under = out.get(key)
+        out[key] = merged(under, value) if isinstance(under, dict) and isinstance(value, dict) else value
+    return out
+
+
+def check_config(recipe: str, config: dict[str, Any]) -> dict[str, Any]:
+    """The resolved config as JSON. Raises ConfigInvalid with every field that is wrong."""
+    return resolve(recipe, config).model_dump(mode="json")

@@ -1,0 +1,48 @@
+"""What is done to a run after its launch, over the API."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from ninja import Status
+
+from webapp.accounts.access import require
+
+from .. import access, serializers
+from .. import schemas as s
+from ..parameters import RunId, router
+from . import services
+from .schemas import ExtendIn, RenameIn
+
+
+@router.patch("/runs/{run_id}", response=s.RunOut, summary="Rename a run")
+def rename(request: HttpRequest, run_id: RunId, payload: RenameIn) -> dict[str, Any]:
+    membership = require(request)
+    return serializers.run(services.rename(membership, access.run_write(membership, run_id), payload.name))
+
+
+@router.delete("/runs/{run_id}", response={204: None}, summary="Delete a run that is over")
+def delete(request: HttpRequest, run_id: RunId) -> Status[None]:
+    membership = require(request)
+    services.delete(membership, access.run_write(membership, run_id))
+    return Status(204, None)
+
+
+@router.post("/runs/{run_id}/stop", response=s.RunOut, summary="Stop after the present step, with a checkpoint")
+def stop(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
+    """Stopping a run that is over changes nothing."""
+    membership = require(request)
+    return serializers.run(services.stop(membership, access.run_write(membership, run_id)))
+
+
+@router.post("/runs/{run_id}/resume", response=s.RunOut, summary="Go on from the last checkpoint")
+def resume(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
+    """409 unless the run is stopped or failed."""
+    membership = require(request)
+    return serializers.run(services.resume(membership, access.run_write(membership, run_id)))
+
+
+@router.post("/runs/{run_id}/extend", response=s.RunOut, summary="Go on to more steps")
+def extend(request: HttpRequest, run_id: RunId, payload: ExtendIn) -> dict[str, Any]:
+    """From the last checkpoint of a finished or stopped run. 409 where its model is in use, or no checkpoint is kept."""
+    membership = require(request)
+    return serializers.run(services.extend(membership, access.run_write(membership, run_id), payload.steps))

@@ -1,0 +1,108 @@
+"""What runs ask of the cluster: GPUs, where it has any.
+
+A run's own process asks Ray for one, so that two runs never share a card; its workers and its processes that train together
+ask for theirs when it starts them. So that no run starts with half of what it needs, the line of runs counts all of them, and those of jobs
+that need weights.
+"""
+
+from collections import Counter
+from datetime import datetime
+from math import ceil
+
+from trainer.config import ConfigInvalid, FieldProblem, RecipeConfig, resolve, stored
+from trainer.contracts.counted import counted
+from webapp.accounts import quotas
+from webapp.core import cluster
+from webapp.core.ray_client import Wanted
+from webapp.weights import jobs as weights_jobs
+
+from ..models import Run
+
+RUNNING = (Run.State.STARTING, Run.State.RUNNING, Run.State.PAUSED, Run.State.STOPPING)
+KEPT = 10_000  # runs whose number of GPUs is kept: upkeep counts them every few seconds
+_known: dict[tuple[int, int, datetime], int] = {}
+
+
+def has() -> int:
+    """GPUs of the cluster; 0 also where nothing is known of it."""
+    there = cluster.known()
+    return there.gpus if there else 0
+
+
+def lost() -> int:
+    """GPUs that the cluster had, where it has none now or nothing is known of it: they are waited for. 0 where it has some, or
+    never had any."""
+    return 0 if has() else cluster.had()
+
+
+def wanted() -> Wanted:
+    """Of the process that a run begins with. It reserves no processor: one that waits for what nobody else needs would never
+    start on a small machine."""
+    return Wanted(gpus=1 if has() or lost() else 0)
+
+
+def asked(run: Run) -> int:
+    """GPUs of the whole run, where there are any. A config that this version cannot read asks for one."""
+    key = (run.pk, run.attempt, run.attempt_at)  # the config of an attempt never changes
+    if key not in _known:
+        if len(_known) >= KEPT:
+            _known.clear()
+        _known[key] = _asked(run)
+    return _known[key]
+
+
+def _asked(run: Run) -> int:
+    try:
+        return resolve(run.recipe, stored(run.recipe, run.config)).holdings().gpus
+    except ConfigInvalid:
+        return 1
+
+
+def taken(but: Run | None = None) -> int:
+    """By the runs that Ray has or is about to get, and by jobs that need weights; those of `but` do not count."""
+    runs = Run.objects.filter(state__in=RUNNING).defer("config")
+    return sum(asked(run) for run in runs if but is None or run.pk != but.pk) + ceil(weights_jobs.gpus_taken())
+
+
+def held() -> Counter[int]:
+    """{workspace id: GPUs of its runs that Ray has or is about to get}."""
+    found: Counter[int] = Counter()
+    for run in Run.objects.filter(state__in=RUNNING).select_related("experiment").defer("config"):
+        found[run.experiment.workspace_id] += asked(run)
+    return found
+
+
+def problems(workspace_id: int, config: RecipeConfig) -> list[FieldProblem]:
+    """A run that asks for more than there is, or than its workspace may hold, would wait for ever."""
+    there, held = has() or lost(), config.holdings()
+    most = quotas.of(workspace_id).gpus
+    if there and most is not None and held.gpus > most:
+        reason = f"and this workspace may hold {most} at once; lower it, or ask an administrator of this installation for more"
+    elif there and held.gpus > there:
+        reason = f"and the cluster has {there}; lower it"
+    else:
+        return []
+    field = "runner.workers" if held.sampling and held.sampling.copies else "optim.processes"
+    return [FieldProblem(field, f"the run asks for {counted(held.gpus, 'GPUs')}, its own among them, {reason}")]
+
+
+def over_quota(run: Run, most: int) -> str:
+    asks = f"it asks for {counted(asked(run), 'GPUs')}"
+    return f"{asks}, and this workspace may hold {most} at once. An administrator of this installation can change that"
+
+
+def waits(run: Run) -> str:
+    """Why Ray has not started a run yet; empty where nothing is missing that it asked for."""
+    if gone := lost():
+        return f"Waits in Ray's queue: {missing(gone)}"
+    there = has()
+    if not there or taken(but=run) < there:
+        return ""
+    return f"Waits in Ray's queue for a free GPU: it asks for 1, and the cluster has {there}"
+
+
+def missing(gone: int) -> str:
+    return (
+        f"the cluster had {counted(gone, 'GPUs')}, and now Ray tells of none. It goes on once they are back. If they are gone for good, "
+        f"whoever runs this installation removes {cluster.REMEMBERED} in its folder, and runs train on the processor"
+    )

@@ -1,0 +1,16 @@
+"""What is sent to change a run, as OpenAPI shows it."""
+
+from typing import Annotated
+
+from ninja import Schema
+from pydantic import ConfigDict, Field
+
+
+class ExtendIn(Schema):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"steps": 80}})
+
+    steps: Annotated[int, Field(ge=1, lt=2**31, description="Of the whole run, more than it has")]
+
+
+class RenameIn(Schema):
+    name: str

@@ -1,0 +1,156 @@
+"""What is done to a run after its launch. Each function checks, changes rows, audits, and tells pages and workers after commit."""
+
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from trainer.config import ConfigInvalid, FieldProblem, resolve, stored
+from webapp.accounts.models import Membership, User
+from webapp.core import audit
+from webapp.core.problems import Conflict
+from webapp.core.tasks import enqueue
+from webapp.inference import services as registry
+from webapp.inference.models import RegisteredModel
+
+from .. import names, table_facts
+from ..live import broadcasts
+from ..models import OVER, Run
+from ..outputs import artifacts, starting_points
+from . import tokens
+from .states import State, move
+
+MOST_LOSSES = 2  # processes in a row, after which the next one's end is the run's
+GOES_ON = "It goes on by itself from its last checkpoint"
+
+
+def extend(membership: Membership, run: Run, steps: int) -> Run:
+    """Lets a run that has finished, or was stopped, go on to `steps` steps, as a new attempt from its last checkpoint.
+
+    Raises ConfigInvalid at `steps`, Conflict for any other state, or where its model is in use: it would change under
+    whoever uses it.
+    """
+    if run.state not in (State.FINISHED, State.STOPPED):
+        raise Conflict(f"Only finished and stopped runs can be extended; this one is {run.state}.", "not_extendable")
+    if steps <= run.steps_total:
+        raise ConfigInvalid([FieldProblem("steps", f"must be more than the {run.steps_total:,} it has")])
+    config = resolve(run.recipe, stored(run.recipe, run.config) | {"steps": steps}).model_dump(mode="json")
+    if user := artifacts.user_of(run):
+        reason = f"{user} uses the model that this run has trained, and extending would change it. Fork the run from its last checkpoint instead."
+        raise Conflict(reason, "in_use")
+    if not starting_points.checkpoints(run):
+        raise Conflict("The run keeps no checkpoint to go on from. Run it again with more steps.", "no_checkpoint")
+    sources = (State.FINISHED, State.STOPPED)
+    _again(run, sources, actor=membership.user, losses=0, config=config, steps_total=steps)
+    return run
+
+
+def stop(membership: Membership, run: Run) -> Run:
+    """Asks a run to end after its present step with a checkpoint. Stopping twice, or a run that is over, is harmless."""
+    if run.state in OVER or run.state == State.STOPPING:
+        return run
+    actor = membership.user
+    if move_queued_to_stopped(membership, run):
+        return run
+    if move(run, State.STOPPING, actor=actor, reason=f"{actor} asked it to stop"):
+        enqueue("workers.runs.stop", run.id)
+    return run
+
+
+def move_queued_to_stopped(membership: Membership, run: Run) -> bool:
+    """A run that no worker has taken yet is over at once; afterwards a worker finds nothing to launch."""
+    with transaction.atomic():
+        if not Run.objects.select_for_update().filter(id=run.id, state=State.QUEUED, attempt=run.attempt).exists():
+            return False
+        return move(run, State.STOPPED, actor=membership.user, reason="Stopped before it started")
+
+
+def resume(membership: Membership, run: Run) -> Run:
+    """Continues a stopped or failed run from its last checkpoint, as a new attempt with a new token.
+
+    Raises Conflict for any other state. The token of the old attempt stops working in the same update, so a process
+    that is still alive somewhere can write nothing more.
+    """
+    if run.state not in (State.STOPPED, State.FAILED):
+        raise Conflict(f"Only stopped and failed runs can be resumed; this one is {run.state}.", code="not_resumable")
+    _again(run, (State.STOPPED, State.FAILED), actor=membership.user, losses=0)
+    return run
+
+
+def may_go_on(run: Run) -> bool:
+    """Whether a run that has lost a process goes on by itself: not where somebody stops it, nor where it has lost several in a row
+    without making another checkpoint, for then it would lose the next one as well."""
+    return run.state != State.STOPPING and run.losses < MOST_LOSSES
+
+
+def go_on(run: Run, reason: str) -> bool:
+    """Continues a run whose process was lost, as a new attempt that keeps its place in the line. False: it is over, or has another
+    attempt by now."""
+    sources = (State.STARTING, State.RUNNING, State.PAUSED)
+    return _again(run, sources, reason=reason, losses=run.losses + 1, attempt_at=run.attempt_at)
+
+
+def _again(run: Run, sources: tuple[State, ...], *, actor: User | None = None, reason: str = "", **fields: Any) -> bool:
+    """A new attempt. False: another tab or worker was first, and `run` now shows that attempt."""
+    following = Run(id=run.id, attempt=run.attempt + 1, created_at=run.created_at)
+    with transaction.atomic():
+        moved = move(
+            run,
+            State.QUEUED,
+            sources=sources,
+            actor=actor,
+            reason=reason,
+            attempt=following.attempt,
+            token_digest=tokens.digest(following),
+            ray_job_id="",
+            tries=0,
+            next_try_at=timezone.now(),
+            heartbeat_at=None,
+            ended_at=None,
+            eta_s=None,
+            phase="",
+            **{"attempt_at": timezone.now(), **fields},
+        )
+        if moved:
+            if "config" in fields:
+                table_facts.keep_config(run.experiment.workspace_id, run)
+                Run.objects.filter(id=run.id).update(family=run.family)
+            enqueue("workers.runs.launch", run.id)
+    return moved
+
+
+def rename(membership: Membership, run: Run, name: str) -> Run:
+    """An empty name falls back to `run N`."""
+    name = names.optional_name(name, "name")
+    with transaction.atomic():
+        Run.objects.filter(id=run.id).update(name=name)
+        run.refresh_from_db(from_queryset=Run.objects.with_names())
+        audit.record(membership, membership.user, "run.rename", run, name=name)
+        broadcasts.run_changed(run)
+    return run
+
+
+def delete(membership: Membership, run: Run) -> None:
+    """Erases a run that is over, with all it recorded, its folder and the models in it.
+
+    Raises Conflict while it may still write, or while something else rests on one of its models or checkpoints.
+    """
+    with transaction.atomic():
+        row = Run.objects.select_for_update().filter(id=run.id, state__in=OVER).first()
+        if row is None:
+            raise Conflict("Stop the run first: only runs that are over can be deleted.", code="still_running")
+        if starting_points.awaiting(row).exists():
+            raise Conflict("A run that goes on from its checkpoint has not taken it over yet.", code="in_use")
+        for model in RegisteredModel.objects.filter(artifact__run=row):
+            _delete_output(membership, model)
+        audit.record(membership, membership.user, "run.delete", run, name=str(run), number=run.number)
+        row.delete()
+        enqueue("workers.runs.remove_folder", run.id)
+
+
+def _delete_output(membership: Membership, model: RegisteredModel) -> None:
+    try:
+        registry.delete(membership, model)
+    except Conflict as problem:
+        reason = f"{model.name}, which this run has trained, is in use: another run, model or endpoint rests on it."
+        raise Conflict(reason, code="in_use") from problem

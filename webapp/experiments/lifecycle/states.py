@@ -1,0 +1,95 @@
+"""Which states follow which, and the only way to move between them."""
+
+from collections.abc import Callable, Collection
+
+from django.db import transaction
+from django.utils import timezone
+
+from webapp.accounts.models import User
+from webapp.core import audit
+from webapp.webhooks.services import announce
+
+from .. import table_facts
+from ..live import broadcasts
+from ..models import OVER, Run
+from . import waiting_line
+
+State = Run.State
+_when_finished: list[Callable[[Run], None]] = []
+
+# target -> the states it may be reached from. A run leaves `stopped` and `failed` only by being resumed, and `finished` by
+# being extended. One whose process was lost goes back to the line from where it is.
+SOURCES: dict[str, frozenset[str]] = {
+    State.QUEUED: frozenset({State.STOPPED, State.FAILED, State.FINISHED, State.STARTING, State.RUNNING, State.PAUSED}),
+    State.STARTING: frozenset({State.QUEUED}),
+    State.RUNNING: frozenset({State.STARTING, State.PAUSED}),
+    State.PAUSED: frozenset({State.STARTING, State.RUNNING}),
+    State.STOPPING: frozenset({State.STARTING, State.RUNNING, State.PAUSED}),
+    State.STOPPED: frozenset({State.QUEUED, State.STARTING, State.RUNNING, State.PAUSED, State.STOPPING}),
+    State.FINISHED: frozenset({State.STARTING, State.RUNNING, State.PAUSED, State.STOPPING}),
+    State.FAILED: frozenset({State.QUEUED, State.STARTING, State.RUNNING, State.PAUSED, State.STOPPING}),
+}
+TOLD = frozenset({State.FINISHED, State.FAILED})  # to webhooks
+
+
+def move(
+    run: Run,
+    to: str,
+    *,
+    actor: User | None = None,
+    reason: str = "",
+    sources: Collection[str] | None = None,
+    **fields: object,
+) -> bool:
+    """Moves `run` to state `to` and sets `fields` with it. False: it is not in a state, or attempt, that allows this;
+    `sources` narrows the states further.
+
+    The update names the states it may start from, so of two people, tabs or workers who try the same, one succeeds.
+    `run` is brought up to date either way.
+    """
+    now = timezone.now()
+    if to in OVER:
+        fields.setdefault("ended_at", now)
+        fields.update(next_try_at=None, eta_s=None)
+    with transaction.atomic():
+        moved = Run.objects.filter(
+            id=run.id,
+            attempt=run.attempt,
+            state__in=SOURCES[to] if sources is None else SOURCES[to].intersection(sources),
+        ).update(state=to, state_reason=reason, state_at=now, **fields)
+        run.refresh_from_db(from_queryset=Run.objects.with_names())
+        if moved:
+            # who asked it to stop is the entry's actor; a name in the detail could not be taken out (`personal_data.erasing`)
+            told = reason if to != State.STOPPING else ""
+            detail = {"attempt": run.attempt, **({"reason": told} if told else {})}
+            audit.record(run.experiment.workspace, actor, f"run.{to}", run, **detail)
+            broadcasts.run_changed(run)
+            if to == State.FINISHED:
+                for keep in _when_finished:
+                    keep(run)
+            if to in OVER:
+                table_facts.keep_took(run.experiment.workspace_id, run)
+                # once this is committed: the lock of the line comes before any lock of a run
+                transaction.on_commit(waiting_line.let_in)
+            if to in TOLD:
+                announce(run.experiment.workspace_id, f"run.{to}", _facts(run))
+    return bool(moved)
+
+
+def when_finished(write: Callable[[Run], None]) -> Callable[[Run], None]:
+    """Decorates what is written, in the same transaction, of a run that has finished."""
+    _when_finished.append(write)
+    return write
+
+
+def _facts(run: Run) -> dict[str, object]:
+    return {
+        "run": run.id,
+        "name": str(run),
+        "experiment": run.experiment.name,
+        "recipe": run.recipe,
+        "attempt": run.attempt,
+        "step": run.step,
+        "reason": run.state_reason,
+        "summary": run.summary,
+    }

@@ -1,0 +1,76 @@
+"""Buttons of a run's page: stop, resume, extend, rename, delete."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+
+from trainer.config import ConfigInvalid
+from webapp.accounts.access import member, require
+from webapp.core.numbers import whole
+from webapp.core.problems import Problem
+
+from .. import access
+from . import services
+
+
+@member(access.WRITER)
+@require_POST
+def run_stop(request: HttpRequest, run_id: int) -> HttpResponseBase:
+    """A second press finds the run stopping, or over, and changes nothing."""
+    membership = require(request)
+    services.stop(membership, access.run_write(membership, run_id))
+    return redirect("run", run_id)
+
+
+@member(access.WRITER)
+@require_POST
+def run_resume(request: HttpRequest, run_id: int) -> HttpResponseBase:
+    """A second press, or a press on a page that has aged, finds the run under way and only shows it."""
+    membership = require(request)
+    try:
+        services.resume(membership, access.run_write(membership, run_id))
+    except Problem as problem:
+        messages.info(request, problem.message)
+    return redirect("run", run_id)
+
+
+@member(access.WRITER)
+@require_POST
+def run_extend(request: HttpRequest, run_id: int) -> HttpResponseBase:
+    """More steps for a run that is over; a second press finds it under way."""
+    membership = require(request)
+    try:
+        services.extend(membership, access.run_write(membership, run_id), whole(request.POST.get("steps", ""), 9) or 0)
+    except ConfigInvalid as error:
+        messages.error(request, "; ".join(problem.message for problem in error.problems))
+    except Problem as problem:
+        messages.error(request, problem.message)
+    return redirect("run", run_id)
+
+
+@member(access.WRITER)
+@require_POST
+def run_rename(request: HttpRequest, run_id: int) -> HttpResponseBase:
+    membership = require(request)
+    run = access.run_write(membership, run_id)
+    try:
+        services.rename(membership, run, request.POST.get("name", ""))
+    except Problem as problem:
+        messages.error(request, problem.fields.get("name", problem.message))
+    return redirect("run", run_id)
+
+
+@member(access.WRITER)
+@require_POST
+def run_delete(request: HttpRequest, run_id: int) -> HttpResponseBase:
+    membership = require(request)
+    run = access.run_write(membership, run_id)
+    title = str(run)
+    try:
+        services.delete(membership, run)
+    except Problem as problem:
+        messages.error(request, problem.message)
+        return redirect("run", run_id)
+    messages.success(request, f"Deleted {title}.")
+    return redirect("runs")

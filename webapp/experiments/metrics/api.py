@@ -1,0 +1,38 @@
+"""Metrics of a run over the API: points, curves, histograms."""
+
+from typing import Annotated, Any
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Query
+
+from ..parameters import Key, RunId, Step, keys_of, router, run_of
+from . import curves as thinned
+from .schemas import CurvesOut, MetricHistogramsOut, MetricsOut
+
+
+@router.get("/runs/{run_id}/metrics", response=MetricsOut, summary="Every point of one metric")
+def metrics(
+    request: HttpRequest,
+    run_id: RunId,
+    key: Key,
+    after_step: Step | None = None,
+    limit: Annotated[int, Query(ge=1, le=thinned.MAX_POINTS_PER_PAGE)] = thinned.MAX_POINTS_PER_PAGE,
+) -> dict[str, Any]:
+    return thinned.points(run_of(request, run_id), key, after_step, limit)
+
+
+@router.get("/runs/{run_id}/curves", response=CurvesOut, summary="Charts: thinned curves that keep every spike")
+def curves(
+    request: HttpRequest,
+    run_id: RunId,
+    named: Annotated[str | None, Query(alias="keys")] = None,  # ninja cannot have a parameter called `keys`
+    max_points: Annotated[int, Query(ge=2, le=5000)] = 600,
+) -> HttpResponse:
+    """`keys`: metric keys separated by commas; all of them if left out."""
+    found = thinned.curves(run_of(request, run_id), None if named is None else keys_of(named), max_points)
+    return HttpResponse(found, content_type="application/json; charset=utf-8")
+
+
+@router.get("/runs/{run_id}/histograms", response=MetricHistogramsOut, summary="One metric's histograms over the steps")
+def histograms(request: HttpRequest, run_id: RunId, key: Key) -> dict[str, Any]:
+    return thinned.histograms(run_of(request, run_id), key)

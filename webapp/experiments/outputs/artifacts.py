@@ -1,0 +1,113 @@
+"""What a run has trained, as rows of the registry; and what is still in its folder."""
+
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+
+from django.conf import settings
+
+from trainer.config import RECIPES
+from trainer.contracts import ModelFacts
+from webapp.core import artifact_store
+from webapp.core.archive import Download, Gone, Stretch, ascii_name, of_path
+from webapp.inference import services as registry
+from webapp.inference.files import sent
+from webapp.inference.models import Endpoint, RegisteredModel
+from webapp.inference.stored import Placed, fetched, placed_at
+
+from ..bulk import ArtifactRow
+from ..models import Artifact, Run, RunSlot
+
+
+def folder(run_id: int) -> Path:
+    return settings.VAR / "runs" / str(run_id)
+
+
+def register(run: Run, rows: Iterable[ArtifactRow]) -> None:
+    """Every model among the artifacts gets a row of the registry, or renews the one it has. Under the lock of the run."""
+    told = {row.data.path: row for row in rows if row.data.model is not None}
+    if not told:
+        return
+    for artifact in Artifact.objects.filter(run=run, path__in=told).select_related("registered__base"):
+        facts = told[artifact.path].data.model
+        assert facts is not None  # noqa: S101  # chosen so above
+        if artifact.registered is not None:
+            registry.renew_output(artifact.registered, facts=facts, digest=artifact.digest)
+            continue
+        artifact.registered = registry.add_output(
+            run.experiment.workspace,
+            run.experiment.name,
+            _ending(run, artifact, facts),
+            path=str(folder(run.id) / artifact.path),
+            facts=facts,
+            digest=artifact.digest,
+            base=run.model,
+        )
+        artifact.save(update_fields=["registered"])
+
+
+def _ending(run: Run, artifact: Artifact, facts: ModelFacts) -> str:
+    """`-run-<n>`; what is not the recipe's first output, or not of the run's end, says so behind it."""
+    recipe = RECIPES.get(run.recipe)
+    first = recipe.outputs[0].role if recipe and recipe.outputs else facts.role
+    other = "" if facts.role == first else f"-{facts.name}"
+    earlier = "" if artifact.path == f"outputs/{facts.name}" else f"-step-{artifact.step}"
+    return f"-run-{run.number}{other}{earlier}"
+
+
+def user_of(run: Run) -> str:
+    """Who uses a model that this run has trained, in words: a run, a model on top of it, or an endpoint. Empty: nobody."""
+    mine = RegisteredModel.objects.filter(artifact__run=run)
+    if slot := RunSlot.objects.filter(model__in=mine).exclude(run=run).select_related("run__experiment").first():
+        return f"{slot.run} of {slot.run.experiment.name}"
+    if endpoint := Endpoint.objects.filter(registered_model__in=mine).first():
+        return f"The endpoint {endpoint}"
+    derived = RegisteredModel.objects.filter(base__in=mine).first()
+    return f"The model {derived}" if derived else ""
+
+
+def is_there(artifact: Artifact) -> bool:
+    """Whether the files are still there: of the checkpoints only the newest are kept. Of the artifact store the row is believed."""
+    return bool(artifact.files) or (folder(artifact.run_id) / artifact.path).exists()
+
+
+def place(artifact: Artifact) -> str:
+    """In the artifact store."""
+    return f"runs/{artifact.run_id}/{artifact.path}"
+
+
+def placed(artifact: Artifact) -> Placed:
+    return placed_at(place(artifact), artifact.files)
+
+
+def here(artifact: Artifact) -> Path:
+    """The artifact's folder on this server; what lies in the store is fetched once, whatever the run's folder holds from before.
+
+    Raises StoreAway, StoreLost and OSError.
+    """
+    return fetched(placed(artifact)) if artifact.files else folder(artifact.run_id) / artifact.path
+
+
+def download(artifact: Artifact) -> Download:
+    """The artifact's files: a folder as a tar, a file as it is. Raises Gone, also for a path that leads out of the run.
+
+    What lies in the store is read there while it is sent, block by block.
+    """
+    root = folder(artifact.run_id).resolve()
+    path = root / artifact.path
+    if not path.resolve().is_relative_to(root):
+        raise Gone("This artifact does not lie in the folder of its run.")
+    name = ascii_name(f"{artifact.run.experiment.name}-run-{artifact.run.number}-{_short(artifact, path)}")
+    if not artifact.files:
+        return of_path(path, name)
+    found = placed(artifact)
+    if [file.path for file in found.files] == [path.name]:
+        file = found.files[0]
+        whole = Stretch(0, file.bytes, source=partial(artifact_store.read, found.place, file))
+        return Download(name + path.suffix, file.bytes, found.mark[:32], (whole,), "application/octet-stream")
+    return sent(found, name)
+
+
+def _short(artifact: Artifact, path: Path) -> str:
+    is_file = path.is_file() or [file["path"] for file in artifact.files] == [path.name]
+    return path.stem if is_file else path.name

@@ -1,0 +1,97 @@
+"""Exports of kept checkpoints: a job of the cluster writes the model, the registry takes it in."""
+
+import json
+from typing import Any
+
+from django.db import transaction
+from pydantic import ValidationError
+
+from trainer.contracts import ArtifactData, ModelSource
+from trainer.contracts.storing import Links, Upload
+from webapp.accounts.models import Membership
+from webapp.core.problems import Conflict, Invalid
+from webapp.inference.queries import source
+from webapp.weights import services as weights
+from webapp.weights.kinds import KINDS, Items, Kind
+from webapp.weights.models import WeightsJob
+
+from .. import bulk, queries
+from ..models import Artifact, Run
+from . import artifact_store, artifacts
+
+CHECKPOINT = "checkpoint"
+
+
+def export(membership: Membership, artifact: Artifact) -> WeightsJob:
+    """Starts the export of a checkpoint, or finds the one that was started. Raises Conflict where there is none to export."""
+    run = artifact.run
+    if artifact.role != CHECKPOINT:
+        raise Conflict("Only checkpoints are exported; this is something else.", code="no_checkpoint")
+    if not artifacts.is_there(artifact):
+        raise Conflict(
+            f"The checkpoint of step {artifact.step} is gone: the run keeps its newest {run.config['checkpoint']['keep']}.",
+            code="gone",
+        )
+    params = {"run": run.pk, "step": artifact.step, "recipe": run.recipe, "config": run.config}
+    if run.start_step:  # its first checkpoint is another run's, whose config may have been another
+        params["forked"] = True
+    title = f"Export {run.experiment.name}, {run}, step {artifact.step}"
+    made = Artifact.objects.filter(run=run, step=artifact.step, registered__isnull=False)
+    there = any(row.path.endswith(f"-step-{row.step}") and artifacts.is_there(row) for row in made)
+    return weights.start(
+        membership.workspace, membership.user, WeightsJob.Kind.EXPORT, title, params, artifact.digest, again=not there
+    )
+
+
+def _run(job: WeightsJob) -> Run:
+    return Run.objects.with_names().get(pk=job.params["run"], experiment__workspace_id=job.workspace_id)
+
+
+def _models(job: WeightsJob) -> dict[str, ModelSource]:
+    return {role: source(model) for role, model in queries.models_by_role(_run(job)).items()}
+
+
+def _items(job: WeightsJob, after: int) -> Items:
+    """The examples of the run: stages are made with them."""
+    if after:
+        return
+    version, position = _run(job).dataset_version_id, -1
+    while rows := queries.example_lines(version, position, 500):
+        position = rows[-1][0]
+        for _, canonical in rows:
+            yield json.dumps({"canonical": canonical}, ensure_ascii=False)
+
+
+@transaction.atomic
+def _finish(job: WeightsJob, outcome: dict[str, Any]) -> dict[str, Any]:
+    """With the numbers of the models in the registry. Raises Invalid where the outcome is not what an export tells."""
+    try:
+        found = [ArtifactData.model_validate(each) for each in outcome.get("artifacts", [])]
+    except ValidationError as error:
+        raise Invalid("The export told something that cannot be read.") from error
+    if not found:
+        raise Invalid("The run has no model to export.")
+    run = Run.objects.with_names().select_for_update(of=("self",), no_key=True).get(pk=job.params["run"])
+    rows = [bulk.ArtifactRow(int(job.params["step"]), data) for data in found]
+    bulk.upsert_artifacts(run.pk, rows)
+    artifacts.register(run, rows)
+    made = Artifact.objects.filter(run=run, path__in=[row.data.path for row in rows]).exclude(registered=None)
+    return {**outcome, "models": list(made.order_by("id").values_list("registered_id", flat=True))}
+
+
+def _artifacts(job: WeightsJob, name: str) -> Links | None:
+    return artifact_store.artifact(_run(job), name)
+
+
+def _upload(job: WeightsJob, asked: Upload) -> Links:
+    return artifact_store.upload(_run(job).pk, asked)
+
+
+KINDS[WeightsJob.Kind.EXPORT] = Kind(
+    _models,
+    _items,
+    _finish,
+    lambda job: str(artifacts.folder(job.params["run"])),
+    artifacts=_artifacts,
+    upload=_upload,
+)

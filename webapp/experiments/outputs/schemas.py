@@ -1,0 +1,30 @@
+"""Artifacts, as OpenAPI shows them."""
+
+from datetime import datetime
+
+from ninja import Schema
+from pydantic import Field
+
+from ..schemas import Named
+
+
+class ArtifactOut(Schema):
+    id: int
+    step: int
+    role: str
+    path: str
+    bytes: int
+    digest: str
+    created_at: datetime
+    present: bool = Field(description="False where the files are gone")
+    model: Named | None = Field(description="The model of the registry that these files are")
+    download: str | None = Field(description="Where the files come from; null where they are gone")
+
+
+class ArtifactList(Schema):
+    items: list[ArtifactOut]
+    next: str | None
+
+
+class TrainedJudgeIn(Schema):
+    name: str = Field("", max_length=120, description="Of the judge; empty: that of the model")

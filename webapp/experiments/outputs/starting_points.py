@@ -1,0 +1,77 @@
+"""Checkpoints that a new run can go on from: the files of one run, linked into the folder of another or copied in the store."""
+
+import os
+import shutil
+
+from django.db.models import Exists, OuterRef, QuerySet
+
+from webapp.core import artifact_store
+from webapp.core.problems import Conflict
+
+from ..models import OVER, Artifact, Run
+from . import artifacts
+
+CHECKPOINT = "checkpoint"
+
+
+def checkpoints(run: Run) -> list[Artifact]:
+    """Those whose files are still there, newest first: a run keeps only its newest."""
+    rows = Artifact.objects.filter(run=run, role=CHECKPOINT).order_by("-step")
+    return [row for row in rows if artifacts.is_there(row)]
+
+
+def checkpoint(run: Run, step: int) -> Artifact:
+    """Raises Conflict where the run keeps none of that step, with those it keeps."""
+    kept = checkpoints(run)
+    found = next((row for row in kept if row.step == step), None)
+    if found is None:
+        steps = ", ".join(str(row.step) for row in kept)
+        has = f"it keeps those of {steps}" if kept else "it keeps none"
+        raise Conflict(f"{run} keeps no checkpoint of step {step}; {has}.", code="no_checkpoint")
+    return found
+
+
+def hold(source: Artifact) -> None:
+    """What lies in the artifact store is neither pruned nor deleted until the transaction ends, and afterwards not while a fork
+    awaits it. Raises Conflict where it just was, or where there is no such store any more."""
+    if not source.files:
+        return
+    if not artifact_store.used():
+        raise Conflict("The checkpoint lies in object storage, and ARTIFACT_STORE names none.", code="no_checkpoint")
+    Run.objects.select_for_update(no_key=True).filter(id=source.run_id).first()
+    if not Artifact.objects.filter(id=source.id).exclude(files=[]).exists():
+        raise Conflict(f"The checkpoint of step {source.step} has just given way to a newer one.", code="no_checkpoint")
+
+
+def awaiting(run: Run) -> QuerySet[Run]:
+    """Forks that go on from a checkpoint of `run` in the artifact store and have no copy of it yet: their launch makes one."""
+    rows = Artifact.objects.filter(role=CHECKPOINT)
+    there = rows.filter(run=run, step=OuterRef("start_step")).exclude(files=[])
+    theirs = rows.filter(run=OuterRef("id"))
+    forks = Run.objects.filter(forked_from=run, start_step__gt=0).exclude(state__in=OVER)
+    return forks.filter(Exists(there)).exclude(Exists(theirs))
+
+
+def adopt(source: Artifact, run: Run) -> None:
+    """The checkpoint becomes one of `run` as well: what the other run prunes does not concern it.
+
+    Files are linked, not copied, for nobody writes into a checkpoint that is complete. What lies in the artifact store is copied
+    there when the run is launched. Raises Conflict where the files are gone.
+    """
+    if source.files:
+        return
+    folder = artifacts.folder(source.run_id) / source.path
+    target = artifacts.folder(run.id) / source.path
+    try:
+        shutil.copytree(folder, target, copy_function=_link)
+    except OSError as error:
+        shutil.rmtree(artifacts.folder(run.id), ignore_errors=True)
+        raise Conflict(f"The checkpoint cannot be taken over: {error}", code="no_checkpoint") from error
+
+
+def _link(source: str, target: str) -> str:
+    try:
+        os.link(source, target)
+    except OSError:  # another file system, or one without links
+        shutil.copy2(source, target)
+    return target

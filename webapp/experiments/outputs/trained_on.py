@@ -1,0 +1,64 @@
+"""What models have seen: the versions of datasets that the runs they come from have trained on.
+
+A held-out result of a new run, or an evaluation, is too good where the model it begins with was trained on its prompts.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from trainer.config import RECIPES, ConfigInvalid, resolve
+from webapp.datasets.leakage import leaks
+from webapp.datasets.leakage.near_leaks import Pair, near
+from webapp.datasets.models import DatasetVersion
+from webapp.evaluation.sources import TRAINED_ON
+from webapp.inference.models import RegisteredModel
+
+from ..models import Run
+
+GENERATIONS = 20  # of models that begin with one another; two queries each
+
+
+def versions(workspace_id: int, models: Iterable[int], runs: Iterable[int] = ()) -> list[DatasetVersion]:
+    """What these models, those they begin with, and these runs have trained on, the newest first."""
+    found, seen = set[int](), set[int]()
+    of_runs = Run.objects.filter(pk__in=set(runs), experiment__workspace=workspace_id)
+    wanted = set(models)
+    for version_id, model_id in of_runs.values_list("dataset_version", "model"):
+        found.add(version_id)
+        wanted.add(model_id)
+    for _ in range(GENERATIONS):
+        if not (wanted := wanted - seen):
+            break
+        seen |= wanted
+        rows = RegisteredModel.objects.filter(pk__in=wanted, workspace=workspace_id)
+        came = rows.values_list("base", "artifact__run__model", "artifact__run__dataset_version")
+        wanted = set()
+        for base, model, version_id in came:
+            wanted |= {each for each in (base, model) if each}
+            found |= {version_id} if version_id else set()
+    return list(DatasetVersion.objects.filter(pk__in=found).select_related("dataset").order_by("-pk"))
+
+
+def leaking(workspace_id: int, version: DatasetVersion, recipe: str, raw: dict[str, Any]) -> dict[str, Any]:
+    """{"leaks", "near"} of a run on `version` with this config, checked or not: within the version, and with what the
+    models that it names have seen."""
+    seen = versions(workspace_id, _named(workspace_id, recipe, raw))
+    others = [each for each in seen if each != version]
+    told = leaks.of(version)
+    alike = near(Pair(each, version) for each in others)
+    return {"leaks": told["leaks"] + leaks.seen(version, others), "near": told["near"] + alike}
+
+
+def _named(workspace_id: int, recipe: str, raw: dict[str, Any]) -> set[int]:
+    """The models that a config names: all of them where it is right, else the one it begins with."""
+    try:
+        names = {slot.name for slot in RECIPES[recipe].filled(resolve(recipe, raw)) if slot.kind == "model"}
+    except ConfigInvalid:
+        model = raw.get("model")
+        name = model.get("name") if isinstance(model, dict) else None
+        names = {name} if isinstance(name, str) and "\0" not in name else set()
+    rows = RegisteredModel.objects.filter(name__in=names, workspace=workspace_id)
+    return set(rows.values_list("pk", flat=True))
+
+
+TRAINED_ON.append(versions)

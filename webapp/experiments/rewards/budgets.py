@@ -1,0 +1,66 @@
+"""What judges may use in a run: looked at, and raised while it waits."""
+
+from decimal import Decimal
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Q
+
+from webapp.accounts.models import Membership
+from webapp.core import audit
+from webapp.core.problems import Invalid
+from webapp.evaluation import licence
+from webapp.evaluation.licence import Licence
+from webapp.judging.models import JudgeVersion
+
+from ..live import broadcasts
+from ..models import Run, RunJudge
+from . import grants
+
+KEEP: Any = object()
+"""A limit that is not changed; None lifts it."""
+MOST_MONEY = Decimal(10**7)
+
+
+def licences(run: Run) -> dict[int, Licence]:
+    """What is known of the judges that the run's config names, and of those it has asked, by version."""
+    rows = JudgeVersion.objects.filter(Q(run_slots__run=run) | Q(run_judges__run=run))
+    return licence.licences(run.experiment.workspace_id, rows.select_related("judge").distinct().order_by("id"))
+
+
+def judges(run: Run) -> list[RunJudge]:
+    """Those that the run has asked through this server, in the order of their first question."""
+    return list(run.judges.select_related("version__judge", "version__endpoint").order_by("id"))
+
+
+def shown(run: Run) -> list[RunJudge]:
+    """The same, and those that were not asked yet: rows that are not stored, of which nothing can be changed."""
+    asked = judges(run)
+    known = {row.version_id for row in asked}
+    others = [version for version in grants.versions(run).values() if version.pk not in known]
+    return asked + [RunJudge(run=run, version=version) for version in others]
+
+
+@transaction.atomic
+def change(membership: Membership, row: RunJudge, tokens: Any = KEEP, money: Any = KEEP) -> RunJudge:
+    """New limits on what the judge may use in the whole run; a run that waits for them goes on.
+
+    Raises Invalid at `budget_tokens` or `budget_money` where that much is used already.
+    """
+    held = RunJudge.objects.select_for_update(no_key=True).get(pk=row.pk)
+    problems: dict[str, str] = {}
+    if tokens is not KEEP and tokens is not None and tokens <= held.tokens:
+        problems["budget_tokens"] = f"must be more than the {held.tokens:,} tokens that are used"
+    if money is not KEEP and money is not None and not held.money < money < MOST_MONEY:
+        problems["budget_money"] = (
+            f"must be more than the {held.money.normalize():f} that are spent, and less than {MOST_MONEY:,}"
+        )
+    if problems:
+        raise Invalid("That is no new budget.", problems)
+    changed = {name: value for name, value in (("budget_tokens", tokens), ("budget_money", money)) if value is not KEEP}
+    RunJudge.objects.filter(pk=row.pk).update(**changed)
+    told = {name: None if value is None else str(value) for name, value in changed.items()}
+    audit.record(membership, membership.user, "run.budget", row.run, judge=str(row.version), **told)
+    row.refresh_from_db(fields=["budget_tokens", "budget_money"])
+    broadcasts.judges(row.run_id)
+    return row

@@ -1,0 +1,52 @@
+"""How a run reaches the judges that its config names.
+
+It asks this server, which makes the calls: keys of endpoints stay here. Only a judge with local weights answers in the run's
+own process, beside its weights.
+"""
+
+from typing import Any
+
+from trainer.contracts import JudgeGrant
+from trainer.judges.chat import EndpointProblem
+from trainer.judges.local import LocalTarget
+from webapp.core.problems import Conflict, Problem
+from webapp.judging.models import JudgeVersion
+from webapp.judging.services import asked, begin_use
+
+from ..models import Run
+
+NO_RECORDED = "asks recorded outputs, which answer nothing new; a reward needs a judge that can be asked"
+
+
+def judges(run: Run) -> dict[str, JudgeGrant]:
+    """By the name in the config; {} once the run is over. Raises Problem where an endpoint cannot be used any more."""
+    return {} if run.is_over else {name: grant(version) for name, version in versions(run).items()}
+
+
+def versions(run: Run) -> dict[str, JudgeVersion]:
+    """The judges by the names in the config."""
+    slots = run.slots.filter(judge__isnull=False).select_related("judge__judge", "judge__endpoint__registered_model")
+    return {_at(run.config, slot.path): slot.judge for slot in slots if slot.judge is not None}
+
+
+def grant(version: JudgeVersion) -> JudgeGrant:
+    """From here on version and endpoint stay what they are. Raises Problem."""
+    try:
+        target = asked(version.endpoint, version.resolved)
+    except (Conflict, EndpointProblem) as error:
+        raise Problem(str(error), code="judge", status=409) from error
+    if target is None:
+        raise Problem(f"{version} {NO_RECORDED}.", code="judge", status=409)
+    begin_use(version)
+    if not isinstance(target, LocalTarget):
+        return JudgeGrant(spec=version.spec, key=version.digest)
+    prices = (str(target.prices.prompt), str(target.prices.completion)) if target.prices else None
+    adapters = tuple(target.adapters)
+    return JudgeGrant(spec=version.spec, key=version.digest, local=target.model, adapters=adapters, prices=prices)
+
+
+def _at(config: Any, path: str) -> str:
+    """What stands at a dotted path of a config."""
+    for part in path.split("."):
+        config = config[int(part)] if isinstance(config, list) else config[part]
+    return str(config)

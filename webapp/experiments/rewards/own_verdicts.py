@@ -1,0 +1,51 @@
+"""Verdicts of judges that answer in the run's own process, beside their weights: they belong to the verdict store all the same."""
+
+from django.db import transaction
+from django.db.models import F
+
+from trainer.contracts import KnownVerdicts, OwnVerdicts
+from trainer.judges.engine import Outcome
+from webapp.core.problems import Conflict, Invalid
+from webapp.inference.models import Endpoint
+from webapp.judging import queries, services
+
+from ..live import broadcasts
+from ..models import Run, RunJudge
+from . import questions
+
+
+def exchange(run: Run, told: OwnVerdicts) -> KnownVerdicts:
+    """Stores what is new and answers what is asked for. Raises Conflict once the run is over, Invalid at the field."""
+    if run.is_over:
+        raise Conflict("This run is over.", code="over")
+    row = questions.judge_row(run, told.judge)
+    version = row.version
+    if version.endpoint.kind != Endpoint.Kind.LOCAL:
+        raise Invalid("This judge does not answer in the run.", {"judge": f"{version} is asked by this server"})
+    if told.verdicts:
+        _store(row, list(services.outcomes(version, told.verdicts)))
+        broadcasts.judges(run.pk)
+    row.refresh_from_db()
+    money = row.budget_money
+    return KnownVerdicts(
+        answers=questions.answers(version, told.keys),
+        budget_tokens=row.budget_tokens,
+        budget_money=None if money is None else str(money),
+        tokens=row.tokens,
+        money=str(row.money),
+    )
+
+
+def _store(row: RunJudge, outcomes: list[Outcome]) -> None:
+    """What the calls took is counted with the verdict that it brought: once, whoever sends it again."""
+    with transaction.atomic():
+        RunJudge.objects.select_for_update(no_key=True).get(pk=row.pk)
+        there = queries.stored_keys(row.version, [outcome.call.key for outcome in outcomes])
+        new = {outcome.call.key: outcome for outcome in outcomes if outcome.call.key not in there}.values()
+        services.store(row.version, new)
+        tokens, money = services.used(new)
+        RunJudge.objects.filter(pk=row.pk).update(
+            calls=F("calls") + len(new),
+            tokens=F("tokens") + tokens,
+            money=F("money") + money,
+        )

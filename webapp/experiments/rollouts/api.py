@@ -1,0 +1,54 @@
+"""Rollouts of a run over the API, and datasets made of them."""
+
+from typing import Annotated, Any
+
+from django.http import HttpRequest
+from ninja import Query, Status
+
+from trainer.contracts.rollout_examples import Wanted
+from webapp.accounts.access import require
+from webapp.accounts.models import Role
+
+from .. import access
+from ..parameters import RunId, Step, router, run_of
+from . import datasets, serializers
+from . import queries as rollouts
+from .schemas import FacetsOut, RolloutDatasetIn, RolloutDatasetOut, RolloutFilters, RolloutList
+
+
+@router.get("/runs/{run_id}/rollouts", response=RolloutList, summary="Sampled responses with their verdicts")
+def list_rollouts(
+    request: HttpRequest,
+    run_id: RunId,
+    wanted: Query[RolloutFilters],
+    sort: rollouts.Sort | None = None,
+    cursor: str | None = None,
+    limit: Annotated[int, Query(ge=1, le=100)] = 20,
+) -> dict[str, Any]:
+    """Without `step`, filters look at the newest 20,000 rollouts; `oldest_step` then says how far back that was."""
+    found = rollouts.rollouts(run_of(request, run_id), wanted.filters(), sort=sort, cursor=cursor, limit=limit)
+    return {
+        "items": [serializers.rollout(row) for row in found.items],
+        "next": found.next,
+        "oldest_step": found.oldest_step,
+    }
+
+
+@router.get("/runs/{run_id}/rollouts/facets", response=FacetsOut, summary="What rollouts can be filtered by")
+def rollout_facets(request: HttpRequest, run_id: RunId, step: Step | None = None) -> dict[str, Any]:
+    return rollouts.facets(run_of(request, run_id), step)
+
+
+@router.post(
+    "/runs/{run_id}/rollouts/dataset",
+    response={202: RolloutDatasetOut},
+    summary="Make a dataset of what it has sampled",
+)
+def make_dataset(request: HttpRequest, run_id: RunId, payload: RolloutDatasetIn) -> Status[dict[str, Any]]:
+    """One example per prompt, with the responses, their rewards in `meta.rewards`, the model and the steps. A worker gathers
+    them: follow `GET imports/{import_id}`, whose `origin` then says how many there are and what was left out, why."""
+    membership = require(request, Role.RESEARCHER)
+    given = payload.model_dump()
+    name = given.pop("name")
+    job = datasets.start(membership, access.run_read(membership, run_id), Wanted(**given), name)
+    return Status(202, {"import_id": job.pk, "dataset": job.dataset_name})

@@ -1,0 +1,284 @@
+"""The rollout viewer's reads: filters, sorting and keyset paging over one run's rollouts."""
+
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from django.db.models import Count, F, FloatField, Func, Q, QuerySet, Value
+from django.db.models.expressions import RawSQL
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Cast, Coalesce
+
+from webapp.core.problems import Invalid
+
+from .. import recipe_metrics
+from ..models import Rollout, Run
+
+Verdict = Literal["met", "unmet", "missing"]
+Sort = Literal["newest", "place", "reward", "-reward", "part", "-part", "-apart"]
+Measure = Literal["rank", "value"]
+MET: dict[str, bool | None] = {"met": True, "unmet": False, "missing": None}
+# sort -> the columns of its order; `-` counts down. Each ends in a unique order, as keyset paging needs.
+ORDERS: dict[str, tuple[str, ...]] = {
+    "newest": ("-step", "-phase", "-group", "-index"),  # the unique index read backwards
+    "place": ("step", "phase", "group", "index"),
+    "reward": ("score", "id"),
+    "-reward": ("-score", "-id"),
+    "part": ("part_value", "id"),
+    "-part": ("-part_value", "-id"),
+    "-apart": ("-apart", "-id"),
+}
+MAX_CRITERIA = 200
+MAX_REASONS = 20
+MAX_STEPS = 2000  # the newest; what is older is found by its number
+MAX_SEARCHED = 20_000
+"""Rollouts, the newest and whole steps, that are searched where no step is named. A named step is always searched whole."""
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Which rollouts. `criterion` is a criterion's id or its whole text; without it, `verdict` is that of any criterion.
+
+    `part` names a part of the reward, whose value is from `low` to `high`, or with `lacking` not there. `between` names
+    two parts that lie at least `apart` from each other, measured by `measure` (`distance`). `by` names the part that is
+    sorted by, where it is another than `part`. `excluded`: whether the
+    response was left out of training.
+    """
+
+    step: int | None = None
+    phase: str | None = None
+    criterion: str | None = None
+    verdict: Verdict | None = None
+    excluded: bool | None = None
+    part: str = ""
+    low: float | None = None
+    high: float | None = None
+    lacking: bool = False
+    by: str = ""
+    between: tuple[str, str] | None = None
+    apart: float = 0.0
+    measure: Measure = "rank"
+
+    @property
+    def plain(self) -> bool:
+        """Whether an index finds them."""
+        narrowed = self.by or self.criterion or self.verdict or self.part or self.between or self.excluded is not None
+        return self.step is not None or not narrowed
+
+
+@dataclass(frozen=True)
+class Found:
+    """A page, and the oldest step that was searched where that was not all of them."""
+
+    items: list[Rollout]
+    next: str | None
+    oldest_step: int | None
+
+
+def rollouts(
+    run: Run, wanted: Filters | None = None, *, sort: Sort | None = None, cursor: str | None = None, limit: int = 20
+) -> Found:
+    """One page, by default in the order of the step asked for, else the newest step first. What has no reward, or not the
+    part that is sorted by, comes last.
+
+    Raises Invalid at `cursor` if it belongs to another order, and at `sort` if it needs a part that is not named.
+    """
+    wanted = wanted or Filters()
+    order = sort or ("place" if wanted.step is not None else "newest")
+    _check(wanted, order)
+    columns = ORDERS[order]
+    rows, oldest = _searched(run, wanted, order)
+    rows = _annotated(rows, wanted, order).filter(_condition(wanted))
+    if cursor:
+        rows = rows.filter(_after(columns, _decode(cursor, order, columns)))
+    found: list[Rollout] = list(rows.order_by(*columns)[: limit + 1])
+    more, found = len(found) > limit, found[:limit]
+    return Found(found, _encode(order, columns, found[-1]) if more else None, oldest)
+
+
+def _check(wanted: Filters, order: str) -> None:
+    if order in ("part", "-part") and not (wanted.by or wanted.part):
+        raise Invalid("Sorting by a part needs its name.", {"by": "name the part to sort by"})
+    if order == "-apart" and not wanted.between:
+        raise Invalid("Sorting by disagreement needs two parts.", {"between": "name two parts, with a comma between"})
+
+
+def _searched(run: Run, wanted: Filters, order: str) -> tuple[QuerySet[Rollout], int | None]:
+    """The rollouts of the step and phase, and where the search stops if the run has more than it looks at."""
+    rows = Rollout.objects.filter(run=run)
+    if wanted.phase:
+        rows = rows.filter(phase=wanted.phase)
+    if wanted.step is not None:
+        return rows.filter(step=wanted.step), None
+    if wanted.plain and order in ("newest", "place"):
+        return rows, None
+    newest = Rollout.objects.filter(run=run).order_by("-step").values_list("step", flat=True)
+    beyond = newest[MAX_SEARCHED : MAX_SEARCHED + 1].first()
+    if beyond is None:
+        return rows, None
+    oldest = min(beyond + 1, newest[0])  # a step is searched whole, however large it is
+    return rows.filter(step__gte=oldest), oldest
+
+
+def _part(name: str) -> Any:
+    return Cast(KeyTextTransform(name, "part_values"), FloatField())
+
+
+def _annotated(rows: QuerySet[Rollout], wanted: Filters, order: str) -> QuerySet[Rollout]:
+    """With what they are sorted and filtered by; a missing value is sorted behind all others."""
+    missing = Value(float("-inf") if order.startswith("-") else float("inf"))
+    rows = rows.annotate(score=Coalesce(F("reward"), missing, output_field=FloatField()))
+    if wanted.part:
+        rows = rows.annotate(valued=_part(wanted.part))
+    if by := wanted.by or wanted.part:
+        rows = rows.annotate(part_value=Coalesce(_part(by), missing, output_field=FloatField()))
+    if wanted.between:
+        rows = rows.annotate(apart=distance(*wanted.between, wanted.measure))
+    return rows
+
+
+def distance(first: str, second: str, measure: Measure) -> Any:
+    """How far two parts of a rollout lie apart; null where one of them has no value.
+
+    `value`: |a - b|. `rank`: |r_a - r_b|, of the places from 0 to 1 that the response has in its group by either part,
+    equal values sharing their mean place; so parts of any scale compare. r_a - r_b is the mean of
+    (sign(a - a') - sign(b - b')) / 2 over the other responses of the group that have both parts.
+    """
+    if measure == "value":
+        return Func(_part(first) - _part(second), function="ABS", output_field=FloatField())
+    names = [name for name in (first, second) for _ in range(2)]
+    return RawSQL(RANKS_APART, [*names, first, second], output_field=FloatField())  # noqa: S611 - names are parameters
+
+
+RANKS_APART = """(
+    SELECT abs(sum(
+        sign((experiments_rollout.part_values ->> %s)::float8 - (peer.part_values ->> %s)::float8)
+        - sign((experiments_rollout.part_values ->> %s)::float8 - (peer.part_values ->> %s)::float8)
+    )) / 2 / nullif(count(*) - 1, 0)
+    FROM experiments_rollout AS peer
+    WHERE peer.run_id = experiments_rollout.run_id AND peer.step = experiments_rollout.step
+        AND peer.phase = experiments_rollout.phase AND peer."group" = experiments_rollout."group"
+        AND peer.part_values ->> %s IS NOT NULL AND peer.part_values ->> %s IS NOT NULL
+)"""
+
+
+def _condition(wanted: Filters) -> Q:
+    found = Q()
+    if wanted.criterion or wanted.verdict:
+        found &= _judged(wanted.criterion, wanted.verdict)
+    if wanted.excluded is not None:
+        found &= Q(excluded=wanted.excluded)
+    if wanted.part:
+        found &= Q(part_values__has_key=wanted.part)
+        if wanted.lacking:
+            found &= Q(valued__isnull=True)
+        if wanted.low is not None:
+            found &= Q(valued__gte=wanted.low)
+        if wanted.high is not None:
+            found &= Q(valued__lte=wanted.high)
+    if wanted.between:
+        found &= Q(apart__gte=wanted.apart)
+    return found
+
+
+def _judged(criterion: str | None, verdict: str | None) -> Q:
+    met = {"met": MET[verdict]} if verdict else {}
+    if not criterion:
+        return Q(content__contains={"criteria": [{"verdict": met}]})
+    by_text = {"text": criterion, **({"verdict": met} if met else {})}
+    by_id = {"verdict": {"criterion_id": criterion, **met}}
+    return Q(content__contains={"criteria": [by_text]}) | Q(content__contains={"criteria": [by_id]})
+
+
+def _after(columns: tuple[str, ...], values: list[Any]) -> Q:
+    """Rows that come later in the order: `a > x or (a = x and (b > y or ...))`."""
+    condition = Q()
+    for column, value in reversed(list(zip(columns, values, strict=True))):
+        name = column.removeprefix("-")
+        beyond = Q(**{f"{name}__{'lt' if column.startswith('-') else 'gt'}": value})
+        condition = beyond | (Q(**{name: value}) & condition) if condition else beyond
+    return condition
+
+
+def _encode(order: str, columns: tuple[str, ...], row: Rollout) -> str:
+    values = [getattr(row, column.removeprefix("-")) for column in columns]
+    return urlsafe_b64encode(json.dumps([order, *values]).encode()).decode()
+
+
+def _decode(cursor: str, order: str, columns: tuple[str, ...]) -> list[Any]:
+    values: list[Any]
+    try:
+        made_for, *values = json.loads(urlsafe_b64decode(cursor.encode()))
+        kinds = [str if column.endswith("phase") else (int, float) for column in columns]
+        fits = made_for == order and len(values) == len(columns)
+        if not fits or not all(isinstance(v, kind) for v, kind in zip(values, kinds, strict=True)):
+            raise ValueError
+        if any(isinstance(value, int) and abs(value) >= 2**63 for value in values):
+            raise ValueError
+    except (ValueError, TypeError):
+        raise Invalid("The cursor cannot be used.", {"cursor": "it belongs to another list or order"}) from None
+    return values
+
+
+def facets(run: Run, step: int | None = None) -> dict[str, Any]:
+    """What can be filtered by: `{"steps": [{"step", "phase", "count"}], "criteria": [{"text", "met", "unmet",
+    "missing"}], "parts": [{"name", "kind", "weight", "shadow", "judge", "low", "high", "valued", "missing"}],
+    "expression", "excluded": [{"reason", "count"}]}`.
+
+    All but `steps` is of `step`, or of the newest step; criteria most often met come first. `weight` and `expression`
+    are those of the run's config, null and empty where it has none.
+    """
+    places = Rollout.objects.filter(run=run).values("step", "phase").annotate(count=Count("id"))
+    steps = list(places.order_by("-step", "-phase")[:MAX_STEPS])[::-1]
+    chosen = step if step is not None else (steps[-1]["step"] if steps else None)
+    rows = Rollout.objects.none() if chosen is None else Rollout.objects.filter(run=run, step=chosen)
+    parts, expression = recipe_metrics.reward(run)
+    return {
+        "steps": steps,
+        "criteria": _criteria(rows),
+        "parts": _parts(parts, rows),
+        "expression": expression,
+        "excluded": _exclusions(rows),
+    }
+
+
+def _parts(parts: list[dict[str, Any]], rows: QuerySet[Rollout]) -> list[dict[str, Any]]:
+    """The parts that the rollouts have, those of the config first and in its order."""
+    known = {each["name"]: each for each in parts}
+    values: dict[str, list[float | None]] = {name: [] for name in known}
+    for found in rows.values_list("part_values", flat=True):
+        for name, value in found.items():
+            values.setdefault(name, []).append(value)
+    return [_part_facet(name, known.get(name, {}), found) for name, found in values.items() if found]
+
+
+def _part_facet(name: str, part: dict[str, Any], values: list[float | None]) -> dict[str, Any]:
+    there = [value for value in values if value is not None]
+    return {
+        "name": name,
+        "kind": part.get("kind", ""),
+        "weight": part.get("weight"),
+        "shadow": bool(part.get("shadow", False)),
+        "judge": part.get("judge", ""),
+        "low": min(there, default=None),
+        "high": max(there, default=None),
+        "valued": len(there),
+        "missing": len(values) - len(there),
+    }
+
+
+def _exclusions(rows: QuerySet[Rollout]) -> list[dict[str, Any]]:
+    reasons = Counter(rows.filter(excluded=True).values_list("content__excluded", flat=True))
+    return [{"reason": reason or "", "count": count} for reason, count in reasons.most_common(MAX_REASONS)]
+
+
+def _criteria(rows: QuerySet[Rollout]) -> list[dict[str, Any]]:
+    tally: dict[str, dict[str, Any]] = {}
+    for criteria in rows.values_list("content__criteria", flat=True):
+        for result in criteria or ():
+            text, met = result["text"], result["verdict"]["met"]
+            entry = tally.setdefault(text, {"text": text, "met": 0, "unmet": 0, "missing": 0})
+            entry["missing" if met is None else "met" if met else "unmet"] += 1
+    return sorted(tally.values(), key=lambda entry: (-entry["met"], entry["text"]))[:MAX_CRITERIA]

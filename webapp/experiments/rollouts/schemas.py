@@ -1,0 +1,100 @@
+"""Rollouts and their filters, as OpenAPI shows them."""
+
+from typing import Annotated, Any, Literal
+
+from ninja import Schema
+from pydantic import ConfigDict, Field
+
+from .queries import Filters, Measure, Verdict
+
+
+class RolloutDatasetIn(Schema):
+    """Which of the sampled responses, and where they go: a dataset that is there gets a version."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"example": {"name": "best of 8", "best": 1, "least": 0.5, "first": 20}}
+    )
+
+    name: Annotated[str, Field(min_length=1, max_length=120)]
+    phase: Literal["train", "eval"] = "train"
+    first: Annotated[int, Field(ge=0, lt=2**31, description="The first step")] = 0
+    last: Annotated[int | None, Field(ge=0, lt=2**31, description="The last step; null: the newest")] = None
+    best: Annotated[int, Field(ge=0, lt=2**31, description="So many of each prompt, those worth most; 0: all")] = 0
+    least: Annotated[float | None, Field(description="What is worth less is left out")] = None
+    whole: Annotated[bool, Field(description="Responses that were cut are left out")] = False
+
+
+class RolloutDatasetOut(Schema):
+    """Follow the import at `GET imports/{import_id}`; its `version` is what was made."""
+
+    import_id: int
+    dataset: str
+
+
+class RolloutFilters(Schema):
+    step: Annotated[int, Field(ge=0, lt=2**31)] | None = None
+    phase: Literal["train", "eval"] | None = None
+    criterion: str | None = Field(None, description="Id or whole text of a criterion that was scored")
+    verdict: Verdict | None = Field(None, description="How it was judged; without `criterion`, of any criterion")
+    excluded: bool | None = Field(None, description="Whether the response was left out of training")
+    part: str = Field("", max_length=200, description="A part of the reward; `low`, `high` and `lacking` are about it")
+    low: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    high: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    lacking: bool = Field(False, description="Only responses that the part could not value")
+    by: str = Field("", max_length=200, description="The part that `sort=part` sorts by; empty: `part`")
+    between: str = Field(
+        "", max_length=400, pattern=r"^$|^[^,]+,[^,]+$", description="Two parts, with a comma between, that disagree"
+    )
+    apart: float = Field(0.0, ge=0, allow_inf_nan=False, description="By how much they disagree at least")
+    measure: Measure = Field(
+        "rank", description="`value`: difference of the values. `rank`: of the places in the group, from 0 to 1"
+    )
+
+    def filters(self) -> Filters:
+        values = self.model_dump(exclude={"between"})
+        first, _, second = self.between.partition(",")
+        return Filters(**values, between=(first, second) if second else None)
+
+
+class RolloutList(Schema):
+    items: list[dict[str, Any]] = Field(description="`trainer.contracts.RolloutRecord` with `id` and `step`")
+    next: str | None
+    oldest_step: int | None = Field(None, description="Where the search stopped; null: all of the run was searched")
+
+
+class FacetStep(Schema):
+    step: int
+    phase: str
+    count: int
+
+
+class FacetCriterion(Schema):
+    text: str
+    met: int
+    unmet: int
+    missing: int
+
+
+class FacetPart(Schema):
+    name: str
+    kind: str
+    weight: float | None = Field(description="In the weighted sum; null where the part is not in the config")
+    shadow: bool = Field(description="Measured and shown, not trained on")
+    judge: str
+    low: float | None
+    high: float | None
+    valued: int
+    missing: int
+
+
+class FacetReason(Schema):
+    reason: str
+    count: int
+
+
+class FacetsOut(Schema):
+    steps: list[FacetStep]
+    criteria: list[FacetCriterion]
+    parts: list[FacetPart]
+    expression: str = Field(description="What the parts are put together by; empty: their weighted sum")
+    excluded: list[FacetReason] = Field(description="Why responses were left out, most frequent first")

@@ -1,0 +1,78 @@
+"""Runs over the API: the list, one run, its log, and runs side by side."""
+
+from typing import Annotated, Any, Literal
+
+from django.http import HttpRequest
+from ninja import Query
+
+from trainer.config import RECIPES
+from trainer.contracts import RunState
+from webapp.accounts.access import require
+from webapp.core.numbers import whole
+from webapp.core.paging import Limit, page
+from webapp.core.problems import Invalid
+from webapp.core.strict_query import OneOf
+
+from .. import access, serializers
+from .. import schemas as s
+from ..parameters import RunId, keys_of, router, run_of
+from . import likeness
+from . import queries as runs_queries
+from .schemas import CompareOut, ExperimentList, LogOut, RunList
+
+MAX_COMPARED = 8
+
+
+@router.get("/experiments", response=ExperimentList, summary="Experiments, newest first", tags=["experiments"])
+def experiments(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -> dict[str, Any]:
+    membership = access.may_read(require(request))
+    found = page(runs_queries.experiments(membership.workspace_id), cursor, limit)
+    return {"items": [serializers.experiment(row, row.run_count) for row in found.items], "next": found.next}  # type: ignore[attr-defined]
+
+
+@router.get("/runs", response=RunList, summary="Runs, newest first")
+def runs(
+    request: HttpRequest,
+    cursor: str | None = None,
+    limit: Limit = 50,
+    experiment: Annotated[int | None, Query(lt=2**63)] = None,
+    state: Literal["active"] | RunState | None = None,
+    recipe: Annotated[str, OneOf(tuple(RECIPES))] | None = None,
+) -> dict[str, Any]:
+    membership = access.may_read(require(request))
+    wanted = runs_queries.filtered_runs(membership.workspace_id, experiment=experiment, state=state, recipe=recipe)
+    found = page(runs_queries.with_outputs(wanted), cursor, limit)
+    return {"items": [serializers.run(row) for row in found.items], "next": found.next}
+
+
+@router.get("/runs/compare", response=CompareOut, summary="Where runs differ: configs and curves")
+def compare(
+    request: HttpRequest,
+    ids: str,
+    named: Annotated[str | None, Query(alias="keys")] = None,
+    max_points: Annotated[int, Query(ge=2, le=2000)] = 300,
+) -> dict[str, Any]:
+    """`ids`: up to 8 runs, separated by commas; `keys`: metric keys, by default what their recipes show on top."""
+    membership = require(request)
+    wanted = list(dict.fromkeys(whole(part.strip()) for part in ids.split(",") if part.strip()))
+    if not 1 <= len(wanted) <= MAX_COMPARED or None in wanted:
+        raise Invalid("These runs cannot be compared.", {"ids": f"1 to {MAX_COMPARED} run ids, separated by commas"})
+    rows = [access.run_read(membership, run_id) for run_id in wanted if run_id is not None]
+    found = runs_queries.compare(rows, runs_queries.top_keys(rows) if named is None else keys_of(named), max_points)
+    return found | {"unlike": {str(row.id): why for row, why in zip(rows, likeness.unlike(rows), strict=True) if why}}
+
+
+@router.get("/runs/{run_id}", response=s.RunOut, summary="One run")
+def run(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
+    return serializers.run(run_of(request, run_id))
+
+
+@router.get("/runs/{run_id}/log", response=LogOut, summary="The log's newest lines, or those after one")
+def log(
+    request: HttpRequest,
+    run_id: RunId,
+    after_seq: Annotated[int | None, Query(ge=0, lt=2**63)] = None,
+    before_seq: Annotated[int | None, Query(ge=0, lt=2**63)] = None,
+) -> dict[str, Any]:
+    """`before_seq`: the lines just before that one, to read backwards."""
+    return runs_queries.log(run_of(request, run_id), after_seq, before_seq=before_seq)

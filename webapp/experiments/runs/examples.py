@@ -1,0 +1,20 @@
+"""What runs have to do with an example: told on its page."""
+
+from collections.abc import Iterator
+
+from django.urls import reverse
+
+from webapp.datasets.exploration.example_facts import Known, provide
+from webapp.datasets.models import Example
+
+from ..models import Run
+
+SHOWN = 20
+
+
+@provide
+def runs(example: Example) -> Iterator[Known]:
+    held = Run.objects.filter(dataset_version__members__example=example).select_related("dataset_version", "experiment")
+    for run in held.order_by("-id")[:SHOWN]:
+        version = f"on version {run.dataset_version.number}"
+        yield Known("Run", f"{run.experiment.name} · {run}", reverse("run", args=[run.pk]), f"{run.state}, {version}")

@@ -1,0 +1,58 @@
+"""Whether the results of runs compare: the same measure, on the same held-out data, taken in the same way."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase as fnmatch
+
+from trainer.config.recipe import Recipe
+from webapp.core.formtree import shown
+
+from .. import recipe_metrics
+from ..models import Run
+from . import configs
+
+SPARED = ("evaluation.every",)
+"""How often is measured changes nothing in what."""
+EXAMPLES = "evaluation.max_examples"
+Way = dict[str, str]
+
+
+def unlike(runs: Sequence[Run]) -> list[str]:
+    """For each run in which way its result was measured otherwise than that of most runs, of as many the first's; empty
+    where it compares. Runs without a result compare with any."""
+    ways = [_way(run) for run in runs]
+    common = Counter(tuple(sorted(way.items())) for way in ways if way).most_common(1)
+    if not common:
+        return ["" for _ in runs]
+    most = dict(common[0][0])
+    reference = next(run for run, way in zip(runs, ways, strict=True) if way == most)
+    return [_why(way, most, reference) if way else "" for way in ways]
+
+
+def _way(run: Run) -> Way:
+    """What the result rests on, in words by what they are about; empty without a result."""
+    recipe, result = recipe_metrics.recipe_of(run.recipe), recipe_metrics.result(run)
+    if recipe is None or result.metric is None or result.last is None:
+        return {}
+    return {"measure": result.metric.label, "data": str(run.dataset_version), **_settings(recipe, run)}
+
+
+def _settings(recipe: Recipe, run: Run) -> Way:
+    found = {
+        path: shown(value)
+        for path, value in configs.flattened(run.config).items()
+        if path not in SPARED and any(fnmatch(path, each) for each in recipe.measured_by)
+    }
+    held_out = run.dataset_version.counts.get("heldout")
+    if EXAMPLES in found and held_out is not None:
+        found[EXAMPLES] = str(min(int(found[EXAMPLES]), held_out))
+    return found
+
+
+def _why(way: Mapping[str, str], most: Mapping[str, str], reference: Run) -> str:
+    names = dict.fromkeys(("measure", "data", *sorted(most), *sorted(way)))
+    apart = [name for name in names if way.get(name) != most.get(name)]
+    if not apart:
+        return ""
+    name, more = apart[0], f", and {len(apart) - 1} more" if len(apart) > 1 else ""
+    return f"{name} {way.get(name, 'is not set')}, where {reference} has {most.get(name, 'none')}{more}"

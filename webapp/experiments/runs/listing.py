@@ -1,0 +1,74 @@
+"""Rows of runs as lists show them, with one query for the small curves of all of them, and what home shows of them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection
+
+from .. import queries, recipe_metrics, serializers
+from ..models import ACTIVE, Run
+
+SPARK_POINTS = 40
+# Every n-th point of each run, n chosen so that at most `most` remain; the newest is always among them.
+SPARKS = """
+SELECT run_id, value FROM (
+    SELECT run_id, step, value,
+        row_number() OVER (PARTITION BY run_id ORDER BY step DESC) - 1 AS back,
+        count(*) OVER (PARTITION BY run_id) AS n
+    FROM unnest(%(runs)s::bigint[], %(keys)s::text[]) AS wanted(run_id, key)
+        JOIN experiments_metricpoint USING (run_id, key)
+    WHERE value IS NOT NULL
+) AS found
+WHERE back %% greatest(ceil(n::numeric / %(most)s)::int, 1) = 0
+ORDER BY run_id, step
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    run: Run
+    spark: list[float]
+    pulse: str  # what the small curve shows
+    result: recipe_metrics.RunResult
+
+    @property
+    def json(self) -> dict[str, Any]:
+        return serializers.run(self.run, config=False)
+
+
+def rows_of(runs: list[Run], curves: bool = True) -> list[Row]:
+    """One query for the curves, however many rows."""
+    recipes = {run.id: recipe_metrics.recipe_of(run.recipe) for run in runs}
+    pulses = {run_id: recipe.pulse for run_id, recipe in recipes.items() if recipe and recipe.pulse}
+    sparks = sparklines({run_id: metric.key for run_id, metric in pulses.items()}) if curves else {}
+    return [
+        Row(run, sparks.get(run.id, []), pulses[run.id].label if run.id in pulses else "", recipe_metrics.result(run))
+        for run in runs
+    ]
+
+
+# The order in which active runs are worth looking at.
+URGENCY = {Run.State.RUNNING: 0, Run.State.STARTING: 1, Run.State.PAUSED: 2, Run.State.STOPPING: 3}
+MOST_ACTIVE = 6
+
+
+def overview(workspace_id: int, recent: int) -> tuple[list[Row], list[Row]]:
+    """At most `MOST_ACTIVE` active runs, running ones first, and the `recent` newest of the others. Three queries."""
+    found = queries.runs(workspace_id).order_by("-id")
+    active = sorted(found.filter(state__in=ACTIVE)[:50], key=lambda run: URGENCY.get(Run.State(run.state), 4))
+    active = active[:MOST_ACTIVE]
+    rest = list(found.exclude(state__in=ACTIVE)[:recent])
+    shown = rows_of([*active, *rest])
+    return shown[: len(active)], shown[len(active) :]
+
+
+def sparklines(keys: dict[int, str], most: int = SPARK_POINTS) -> dict[int, list[float]]:
+    """run id -> at most `most` + 1 values of its key in `keys`, in the order of steps."""
+    if not keys:
+        return {}
+    found: dict[int, list[float]] = {}
+    with connection.cursor() as cursor:
+        cursor.execute(SPARKS, {"runs": list(keys), "keys": list(keys.values()), "most": most})
+        for run_id, value in cursor.fetchall():
+            found.setdefault(run_id, []).append(value)
+    return found

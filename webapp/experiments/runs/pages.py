@@ -1,0 +1,148 @@
+"""What the run pages show beyond the row itself: the config against its defaults, the lineage, the last words."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from trainer.config import RECIPES
+from trainer.config.recipe import Metric
+from webapp.core.addresses import public_url
+from webapp.core.formtree import Tree, shown
+
+from .. import queries, recipe_metrics, serializers
+from ..models import Artifact, LogLine, Run
+from ..outputs import artifacts
+from ..rollouts import datasets
+from . import configs, likeness
+
+LAST_LINES = 12
+MAX_RELATED = 50
+
+
+@dataclass(frozen=True)
+class ConfigRow:
+    path: str
+    value: str
+    default: str
+    changed: bool
+
+
+@dataclass(frozen=True)
+class Stat:
+    """A metric and its newest value, None where there is none yet."""
+
+    metric: Metric
+    value: float | None
+
+
+def config_rows(run: Run) -> list[ConfigRow]:
+    """The resolved config by dotted path; `changed` where it differs from the recipe's default."""
+    recipe = RECIPES.get(run.recipe)
+    defaults = configs.flattened(Tree(recipe.schema.model_json_schema()).defaults(run.config)) if recipe else {}
+    place = {path: i for i, path in enumerate(defaults)}  # Postgres keeps JSON keys in an order of its own
+    section = {path.split(".")[0]: i for path, i in reversed(place.items())}
+    flat = configs.flattened(run.config)
+    order = sorted(
+        flat, key=lambda path: (section.get(path.split(".")[0], len(place)), place.get(path, len(place)), path)
+    )
+    return [
+        ConfigRow(
+            path, shown(flat[path]), shown(defaults.get(path)), path not in defaults or defaults[path] != flat[path]
+        )
+        for path in order
+    ]
+
+
+def last_lines(run: Run) -> list[LogLine]:
+    """The end of the log, oldest first: what a failed run said before it died."""
+    return list(LogLine.objects.filter(run=run).order_by("-id")[:LAST_LINES])[::-1]
+
+
+def lineage(run: Run) -> dict[str, Any]:
+    """Parents, forks, artifacts, and the call of the API that launches the same again."""
+    ancestors: list[Run] = []
+    seen, parent = {run.id}, run.forked_from_id
+    while parent and parent not in seen and len(ancestors) < MAX_RELATED:
+        row = queries.runs(run.experiment.workspace_id).filter(id=parent).first()
+        if row is None:
+            break
+        ancestors.append(row)
+        seen.add(row.id)
+        parent = row.forked_from_id
+    forks = list(queries.runs(run.experiment.workspace_id).filter(forked_from=run).order_by("id")[:MAX_RELATED])
+    return {
+        "parents": [(row, configs.config_diff([row.config, run.config])) for row in ancestors[:1]],
+        "ancestors": ancestors[1:],
+        "forks": [(row, configs.config_diff([run.config, row.config])) for row in forks],
+        "datasets": datasets.made_of(run)[:MAX_RELATED],
+        "slots": run.slots.select_related("model", "judge__judge").order_by("id"),
+        **_artifacts(run),
+        "command": curl(run),
+    }
+
+
+def _artifacts(run: Run) -> dict[str, Any]:
+    """What is still in the run's folder, and how many of its checkpoints gave way to newer ones."""
+    rows = list(Artifact.objects.filter(run=run).select_related("registered").order_by("-step", "role")[:200])
+    there = [row for row in rows if artifacts.is_there(row)]
+    return {"artifacts": there, "gone": len(rows) - len(there)}
+
+
+def curl(run: Run) -> str:
+    """Launches the same run through the API; the token stays in the caller's environment."""
+    version = run.dataset_version
+    body = {
+        "recipe": run.recipe,
+        "config": run.config,
+        "dataset": {"id": version.dataset_id, "version": version.number},
+        "model": run.model.name,
+        "experiment": run.experiment.name,
+    }
+    text = json.dumps(body, indent=2, ensure_ascii=False).replace("'", "'\\''")
+    return (
+        f"curl -sS {public_url()}/api/v1/runs \\\n"
+        '  -H "Authorization: Bearer $TOUCHSTONE_TOKEN" \\\n'
+        "  -H 'Content-Type: application/json' \\\n"
+        f"  -d '{text}'"
+    )
+
+
+def comparison(runs: list[Run]) -> dict[str, Any]:
+    """Configs side by side by dotted path, and the headline numbers, each in the order of `runs`."""
+    flat = [configs.flattened(run.config) for run in runs]
+    differing = {item["path"] for item in configs.config_diff([run.config for run in runs])}
+    paths = sorted(set().union(*flat))
+    return {
+        "config": [
+            {
+                "path": path,
+                "values": [shown(config[path]) if path in config else None for config in flat],
+                "differs": path in differing,
+            }
+            for path in paths
+        ],
+        "differences": len(differing),
+        "headlines": [
+            (run, recipe_metrics.result(run), _pulse(run), why)
+            for run, why in zip(runs, likeness.unlike(runs), strict=True)
+        ],
+        "json": [serializers.run(run, config=False) for run in runs],
+        "recipes": {name: recipe_metrics.metrics(name) for name in dict.fromkeys(run.recipe for run in runs)},
+    }
+
+
+def _pulse(run: Run) -> Stat | None:
+    """The newest value of the curve that lists draw small."""
+    recipe = recipe_metrics.recipe_of(run.recipe)
+    return Stat(recipe.pulse, run.summary.get(recipe.pulse.key)) if recipe and recipe.pulse else None
+
+
+def stats(run: Run) -> list[Stat]:
+    """The numbers beside the headline on top of a run's page; one that not every run measures only where it is there."""
+    recipe = recipe_metrics.recipe_of(run.recipe)
+    found = [Stat(metric, run.summary.get(metric.key)) for metric in recipe.top] if recipe else []
+    return [
+        stat
+        for stat in found
+        if recipe and stat.metric.key != recipe.headline and (stat.value is not None or not stat.metric.optional)
+    ]

@@ -1,0 +1,104 @@
+"""Pages of runs: the list, one run by tabs, and runs side by side."""
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET
+
+from webapp.accounts.access import member, require
+from webapp.accounts.models import Role
+from webapp.core.numbers import whole
+
+from .. import access, recipe_metrics, serializers
+from ..alarms import services as alarms
+from ..lifecycle.states import State
+from ..models import ALIVE, OVER, ClaimRun, RunTag
+from ..people import graded, reason_matches
+from ..recipes import choices
+from ..rewards import budgets
+from ..rollouts import datasets
+from . import pages
+from . import queries as runs_queries
+
+TABS = ("charts", "rollouts", "log", "config", "lineage")
+MAX_COMPARED = 8
+
+
+@member(access.READER)
+@never_cache
+@require_GET
+def run_page(request: HttpRequest, run_id: int, tab: str = "charts") -> HttpResponseBase:
+    if tab not in TABS:
+        raise Http404("no such tab")
+    membership = require(request)
+    run = access.run_read(membership, run_id)
+    may_write = membership.may(Role.RESEARCHER)
+    context = {
+        "run": run,
+        "tab": tab,
+        "tabs": TABS,
+        "data": {**serializers.run(run, config=False), "may_write": may_write},
+        "result": recipe_metrics.result(run),
+        "brief": recipe_metrics.brief(run),
+        "claim": ClaimRun.objects.select_related("study").filter(run=run).first(),
+        "stats": pages.stats(run),
+        "recipe_metrics": recipe_metrics.metrics(run.recipe),
+        "samples": recipe_metrics.SAMPLES[recipe_metrics.samples(run.recipe)],
+        "viewer": recipe_metrics.samples(run.recipe),
+        "people": graded.agreement(run),
+        "alarms": alarms.shown(run),
+        "tags": list(RunTag.objects.filter(run=run).order_by("name").values_list("name", flat=True)),
+        "matches_reasons": reason_matches.matches_reasons(run),
+        "agreements": reason_matches.agreements(run) if reason_matches.matches_reasons(run) else [],
+        "may_write": may_write,
+        "may_make_dataset": may_write and datasets.asked_the_data(run),
+        "can_stop": run.state in ALIVE | {State.QUEUED} and run.state != State.STOPPING,
+        "can_resume": run.state in (State.STOPPED, State.FAILED),
+        "is_over": run.state in OVER,
+        "can_extend": run.state in (State.FINISHED, State.STOPPED),
+        "command": pages.curl(run),
+        "judges": budgets.shown(run),
+        "licences": list(budgets.licences(run).values()),
+    }
+    if run.state == State.FAILED:
+        context["last_lines"] = pages.last_lines(run)
+    if tab == "config":
+        context["config_rows"] = pages.config_rows(run)
+    if tab == "lineage":
+        context["lineage"] = pages.lineage(run)
+    if tab == "charts":
+        context["phases"] = recipe_metrics.phases(run)
+    return render(request, f"experiments/run_{tab}.html", context)
+
+
+@member(access.READER)
+@never_cache
+@require_GET
+def compare(request: HttpRequest) -> HttpResponseBase:
+    """`?ids=1,2` or `?ids=1&ids=2`, at most 8 runs."""
+    membership = require(request)
+    parts = [part for value in request.GET.getlist("ids") for part in value.split(",") if part.strip()]
+    ids = list(dict.fromkeys(part.strip() for part in parts))[:MAX_COMPARED]
+    numbers = [whole(part) for part in ids]
+    if None in numbers:
+        raise Http404("not run ids")
+    chosen = [access.run_read(membership, number) for number in numbers if number is not None]
+    if len(chosen) < 2:
+        messages.info(request, "Choose at least two runs to compare.")
+        return redirect("runs")
+    context = {"runs": chosen, "comparison": pages.comparison(chosen), "ids": ",".join(ids)}
+    return render(request, "experiments/compare.html", context)
+
+
+@member(access.READER)
+@never_cache
+@require_GET
+def trained(request: HttpRequest) -> HttpResponseBase:
+    """A fragment for the pages of a version: the runs that it has trained, and the models that they left behind."""
+    workspace_id = require(request).workspace_id
+    version = choices.named_version(workspace_id, request.GET.get("dataset", ""))
+    if version is None:
+        raise Http404("no such version")
+    runs, more = runs_queries.trained_by(version)
+    return render(request, "experiments/_trained.html", {"version": version, "runs": runs, "more": more})

@@ -1,0 +1,189 @@
+"""The one writer of `RunValue`: called where a run is made, told of metrics, or over, in the transaction of that change."""
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from django.db import connection
+
+from . import recipe_metrics
+from .models import Run
+from .table.models import MAX_PATH, MAX_TEXT, RunColumn
+
+Source = RunColumn.Source
+RESULT, GAIN, TOOK = "result", "gain", "took"
+SEED = "seed"
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A value of one column. `low` and `high` are a metric's; of a config's value either `number` or `text` is given."""
+
+    source: str
+    path: str
+    number: float | None = None
+    text: str | None = None
+    low: float | None = None
+    high: float | None = None
+    step: int | None = None
+
+
+# a statement of its own takes the conflicts: a column that another transaction makes just now is there once that is over
+COLUMNS = """
+INSERT INTO experiments_runcolumn (workspace_id, source, path)
+SELECT %(workspace)s, source, path FROM unnest(%(sources)s::text[], %(paths)s::text[]) AS wanted(source, path)
+ORDER BY source, path
+ON CONFLICT DO NOTHING
+"""
+
+VALUES = """
+INSERT INTO experiments_runvalue (run_id, column_id, number, low, high, text, step)
+SELECT %(run)s, known.id, number, low, high, text, step
+FROM jsonb_to_recordset(%(facts)s::jsonb)
+    AS given(source text, path text, number float8, low float8, high float8, text text, step int)
+JOIN experiments_runcolumn AS known USING (source, path)
+WHERE known.workspace_id = %(workspace)s
+ON CONFLICT (run_id, column_id) DO UPDATE SET
+    number = EXCLUDED.number, low = EXCLUDED.low, high = EXCLUDED.high, text = EXCLUDED.text, step = EXCLUDED.step
+"""
+
+STANDING = """
+SELECT path, number, low, high, step FROM experiments_runcolumn AS known
+JOIN experiments_runvalue AS value ON value.column_id = known.id AND value.run_id = %(run)s
+WHERE known.workspace_id = %(workspace)s AND known.source = 'metric' AND known.path = ANY(%(paths)s)
+"""
+
+# of keys whose steps came again: a repeat replaces a point, and an extreme may be gone with it
+ANEW = """
+SELECT key, (array_agg(value ORDER BY step DESC))[1], min(value), max(value), max(step)
+FROM experiments_metricpoint WHERE run_id = %(run)s AND key = ANY(%(paths)s) AND value IS NOT NULL GROUP BY key
+"""
+
+
+def flat(config: Any, prefix: str = "") -> dict[str, Any]:
+    """`{"optim": {"lr": 1}}` -> `{"optim.lr": 1}`; a list of plain values is one value, other lists are numbered."""
+    if isinstance(config, dict) and config:
+        items = [(str(key), value) for key, value in config.items()]
+    elif isinstance(config, list) and any(isinstance(item, (dict, list)) for item in config):
+        items = [(str(place), item) for place, item in enumerate(config)]
+    else:
+        return {prefix: config}
+    out: dict[str, Any] = {}
+    for key, value in items:
+        out.update(flat(value, f"{prefix}.{key}" if prefix else key))
+    return out
+
+
+def worded(value: Any) -> str:
+    """A config's value as people type it in a query."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return ", ".join(map(worded, value))
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def config_facts(config: dict[str, Any]) -> list[Fact]:
+    """One for each path. Paths longer than `MAX_PATH` have no column: nobody types them."""
+    found = []
+    for path, value in flat(config).items():
+        if not path or len(path) > MAX_PATH:
+            continue
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            if math.isfinite(value):
+                found.append(Fact(Source.CONFIG, path, number=float(value)))
+        else:
+            found.append(Fact(Source.CONFIG, path, text=worded(value)[:MAX_TEXT].replace("\0", "")))
+    return found
+
+
+def family(recipe: str, config: Mapping[str, Any], version_id: int | None, model_id: int | None) -> str:
+    """Equal for runs that differ by their seed alone."""
+    rest = {key: value for key, value in config.items() if key != SEED}
+    text = json.dumps([recipe, rest, version_id, model_id], sort_keys=True, ensure_ascii=False)
+    return sha256(text.encode()).hexdigest()[:32]
+
+
+def keep_config(workspace_id: int, run: Run) -> None:
+    """After its config has changed, or when it is made. Sets `family`, which the caller saves."""
+    run.family = family(run.recipe, run.config, run.dataset_version_id, run.model_id)
+    keep(workspace_id, run.pk, config_facts(run.config))
+
+
+def keep_took(workspace_id: int, run: Run) -> None:
+    """When it is over: seconds from its first start to its end."""
+    if run.started_at and run.ended_at:
+        keep(workspace_id, run.pk, [Fact(Source.RUN, TOOK, number=(run.ended_at - run.started_at).total_seconds())])
+
+
+def result_facts(run: Run) -> list[Fact]:
+    """What the list shows as the run's result, and what it has gained since the first time it was measured."""
+    found = recipe_metrics.result(run)
+    values = {RESULT: found.last, GAIN: found.gain}
+    return [Fact(Source.RUN, path, number=value) for path, value in values.items() if value is not None]
+
+
+def keep(workspace_id: int, run_id: int, facts: Iterable[Fact]) -> None:
+    """Writes values of a run, over those that it has in the same columns. No two may share a column."""
+    rows = list(facts)
+    if not rows:
+        return
+    asked: dict[str, Any] = {
+        "workspace": workspace_id,
+        "sources": [row.source for row in rows],
+        "paths": [row.path for row in rows],
+    }
+    written = json.dumps([vars(row) for row in rows])
+    with connection.cursor() as cursor:
+        cursor.execute(VALUES, {"run": run_id, "workspace": workspace_id, "facts": written})
+        if cursor.rowcount < len(rows):  # some columns are new to the workspace
+            cursor.execute(COLUMNS, asked)
+            cursor.execute(VALUES, {"run": run_id, "workspace": workspace_id, "facts": written})
+
+
+def keep_metrics(workspace_id: int, run: Run, steps: Iterable[tuple[int, Mapping[str, float]]]) -> None:
+    """Brings last, lowest and highest value up to date with points that are stored already: (step, {key: value}). Whoever calls it
+    holds the lock of the run."""
+    points: dict[str, list[tuple[int, float]]] = {}
+    for step, values in steps:
+        for key, value in values.items():
+            if math.isfinite(value):
+                points.setdefault(key, []).append((step, value))
+    if not points:
+        return
+    standing = _standing(workspace_id, run.pk, list(points))
+    again = [key for key, fact in standing.items() if fact.step is not None and min(points[key])[0] <= fact.step]
+    facts = [*_anew(run.pk, again)] if again else []
+    facts += [_joined(key, standing.get(key), new) for key, new in points.items() if key not in set(again)]
+    keep(workspace_id, run.pk, [*facts, *result_facts(run)])
+
+
+def _joined(key: str, old: Fact | None, points: list[tuple[int, float]]) -> Fact:
+    values = [value for _, value in points]
+    step, last = max(points)
+    low, high = min(values), max(values)
+    if old is not None:
+        low = low if old.low is None else min(low, old.low)
+        high = high if old.high is None else max(high, old.high)
+    return Fact(Source.METRIC, key, number=last, low=low, high=high, step=step)
+
+
+def _standing(workspace_id: int, run_id: int, keys: list[str]) -> dict[str, Fact]:
+    with connection.cursor() as cursor:
+        cursor.execute(STANDING, {"run": run_id, "workspace": workspace_id, "paths": keys})
+        return {key: _fact(key, *rest) for key, *rest in cursor.fetchall()}
+
+
+def _anew(run_id: int, keys: list[str]) -> list[Fact]:
+    with connection.cursor() as cursor:
+        cursor.execute(ANEW, {"run": run_id, "paths": keys})
+        return [_fact(key, *rest) for key, *rest in cursor.fetchall()]
+
+
+def _fact(key: str, number: float, low: float, high: float, step: int) -> Fact:
+    return Fact(Source.METRIC, key, number=number, low=low, high=high, step=step)
