@@ -247,9 +247,11 @@ def make_tasks(request: HttpRequest, evaluation_id: EvaluationId, payload: s.Tas
     response=s.StudyList,
     summary="Studies made from a RubricBench evaluation",
 )
-def study_list(request: HttpRequest, evaluation_id: EvaluationId) -> dict[str, Any]:
-    found = studies.studies(_read(request, evaluation_id))[:100]
-    return {"items": [shapes.study(project) for project in found], "next": None}
+def study_list(
+    request: HttpRequest, evaluation_id: EvaluationId, cursor: str | None = None, limit: Limit = 50
+) -> dict[str, Any]:
+    found = page(studies.studies(_read(request, evaluation_id)), cursor, limit)
+    return {"items": [shapes.study(project) for project in found.items], "next": found.next}
 
 
 @router.post(

@@ -221,8 +221,9 @@ def check(request: HttpRequest, endpoint_id: Id, check_id: Id) -> EndpointCheck:
 
 
 @router.get("/endpoints/{int:endpoint_id}/use", response=UseList, summary="Judges that ask it, and what that took")
-def use(request: HttpRequest, endpoint_id: Id) -> dict[str, Any]:
-    return {"items": queries.use(access.endpoint_read(require(request), endpoint_id)), "next": None}
+def use(request: HttpRequest, endpoint_id: Id, cursor: str | None = None, limit: Limit = 50) -> dict[str, Any]:
+    items, following = queries.use(access.endpoint_read(require(request), endpoint_id), cursor, limit)
+    return {"items": items, "next": following}
 
 
 @router.get("/endpoints/{int:endpoint_id}/recorded", response=OutputList, summary="What a recorded endpoint replays")

@@ -9,6 +9,7 @@ from typing import Any
 from django.db.models import Count, F, OuterRef, QuerySet, Subquery, Sum
 
 from trainer.contracts import ModelSource
+from webapp.core.paging import page
 
 from .models import Endpoint, EndpointCheck, RecordedOutput, RegisteredModel
 from .stored import placed
@@ -116,10 +117,12 @@ class Use:
     cost: Decimal | None
 
 
-def use(endpoint: Endpoint) -> list[Use]:
-    """Every version of a judge that asks this endpoint, newest first."""
+def use(endpoint: Endpoint, cursor: str | None = None, limit: int = 100) -> tuple[list[Use], str | None]:
+    """Versions of judges that ask this endpoint, newest first, and the cursor of the following page."""
     sums = {name: Sum(f"verdicts__{name}") for name in ("prompt_tokens", "cached_tokens", "completion_tokens", "cost")}
-    rows = endpoint.judge_versions.order_by("-id").annotate(name=F("judge__name"), said=Count("verdicts"), **sums)
-    return [
-        Use(row.judge_id, row.name, row.number, row.said, *(getattr(row, name) for name in sums)) for row in rows[:100]
+    rows: QuerySet[Any] = endpoint.judge_versions.annotate(name=F("judge__name"), said=Count("verdicts"), **sums)
+    found = page(rows, cursor, limit)
+    values = [
+        (row.judge_id, row.name, row.number, row.said, *(getattr(row, each) for each in sums)) for row in found.items
     ]
+    return [Use(*each) for each in values], found.next

@@ -135,6 +135,10 @@ def test_the_api_makes_and_lists_studies(cast, evaluated, as_researcher):
     (listed,) = reviewer.get(base).json()["items"]
     assert (listed["project"], listed["name"], listed["answers"]) == (made.json()["project"], "By script", 0)
     assert reviewer.post(base, {"name": "x"}, content_type="application/json").status_code == 403
+    as_researcher.post(base, {"name": "Another", "people": 2}, content_type="application/json")
+    first = reviewer.get(base, {"limit": 1}).json()
+    rest = reviewer.get(base, {"limit": 1, "cursor": first["next"]}).json()
+    assert [each["name"] for each in (*first["items"], *rest["items"])] == ["Another", "By script"] and not rest["next"]
     wrong = as_researcher.post(base, {"name": "y", "people": 99}, content_type="application/json")
     assert wrong.status_code == 422 and "people" in wrong.content.decode()
 

@@ -184,5 +184,9 @@ def test_use_adds_up_what_verdicts_took_and_leaves_unknown_what_none_says(cast, 
         300,
         None,
     )
+    judging.create_judge(cast.researcher, name="mild", spec={"kind": "criterion"}, endpoint=endpoint)
+    first = api.get(f"/endpoints/{endpoint.pk}/use", limit=1).json()
+    rest = api.get(f"/endpoints/{endpoint.pk}/use", limit=1, cursor=first["next"]).json()
+    assert [each["judge"] for each in (*first["items"], *rest["items"])] == ["mild", "strict"] and not rest["next"]
     page = browser(cast.reviewer).get(f"/models/endpoints/{endpoint.pk}/use").content.decode()
     assert "strict v1" in page and f"/judges/{version.judge_id}/versions/1" in page
