@@ -8,6 +8,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from trainer.contracts.counted import counted
+from trainer.selection import FAULTS
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
 from webapp.core.numbers import whole
@@ -183,9 +184,9 @@ def _selected(job: CurationJob) -> str:
         line = f"; {counted(found['groups'], 'examples')} stay for them"
         without = f" {counted(found['without'], 'examples')} have no embedding and stay." if found["without"] else ""
     elif job.kind == CurationJob.Kind.FAULTY:
+        counts, rare = found["faults"], found["rare"]
         seen = ", ".join(
-            f"{name} {count:,}{'' if name in found['rare'] else ' (not rare)'}"
-            for name, count in found["faults"].items()
+            f"{name} {counts[name]:,}{' (not rare)' if counts[name] and name not in rare else ''}" for name in FAULTS
         )
         line = f"; of {counted(found['responses'], 'responses')}: {seen}"
         without = f" {counted(found['without'], 'examples')} have no response and stay." if found["without"] else ""

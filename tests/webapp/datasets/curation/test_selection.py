@@ -139,7 +139,7 @@ def test_prompts_that_provoke_a_rare_fault_stay(make, look, as_researcher):
     assert job.result["faults"] == {"mixed scripts": 0, "repetition": 1, "broken format": 2}
     assert (job.result["rare"], job.result["without"]) == (["repetition"], 1)
     page = as_researcher.get(f"/datasets/{version.dataset_id}/versions/1/curate").content.decode()
-    assert "of 12 responses: mixed scripts 0" in page and "repetition 1, broken format 2 (not rare)" in page
+    assert "of 12 responses: mixed scripts 0, repetition 1, broken format 2 (not rare)" in page
     assert look(version, "faulty", below=0.05).error.startswith("No fault is rarer than 0.05 of the 12 responses")
     clean = make(fine, "Clean")
     assert look(clean, "faulty").error.startswith("None of the 8 responses has a fault")
