@@ -7,8 +7,10 @@ from playwright.sync_api import expect
 
 from tests.e2e.look import faults, unfold
 from tests.webapp.experiments.conftest import make_version
+from trainer.contracts import Example
 from webapp.datasets import probe_services
-from webapp.datasets.models import DatasetVersion
+from webapp.datasets import services as datasets
+from webapp.datasets.models import Dataset, DatasetVersion
 from webapp.datasets.probe_services import Measured
 from webapp.experiments.launch import checks, services
 from webapp.inference.models import RegisteredModel
@@ -29,16 +31,21 @@ def look(page, name: str) -> None:
 
 
 @pytest.fixture
-def version(cast):
-    return make_version(cast.owner)
-
-
-@pytest.fixture
-def run(server, cast, version):
+def run(server, cast):
+    version = make_version(cast.owner)
     RegisteredModel.objects.create(workspace=cast.workspace, name="smollm2", source="local", path="/models/smollm2")
     choice = checks.DatasetChoice(id=version.dataset_id)
     config = {"steps": 20, "model": {"name": "smollm2"}, "scaffold": None, "phases": STAGES}
     return services.launch(cast.researcher, recipe="policy", config=config, dataset=choice)
+
+
+@pytest.fixture
+def version(server, cast):
+    made = Dataset.objects.create(workspace=cast.workspace, name="Sums")
+    asked = [[{"role": "user", "content": f"What is {i} times {i + 3}?"}] for i in range(12)]
+    answers = [[{"id": "a", "text": "la " * 40 if i == 3 else str(i * (i + 3))}] for i in range(12)]
+    rows = [Example.model_validate({"key": f"k{i:02}", "prompt": asked[i], "responses": answers[i]}) for i in range(12)]
+    return datasets.new_version(cast.researcher, made, rows, None, {"from": "import", "file": "sums.jsonl"})
 
 
 def test_stages_and_hints_say_on_the_form_what_the_data_lacks(open_page, as_researcher, run):
@@ -54,8 +61,8 @@ def test_stages_and_hints_say_on_the_form_what_the_data_lacks(open_page, as_rese
     look(page, "stages-form")
 
 
-def test_pass_rates_are_written_into_the_next_version(open_page, as_researcher, cast, version, server):
-    keys = list(version.members.values_list("example__key", flat=True))
+def test_pass_rates_are_written_into_the_next_version(open_page, as_researcher, cast, version):
+    keys = [f"k{i:02}" for i in range(12)]
     probe_services.store(version, None, Measured(1, 0, "smollm2", 8, 1.0, dict.fromkeys(keys, (3, 8))))
     probe_services.store(version, None, Measured(2, 0, "larger", 64, 1.0, {keys[0]: (1, 64)}))
     page = open_page(as_researcher)
@@ -65,9 +72,13 @@ def test_pass_rates_are_written_into_the_next_version(open_page, as_researcher, 
     look(page, "rates")
     page.get_by_role("button", name="Make a version with these pass rates").click()
     page.wait_for_url("**/versions/2")
-    expect(page.get_by_text("Version 2 has the pass rates as meta.pass_rate.")).to_be_visible()
     assert DatasetVersion.objects.get(dataset=version.dataset_id, number=2).lineage["written"] == len(keys)
+    job = datasets.curate(cast.researcher, version, "faulty", {"below": 0.2})
+    datasets.run_curation(job.pk)
     page.goto(f"/datasets/{version.dataset_id}/versions/1/curate")
+    expect(
+        page.get_by_text("11 of 12 examples would go; of 12 responses: mixed scripts 0, repetition 1")
+    ).to_be_visible()
     expect(page.get_by_role("heading", name="Keep what provokes rare faults")).to_be_visible()
     assert faults(page) == []
     look(page, "curate")
