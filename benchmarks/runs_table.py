@@ -12,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +53,13 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="how often each page is asked for")
     options = parser.parse_args()
+    with database():
+        _measure(options.runs, options.rounds)
+
+
+@contextmanager
+def database() -> Iterator[None]:
+    """A Postgres of its own with the product's schema, and Django set up for it."""
     with tempfile.TemporaryDirectory(prefix="ts-bench-") as folder:
         var = Path(folder)
         var.chmod(0o755)  # as root, Postgres runs as someone else and must reach its folder
@@ -64,16 +73,16 @@ def main() -> None:
         )
         try:
             subprocess.run([sys.executable, "manage.py", "migrate", "-v0"], check=True)
-            _measure(options.runs, options.rounds)
+            import django
+
+            django.setup()
+            yield
         finally:
             postgres.stop()
 
 
 def _measure(runs: int, rounds: int) -> None:
-    import django
-
-    django.setup()
-    client, values = _filled(runs)
+    client, values = filled(runs, METRICS)
     print(describe())
     print(f"{runs:,} runs, {values:,} values; a page of 50 rows, first and second, ms")
     print(f"{'':32}{'p50':>8}{'p95':>8}{'worst':>8}")
@@ -113,7 +122,7 @@ def _at(values: list[float], share: float) -> float:
     return sorted(values)[min(len(values) - 1, int(share * len(values)))]
 
 
-def _filled(runs: int) -> tuple[Any, int]:
+def filled(runs: int, metrics: int) -> tuple[Any, int]:
     """A browser of somebody in the large workspace, and how many values there are."""
     from django.contrib.auth import get_user_model
     from django.db import connection
@@ -126,17 +135,17 @@ def _filled(runs: int) -> tuple[Any, int]:
     people = get_user_model().objects
     users = [people.create_user(f"{name}@example.org", name=name) for name in ("large", "small")]
     for user, count in zip(users, (runs, max(runs // 10, 1)), strict=True):
-        _fill(accounts.create_workspace(user.name, user).workspace_id, user.pk, count, config)
+        _fill(accounts.create_workspace(user.name, user).workspace_id, user.pk, count, config, metrics)
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE")
         cursor.execute("SELECT count(*) FROM experiments_runvalue")
         values = cursor.fetchone()[0]
-    client = Client()
+    client = Client(SERVER_NAME="127.0.0.1")
     client.force_login(users[0], backend="django.contrib.auth.backends.ModelBackend")
     return client, values
 
 
-def _fill(workspace: int, user: int, runs: int, config: dict[str, Any]) -> None:
+def _fill(workspace: int, user: int, runs: int, config: dict[str, Any], metrics: int) -> None:
     from django.db import connection, transaction
 
     from webapp.datasets.models import Dataset, DatasetVersion
@@ -161,7 +170,7 @@ def _fill(workspace: int, user: int, runs: int, config: dict[str, Any]) -> None:
         cursor.execute("SET LOCAL session_replication_role = replica")  # foreign keys are right: it is we who fill
         cursor.execute(_RUNS, given)
         cursor.execute(_TAGS, given)
-        cursor.execute(_COLUMNS, given | {"facts": paths, "metrics": METRICS})
+        cursor.execute(_COLUMNS, given | {"facts": paths, "metrics": metrics})
         cursor.execute(_CONFIG, given | {"facts": paths})
         cursor.execute(_METRICS, given)
 
@@ -181,9 +190,9 @@ FROM generate_series(1, %(runs)s) AS i
 """
 _TAGS = """
 INSERT INTO experiments_runtag (run_id, name)
-SELECT run.id, name FROM experiments_run AS run JOIN experiments_experiment AS e ON e.id = run.experiment_id,
-    unnest(ARRAY['ablation', 'paper', 'night']) AS name
-WHERE e.workspace_id = %(workspace)s AND (run.id + length(name)) %% 7 = 0
+SELECT run.id, word FROM experiments_run AS run JOIN experiments_experiment AS e ON e.id = run.experiment_id,
+    unnest(ARRAY['ablation', 'paper', 'night']) AS word
+WHERE e.workspace_id = %(workspace)s AND (run.id + length(word)) %% 7 = 0
 """
 _COLUMNS = """
 INSERT INTO experiments_runcolumn (workspace_id, source, path)
@@ -199,7 +208,7 @@ _CONFIG = f"""
 INSERT INTO experiments_runvalue (run_id, column_id, number, text)
 SELECT run.id, known.id, CASE
     WHEN path = 'optim.lr' THEN 10 ^ (-3 - 4 * {NOISE.format(salt="known.id::int")})
-    WHEN path = 'seed' THEN run.id %% 4 ELSE number END, text
+    WHEN path = 'seed' THEN run.id %% 4 ELSE given.number END, given.text
 {_OURS} AND known.source = 'config' JOIN jsonb_to_recordset(%(facts)s::jsonb) AS given(path text, number float8, text text) USING (path)
 WHERE e.workspace_id = %(workspace)s
 """  # noqa: S608  ours

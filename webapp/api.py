@@ -33,6 +33,7 @@ from webapp.experiments.api import router as experiments
 from webapp.experiments.claims.api import router as claims
 from webapp.experiments.ingest.api import router as ingest
 from webapp.experiments.table.api import router as runs_table
+from webapp.experiments.table.compare_api import router as runs_compared
 from webapp.identity.api import router as identity
 from webapp.inference.api import router as models
 from webapp.inference.endpoints_api import router as endpoints
@@ -205,6 +206,7 @@ ROUTERS = (
     endpoints,
     judges,
     evaluations,
+    runs_compared,
     runs_table,  # before the runs: its addresses would be taken for their ids
     experiments,
     claims,

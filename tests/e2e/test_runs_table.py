@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 
 from tests.e2e.look import faults
 from tests.e2e.seed import seed_run
+from tests.e2e.test_accessibility import AXE, LOOK
 from tests.webapp.experiments.conftest import make_version
 from webapp.experiments import table_facts
 from webapp.experiments.launch import checks, services
@@ -155,3 +156,39 @@ def test_seeds_are_folded_and_chosen_together(open_page, as_researcher, runs):
     expect(page.locator("[data-chosen]")).to_have_text("2 runs chosen")
     page.locator("tbody tr").first.get_by_role("link").first.click()
     expect(page.locator("tbody tr")).to_have_count(2)
+
+
+def test_runs_are_compared_over_their_seeds(open_page, as_researcher, runs):
+    page = open_page(as_researcher)
+    page.goto(f"/runs/compare?ids={','.join(str(run.pk) for run in runs)}")
+    rows = page.locator("#compare-finals tbody tr")
+    expect(rows).to_have_count(3)
+    expect(page.locator("#compare-charts .chart canvas").first).to_be_visible()
+    expect(page.locator("#compare-differences")).to_have_text("2 config fields differ")
+    rows.nth(0).get_by_role("button", name="Pin").click()
+    expect(rows.nth(0).get_by_role("button", name="Unpin")).to_be_visible()
+    expect(page.get_by_role("columnheader", name="against the baseline").first).to_be_visible()
+    assert faults(page) == []
+    photograph(page, "compare")
+    page.get_by_role("checkbox", name="Log scale", exact=True).check()
+    page.get_by_role("checkbox", name="Fold seeds").uncheck()
+    page.get_by_role("button", name="Time").click()
+    expect(page.locator("#compare-charts .chart-key").first).to_be_visible()
+    expect(page.locator("#compare-scatter circle")).to_have_count(6)
+    rows.nth(1).get_by_role("checkbox").uncheck()
+    expect(page.locator("#compare-scatter circle")).to_have_count(4)
+    photograph(page, "compare-log-time")
+
+
+def test_the_pages_are_read_by_everybody(open_page, as_researcher, runs):
+    page = open_page(as_researcher)
+    ids = ",".join(str(run.pk) for run in runs)
+    found = []
+    for address in ("/experiments", "/experiments?fold=seeds", f"/runs/compare?ids={ids}&baseline={runs[0].pk}"):
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            page.goto(address)
+            page.wait_for_load_state("networkidle")
+            page.evaluate(AXE.read_text())
+            found += [f"{address}, {scheme}: {each}" for each in page.evaluate(LOOK)]
+    assert found == []

@@ -11,8 +11,7 @@ from trainer.curriculum import Schedule
 from trainer.inference.sampling import Sampler
 from trainer.tasks import TaskKind
 
-from ..learner.learner import Learner
-from ..learner.teachers import Speaks
+from ..learner.learner import Learner, Teacher
 from ..prompts.data import Prompt, PromptSets
 from .token_texts import TokenTexts
 from .update import Updater
@@ -30,7 +29,7 @@ class Parts:
     run_dir: Path
     base: Path
     """The directory of the model that the run begins with."""
-    teacher: Speaks | None = None
+    teacher: Teacher | None = None
     updater: Updater | None = None
     """What updates the learner, where that does not happen in this process."""
     task: TaskKind | None = None

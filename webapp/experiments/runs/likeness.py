@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase as fnmatch
+from functools import cache
 
 from trainer.config.recipe import Recipe
 from webapp.core.formtree import shown
@@ -41,12 +42,18 @@ def _settings(recipe: Recipe, run: Run) -> Way:
     found = {
         path: shown(value)
         for path, value in configs.flattened(run.config).items()
-        if path not in SPARED and any(fnmatch(path, each) for each in recipe.measured_by)
+        if _measures(path, tuple(recipe.measured_by))
     }
     held_out = run.dataset_version.counts.get("heldout")
     if EXAMPLES in found and held_out is not None:
         found[EXAMPLES] = str(min(int(found[EXAMPLES]), held_out))
     return found
+
+
+@cache
+def _measures(path: str, measured_by: tuple[str, ...]) -> bool:
+    """Asked for every path of a thousand configs, which have the same paths."""
+    return path not in SPARED and any(fnmatch(path, each) for each in measured_by)
 
 
 def _why(way: Mapping[str, str], most: Mapping[str, str], reference: Run) -> str:

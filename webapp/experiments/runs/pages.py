@@ -9,11 +9,11 @@ from trainer.config.recipe import Metric
 from webapp.core.addresses import public_url
 from webapp.core.formtree import Tree, shown
 
-from .. import queries, recipe_metrics, serializers
+from .. import queries, recipe_metrics
 from ..models import Artifact, LogLine, Run
 from ..outputs import artifacts
 from ..rollouts import datasets
-from . import configs, likeness
+from . import configs
 
 LAST_LINES = 12
 MAX_RELATED = 50
@@ -105,36 +105,6 @@ def curl(run: Run) -> str:
         "  -H 'Content-Type: application/json' \\\n"
         f"  -d '{text}'"
     )
-
-
-def comparison(runs: list[Run]) -> dict[str, Any]:
-    """Configs side by side by dotted path, and the headline numbers, each in the order of `runs`."""
-    flat = [configs.flattened(run.config) for run in runs]
-    differing = {item["path"] for item in configs.config_diff([run.config for run in runs])}
-    paths = sorted(set().union(*flat))
-    return {
-        "config": [
-            {
-                "path": path,
-                "values": [shown(config[path]) if path in config else None for config in flat],
-                "differs": path in differing,
-            }
-            for path in paths
-        ],
-        "differences": len(differing),
-        "headlines": [
-            (run, recipe_metrics.result(run), _pulse(run), why)
-            for run, why in zip(runs, likeness.unlike(runs), strict=True)
-        ],
-        "json": [serializers.run(run, config=False) for run in runs],
-        "recipes": {name: recipe_metrics.metrics(name) for name in dict.fromkeys(run.recipe for run in runs)},
-    }
-
-
-def _pulse(run: Run) -> Stat | None:
-    """The newest value of the curve that lists draw small."""
-    recipe = recipe_metrics.recipe_of(run.recipe)
-    return Stat(recipe.pulse, run.summary.get(recipe.pulse.key)) if recipe and recipe.pulse else None
 
 
 def stats(run: Run) -> list[Stat]:

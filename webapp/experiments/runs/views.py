@@ -1,14 +1,12 @@
 """Pages of runs: the list, one run by tabs, and runs side by side."""
 
-from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponseBase
-from django.shortcuts import redirect, render
+from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
-from webapp.core.numbers import whole
 
 from .. import access, recipe_metrics, serializers
 from ..alarms import services as alarms
@@ -22,7 +20,6 @@ from . import pages
 from . import queries as runs_queries
 
 TABS = ("charts", "rollouts", "log", "config", "lineage")
-MAX_COMPARED = 8
 
 
 @member(access.READER)
@@ -70,25 +67,6 @@ def run_page(request: HttpRequest, run_id: int, tab: str = "charts") -> HttpResp
     if tab == "charts":
         context["phases"] = recipe_metrics.phases(run)
     return render(request, f"experiments/run_{tab}.html", context)
-
-
-@member(access.READER)
-@never_cache
-@require_GET
-def compare(request: HttpRequest) -> HttpResponseBase:
-    """`?ids=1,2` or `?ids=1&ids=2`, at most 8 runs."""
-    membership = require(request)
-    parts = [part for value in request.GET.getlist("ids") for part in value.split(",") if part.strip()]
-    ids = list(dict.fromkeys(part.strip() for part in parts))[:MAX_COMPARED]
-    numbers = [whole(part) for part in ids]
-    if None in numbers:
-        raise Http404("not run ids")
-    chosen = [access.run_read(membership, number) for number in numbers if number is not None]
-    if len(chosen) < 2:
-        messages.info(request, "Choose at least two runs to compare.")
-        return redirect("runs")
-    context = {"runs": chosen, "comparison": pages.comparison(chosen), "ids": ",".join(ids)}
-    return render(request, "experiments/compare.html", context)
 
 
 @member(access.READER)

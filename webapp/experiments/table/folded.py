@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.db.models import Avg, Case, CharField, Count, F, Max, Q, QuerySet, When
 from django.db.models.functions import Cast
@@ -62,7 +63,7 @@ def page(
     return queries.Page(rows, following, order, shown, unknown)
 
 
-def _stretches(found: "QuerySet[Run]", order: Order) -> Iterator[Callable[[], Stretch]]:
+def _stretches(found: "QuerySet[Any]", order: Order) -> Iterator[Callable[[], Stretch]]:
     families = found.order_by().values("experiment_id", "kin").annotate(newest=Max("pk"))
     column, attribute = order.column, order.column.attribute
     if column.pk is None:
@@ -76,7 +77,7 @@ def _stretches(found: "QuerySet[Run]", order: Order) -> Iterator[Callable[[], St
     yield lambda: Stretch(families.annotate(given=given).filter(given=0), "newest", "newest", True)
 
 
-def _rows(membership: Membership, found: "QuerySet[Run]", newest: Sequence[int], shown: Sequence[Column]) -> list[Row]:
+def _rows(membership: Membership, found: "QuerySet[Any]", newest: Sequence[int], shown: Sequence[Column]) -> list[Row]:
     """`newest`: a run of each row. Its brothers and sisters are those that the query finds as well."""
     of = found.filter(pk__in=newest).values("experiment_id", "kin")
     wanted = {(row["experiment_id"], row["kin"]) for row in of}
@@ -110,8 +111,6 @@ def _cell(column: Column, held: list[float | str | None]) -> Cell:
     if column.pk is None:
         return Cell(column)
     words = {value for value in held if value is not None}
-    if words and all(isinstance(value, float) for value in words):
-        if column.source == columns.Source.CONFIG and len(words) == 1:
-            return Cell(column, words.pop())
+    if column.source != columns.Source.CONFIG and words and all(isinstance(value, float) for value in words):
         return Cell(column, estimate=mean_over_seeds([value if isinstance(value, float) else None for value in held]))
     return Cell(column, words.pop() if len(words) == 1 else None, differ=len(words) if len(words) > 1 else 0)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import redirect, render
 from django.utils.http import urlencode
 from django.views.decorators.cache import never_cache
@@ -19,6 +19,7 @@ from .. import access as runs_access
 from ..models import Experiment, Run
 from . import access, columns, csv_export, folded, queries, services
 from .api import split
+from .compare_api import chosen
 from .language import QueryProblem, quoted
 from .models import RunView
 from .queries import Layout, Page
@@ -145,6 +146,28 @@ def csv(request: HttpRequest) -> HttpResponseBase:
         return redirect("runs")
     headers = {"Content-Disposition": 'attachment; filename="runs.csv"'}
     return StreamingHttpResponse(lines, content_type="text/csv; charset=utf-8", headers=headers)
+
+
+@member(runs_access.READER)
+@never_cache
+@require_GET
+def compare(request: HttpRequest) -> HttpResponseBase:
+    """`?ids=1,2`, `?ids=1&ids=2`, or `?q=` for all that a query finds: up to 1,000. The page asks the API for the rest."""
+    membership = require(request)
+    query = request.GET.get("q")
+    ids = ",".join(request.GET.getlist("ids"))
+    if query is None and any(whole(part.strip()) is None for part in ids.split(",") if part.strip()):
+        raise Http404("not run ids")
+    try:
+        found = chosen(membership, ids, query)
+    except Problem as problem:
+        messages.info(request, f"{problem.message} {' '.join(problem.fields.values()).capitalize()}.")
+        return redirect("runs")
+    if len(found) < 2:
+        messages.info(request, "Choose at least two runs to compare.")
+        return redirect("runs")
+    asked = urlencode({"ids": ids} if query is None else {"q": query})
+    return render(request, "experiments/compare.html", {"count": len(found), "asked": asked})
 
 
 @member(runs_access.WRITER)

@@ -7,6 +7,7 @@ import { align, smooth } from "./series.js";
 import uPlot from "../vendor/uplot.js";
 
 const DASH = [5, 4];
+const MOST_KEYS = 12; // lines that a legend, a tip and the words tell of
 const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 2e6, 5e6, 1e7];
 const SPANS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800];
 
@@ -161,7 +162,8 @@ export class Chart {
     });
     const raws = smoothed ? mains : [];
     const data = [xs, ...mains.map((m) => smooth(m, weight)), ...raws, ...bands];
-    const shape = `${lines.map((l) => l.label + l.colour).join()}|${smoothed}|${bands.length}`;
+    if (this.board.log) this.onlyPositive(data);
+    const shape = `${lines.map((l) => l.label + l.colour).join()}|${smoothed}|${bands.length}|${this.board.log}`;
     this.smoothed = smoothed;
     if (shape !== this.shape) this.build(lines, smoothed, spreads, shape);
     this.data = data;
@@ -174,6 +176,13 @@ export class Chart {
     });
     this.below?.(this.foot);
     this.tell();
+  }
+
+  /** A log scale has no place for 0 and below: such values are left out of the picture, and counted under it. */
+  onlyPositive(data) {
+    let out = 0;
+    for (let i = 1; i < data.length; i++) data[i] = data[i].map((value) => (value === null || value === undefined || value > 0 ? value : (out++, null)));
+    if (!this.below) this.foot.textContent = out ? `${out} values at or below 0 have no place on a log scale` : "";
   }
 
   build(lines, smoothed, spreads, shape) {
@@ -193,7 +202,7 @@ export class Chart {
       height: this.body.clientHeight || 180,
       legend: { show: false },
       padding: [8, 16, 0, 0],
-      scales: { x: { time: false }, y: { range: (u, low, high) => comfortable(low, high) } },
+      scales: { x: { time: false }, y: this.board.log ? { distr: 3 } : { range: (u, low, high) => comfortable(low, high) } },
       series: [{}, ...lines.map(line), ...(smoothed ? lines.map(raw) : []), ...spreads.flatMap(() => [hidden, hidden])],
       bands: spreads.map((l, i) => ({ series: [first + 2 * i, first + 2 * i + 1], fill: () => faint(l.colour, 0.14) })),
       axes: [this.axis(false), this.axis(true)],
@@ -212,6 +221,7 @@ export class Chart {
   axis(vertical) {
     const font = `11px ${getComputedStyle(document.body).fontFamily}`;
     const look = { font, stroke: () => colour("--text-3"), ticks: { show: false }, grid: { stroke: () => colour("--line-soft"), width: 1 } };
+    if (vertical && this.board.log) return { ...look, size: 48, gap: 4, values: (u, ticks) => ticks.map((tick) => (tick === null ? "" : number(tick, this.percent))) };
     if (vertical) return { ...look, size: 48, gap: 4, space: 32, values: (u, ticks) => labels(ticks, this.percent) };
     const words = (seconds) => (seconds >= 5400 ? `${+(seconds / 3600).toFixed(1)} h` : seconds >= 90 ? `${+(seconds / 60).toFixed(1)} m` : `${Math.round(seconds)} s`);
     return { ...look, size: 26, gap: 4, space: 56, grid: { show: false }, incrs: () => (this.board.axis === "time" ? SPANS : STEPS),
@@ -220,7 +230,7 @@ export class Chart {
 
   key(lines) {
     this.legend.replaceChildren();
-    if (lines.length < 2) return;
+    if (lines.length < 2 || lines.length > MOST_KEYS) return;
     for (const line of lines) {
       const swatch = make("span", `swatch${line.dash ? " is-dashed" : ""}`);
       swatch.style.setProperty("--series", `var(${line.colour})`);
@@ -251,17 +261,29 @@ export class Chart {
     if (!mine) return;
     const x = this.data[0][at];
     const head = this.board.axis === "time" ? `${Math.round(x)} s after the start` : `step ${x}`;
-    const rows = this.shown.map((line, i) => {
+    const valueOf = (i) => (this.smoothed ? this.data[1 + this.shown.length + i][at] : this.data[1 + i][at]);
+    const rows = this.nearest(u, valueOf).map((i) => {
+      const line = this.shown[i];
       const swatch = make("span", "swatch");
       swatch.style.setProperty("--series", `var(${line.colour})`);
-      const value = this.smoothed ? this.data[1 + this.shown.length + i][at] : this.data[1 + i][at];
+      const value = valueOf(i);
       return make("div", "chart-tip-row", swatch, make("span", "", line.label), make("strong", "", exact(value ?? null) + aroundAt(line, x, this.board)));
     });
-    this.tip.replaceChildren(make("div", "muted", head), ...rows);
+    const rest = this.shown.length - rows.length;
+    this.tip.replaceChildren(make("div", "muted", head), ...rows, ...(rest ? [make("div", "muted", `and ${rest} others`)] : []));
     const left = u.over.offsetLeft + u.cursor.left;
     const right = left > this.body.clientWidth / 2;
     this.tip.style.left = right ? "auto" : `${left + 16}px`;
     this.tip.style.right = right ? `${this.body.clientWidth - left + 12}px` : "auto";
+  }
+
+  /** Places of the lines that a tip tells of: all, or of many those nearest to the pointer. */
+  nearest(u, valueOf) {
+    const all = this.shown.map((_, i) => i);
+    if (all.length <= MOST_KEYS) return all;
+    const y = u.posToVal(u.cursor.top, "y");
+    const far = (i) => Math.abs((valueOf(i) ?? Infinity) - y);
+    return all.sort((one, other) => far(one) - far(other)).slice(0, MOST_KEYS);
   }
 
   newest() {
@@ -273,7 +295,7 @@ export class Chart {
     if (!this.plot.cursor || this.plot.cursor.left < 0) this.newest();
     if (Date.now() - this.told < 5000) return;
     this.told = Date.now();
-    const parts = this.shown.map((line) => {
+    const parts = this.shown.slice(0, MOST_KEYS).map((line) => {
       const s = line.curve.summary();
       return `${line.label}: first ${number(s.first)}, last ${number(s.last)} at step ${s.step}, lowest ${number(s.low)}, highest ${number(s.high)}`;
     });

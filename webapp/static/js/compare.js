@@ -1,60 +1,267 @@
-// Curves of several runs over each other. A run keeps its colour; where two share one, the later is dashed.
+// Runs beside each other: curves over each other with a band over seeds, last values with intervals and what they gain on a baseline,
+// where the configs differ, and any two columns against each other. One answer of the API holds it all but the curves.
 import { Board, Chart } from "./chart.js";
 import { controls } from "./chartcontrols.js";
-import { make } from "./format.js";
+import { make, number } from "./format.js";
 import { json } from "./http.js";
-import { layout, nameOf } from "./metrics.js";
-import { Store } from "./series.js";
+import { Curve } from "./series.js";
+import { scatter } from "./scatter.js";
 import { toast } from "./toast.js";
 
-const place = document.getElementById("compare-charts");
-const runs = JSON.parse(document.getElementById("compare-data").textContent);
-const series = (id) => ((id - 1) % 8) + 1;
-const stores = new Map(runs.map((run) => [run.id, new Store()]));
+const SERIES = 8;
+const CHARTS = 6; // drawn at first
+const GRID = 200; // places of a time axis
+const page = document.getElementById("compare");
+const asked = new URLSearchParams(page.dataset.asked);
+const address = new URLSearchParams(location.search);
+const state = { folded: true, hidden: new Set(), baseline: Number(address.get("baseline")) || null, data: null };
 const board = new Board();
-const used = new Set();
-const looks = new Map();
-for (const run of runs) {
-  looks.set(run.id, { colour: `--series-${series(run.id)}`, dash: used.has(series(run.id)) });
-  used.add(series(run.id));
+const charts = new Map(); // key -> { chart, curves: answer of the API }
+
+const complain = (error) => toast(`The comparison could not be loaded: ${error.message}`, { tone: "bad", id: error.id });
+const api = (path, more) => json(`/api/v1/runs/table/${path}?${new URLSearchParams([...asked, ...Object.entries(more)])}`);
+const words = (value) => (value === null ? "–" : typeof value === "number" ? String(Number(value.toPrecision(6))) : value);
+
+/** Places, label, colour of each line: a family of seeds, or a run by itself. */
+function groups() {
+  const { runs, families } = state.data;
+  const those = state.folded ? families.map((each) => ({ label: each.label, places: each.runs })) : runs.map((run, i) => ({ label: run.name, places: [i] }));
+  return those.map(({ label, places }, i) => {
+    const id = runs[places[0]].id;
+    const series = state.folded ? (i % SERIES) + 1 : ((id - 1) % SERIES) + 1;
+    return { label, places, id, colour: `--series-${series}`, dash: Math.floor(i / SERIES) % 2 === 1 };
+  });
 }
-const names = new Map(runs.map((run) => [run.id, runs.some((other) => other !== run && other.name === run.name) ? `${run.experiment.name} · ${run.name}` : run.name]));
 
-/** What the recipes of all runs declare, as one: a key that several of them know is drawn as the first of them says. */
-const recipes = Object.values(JSON.parse(document.getElementById("recipes-data").textContent));
-const metrics = recipes.flatMap((recipe) => recipe.metrics);
-const declared = { groups: recipes[0]?.groups ?? [], metrics: metrics.filter((metric, i) => metrics.findIndex((other) => other.key === metric.key) === i), traces: [], histograms: [] };
+const shown = () => groups().filter((group) => !state.hidden.has(group.id));
 
-/** One chart for each metric that any of the runs has sent, under the heading of its group. */
-function draw(keys) {
-  for (const group of layout(declared, keys)) {
-    const grid = make("div", `chart-grid${group.small ? " is-small" : ""}`);
-    for (const spec of group.charts) for (const key of spec.keys.filter((each) => keys.includes(each))) grid.append(chart(spec, key).element);
-    if (grid.childElementCount) place.append(make("section", "chart-group", make("h2", "", group.title), grid));
+/** A curve of points [x, value], by rising x; nulls are no points. */
+function curve(points) {
+  const made = new Curve();
+  for (const [x, value] of points) if (value !== null && value !== undefined) made.set(x, value, x);
+  return made;
+}
+
+/** {run id: Map of place -> value} on one grid for all, so that seeds can be laid together and a thousand lines share their x. */
+function gridded(answer) {
+  if (board.axis !== "time") return { xs: answer.steps, held: new Map(answer.curves.map((each) => [each.run, each.values])) };
+  const longest = Math.max(1, ...answer.curves.flatMap((each) => each.times.filter((time) => time !== null)));
+  const size = longest / GRID;
+  const held = answer.curves.map((each) => {
+    const values = new Array(GRID + 1).fill(null);
+    each.values.forEach((value, i) => value !== null && (values[Math.floor(each.times[i] / size)] = value));
+    return [each.run, values];
+  });
+  return { xs: Array.from({ length: GRID + 1 }, (_, i) => i * size), held: new Map(held) };
+}
+
+function lines(key) {
+  const answer = charts.get(key)?.answer;
+  if (!answer) return [];
+  const { xs, held } = gridded(answer);
+  return shown().map((group) => {
+    const those = group.places.map((place) => held.get(state.data.runs[place].id)).filter(Boolean);
+    const at = xs.map((x, i) => those.map((values) => values[i]).filter((value) => value !== null && value !== undefined));
+    const over = (fold) => curve(xs.map((x, i) => [x, at[i].length ? fold(at[i]) : null]));
+    const mean = over((values) => values.reduce((sum, value) => sum + value, 0) / values.length);
+    const banded = those.length > 1 ? { around: [over((values) => Math.min(...values)), over((values) => Math.max(...values))] } : {};
+    return { ...group, curve: mean, ...banded };
+  });
+}
+
+async function load(key) {
+  const held = charts.get(key);
+  held.answer = await api("curves", { key });
+  const { points, exact } = held.answer;
+  held.note.textContent = exact ? "" : `Each point is the mean of a stretch of steps: ${points} points a run.`;
+  board.touch(held.chart);
+}
+
+function addChart(metric) {
+  if (charts.has(metric.key)) return;
+  const note = make("p", "tiny muted");
+  const chart = new Chart(board, {
+    title: metric.label,
+    help: metric.label === metric.key ? "" : metric.key,
+    percent: Boolean(metric.share),
+    file: `compare-${metric.key.replaceAll("/", "-")}`,
+    lines: () => lines(metric.key),
+    wait: "Loading",
+  });
+  chart.element.append(note);
+  charts.set(metric.key, { chart, note, answer: null });
+  document.getElementById("compare-charts").append(chart.element);
+  board.add(chart);
+  return load(metric.key).catch(complain);
+}
+
+// ---- last values ----
+
+function estimate(final, share) {
+  const cell = make("td", "num");
+  if (final.value === null) {
+    cell.append(make("span", "missing", "–"));
+    cell.title = final.undefined;
+    return cell;
+  }
+  cell.append(make("strong", "", number(final.value, share)));
+  const span = final.low === null ? final.interval : `${number(final.low, share)} to ${number(final.high, share)}`;
+  cell.append(make("small", "muted block", `${span}, n ${final.n}${final.missing ? `, ${final.missing} without` : ""}`));
+  return cell;
+}
+
+/** Better or worse than the baseline only where the interval leaves 0 out. */
+function difference(final, metric) {
+  const cell = estimate(final, metric.share);
+  if (final.value === null || final.low === null || final.low * final.high <= 0 || !metric.better) return cell;
+  const good = final.value > 0 === (metric.better === "higher");
+  cell.firstChild.classList.add(good ? "good" : "bad");
+  cell.firstChild.prepend(good ? "better " : "worse ");
+  return cell;
+}
+
+function drawFinals() {
+  const { families, runs, finals, baseline } = state.data;
+  const table = make("table", "table");
+  const heads = finals.flatMap((metric) => [metric.label, ...(metric.against ? ["against the baseline"] : [])]);
+  const head = make("tr", "", make("th", "", "Shown"), make("th", "", "Config"), make("th", "num", "Seeds"), make("th", "", "Baseline"), ...heads.map((text) => make("th", "num", text)));
+  const rows = families.map((family, i) => {
+    const id = runs[family.runs[0]].id;
+    const box = Object.assign(make("input"), { type: "checkbox", checked: !state.hidden.has(id) });
+    box.setAttribute("aria-label", `Show ${family.label}`);
+    box.addEventListener("change", () => {
+      for (const place of family.runs) state.hidden[box.checked ? "delete" : "add"](runs[place].id);
+      redraw();
+    });
+    const swatch = make("span", "swatch");
+    swatch.dataset.series = (i % SERIES) + 1;
+    const name = make("a", "row-link", family.label);
+    name.href = family.runs.length > 1 ? `/experiments?${new URLSearchParams({ q: `is:any run:${family.runs.map((place) => runs[place].id).join(",")}` })}` : `/runs/${id}`;
+    const why = family.runs.map((place) => state.data.unlike[runs[place].id]).find(Boolean);
+    const names = make("td", "", make("div", "run-name", swatch, make("span", "", name, make("small", "muted block", runs[family.runs[0]].experiment), ...(why ? [make("small", "warn block", `does not compare: ${why}`)] : []))));
+    const cells = finals.flatMap((metric) => [estimate(metric.families[i], metric.share), ...(metric.against ? [i === baseline ? make("td", "num muted", "baseline") : difference(metric.against[i], metric)] : [])]);
+    const pin = make("button", "btn small ghost", i === baseline ? "Unpin" : "Pin");
+    pin.setAttribute("aria-label", `${pin.textContent} ${family.label} as baseline`);
+    pin.type = "button";
+    pin.setAttribute("aria-pressed", String(i === baseline));
+    pin.addEventListener("click", () => setBaseline(i === baseline ? null : id));
+    const row = make("tr", why ? "unlike" : "", make("td", "", box), names, make("td", "num", String(family.runs.length)), make("td", "", pin), ...cells);
+    return row;
+  });
+  table.append(make("thead", "", head), make("tbody", "", ...rows));
+  document.getElementById("compare-finals").replaceChildren(table);
+}
+
+async function setBaseline(id) {
+  state.baseline = id;
+  const next = new URLSearchParams(location.search);
+  if (id) next.set("baseline", id);
+  else next.delete("baseline");
+  history.replaceState(null, "", `?${next}`);
+  try {
+    state.data = await overview();
+    drawFinals();
+  } catch (error) {
+    complain(error);
   }
 }
 
-function chart(spec, key) {
-  const made = new Chart(board, {
-    ...spec,
-    title: spec.keys.length > 1 ? `${spec.title}, ${nameOf(declared, key)}` : spec.title,
-    file: `compare-${place.dataset.ids.replaceAll(",", "-")}-${key.replaceAll("/", "-")}`,
-    lines: () => runs.map((run) => ({ label: names.get(run.id), curve: stores.get(run.id).get(key), ...looks.get(run.id) })),
+// ---- where the configs differ ----
+
+/** Few runs have a column each; of many, each value says how many have it. */
+function drawConfig() {
+  const { config, runs } = state.data;
+  const place = document.getElementById("compare-config");
+  document.getElementById("compare-differences").textContent = config.length ? `${config.length} config field${config.length === 1 ? "" : "s"} differ` : "The configs are equal, seed included.";
+  if (!config.length) return place.replaceChildren();
+  const few = runs.length <= 8;
+  const heads = few ? runs.map((run) => make("th", "", run.name)) : [make("th", "", "Values, and how many runs have each")];
+  const body = config.map(({ path, values, held }) => {
+    const head = make("th", "", make("code", "", path));
+    head.scope = "row";
+    if (few) return make("tr", "", head, ...held.map((which) => make("td", "mono", words(values[which]))));
+    const counted = values.map((value, which) => ({ value, n: held.filter((each) => each === which).length })).sort((a, b) => b.n - a.n);
+    const chips = counted.slice(0, 12).map(({ value, n }) => make("span", "chip square", make("code", "", words(value)), ` × ${n}`));
+    if (counted.length > 12) chips.push(make("span", "muted small", `and ${counted.length - 12} other values`));
+    return make("tr", "", head, make("td", "", make("span", "row gap-1", ...chips)));
   });
-  return board.add(made);
+  const table = make("table", "table");
+  table.dataset.density = "compact";
+  table.append(make("thead", "", make("tr", "", make("th", "", "Field"), ...heads)), make("tbody", "", ...body));
+  place.replaceChildren(table);
+}
+
+// ---- any two columns ----
+
+function columns() {
+  const { config, metrics } = state.data;
+  const numeric = config.filter(({ values }) => values.some((value) => typeof value === "number"));
+  const paths = numeric.map(({ path, values, held }) => ({ name: `config.${path}`, label: path, values: held.map((which) => (typeof values[which] === "number" ? values[which] : null)) }));
+  return [...paths, ...metrics.map(({ key, label, last }) => ({ name: key, label: label === key ? key : `${label} (${key})`, values: last }))];
+}
+
+function drawScatter() {
+  const all = columns();
+  const place = document.getElementById("compare-scatter");
+  if (all.length < 2) return place.closest("section").setAttribute("hidden", "");
+  const [x, y] = ["x", "y"].map((axis) => document.getElementById(`scatter-${axis}`));
+  for (const [select, first] of [[x, all[0]], [y, all.find((each) => each.name === state.data.metrics[0]?.key) ?? all[1]]]) {
+    select.replaceChildren(...all.map((each) => Object.assign(make("option", "", each.label), { value: each.name, selected: each === first })));
+  }
+  const draw = () => {
+    const colours = new Map(groups().flatMap((group) => group.places.map((i) => [i, group.colour])));
+    const points = state.data.runs.map((run, i) => ({ label: run.name, href: `/runs/${run.id}`, hidden: state.hidden.has(run.id), colour: colours.get(i), x: all.find((each) => each.name === x.value).values[i], y: all.find((each) => each.name === y.value).values[i] }));
+    scatter(place, points, { x: x.selectedOptions[0].text, y: y.selectedOptions[0].text, logX: document.getElementById("scatter-log").checked });
+  };
+  for (const control of [x, y, document.getElementById("scatter-log")]) control.onchange = draw;
+  state.scatter = draw;
+  draw();
+}
+
+// ---- all together ----
+
+function redraw() {
+  for (const { chart } of charts.values()) chart.shape = "";
+  board.set({});
+  state.scatter?.();
+}
+
+const overview = () => api("compare", state.baseline ? { baseline: state.baseline } : {});
+
+function wire() {
+  const fold = document.getElementById("compare-fold");
+  fold.closest("label").hidden = !state.data.families.some((each) => each.runs.length > 1);
+  fold.addEventListener("change", () => {
+    state.folded = fold.checked;
+    redraw();
+  });
+  document.getElementById("compare-log").addEventListener("change", (event) => {
+    board.log = event.target.checked;
+    redraw();
+  });
+  const more = document.getElementById("compare-metric");
+  const unseen = state.data.keys.filter((key) => !charts.has(key));
+  more.append(...unseen.map((key) => Object.assign(make("option", "", key), { value: key })));
+  more.closest("label").hidden = !unseen.length;
+  more.addEventListener("change", () => {
+    const known = state.data.metrics.find((each) => each.key === more.value);
+    addChart(known ?? { key: more.value, label: more.value });
+    more.selectedOptions[0].remove();
+    more.value = "";
+  });
+  controls(board);
 }
 
 try {
-  const pages = await Promise.all(runs.map((run) => json(`/api/v1/runs/${run.id}/curves?max_points=600`)));
-  pages.forEach((found, i) => stores.get(runs[i].id).load(found.curves));
-  draw([...new Set(pages.flatMap((found) => found.keys))].sort());
-  controls(board);
+  state.data = await overview();
+  drawFinals();
+  drawConfig();
+  const shares = new Map(state.data.finals.map((each) => [each.key, each.share]));
+  const first = state.data.metrics.slice(0, CHARTS).map((metric) => ({ ...metric, share: shares.get(metric.key) }));
+  for (const metric of first) addChart(metric);
+  drawScatter();
+  wire();
 } catch (error) {
-  toast(`The curves could not be loaded: ${error.message}`, { tone: "bad", id: error.id });
+  complain(error);
 }
-place.removeAttribute("aria-busy");
-document.querySelectorAll("[data-only-changed]").forEach((box) => {
-  const sift = () => document.querySelector(".config-table").toggleAttribute("data-hide-same", box.checked);
-  box.addEventListener("change", sift);
-  sift();
-});
+page.removeAttribute("aria-busy");

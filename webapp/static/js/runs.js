@@ -51,8 +51,8 @@ function show() {
   bar.hidden = !size;
   bar.querySelector("[data-chosen]").textContent = size ? `${runs(size)} chosen` : "";
   const compare = bar.querySelector('[data-act="compare"]');
-  compare.disabled = size < 2 || size > 8;
-  compare.title = compare.disabled ? "Choose two to eight runs" : "";
+  compare.disabled = size < 2;
+  compare.title = compare.disabled ? "Choose two or more" : "";
   const page = list.querySelector("[data-choose-page]");
   const all = choice.boxes();
   if (page) {
@@ -151,7 +151,7 @@ async function attempt(dialog, action) {
 }
 
 function compare() {
-  if (choice.size < 2 || choice.size > 8) return;
+  if (choice.size < 2) return;
   const where = choice.everything ? { q: query() } : { ids: choice.ids().join(",") };
   location.assign(`/runs/compare?${new URLSearchParams(where)}`);
 }

@@ -52,6 +52,7 @@ def test_mean_and_interval_are_those_of_students_t(six, cast):
     # s = 0.2645751, s / sqrt(3) = 0.1527525, t(2) at 97.5% = 4.3026527
     assert (found.low, found.high) == (pytest.approx(0.3 - 0.6572413), pytest.approx(0.3 + 0.6572413))
     assert cells["config.optim.lr"].value == 1e-5
+    assert (cells["config.seed"].estimate, cells["config.seed"].differ) == (None, 3)  # seeds have no mean
     assert row.seeds == ("0", "1", "2")
     assert row.states == (("finished", 3),)
 

@@ -1,0 +1,121 @@
+"""Many runs beside each other: nothing is left out, means and paired differences are those worked by hand."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from tests.cast import ApiClient
+from webapp.experiments.models import MetricPoint, Run
+from webapp.experiments.table import compare_api, comparing
+
+pytestmark = pytest.mark.django_db
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def four(make):
+    """Two configs with the seeds 0 and 1, and a third seed that only the first has."""
+    scores = {("a", 0): 0.2, ("a", 1): 0.4, ("a", 2): 0.9, ("b", 0): 0.3, ("b", 1): 0.7}
+    return [
+        make(f"{name}{seed}", seed=seed, lr=1e-5 if name == "a" else 1e-4, scores=[0.1, score])
+        for (name, seed), score in scores.items()
+    ]
+
+
+def ids(runs) -> str:
+    return ",".join(str(run.pk) for run in runs)
+
+
+def test_what_differs_is_told_and_the_rest_is_not(api, four):
+    told = api.get("/runs/table/compare", ids=ids(four)).json()
+    assert [row["path"] for row in told["config"]] == ["optim.lr", "seed"]
+    rate = told["config"][0]
+    assert [rate["values"][which] for which in rate["held"]] == [1e-5] * 3 + [1e-4] * 2
+    assert [(each["label"], each["runs"]) for each in told["families"]] == [
+        ("lr 1e-05", [0, 1, 2]),
+        ("lr 0.0001", [3, 4]),
+    ]
+
+
+def test_means_over_seeds_and_differences_paired_by_seed(api, four):
+    told = api.get("/runs/table/compare", ids=ids(four), keys="eval/score", baseline=four[0].pk).json()
+    (finals,) = told["finals"]
+    assert told["baseline"] == 0
+    assert [(each["value"], each["n"]) for each in finals["families"]] == [(0.5, 3), (0.5, 2)]
+    itself, other = finals["against"]
+    assert (itself["value"], itself["n"], itself["missing"]) == (0.0, 3, 0)
+    # seeds 0 and 1: 0.1 and 0.3; mean 0.2, s / sqrt(2) = 0.1, t(1) at 97.5% = 12.7062
+    assert (other["value"], other["n"], other["missing"]) == (0.2, 2, 1)
+    assert (other["low"], other["high"]) == (pytest.approx(0.2 - 1.27062), pytest.approx(0.2 + 1.27062))
+
+
+def test_answers_are_as_the_document_says(api, four):
+    """They are written without going through their schemas."""
+    points(four[0], {1: 1.0})
+    for path, schema in (("compare", compare_api.RunsComparedOut), ("curves", compare_api.ComparedCurves)):
+        told = api.get(f"/runs/table/{path}", ids=ids(four), **({"key": "loss"} if path == "curves" else {})).json()
+        schema.model_validate(told)
+        assert set(told) == set(schema.model_fields)
+
+
+def test_a_run_without_a_path_differs_from_those_that_have_it(api, four):
+    four[0].values.filter(column__path="optim.lr").delete()
+    four[0].values.filter(column__path="steps").update(number=None, text="4")
+    told = {row["path"]: row for row in api.get("/runs/table/compare", ids=ids(four)).json()["config"]}
+    assert told["optim.lr"]["values"][told["optim.lr"]["held"][0]] is None
+    assert told["steps"]["values"] == ["4", 4.0]
+
+
+def test_more_than_can_be_compared_are_refused_and_none_is_dropped(api, four, monkeypatch, as_researcher):
+    monkeypatch.setattr(comparing, "MOST_RUNS", 4)
+    for asked in ({"ids": ids(four)}, {"q": "eval/score>0"}):
+        refused = api.get("/runs/table/compare", **asked)
+        assert refused.status_code == 422
+        assert refused.json()["error"]["fields"][0]["path"] == next(iter(asked))
+    page = as_researcher.get("/runs/compare", {"ids": ids(four)}, follow=True)
+    assert "1 to 4 runs at once" in page.content.decode()
+    assert len(api.get("/runs/table/compare", q="eval/score>0.25").json()["runs"]) == 4
+
+
+def test_runs_of_others_are_not_there(four, cast):
+    assert ApiClient(cast.outsider).get("/runs/table/compare", ids=ids(four)).status_code == 404
+    assert ApiClient(cast.outsider).get("/runs/table/curves", ids=ids(four), key="eval/score").status_code == 404
+    assert ApiClient(cast.annotator).get("/runs/table/compare", ids=ids(four)).status_code == 403
+
+
+def points(run: Run, values: dict[int, float]) -> None:
+    rows = [
+        MetricPoint(run=run, key="loss", step=step, value=value, time=NOON + timedelta(seconds=10 * step))
+        for step, value in values.items()
+    ]
+    MetricPoint.objects.bulk_create(rows)
+
+
+def test_short_curves_come_as_they_were_sent(api, four):
+    points(four[0], {3: 1.0, 5: 2.0})
+    points(four[1], {4: 7.0})
+    told = api.get("/runs/table/curves", ids=ids(four), key="loss").json()
+    assert told["exact"] and told["steps"] == [3, 4, 5]
+    assert told["curves"] == [
+        {"run": four[0].pk, "values": [1.0, None, 2.0], "times": [0, None, 20]},
+        {"run": four[1].pk, "values": [None, 7.0, None], "times": [None, 0, None]},
+    ]
+
+
+def test_long_curves_are_means_of_equal_stretches(api, four):
+    points(four[0], {step: float(step) for step in range(100)})
+    told = api.get("/runs/table/curves", ids=ids(four), key="loss", points=4).json()
+    assert not told["exact"] and told["points"] == 4
+    assert told["steps"] == [12.5, 37.5, 62.5, 87.5]
+    assert told["curves"][0]["values"] == [12.0, 37.0, 62.0, 87.0]
+
+
+def test_comparing_costs_the_same_however_many_runs(api, four, make):
+    with CaptureQueriesContext(connection) as few:
+        api.get("/runs/table/compare", ids=ids(four[:2]))
+    more = [*four, *(make(f"c{seed}", seed=seed, lr=1e-3, scores=[0.5]) for seed in range(3))]
+    with CaptureQueriesContext(connection) as many:
+        assert len(api.get("/runs/table/compare", ids=ids(more)).json()["runs"]) == 8
+    assert len(many) <= len(few)

@@ -1,0 +1,219 @@
+"""Many runs beside each other, in the API."""
+
+import json
+from typing import Annotated, Any
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Query, Router, Schema
+from pydantic import Field
+
+from trainer.metrics.estimate import Estimate
+from webapp.accounts.access import require
+from webapp.accounts.models import Membership
+from webapp.core.numbers import whole
+from webapp.core.problems import Invalid
+
+from .. import access as runs_access
+from ..models import Run
+from . import columns, comparing, queries
+from .api import split
+from .comparing import Comparison, Family
+from .language import QueryProblem
+
+router = Router(tags=["runs"])
+FINALS = 6  # metrics with mean, interval and difference in one answer
+Ids = Annotated[str, Query(max_length=20_000, description="Up to 1,000 runs, with commas between")]
+Text = Annotated[str | None, Query(max_length=1000, description="In place of `ids`: all that a query finds")]
+
+
+class ComparedRun(Schema):
+    id: int
+    name: str
+    experiment: str
+    state: str
+    seed: float | None
+    family: int = Field(description="Its place in `families`")
+
+
+class ComparedFamily(Schema):
+    label: str = Field(description="What tells it from the others, or the name of its only run")
+    runs: list[int] = Field(description="Places in `runs`")
+
+
+class ComparedPath(Schema):
+    path: str
+    values: list[float | str | None]
+    held: list[int] = Field(description="Of each run which of `values` it has")
+
+
+class ComparedMetric(Schema):
+    key: str
+    label: str
+    last: list[float | None]
+
+
+class FinalOut(Schema):
+    value: float | None
+    n: int
+    low: float | None
+    high: float | None
+    missing: int
+    undefined: str = ""
+    interval: str = ""
+
+
+class FinalsOut(Schema):
+    key: str
+    label: str
+    better: str
+    share: bool
+    families: list[FinalOut] = Field(description="Mean over seeds with its 95% interval, of each family")
+    against: list[FinalOut] | None = Field(description="Mean difference to the baseline, paired by seed")
+
+
+class RunsComparedOut(Schema):
+    runs: list[ComparedRun]
+    families: list[ComparedFamily]
+    config: list[ComparedPath] = Field(description="Only paths whose values differ")
+    keys: list[str] = Field(description="Every metric that any of the runs has")
+    metrics: list[ComparedMetric]
+    finals: list[FinalsOut]
+    baseline: int | None = Field(description="Its place in `families`")
+    unlike: dict[str, str] = Field(description="Run id -> why its result does not compare with that of most")
+
+
+class ComparedCurve(Schema):
+    run: int
+    values: list[float | None] = Field(description="At each of `steps`; null where it has no point")
+    times: list[int | None] = Field(description="Seconds since the run's first point")
+
+
+class ComparedCurves(Schema):
+    key: str
+    points: int = Field(description="At most so many a run")
+    exact: bool = Field(description="Whether each value is a point as it was sent, and no mean of a stretch of steps")
+    steps: list[float]
+    curves: list[ComparedCurve]
+
+
+@router.get("/runs/table/compare", response=RunsComparedOut, summary="Up to 1,000 runs beside each other")
+def compare(
+    request: HttpRequest,
+    ids: Ids = "",
+    q: Text = None,
+    named: Annotated[str | None, Query(alias="keys", max_length=5000, description="Metrics; at most 50")] = None,
+    baseline: Annotated[
+        int | None, Query(ge=1, lt=2**63, description="A run: others are compared with its seeds")
+    ] = None,
+) -> HttpResponse:
+    """Where configs differ, last values, mean and interval over seeds, and paired differences to a baseline. Runs of one experiment
+    that differ by their seed alone are a family. 422 where there are more: none is left out."""
+    membership = runs_access.may_read(require(request))
+    runs = chosen(membership, ids, q)
+    found = comparing.compared(membership.workspace_id, runs, None if named is None else split(named))
+    base = next((i for i, each in enumerate(found.families) if baseline in _ids(found, each)), None)
+    body = {
+        "runs": _runs(found),
+        "families": [{"label": each.label, "runs": each.places} for each in found.families],
+        "config": found.config,
+        "keys": found.keys,
+        "metrics": [
+            {"key": key, "label": comparing.label_of(key), "last": [_short(value) for value in values]}
+            for key, values in found.metrics.items()
+        ],
+        "finals": [_finals(found, key, base) for key in list(found.metrics)[:FINALS]],
+        "baseline": base,
+        "unlike": {str(pk): why for pk, why in found.unlike.items()},
+    }
+    return _written(body)
+
+
+@router.get("/runs/table/curves", response=ComparedCurves, summary="One metric of up to 1,000 runs")
+def curves(
+    request: HttpRequest,
+    key: Annotated[str, Query(min_length=1, max_length=80)],
+    ids: Ids = "",
+    q: Text = None,
+    points: Annotated[int, Query(ge=2, le=comparing.MOST_POINTS)] = comparing.MOST_POINTS,
+) -> HttpResponse:
+    """Fewer points a run the more runs there are: 50,000 in all."""
+    runs = chosen(runs_access.may_read(require(request)), ids, q)
+    found = comparing.curves(runs, key, points)
+    drawn = [
+        {
+            "run": pk,
+            "values": [_short(value) for value in values],
+            "times": [None if time is None else round(time) for time in times],
+        }
+        for pk, (values, times) in found.held.items()
+    ]
+    return _written({"key": key, "points": found.points, "exact": found.exact, "steps": found.steps, "curves": drawn})
+
+
+def _written(body: dict[str, Any]) -> HttpResponse:
+    """Without spaces, and without going through the schema, which took as long as all else for a thousand runs: a test compares them."""
+    return HttpResponse(json.dumps(body, separators=(",", ":"), ensure_ascii=False), content_type="application/json")
+
+
+def chosen(membership: Membership, ids: str, query: str | None) -> list[Run]:
+    """In the order asked for. Raises Invalid at `ids` or `q`, Http404 where one is not the workspace's."""
+    if query is not None:
+        try:
+            wanted = list(
+                queries.found(membership, query).order_by("-pk").values_list("pk", flat=True)[: comparing.MOST_RUNS + 1]
+            )
+        except QueryProblem as problem:
+            raise queries.invalid_query(problem) from problem
+    else:
+        numbers = [whole(part.strip()) for part in ids.split(",") if part.strip()]
+        wanted = list(dict.fromkeys(number for number in numbers if number is not None))
+        if len(wanted) != len(set(numbers)):
+            raise Invalid("These runs cannot be compared.", {"ids": "run ids, separated by commas"})
+    if not 1 <= len(wanted) <= comparing.MOST_RUNS:
+        where = "ids" if query is None else "q"
+        raise Invalid("These runs cannot be compared.", {where: f"1 to {comparing.MOST_RUNS:,} runs at once"})
+    return runs_access.runs_read(membership, wanted)
+
+
+def _ids(found: Comparison, family: Family) -> set[int]:
+    return {found.runs[i].pk for i in family.places}
+
+
+def _runs(found: Comparison) -> list[dict[str, Any]]:
+    family = {i: place for place, each in enumerate(found.families) for i in each.places}
+    return [
+        {
+            "id": run.pk,
+            "name": str(run),
+            "experiment": run.experiment.name,
+            "state": run.state,
+            "seed": found.seeds[i],
+            "family": family[i],
+        }
+        for i, run in enumerate(found.runs)
+    ]
+
+
+def _finals(found: Comparison, key: str, base: int | None) -> dict[str, Any]:
+    metric = columns.declared_metrics().get(key)
+    against = None
+    if base is not None:
+        against = [_final(comparing.against(found, key, each, found.families[base])) for each in found.families]
+    return {
+        "key": key,
+        "label": comparing.label_of(key),
+        "better": metric.better if metric else "",
+        "share": bool(metric and metric.share),
+        "families": [_final(comparing.over_seeds(found, key, each)) for each in found.families],
+        "against": against,
+    }
+
+
+def _final(estimate: Estimate) -> dict[str, Any]:
+    told = estimate.json()
+    return told | {name: _short(told[name]) for name in ("value", "low", "high")}
+
+
+def _short(value: float | None) -> float | None:
+    """Five digits: what a chart and a table can show, at a third of the bytes."""
+    return None if value is None else float(f"{value:.5g}")

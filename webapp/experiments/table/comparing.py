@@ -1,0 +1,200 @@
+"""Up to a thousand runs beside each other: where their configs differ, what they came to, and curves, folded by seed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import connection
+
+from trainer.metrics.claims.verdict import mean_over_seeds
+from trainer.metrics.estimate import Estimate
+
+from .. import recipe_metrics
+from ..models import Run
+from ..runs import likeness
+from ..table_facts import SEED
+from . import columns
+
+MOST_RUNS = 1000
+MOST_KEYS = 50  # metrics in one answer
+POINTS = 50_000  # of all curves of one answer
+MOST_POINTS = 400  # of one curve
+
+# paths of which some run has another value than the others, or none
+DIFFERING = """
+SELECT known.id, known.path FROM experiments_runvalue AS value
+JOIN experiments_runcolumn AS known ON known.id = value.column_id
+WHERE value.run_id = ANY(%(runs)s) AND known.source = 'config'
+GROUP BY known.id, known.path
+HAVING count(*) < %(n)s OR min(number) IS DISTINCT FROM max(number) OR min(text) IS DISTINCT FROM max(text)
+    OR (count(number) > 0 AND count(text) > 0)
+ORDER BY known.path
+"""
+KEYS = """
+SELECT known.id, known.path FROM experiments_runcolumn AS known
+WHERE known.source = 'metric' AND known.workspace_id = %(workspace)s
+    AND EXISTS (SELECT FROM experiments_runvalue WHERE column_id = known.id AND run_id = ANY(%(runs)s))
+ORDER BY known.path
+"""
+VALUES = """
+SELECT column_id, run_id, number, text FROM experiments_runvalue
+WHERE run_id = ANY(%(runs)s) AND column_id = ANY(%(columns)s)
+"""
+# the mean of each run in each of so many stretches of steps; the same stretches for all runs, so that seeds can be laid together
+CURVES = """
+WITH points AS (
+    SELECT run_id, step, value, extract(epoch FROM time)::float8 AS at, min(step) OVER () AS low, max(step) OVER () AS high
+    FROM experiments_metricpoint WHERE run_id = ANY(%(runs)s) AND key = %(key)s AND value IS NOT NULL
+)
+SELECT run_id, place, avg(value), min(at), avg(at), low, high - low + 1 FROM (
+    SELECT *, CASE WHEN high - low + 1 <= %(points)s THEN step - low
+        ELSE (step - low)::bigint * %(points)s / (high - low + 1) END AS place FROM points
+) AS placed
+GROUP BY run_id, place, low, high ORDER BY run_id, place
+"""
+
+
+@dataclass(frozen=True)
+class Family:
+    """Runs that differ by their seed alone, by their places among the compared ones."""
+
+    label: str
+    places: list[int]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All by the places of `runs`. Of a config path `values` are the different ones, `held` which of them each run has."""
+
+    runs: list[Run]
+    seeds: list[float | None]
+    families: list[Family]
+    config: list[dict[str, Any]]
+    keys: list[str]  # all metrics that any of the runs has
+    metrics: dict[str, list[float | None]]
+    unlike: dict[int, str] = field(default_factory=dict)
+
+
+def compared(workspace_id: int, runs: Sequence[Run], keys: Sequence[str] | None = None) -> Comparison:
+    """`runs` are the workspace's, with their names. `keys`: at most `MOST_KEYS`; None: what recipes show on top, then the others.
+    Six queries, whatever the number of runs."""
+    ids = [run.pk for run in runs]
+    place = {run_id: i for i, run_id in enumerate(ids)}
+    known = dict(_rows(KEYS, workspace=workspace_id, runs=ids))
+    named = {path: pk for pk, path in known.items()}
+    wanted = [key for key in (keys if keys is not None else _first(runs, list(named))) if key in named][:MOST_KEYS]
+    differing = dict(_rows(DIFFERING, runs=ids, n=len(ids)))
+    asked = [*differing, *(named[key] for key in wanted)]
+    held: dict[int, list[Any]] = {pk: [None] * len(ids) for pk in asked}
+    for column, run_id, number, text in _rows(VALUES, runs=ids, columns=asked):
+        held[column][place[run_id]] = number if text is None else text
+    seeds = _seeds(runs)
+    config = [_differing(path, held[pk]) for pk, path in differing.items()]
+    return Comparison(
+        runs=list(runs),
+        seeds=seeds,
+        families=_families(runs, config),
+        config=config,
+        keys=list(named),
+        metrics={key: held[named[key]] for key in wanted},
+        unlike={run.pk: why for run, why in zip(runs, likeness.unlike(list(runs)), strict=True) if why},
+    )
+
+
+def _rows(statement: str, **given: Any) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, given)
+        found: list[tuple[Any, ...]] = cursor.fetchall()
+    return found
+
+
+def _first(runs: Sequence[Run], keys: list[str]) -> list[str]:
+    """Headlines and stats of the recipes before all else."""
+    recipes = [recipe_metrics.recipe_of(name) for name in dict.fromkeys(run.recipe for run in runs)]
+    top = [metric.key for recipe in recipes if recipe for metric in recipe.top]
+    return list(dict.fromkeys([*(key for key in top if key in keys), *keys]))
+
+
+def _seeds(runs: Sequence[Run]) -> list[float | None]:
+    held = (run.config.get(SEED) for run in runs)
+    return [float(seed) if isinstance(seed, (int, float)) else None for seed in held]
+
+
+def _differing(path: str, values: list[Any]) -> dict[str, Any]:
+    different = list(dict.fromkeys(values))
+    return {"path": path, "values": different, "held": [different.index(value) for value in values]}
+
+
+def _families(runs: Sequence[Run], config: list[dict[str, Any]]) -> list[Family]:
+    """Named by what differs between them, or by the name of their run where it is alone."""
+    found: dict[tuple[int, str], list[int]] = {}
+    for i, run in enumerate(runs):
+        found.setdefault((run.experiment_id, run.family or str(run.pk)), []).append(i)
+    telling = [row for row in config if row["path"] != SEED and len(row["values"]) > 1][:4]
+    return [Family(_label(runs, places, telling), places) for places in found.values()]
+
+
+def _label(runs: Sequence[Run], places: list[int], telling: list[dict[str, Any]]) -> str:
+    if len(places) == 1 or not telling:
+        return str(runs[places[0]])
+    held = [(row["path"].rpartition(".")[2], row["values"][row["held"][places[0]]]) for row in telling]
+    return ", ".join(f"{name} {columns_text(value)}" for name, value in held)
+
+
+def columns_text(value: Any) -> str:
+    return "–" if value is None else f"{value:g}" if isinstance(value, float) else str(value)[:40]
+
+
+def over_seeds(comparison: Comparison, key: str, family: Family) -> Estimate:
+    """Mean and interval of a metric's last values."""
+    return mean_over_seeds([comparison.metrics[key][i] for i in family.places])
+
+
+def against(comparison: Comparison, key: str, family: Family, baseline: Family) -> Estimate:
+    """Mean difference to the baseline over the seeds that both have, paired, with its t-interval. Seeds that only one of them has are
+    `missing`."""
+    first, second = (_by_seed(comparison, key, each) for each in (baseline, family))
+    return mean_over_seeds(
+        [
+            None if (a := first.get(seed)) is None or (b := second.get(seed)) is None else b - a
+            for seed in sorted(first.keys() | second.keys())
+        ]
+    )
+
+
+def _by_seed(comparison: Comparison, key: str, family: Family) -> dict[float, float | None]:
+    return {seed: comparison.metrics[key][i] for i in family.places if (seed := comparison.seeds[i]) is not None}
+
+
+@dataclass(frozen=True)
+class Curves:
+    """One metric of many runs on one grid of steps. `values` and `times` (seconds since the run's first point) have None where a run
+    has no point in a stretch. `exact`: every stretch is a single step, so that each value is a point as it was sent."""
+
+    steps: list[float]
+    held: dict[int, tuple[list[float | None], list[float | None]]]
+    points: int
+    exact: bool
+
+
+def curves(runs: Sequence[Run], key: str, points: int = MOST_POINTS) -> Curves:
+    """At most `points` a run and `POINTS` in all: the more runs, the longer the stretches of steps of which each value is the mean."""
+    most = max(2, min(points, MOST_POINTS, POINTS // max(len(runs), 1)))
+    rows = _rows(CURVES, runs=[run.pk for run in runs], key=key, points=most)
+    low, span = (rows[0][5], rows[0][6]) if rows else (0, 1)
+    places = sorted({row[1] for row in rows})
+    exact = span <= most
+    steps = [float(low + place) if exact else low + (place + 0.5) * span / most for place in places]
+    at = {place: i for i, place in enumerate(places)}
+    held: dict[int, tuple[list[float | None], list[float | None]]] = {}
+    starts: dict[int, float] = {}
+    for run_id, place, value, first, mean_time, *_ in rows:
+        start = starts.setdefault(run_id, first)
+        values, times = held.setdefault(run_id, ([None] * len(places), [None] * len(places)))
+        values[at[place]], times[at[place]] = value, mean_time - start
+    return Curves(steps, held, most, exact)
+
+
+def label_of(name: str) -> str:
+    metric = columns.declared_metrics().get(name)
+    return metric.label if metric else name

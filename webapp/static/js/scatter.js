@@ -1,0 +1,50 @@
+// Two columns of many runs against each other, as SVG: a point is a link to its run.
+import { make, number } from "./format.js";
+
+const [WIDTH, HEIGHT, LEFT, BOTTOM, AIR] = [720, 320, 56, 36, 12];
+const NS = "http://www.w3.org/2000/svg";
+
+function svg(tag, attributes, ...children) {
+  const element = document.createElementNS(NS, tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+}
+
+function scale(values, from, to, log) {
+  const size = (value) => (log ? Math.log10(value) : value);
+  const low = Math.min(...values.map(size));
+  const high = Math.max(...values.map(size));
+  const span = high - low || 1;
+  return { at: (value) => from + ((size(value) - low) / span) * (to - from), ends: [Math.min(...values), Math.max(...values)] };
+}
+
+/** `points`: { label, href, x, y, colour, hidden }. What has no place is counted in words. */
+export function scatter(place, points, { x, y, logX }) {
+  const seen = points.filter((point) => !point.hidden);
+  const placed = seen.filter((point) => point.x !== null && point.y !== null && (!logX || point.x > 0));
+  const missing = seen.length - placed.length;
+  const said = missing ? `${missing} of ${seen.length} runs have no value in one of the two${logX ? ", or none above 0" : ""}.` : "";
+  if (!placed.length) return place.replaceChildren(make("p", "muted", said || "No run is shown."));
+  const across = scale(placed.map((point) => point.x), LEFT + AIR, WIDTH - AIR, logX);
+  const up = scale(placed.map((point) => point.y), HEIGHT - BOTTOM - AIR, AIR, false);
+  const dots = placed.map((point) => {
+    const dot = svg("circle", { cx: across.at(point.x).toFixed(1), cy: up.at(point.y).toFixed(1), r: 4 });
+    dot.style.fill = `var(${point.colour})`;
+    const title = svg("title", {}, `${point.label}: ${x} ${number(point.x)}, ${y} ${number(point.y)}`);
+    return svg("a", { href: point.href, "aria-label": title.textContent }, svg("g", {}, title, dot));
+  });
+  const text = (words, attributes) => svg("text", { class: "scatter-text", ...attributes }, words);
+  const drawn = svg(
+    "svg",
+    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "scatter", role: "group", "aria-label": `${y} against ${x}, ${placed.length} runs` },
+    svg("path", { class: "scatter-axes", d: `M${LEFT} ${AIR}V${HEIGHT - BOTTOM}H${WIDTH - AIR}` }),
+    text(number(up.ends[1]), { x: LEFT - 6, y: AIR + 10, "text-anchor": "end" }),
+    text(number(up.ends[0]), { x: LEFT - 6, y: HEIGHT - BOTTOM - AIR + 4, "text-anchor": "end" }),
+    text(number(across.ends[0]), { x: LEFT + AIR, y: HEIGHT - BOTTOM + 14 }),
+    text(number(across.ends[1]), { x: WIDTH - AIR, y: HEIGHT - BOTTOM + 14, "text-anchor": "end" }),
+    text(x, { x: (LEFT + WIDTH) / 2, y: HEIGHT - 4, "text-anchor": "middle" }),
+    ...dots,
+  );
+  place.replaceChildren(drawn, ...(said ? [make("p", "small muted", said)] : []));
+}
