@@ -17,7 +17,7 @@ from webapp.core.strict_query import OneOf
 from webapp.datasets.models import DatasetVersion
 from webapp.judging import access as judging
 
-from . import access, asking, export, leaders, leaking, licence, queries, results, services, shapes, studies
+from . import access, asking, export, leaders, leaking, licence, queries, results, serializers, services, studies
 from . import schemas as s
 from .models import Evaluation, Recording
 from .recipes import RECIPES
@@ -66,7 +66,7 @@ def recipe_schema(request: HttpRequest, name: str) -> dict[str, Any]:
 )
 def recordings(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -> dict[str, Any]:
     found = page(queries.recordings(access.may_read(require(request)).workspace_id), cursor, limit)
-    return {"items": [shapes.recording(row) for row in found.items], "next": found.next}
+    return {"items": [serializers.recording(row) for row in found.items], "next": found.next}
 
 
 @router.post("/evaluations/recordings", response={201: s.RecordingOut}, summary="Send recorded verdicts or scores in")
@@ -76,7 +76,7 @@ def store_recording(request: HttpRequest, file: File[UploadedFile]) -> Status[di
     membership = access.may_write(require(request))
     content = file.read(services.MAX_RECORDING + 1)
     row = services.store_recording(membership, (file.name or "")[:100].replace("\0", ""), content)
-    return Status(201, shapes.recording(row))
+    return Status(201, serializers.recording(row))
 
 
 @router.get("/evaluations", response=s.EvaluationList, summary="Evaluations, newest first")
@@ -90,7 +90,7 @@ def evaluations(
     membership = access.may_read(require(request))
     found = page(queries.filtered(membership.workspace_id, state=state or "", recipe=recipe or ""), cursor, limit)
     known = queries.headlines([row.pk for row in found.items])
-    items = [shapes.evaluation(row, headline=known.get(row.pk), full=False) for row in found.items]
+    items = [serializers.evaluation(row, headline=known.get(row.pk), full=False) for row in found.items]
     return {"items": items, "next": found.next}
 
 
@@ -107,12 +107,12 @@ def create(request: HttpRequest, payload: s.EvaluationIn, idempotency_key: Key =
         name=payload.name,
         key=once.key(idempotency_key, payload.model_dump()),
     )
-    return Status(201, shapes.evaluation(row))
+    return Status(201, serializers.evaluation(row))
 
 
 @router.get("/evaluations/{int:evaluation_id}", response=s.EvaluationFull, summary="One evaluation with its results")
 def evaluation(request: HttpRequest, evaluation_id: EvaluationId) -> dict[str, Any]:
-    return shapes.evaluation(_read(request, evaluation_id))
+    return serializers.evaluation(_read(request, evaluation_id))
 
 
 @router.get(
@@ -154,7 +154,7 @@ def leaks(request: HttpRequest, evaluation_id: EvaluationId) -> dict[str, Any]:
 @router.patch("/evaluations/{int:evaluation_id}", response=s.EvaluationFull, summary="Rename an evaluation")
 def rename(request: HttpRequest, evaluation_id: EvaluationId, payload: s.RenameIn) -> dict[str, Any]:
     membership = require(request)
-    return shapes.evaluation(
+    return serializers.evaluation(
         services.rename(membership, access.evaluation_write(membership, evaluation_id), payload.name)
     )
 
@@ -192,7 +192,7 @@ def rerun(
     membership = require(request)
     row = access.evaluation_write(membership, evaluation_id)
     row = services.rerun(membership, row, idempotency_key, resample=resample)
-    return Status(201, shapes.evaluation(row))
+    return Status(201, serializers.evaluation(row))
 
 
 @router.get("/evaluations/{int:evaluation_id}/cases", response=s.CaseList, summary="The cases behind a number")
@@ -206,12 +206,12 @@ def cases(
     limit: Limit = 50,
 ) -> dict[str, Any]:
     found = queries.cases(_read(request, evaluation_id), tag, cursor, limit)
-    return {"items": [shapes.case(row) for row in found.items], "next": found.next}
+    return {"items": [serializers.case(row) for row in found.items], "next": found.next}
 
 
 @router.get("/evaluations/{int:evaluation_id}/cases/{number}", response=s.CaseOut, summary="One case")
 def case(request: HttpRequest, evaluation_id: EvaluationId, number: Number) -> dict[str, Any]:
-    return shapes.case(access.case_read(require(request), evaluation_id, number))
+    return serializers.case(access.case_read(require(request), evaluation_id, number))
 
 
 @router.get("/evaluations/{int:evaluation_id}/export", summary="Everything in one file", response=dict[str, Any])
@@ -251,7 +251,7 @@ def study_list(
     request: HttpRequest, evaluation_id: EvaluationId, cursor: str | None = None, limit: Limit = 50
 ) -> dict[str, Any]:
     found = page(studies.studies(_read(request, evaluation_id)), cursor, limit)
-    return {"items": [shapes.study(project) for project in found.items], "next": found.next}
+    return {"items": [serializers.study(project) for project in found.items], "next": found.next}
 
 
 @router.post(
@@ -270,7 +270,7 @@ def make_study(request: HttpRequest, evaluation_id: EvaluationId, payload: s.Stu
 def leaderboards(request: HttpRequest) -> dict[str, Any]:
     """The one measured last first. A benchmark is a recipe on data with settings; its rows compare."""
     found = leaders.boards(access.may_read(require(request)).workspace_id)
-    return {"items": [shapes.board(each) for each in found], "next": None}
+    return {"items": [serializers.board(each) for each in found], "next": None}
 
 
 @router.get("/leaderboards/{benchmark}", response=s.BoardOut, summary="One leaderboard, the best first")
@@ -278,7 +278,7 @@ def leaderboard(request: HttpRequest, benchmark: str) -> dict[str, Any]:
     found = leaders.board(access.may_read(require(request)).workspace_id, benchmark.replace("\0", ""))
     if found is None:
         raise Http404("no such benchmark")
-    return shapes.board(found)
+    return serializers.board(found)
 
 
 def _read(request: HttpRequest, evaluation_id: int) -> Evaluation:
@@ -294,7 +294,7 @@ def _found(row: Evaluation) -> Evaluation:
 
 def _move(request: HttpRequest, evaluation_id: int, to: str) -> dict[str, Any]:
     membership = require(request)
-    return shapes.evaluation(services.move(membership, access.evaluation_write(membership, evaluation_id), to))
+    return serializers.evaluation(services.move(membership, access.evaluation_write(membership, evaluation_id), to))
 
 
 def _version(membership: Membership, choice: s.EvaluationDatasetIn | None) -> DatasetVersion | None:

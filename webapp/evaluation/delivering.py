@@ -15,7 +15,7 @@ from webapp.datasets.probe_services import Measured
 from .models import Evaluation
 from .recipes import RECIPES
 from .recipes.base import Outcome, PassRates, RecipeConfig
-from .recipes.generate import SAMPLING
+from .recipes.policies.generate import SAMPLING
 
 
 def problems(membership: Membership, recipe: str, config: RecipeConfig) -> list[FieldProblem]:

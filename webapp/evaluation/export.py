@@ -9,7 +9,7 @@ from django.conf import settings
 from django.http import HttpResponse, StreamingHttpResponse
 from django.template.loader import render_to_string
 
-from . import queries, results, shapes
+from . import queries, results, serializers
 from .models import Evaluation
 from .recipes import RECIPES
 
@@ -24,10 +24,10 @@ def as_json(row: Evaluation) -> StreamingHttpResponse:
 
 
 def _json(row: Evaluation) -> Iterator[str]:
-    head = json.dumps(shapes.evaluation(row), ensure_ascii=False)
+    head = json.dumps(serializers.evaluation(row), ensure_ascii=False)
     yield head[:-1] + ', "cases": [\n'
     for i, case in enumerate(queries.every_case(row)):
-        yield (",\n" if i else "") + json.dumps(shapes.case(case), ensure_ascii=False)
+        yield (",\n" if i else "") + json.dumps(serializers.case(case), ensure_ascii=False)
     yield "\n]}\n"
 
 

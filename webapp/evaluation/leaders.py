@@ -16,7 +16,7 @@ from trainer.contracts.counted import counted
 from . import queries
 from .models import Evaluation
 from .recipes import RECIPES
-from .recipes.audit_blocks import ASKED
+from .recipes.audits.blocks import ASKED
 from .recipes.base import Recipe
 
 State = Evaluation.State

@@ -20,7 +20,7 @@ from trainer.metrics.estimate import undefined
 from webapp.core.tasks import enqueue
 from webapp.judging.models import JudgeVersion
 
-from . import queries, shapes
+from . import queries, serializers
 from . import report as r
 from .models import Evaluation
 from .recipes import RECIPES
@@ -174,7 +174,7 @@ def _known(row: Evaluation, entry: Mapping[str, Any]) -> Known:
         measures=measures,
         place=more.get("place", ""),
         place_why=more.get("place_why", "" if row.recipe in AGAIN else ONE_LABEL),
-        dataset=shapes.dataset(row),
+        dataset=serializers.dataset(row),
         waiting=_lacks(row.recipe, entry),
     )
 

@@ -19,7 +19,7 @@ from . import services
 from .models import Case, Evaluation
 from .people import standing
 from .recipes.base import Judgement
-from .recipes.study import ARMS, HUMAN, OWN
+from .recipes.rubricbench.study import ARMS, HUMAN, OWN
 from .sources import SOURCES, Options, Source
 
 KIND = "study"  # of the lineage of a study's dataset
