@@ -30,7 +30,6 @@ from webapp.core.paging import Page, page
 from webapp.core.problems import Problem
 from webapp.datasets import queries as datasets
 from webapp.experiments.lifecycle import waiting_line
-from webapp.experiments.models import Run
 from webapp.version import VERSION
 
 PAGE = 50
@@ -165,7 +164,7 @@ def uses(workspaces: Sequence[Workspace]) -> list[Use]:
     ids, known = [each.pk for each in workspaces], quotas.own()
     rows = Membership.objects.filter(workspace_id__in=ids).values_list("workspace_id")
     members = dict(rows.annotate(count=Count("id")).order_by())
-    active = Run.objects.filter(state__in=waiting_line.RUNNING, experiment__workspace_id__in=ids)
+    active = waiting_line.launched(waiting_line.RUNNING).filter(experiment__workspace_id__in=ids)
     running = Counter(active.values_list("experiment__workspace_id", flat=True))
     imports, none = datasets.import_uses(ids), datasets.ImportUse(0, 0)
     return [

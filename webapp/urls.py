@@ -27,6 +27,7 @@ urlpatterns = [
     path("installation/limits", installation.limits, name="installation_limits"),
     path("installation/workspaces/<int:workspace_id>", installation.limits, name="workspace_limits"),
     path("scim/v2/", include("webapp.identity.scim.urls")),
+    path("mlflow/", include("webapp.mlflow.urls")),
     path("", include("webapp.core.urls")),
     path("", include("webapp.accounts.urls")),
     path("", include("webapp.identity.urls")),

@@ -8,6 +8,7 @@ from webapp.experiments.lifecycle import jobs
 from webapp.experiments.people import graded
 from webapp.identity import recovery_codes
 from webapp.inference import stored
+from webapp.tracking import services as tracking
 
 
 @shared_task(name="workers.upkeep.watch_runs")
@@ -20,6 +21,11 @@ def watch_runs() -> None:
 @shared_task(name="workers.upkeep.forget_fetched")
 def forget_fetched() -> None:
     stored.forget_fetched()
+
+
+@shared_task(name="workers.upkeep.erase_deleted_runs")
+def erase_deleted_runs() -> None:
+    tracking.erase_deleted()
 
 
 @shared_task(name="workers.upkeep.clear_sessions")

@@ -1,5 +1,6 @@
 """How the API knows who asks: a bearer token, or the session of a signed-in browser with its CSRF token."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from django.conf import settings
@@ -52,23 +53,31 @@ def _membership(row: ApiToken) -> Membership | None:
     return rows.select_related("user", "workspace").first()
 
 
+def let_in(request: HttpRequest, secret: str, check: Callable[[Mapping[str, str]], None]) -> Membership | None:
+    """The membership that a live token opens, if `check` lets its areas pass; the request then carries it, as its person's.
+
+    Raises TooMany, and what `check` raises.
+    """
+    row = live_token(secret)
+    if row is None:
+        return None
+    membership = _membership(row)
+    if membership is None:
+        return None
+    limit(f"user:{row.user_id}")  # of the person: more tokens give no more requests
+    check(row.areas)
+    services.touch_token(row)
+    current_person.set(str(row.user_id))
+    audit.origin.set(replace(audit.origin.get(), token=row.prefix))
+    request.user, request.membership, request.api_token = row.user, membership, row  # type: ignore[attr-defined]
+    return membership
+
+
 class TokenAuth(HttpBearer):
     """Sets `request.user`, `request.membership` and `request.api_token` from `Authorization: Bearer ts_...`."""
 
     def authenticate(self, request: HttpRequest, token: str) -> Membership | None:
-        row = live_token(token)
-        if row is None:
-            return None
-        membership = _membership(row)
-        if membership is None:
-            return None
-        limit(f"user:{row.user_id}")  # of the person: more tokens give no more requests
-        areas.check_request(row.areas, request.method or "", request.path)
-        services.touch_token(row)
-        current_person.set(str(row.user_id))
-        audit.origin.set(replace(audit.origin.get(), token=row.prefix))
-        request.user, request.membership, request.api_token = row.user, membership, row  # type: ignore[attr-defined]
-        return membership
+        return let_in(request, token, lambda held: areas.check_request(held, request.method or "", request.path))
 
 
 class SessionAuth(APIKeyCookie):

@@ -147,14 +147,23 @@ class LimitsForm(forms.Form):
         max_value=MOST / GB,
         help_text="Files of the imports that are under way, or whose version is there.",
     )
+    logged_gb = forms.FloatField(
+        label="Files of logged runs, in GB",
+        required=False,
+        min_value=0,
+        max_value=MOST / GB,
+        help_text="What programs elsewhere send along with runs that they log here.",
+    )
 
     @classmethod
     def showing(cls, limits: Limits) -> "LimitsForm":
-        size = None if limits.import_bytes is None else limits.import_bytes / GB
-        given = {name: getattr(limits, name) for name in COUNTED} | {"import_gb": size}
+        given: dict[str, float | None] = {name: getattr(limits, name) for name in COUNTED}
+        for name, size in (("import_gb", limits.import_bytes), ("logged_gb", limits.logged_bytes)):
+            given[name] = None if size is None else size / GB
         return cls(initial=given)
 
     def limits(self) -> Limits:
-        size = self.cleaned_data["import_gb"]
+        sizes = [self.cleaned_data[name] for name in ("import_gb", "logged_gb")]
+        imported, logged = (None if size is None else round(size * GB) for size in sizes)
         counts = {name: self.cleaned_data[name] for name in COUNTED}
-        return Limits(**counts, import_bytes=None if size is None else round(size * GB))
+        return Limits(**counts, import_bytes=imported, logged_bytes=logged)

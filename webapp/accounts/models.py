@@ -245,6 +245,7 @@ class Quota(models.Model):
     gpus = models.BigIntegerField(null=True, blank=True)
     imports_at_once = models.BigIntegerField(null=True, blank=True)
     import_bytes = models.BigIntegerField(null=True, blank=True)
+    logged_bytes = models.BigIntegerField(null=True, blank=True)
 
     class Meta:
         constraints = [

@@ -4,10 +4,16 @@ from django.db import models
 from django.utils import timezone
 
 from trainer.contracts import TERMINAL_STATES
+from webapp.core.problems import Conflict
+from webapp.datasets.models import DatasetVersion
+from webapp.inference.models import RegisteredModel
 
 from .table.models import RunChange, RunColumn, RunStar, RunTag, RunValue, RunView, RunViewChoice
 
 __all__ = ["RunChange", "RunColumn", "RunStar", "RunTag", "RunValue", "RunView", "RunViewChoice"]
+
+LOGGED = "logged"
+"""The recipe of a run that another program trains and logs here: nothing of it is ours to start, stop or resume."""
 
 
 class Experiment(models.Model):
@@ -49,8 +55,13 @@ class Run(models.Model):
     name = models.CharField(max_length=120, blank=True)
     recipe = models.CharField(max_length=40)
     config = models.JSONField()  # resolved: every default filled in
-    dataset_version = models.ForeignKey("datasets.DatasetVersion", on_delete=models.PROTECT, related_name="runs")
-    model = models.ForeignKey("inference.RegisteredModel", on_delete=models.PROTECT, related_name="runs")
+    # null of a run that was logged from outside, and of no other
+    dataset_version = models.ForeignKey(
+        "datasets.DatasetVersion", null=True, blank=True, on_delete=models.PROTECT, related_name="runs"
+    )
+    model = models.ForeignKey(
+        "inference.RegisteredModel", null=True, blank=True, on_delete=models.PROTECT, related_name="runs"
+    )
     forked_from = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="forks")
     state = models.CharField(max_length=10, choices=State.choices, default=State.QUEUED)
     state_reason = models.TextField(blank=True)
@@ -100,6 +111,10 @@ class Run(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["experiment", "number"], name="one_run_per_number"),
             models.UniqueConstraint(fields=["created_by", "launch_key"], name="one_run_per_launch_key"),
+            models.CheckConstraint(
+                condition=models.Q(recipe=LOGGED) | models.Q(dataset_version__isnull=False, model__isnull=False),
+                name="a_launched_run_has_data_and_model",
+            ),
         ]
         indexes = [
             models.Index(fields=["state", "heartbeat_at"], name="run_liveness"),
@@ -130,6 +145,32 @@ class Run(models.Model):
     @property
     def is_over(self) -> bool:
         return self.state in TERMINAL_STATES
+
+    @property
+    def is_logged(self) -> bool:
+        """Whether another program trains it and only logs it here."""
+        return self.recipe == LOGGED
+
+    @property
+    def data(self) -> DatasetVersion:
+        """What a run that was launched here trains on. Raises Conflict for one that was logged from outside."""
+        if self.dataset_version is None:
+            raise LoggedElsewhere
+        return self.dataset_version
+
+    @property
+    def base(self) -> RegisteredModel:
+        """The model that a run that was launched here begins with. Raises Conflict for one that was logged from outside."""
+        if self.model is None:
+            raise LoggedElsewhere
+        return self.model
+
+
+class LoggedElsewhere(Conflict):
+    """Asks for what only a run has that was launched here (409)."""
+
+    def __init__(self) -> None:
+        super().__init__("Another program logged this run here: it has no data, model or job of this server.", "logged")
 
 
 class RunSlot(models.Model):
@@ -224,9 +265,11 @@ class MetricPoint(models.Model):
     """Value of one metric at one step. A resumed run repeats steps; the repeat replaces the point."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="points")
-    key = models.CharField(max_length=80)
+    key = models.CharField(max_length=250)
     step = models.PositiveIntegerField()
-    value = models.FloatField(null=True)  # null where only a histogram was sent
+    value = models.FloatField(null=True)  # null where only a histogram was sent, and where it is no finite number
+    # "NaN", "Infinity" or "-Infinity" of a logged run; "" of all others
+    not_finite = models.CharField(max_length=9, blank=True, default="", db_default="")
     histogram = models.JSONField(null=True)  # {"edges": [...], "counts": [...]}
     time = models.DateTimeField()
 

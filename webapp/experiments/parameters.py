@@ -15,7 +15,7 @@ from .models import Run
 router = Router(tags=["runs"])
 RunId = Path[Annotated[int, Field(ge=1, lt=2**63)]]
 Step = Annotated[int, Field(ge=0, lt=2**31)]
-Key = Annotated[str, Field(min_length=1, max_length=80)]
+Key = Annotated[str, Field(min_length=1, max_length=250)]
 LaunchKey = Annotated[
     str | None,
     Header(

@@ -13,7 +13,8 @@ from .models import ClaimStudy, Run, RunQuerySet
 
 def runs(workspace_id: int) -> RunQuerySet:
     """The workspace's runs with the names they show: one query for a whole list."""
-    return Run.objects.with_names().filter(experiment__workspace_id=workspace_id)
+    found = Run.objects.with_names().filter(experiment__workspace_id=workspace_id)
+    return found.exclude(logged__deleted_at__isnull=False)  # by the program that logged it, which may restore it
 
 
 def models_by_role(run: Run) -> dict[str, RegisteredModel]:

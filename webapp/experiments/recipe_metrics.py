@@ -42,6 +42,8 @@ def keeps_first(recipe: str, key: str) -> bool:
 
 def brief(run: Run) -> str:
     """What the run does, in a line: the title of its recipe, and what that declares of its config."""
+    if run.is_logged:
+        return "Logged from outside"
     found = recipe_of(run.recipe)
     return " · ".join([found.title, *found.says(run.config)]) if found else run.recipe
 

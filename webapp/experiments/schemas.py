@@ -113,8 +113,8 @@ class RunOut(Schema):
     config: dict[str, Any]
     summary: dict[str, float]
     result: RunResultOut | None = Field(description="The recipe's headline metric before and after training")
-    dataset: RunDatasetOut
-    model: Named
+    dataset: RunDatasetOut | None = Field(description="Null of a run that was logged from outside")
+    model: Named | None = Field(description="Null of a run that was logged from outside")
     attempt: int
     last_seq: int
     forked_from: int | None

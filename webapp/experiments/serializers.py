@@ -13,7 +13,7 @@ def iso(moment: datetime | None) -> str | None:
 
 def run(row: Run, *, config: bool = True) -> dict[str, Any]:
     """The Run object of the API. Needs `experiment`, `dataset_version.dataset` and `model` loaded with the row."""
-    version = row.dataset_version
+    version, model = row.dataset_version, row.model
     return {
         "id": row.id,
         "name": str(row),
@@ -26,13 +26,14 @@ def run(row: Run, *, config: bool = True) -> dict[str, Any]:
         **({"config": row.config, "outputs": outputs(row)} if config else {}),
         "summary": row.summary,
         "result": recipe_metrics.result_json(row),
-        "dataset": {
+        "dataset": version
+        and {
             "id": version.dataset_id,
             "name": version.dataset.name,
             "version_id": version.id,
             "version": version.number,
         },
-        "model": {"id": row.model_id, "name": row.model.name},
+        "model": model and {"id": model.pk, "name": model.name},
         "attempt": row.attempt,
         "last_seq": row.last_seq,
         "forked_from": row.forked_from_id,

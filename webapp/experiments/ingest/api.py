@@ -76,7 +76,7 @@ def assignment(request: HttpRequest, run_id: int) -> RunAssignment:
         examples_url=request.build_absolute_uri(f"{request.path}/examples"),
         judges_url=request.build_absolute_uri(f"{request.path}/questions"),
         verdicts_url=request.build_absolute_uri(f"{request.path}/verdicts"),
-        examples_digest=run.dataset_version.digest,
+        examples_digest=run.data.digest,
         services=tuple(relay.named(run.config)),
         services_url=request.build_absolute_uri(f"{request.path}/services"),
     )
@@ -140,7 +140,7 @@ def post_events(request: HttpRequest, run_id: int) -> IngestReply:
 def examples(request: HttpRequest, run_id: int) -> StreamingHttpResponse:
     """One canonical `Example` per line, in the version's order. Streamed: a version may be larger than memory."""
     run, _ = request.auth  # type: ignore[attr-defined]
-    return StreamingHttpResponse(_lines(run.dataset_version_id), content_type="application/x-ndjson")
+    return StreamingHttpResponse(_lines(run.data.pk), content_type="application/x-ndjson")
 
 
 @router.post(

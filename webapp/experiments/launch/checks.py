@@ -184,12 +184,12 @@ def continues(plan: Plan, source: Run, step: int) -> None:
     problems = []
     if plan.recipe.name != source.recipe:
         problems.append(FieldProblem("recipe", f"the checkpoint is of recipe {source.recipe!r}"))
-    if plan.model != source.model:
-        problems.append(FieldProblem("model.name", f"the checkpoint was trained from {source.model.name!r}"))
+    if plan.model != source.base:
+        problems.append(FieldProblem("model.name", f"the checkpoint was trained from {source.base.name!r}"))
     if plan.config["model"].get("lora") != source.config.get("model", {}).get("lora"):
         problems.append(FieldProblem("model.lora", "the checkpoint has other adapters; leave them as they were"))
-    if plan.version.digest != source.dataset_version.digest:
-        problems.append(FieldProblem("dataset", f"the checkpoint was trained on {source.dataset_version}"))
+    if plan.version.digest != source.data.digest:
+        problems.append(FieldProblem("dataset", f"the checkpoint was trained on {source.data}"))
     if plan.steps <= step:
         problems.append(FieldProblem("steps", f"the checkpoint is after step {step}; set a larger number"))
     if problems:

@@ -70,7 +70,7 @@ class RunForm:
     @classmethod
     def of_run(cls, membership: Membership, run: Run, start_step: int = 0) -> "RunForm":
         """Prefilled to run `run` again, or to go on from one of its checkpoints: from the last, for as many steps again."""
-        version = run.dataset_version
+        version = run.data
         raw = stored(run.recipe, run.config)
         if start_step >= raw["steps"]:
             raw = raw | {"steps": raw["steps"] + start_step}

@@ -143,7 +143,7 @@ def fork(
         membership,
         recipe=run.recipe,
         config=merged(stored(run.recipe, run.config), overrides),
-        dataset=dataset or checks.DatasetChoice(id=run.dataset_version.dataset_id, version=run.dataset_version.number),
+        dataset=dataset or checks.DatasetChoice(id=run.data.dataset_id, version=run.data.number),
         model=model,
         experiment=experiment or run.experiment.name,
         name=name,

@@ -13,6 +13,7 @@ from webapp.core.numbers import whole
 from webapp.core.problems import Problem
 
 from .. import access
+from ..models import LoggedElsewhere
 from ..outputs import starting_points
 from ..recipes.views import gallery_page
 from . import answers_to_model
@@ -42,6 +43,9 @@ def run_fork(request: HttpRequest, run_id: int) -> HttpResponseBase:
     """The form filled in as run `run_id` was; what is changed is marked."""
     membership = require(request)
     run = access.run_write(membership, run_id)
+    if run.is_logged:
+        messages.info(request, LoggedElsewhere().message)
+        return redirect("run", run_id)
     if request.method == "POST":
         return _submitted(request, RunForm.posted(membership, request.POST, forked_from=run))
     start = whole(request.GET.get("step", ""), 9) or 0

@@ -167,7 +167,7 @@ def watch() -> None:
     Run.objects.filter(written_ahead("state_at"), state__in=ALIVE).update(state_at=now)
     _requeue(now)
     waiting_line.let_in()
-    for run in Run.objects.with_names().filter(state__in=ALIVE):
+    for run in waiting_line.launched(ALIVE).with_names():
         try:
             _inspect(run, now, since)
         except Exception:  # one odd run must not keep the others from being watched

@@ -16,7 +16,7 @@ from webapp.core import cluster
 from webapp.core.ray_client import Wanted
 from webapp.weights import jobs as weights_jobs
 
-from ..models import Run
+from ..models import LOGGED, Run
 
 RUNNING = (Run.State.STARTING, Run.State.RUNNING, Run.State.PAUSED, Run.State.STOPPING)
 KEPT = 10_000  # runs whose number of GPUs is kept: upkeep counts them every few seconds
@@ -60,14 +60,16 @@ def _asked(run: Run) -> int:
 
 def taken(but: Run | None = None) -> int:
     """By the runs that Ray has or is about to get, and by jobs that need weights; those of `but` do not count."""
-    runs = Run.objects.filter(state__in=RUNNING).defer("config")
+    runs = Run.objects.filter(state__in=RUNNING).exclude(recipe=LOGGED).defer("config")
     return sum(asked(run) for run in runs if but is None or run.pk != but.pk) + ceil(weights_jobs.gpus_taken())
 
 
 def held() -> Counter[int]:
     """{workspace id: GPUs of its runs that Ray has or is about to get}."""
     found: Counter[int] = Counter()
-    for run in Run.objects.filter(state__in=RUNNING).select_related("experiment").defer("config"):
+    for run in (
+        Run.objects.filter(state__in=RUNNING).exclude(recipe=LOGGED).select_related("experiment").defer("config")
+    ):
         found[run.experiment.workspace_id] += asked(run)
     return found
 

@@ -15,7 +15,7 @@ from webapp.inference.models import RegisteredModel
 
 from .. import names, table_facts
 from ..live import broadcasts
-from ..models import OVER, Run
+from ..models import OVER, LoggedElsewhere, Run
 from ..outputs import artifacts, starting_points
 from . import tokens
 from .states import State, move
@@ -30,6 +30,8 @@ def extend(membership: Membership, run: Run, steps: int) -> Run:
     Raises ConfigInvalid at `steps`, Conflict for any other state, or where its model is in use: it would change under
     whoever uses it.
     """
+    if run.is_logged:
+        raise LoggedElsewhere
     if run.state not in (State.FINISHED, State.STOPPED):
         raise Conflict(f"Only finished and stopped runs can be extended; this one is {run.state}.", "not_extendable")
     if steps <= run.steps_total:
@@ -46,10 +48,16 @@ def extend(membership: Membership, run: Run, steps: int) -> Run:
 
 
 def stop(membership: Membership, run: Run) -> Run:
-    """Asks a run to end after its present step with a checkpoint. Stopping twice, or a run that is over, is harmless."""
+    """Asks a run to end after its present step with a checkpoint. Stopping twice, or a run that is over, is harmless.
+
+    Of one that was logged from outside it only notes that nobody waits for more.
+    """
     if run.state in OVER or run.state == State.STOPPING:
         return run
     actor = membership.user
+    if run.is_logged:
+        move(run, State.STOPPED, actor=actor, reason="Marked as stopped; the program that logs it was not told")
+        return run
     if move_queued_to_stopped(membership, run):
         return run
     if move(run, State.STOPPING, actor=actor, reason=f"{actor} asked it to stop"):
@@ -71,6 +79,8 @@ def resume(membership: Membership, run: Run) -> Run:
     Raises Conflict for any other state. The token of the old attempt stops working in the same update, so a process
     that is still alive somewhere can write nothing more.
     """
+    if run.is_logged:
+        raise LoggedElsewhere
     if run.state not in (State.STOPPED, State.FAILED):
         raise Conflict(f"Only stopped and failed runs can be resumed; this one is {run.state}.", code="not_resumable")
     _again(run, (State.STOPPED, State.FAILED), actor=membership.user, losses=0)

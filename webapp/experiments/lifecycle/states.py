@@ -60,10 +60,7 @@ def move(
         run.refresh_from_db(from_queryset=Run.objects.with_names())
         if moved:
             # who asked it to stop is the entry's actor; a name in the detail could not be taken out (`personal_data.erasing`)
-            told = reason if to != State.STOPPING else ""
-            detail = {"attempt": run.attempt, **({"reason": told} if told else {})}
-            audit.record(run.experiment.workspace, actor, f"run.{to}", run, **detail)
-            broadcasts.run_changed(run)
+            tell(run, actor, reason if to != State.STOPPING else "")
             if to == State.FINISHED:
                 for keep in _when_finished:
                     keep(run)
@@ -71,9 +68,16 @@ def move(
                 table_facts.keep_took(run.experiment.workspace_id, run)
                 # once this is committed: the lock of the line comes before any lock of a run
                 transaction.on_commit(waiting_line.let_in)
-            if to in TOLD:
-                announce(run.experiment.workspace_id, f"run.{to}", _facts(run))
     return bool(moved)
+
+
+def tell(run: Run, actor: User | None, reason: str) -> None:
+    """Of a run that has just come to its state: the audit log, the open pages and the webhooks. In the transaction of the change."""
+    detail = {"attempt": run.attempt, **({"reason": reason} if reason else {})}
+    audit.record(run.experiment.workspace, actor, f"run.{run.state}", run, **detail)
+    broadcasts.run_changed(run)
+    if run.state in TOLD:
+        announce(run.experiment.workspace_id, f"run.{run.state}", _facts(run))
 
 
 def when_finished(write: Callable[[Run], None]) -> Callable[[Run], None]:

@@ -5,7 +5,7 @@ that has to wait has no time for another try (`next_try_at`): the end of another
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from enum import Enum
 from itertools import islice
 
@@ -19,7 +19,7 @@ from webapp.core import locks
 from webapp.core.tasks import enqueue
 
 from ..live import broadcasts
-from ..models import Run, RunQuerySet
+from ..models import LOGGED, Run, RunQuerySet
 from . import resources
 
 RUNNING = resources.RUNNING
@@ -81,7 +81,7 @@ def _walk(gpus: "Gpus") -> Iterator[tuple[Run, Why | None]]:
     """The line in its order, each with what it waits for; None: it has a place, and takes it and its GPUs."""
     known, most = quotas.own(), settings.MAX_RUNNING_RUNS
     shut: Why | None = None
-    running = Counter(Run.objects.filter(state__in=RUNNING).values_list("experiment__workspace_id", flat=True))
+    running = Counter(launched(RUNNING).values_list("experiment__workspace_id", flat=True))
     held = resources.held()
     for run in _queued().select_related("experiment").defer("config"):
         workspace_id = run.experiment.workspace_id
@@ -130,7 +130,7 @@ class Gpus:
 
 def tell() -> None:
     """Brings the reasons of the waiting runs up to date."""
-    running = list(Run.objects.with_names().filter(state__in=RUNNING).order_by("id")[: NAMED + 1])
+    running = list(launched(RUNNING).with_names().order_by("id")[: NAMED + 1])
     known, gpus = quotas.own(), Gpus()
     for before, (run, why) in enumerate(islice(_walk(gpus), TOLD)):
         if why is None or run.next_try_at is not None:
@@ -175,4 +175,9 @@ def _may_run(limit: int | None) -> str:
 
 def _queued() -> RunQuerySet:
     """In the order in which they were asked for."""
-    return Run.objects.filter(state=Run.State.QUEUED).order_by("attempt_at", "id")
+    return launched([Run.State.QUEUED]).order_by("attempt_at", "id")
+
+
+def launched(states: Collection[str]) -> RunQuerySet:
+    """The runs in these states that were launched here: one that was logged from outside takes no place."""
+    return Run.objects.filter(state__in=states).exclude(recipe=LOGGED)

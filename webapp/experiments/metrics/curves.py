@@ -91,7 +91,7 @@ def points(run: Run, key: str, after_step: int | None = None, limit: int = MAX_P
     found = MetricPoint.objects.filter(run=run, key=key).order_by("step")
     if after_step is not None:
         found = found.filter(step__gt=after_step)
-    rows = list(found.values("step", "value", "time", "histogram")[: limit + 1])
+    rows = list(found.values("step", "value", "not_finite", "time", "histogram")[: limit + 1])
     more, rows = len(rows) > limit, rows[:limit]
     return {"key": key, "points": rows, "next": rows[-1]["step"] if more else None}
 

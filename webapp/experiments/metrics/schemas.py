@@ -13,7 +13,10 @@ class MetricHistogramOut(Schema):
 
 class MetricPointOut(Schema):
     step: int
-    value: float | None
+    value: float | None = Field(
+        description="Null where there is only a histogram, or where `not_finite` says what it is"
+    )
+    not_finite: str = Field(description="NaN, Infinity or -Infinity of a run that was logged from outside; else empty")
     time: datetime
     histogram: MetricHistogramOut | None
 

@@ -41,7 +41,7 @@ def register(run: Run, rows: Iterable[ArtifactRow]) -> None:
             path=str(folder(run.id) / artifact.path),
             facts=facts,
             digest=artifact.digest,
-            base=run.model,
+            base=run.base,
         )
         artifact.save(update_fields=["registered"])
 

@@ -55,7 +55,7 @@ def _items(job: WeightsJob, after: int) -> Items:
     """The examples of the run: stages are made with them."""
     if after:
         return
-    version, position = _run(job).dataset_version_id, -1
+    version, position = _run(job).data.pk, -1
     while rows := queries.example_lines(version, position, 500):
         position = rows[-1][0]
         for _, canonical in rows:

@@ -24,8 +24,8 @@ def versions(workspace_id: int, models: Iterable[int], runs: Iterable[int] = ())
     of_runs = Run.objects.filter(pk__in=set(runs), experiment__workspace=workspace_id)
     wanted = set(models)
     for version_id, model_id in of_runs.values_list("dataset_version", "model"):
-        found.add(version_id)
-        wanted.add(model_id)
+        found |= {version_id} if version_id else set()
+        wanted |= {model_id} if model_id else set()
     for _ in range(GENERATIONS):
         if not (wanted := wanted - seen):
             break

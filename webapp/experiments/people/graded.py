@@ -149,7 +149,7 @@ def _records(run: Run, rows: list[GradedResponse]) -> dict[int, Example]:
     wanted = {_place(row) for row in rows}
     contents = {(step, *rest): content for step, *rest, content in stored if (step, *rest) in wanted}
     rollouts = {place: RolloutRecord.model_validate(content) for place, content in contents.items()}
-    examples = examples_by_key(run.dataset_version, [each.example_key for each in rollouts.values()])
+    examples = examples_by_key(run.data, [each.example_key for each in rollouts.values()])
     found = {}
     for row in rows:
         rollout = rollouts.get(_place(row))

@@ -58,8 +58,8 @@ def _gathered(job: ImportJob, heard: Heard) -> tuple[Iterator[str], dict[str, An
         raise Invalid("The run was deleted before its responses were gathered.")
     wanted = Wanted(**job.origin["wanted"])
     sampled = list(_counted(_sampled(_rows(run, wanted)), heard))
-    known = examples_by_key(run.dataset_version, list({each.example_key for each in sampled}))
-    found = gather(sampled, known, wanted, f"{run.model.name}, run {run.pk}")
+    known = examples_by_key(run.data, list({each.example_key for each in sampled}))
+    found = gather(sampled, known, wanted, f"{run.base.name}, run {run.pk}")
     if not found.examples:
         why = f"; {found.left_out_words}" if found.left_out else ""
         raise Invalid("No response is left.", {"wanted": f"Of {counted(len(sampled), 'responses')} none is left{why}."})

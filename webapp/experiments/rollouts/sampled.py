@@ -26,7 +26,7 @@ EVAL, TRAIN = "eval", "train"
 
 def _options(workspace_id: int, detail: str) -> Options:
     rows = queries.runs(workspace_id).filter(rollouts__phase=EVAL).distinct().order_by("-id")[:MAX_CHOICES]
-    return [(str(row.pk), f"{row} · {row.experiment.name} · {row.model.name}") for row in rows]
+    return [(str(row.pk), f"{row} · {row.experiment.name} · {row.base.name}") for row in rows]
 
 
 def _problem(workspace_id: int, detail: str, run_id: int) -> str:
@@ -76,7 +76,7 @@ def novelty(workspace_id: int, run_id: int, step: int | None) -> list[float | No
         return [1.0 if record.response else None for record in records]
     model, checkpoint = _folders(run, at)
     keys = [record.example_key for record in records]
-    known = examples_by_key(run.dataset_version, keys)
+    known = examples_by_key(run.data, keys)
     head = {"model": model, "config": run.config, "checkpoint": str(checkpoint)}
     rows = [
         {"id": place, "prompt": _prompt(record, known.get(record.example_key)), "text": record.response}
@@ -92,7 +92,7 @@ def _folders(run: Run, step: int) -> tuple[str, Path]:
     if not is_there(row):
         raise NotMeasured(f"run {run.pk} keeps no checkpoint of step {step}; checkpoint.keep says how many stay")
     try:
-        return stored.here(ModelSource(path=run.model.path), run.experiment.workspace_id).path, here(row)
+        return stored.here(ModelSource(path=run.base.path), run.experiment.workspace_id).path, here(row)
     except (Problem, OSError) as error:
         raise NotMeasured(str(error)) from error
 

@@ -15,6 +15,7 @@ from webapp.core.strict_query import OneOf
 
 from .. import access, serializers
 from .. import schemas as s
+from ..models import LOGGED
 from ..parameters import RunId, keys_of, router, run_of
 from . import likeness
 from . import queries as runs_queries
@@ -37,7 +38,7 @@ def runs(
     limit: Limit = 50,
     experiment: Annotated[int | None, Query(lt=2**63)] = None,
     state: Literal["active"] | RunState | None = None,
-    recipe: Annotated[str, OneOf(tuple(RECIPES))] | None = None,
+    recipe: Annotated[str, OneOf((*RECIPES, LOGGED))] | None = None,
 ) -> dict[str, Any]:
     membership = access.may_read(require(request))
     wanted = runs_queries.filtered_runs(membership.workspace_id, experiment=experiment, state=state, recipe=recipe)

@@ -16,5 +16,5 @@ SHOWN = 20
 def runs(example: Example) -> Iterator[Known]:
     held = Run.objects.filter(dataset_version__members__example=example).select_related("dataset_version", "experiment")
     for run in held.order_by("-id")[:SHOWN]:
-        version = f"on version {run.dataset_version.number}"
+        version = f"on version {run.data.number}"
         yield Known("Run", f"{run.experiment.name} · {run}", reverse("run", args=[run.pk]), f"{run.state}, {version}")

@@ -35,7 +35,7 @@ def _way(run: Run) -> Way:
     recipe, result = recipe_metrics.recipe_of(run.recipe), recipe_metrics.result(run)
     if recipe is None or result.metric is None or result.last is None:
         return {}
-    return {"measure": result.metric.label, "data": str(run.dataset_version), **_settings(recipe, run)}
+    return {"measure": result.metric.label, "data": str(run.data), **_settings(recipe, run)}
 
 
 def _settings(recipe: Recipe, run: Run) -> Way:
@@ -44,7 +44,7 @@ def _settings(recipe: Recipe, run: Run) -> Way:
         for path, value in configs.flattened(run.config).items()
         if _measures(path, tuple(recipe.measured_by))
     }
-    held_out = run.dataset_version.counts.get("heldout")
+    held_out = run.data.counts.get("heldout")
     if EXAMPLES in found and held_out is not None:
         found[EXAMPLES] = str(min(int(found[EXAMPLES]), held_out))
     return found

@@ -77,7 +77,7 @@ def lineage(run: Run) -> dict[str, Any]:
         "datasets": datasets.made_of(run)[:MAX_RELATED],
         "slots": run.slots.select_related("model", "judge__judge").order_by("id"),
         **_artifacts(run),
-        "command": curl(run),
+        "command": "" if run.is_logged else curl(run),
     }
 
 
@@ -90,12 +90,12 @@ def _artifacts(run: Run) -> dict[str, Any]:
 
 def curl(run: Run) -> str:
     """Launches the same run through the API; the token stays in the caller's environment."""
-    version = run.dataset_version
+    version = run.data
     body = {
         "recipe": run.recipe,
         "config": run.config,
         "dataset": {"id": version.dataset_id, "version": version.number},
-        "model": run.model.name,
+        "model": run.base.name,
         "experiment": run.experiment.name,
     }
     text = json.dumps(body, indent=2, ensure_ascii=False).replace("'", "'\\''")

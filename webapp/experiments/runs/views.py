@@ -20,21 +20,23 @@ from . import pages
 from . import queries as runs_queries
 
 TABS = ("charts", "rollouts", "log", "config", "lineage")
+LOGGED_TABS = ("charts", "config", "lineage")
 
 
 @member(access.READER)
 @never_cache
 @require_GET
 def run_page(request: HttpRequest, run_id: int, tab: str = "charts") -> HttpResponseBase:
-    if tab not in TABS:
-        raise Http404("no such tab")
     membership = require(request)
     run = access.run_read(membership, run_id)
+    tabs = LOGGED_TABS if run.is_logged else TABS
+    if tab not in tabs:
+        raise Http404("no such tab")
     may_write = membership.may(Role.RESEARCHER)
     context = {
         "run": run,
         "tab": tab,
-        "tabs": TABS,
+        "tabs": tabs,
         "data": {**serializers.run(run, config=False), "may_write": may_write},
         "result": recipe_metrics.result(run),
         "brief": recipe_metrics.brief(run),
@@ -49,12 +51,12 @@ def run_page(request: HttpRequest, run_id: int, tab: str = "charts") -> HttpResp
         "matches_reasons": reason_matches.matches_reasons(run),
         "agreements": reason_matches.agreements(run) if reason_matches.matches_reasons(run) else [],
         "may_write": may_write,
-        "may_make_dataset": may_write and datasets.asked_the_data(run),
+        "may_make_dataset": may_write and not run.is_logged and datasets.asked_the_data(run),
         "can_stop": run.state in ALIVE | {State.QUEUED} and run.state != State.STOPPING,
-        "can_resume": run.state in (State.STOPPED, State.FAILED),
+        "can_resume": run.state in (State.STOPPED, State.FAILED) and not run.is_logged,
         "is_over": run.state in OVER,
-        "can_extend": run.state in (State.FINISHED, State.STOPPED),
-        "command": pages.curl(run),
+        "can_extend": run.state in (State.FINISHED, State.STOPPED) and not run.is_logged,
+        "command": "" if run.is_logged else pages.curl(run),
         "judges": budgets.shown(run),
         "licences": list(budgets.licences(run).values()),
     }

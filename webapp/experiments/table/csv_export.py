@@ -60,8 +60,8 @@ def _value(row: Row, cell: queries.Cell) -> Any:
         "started": run.started_at,
         "ended": run.ended_at,
         "experiment": run.experiment.name,
-        "model": run.model.name,
-        "dataset": f"{run.dataset_version.dataset.name} v{run.dataset_version.number}",
+        "model": run.model.name if run.model else "",
+        "dataset": str(run.dataset_version or ""),
         "by": str(run.created_by) if run.created_by else "",
         "name": str(run),
     }

@@ -39,7 +39,7 @@ ON_RUNS: dict[str, Any] = {
     "started": F("started_at"),
     "ended": F("ended_at"),
 }
-MAY_BE_MISSING = ("started", "ended", "by")
+MAY_BE_MISSING = ("started", "ended", "by", "model", "dataset")
 
 
 @dataclass(frozen=True)

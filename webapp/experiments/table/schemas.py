@@ -20,8 +20,8 @@ class RunBrief(Named):
     state: str
     progress: RunProgressOut
     result: RunResultOut | None
-    dataset: RunDatasetOut
-    model: Named
+    dataset: RunDatasetOut | None = Field(description="Null of a run that was logged from outside")
+    model: Named | None = Field(description="Null of a run that was logged from outside")
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None

@@ -1,0 +1,341 @@
+"""What programs may say, must not say, and say twice."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from tests.cast import ApiClient, browser
+from webapp.accounts import quotas
+from webapp.experiments.lifecycle import jobs, waiting_line
+from webapp.experiments.models import Experiment, MetricPoint, Run
+from webapp.tracking import services
+from webapp.tracking.models import LoggedRun
+
+from .speaking import ARTIFACTS, TRACKING, Speaker, error
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_run_is_a_run_like_any_other(cast, speaker):
+    key = speaker.run(run_name="first try", tags=[{"key": "team", "value": "red"}])
+    assert speaker.log(key, ("loss", 2.5, 1), ("loss", 1.5, 2), params=[{"key": "lr", "value": "1e-4"}]).json() == {}
+    speaker.post("runs/update", run_id=key, status="FINISHED", end_time=1_700_000_100_000)
+
+    page = browser(cast.reviewer)
+    run = Run.objects.get()
+    assert "first try" in page.get("/experiments").content.decode()
+    told = page.get(f"/api/v1/runs/{run.pk}").json()
+    assert (told["recipe"], told["state"], told["dataset"], told["model"]) == ("logged", "finished", None, None)
+    assert told["config"] == {"lr": "1e-4"} and told["summary"] == {"loss": 1.5} and told["progress"]["step"] == 2
+    curves = page.get(f"/api/v1/runs/{run.pk}/curves").json()
+    assert curves["curves"]["loss"]["values"] == [2.5, 1.5]
+    for tab in ("", "/config", "/lineage"):
+        assert page.get(f"/runs/{run.pk}{tab}").status_code == 200
+    assert "red" in page.get(f"/runs/{run.pk}/lineage").content.decode()
+    assert page.get(f"/runs/{run.pk}/rollouts").status_code == 404  # it has none
+    assert page.get(f"/api/v1/runs/compare?ids={run.pk}").status_code == 200
+
+
+def test_what_only_launched_runs_have_is_refused_for_it(cast, speaker):
+    key = speaker.run()
+    page, run = browser(cast.researcher), Run.objects.get()
+    api = f"/api/v1/runs/{run.pk}"
+    assert page.post(f"/runs/{run.pk}/stop").status_code == 302
+    run.refresh_from_db()
+    assert run.state == "stopped"
+    for what, body in (("resume", {}), ("extend", {"steps": 10}), ("fork", {"config": {}})):
+        answer = ApiClient(cast.researcher).post(f"/runs/{run.pk}/{what}", body)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (409, "logged"), what
+    assert page.get(f"/runs/{run.pk}/fork").status_code == 302
+    assert page.get(f"{api}/judges").status_code == 200
+    speaker.post("runs/update", run_id=key, status="RUNNING")
+    run.refresh_from_db()
+    assert (run.state, run.ended_at) == ("running", None)
+
+
+def test_upkeep_and_the_line_leave_it_alone(speaker, settings, monkeypatch):
+    settings.MAX_RUNNING_RUNS = 1
+    speaker.run()
+    Run.objects.update(state_at=timezone.now() - timedelta(days=2), heartbeat_at=timezone.now() - timedelta(days=2))
+    monkeypatch.setattr(jobs, "_web_answers", lambda: True)
+    jobs.watch()
+    assert Run.objects.get().state == "running"
+    assert not waiting_line.launched(waiting_line.RUNNING).exists()
+
+
+def test_what_is_no_number_comes_back_as_it_was_and_breaks_no_chart(cast, speaker):
+    key = speaker.run()
+    answer = speaker.log(key, ("a", "NaN", 1), ("a", 1.0, 2), ("b", "Infinity", 1), ("c", "-Infinity", 7))
+    assert answer.status_code == 200
+    assert speaker.metrics(key) == {"a": 1.0, "b": "Infinity", "c": "-Infinity"}
+    history = speaker.get("metrics/get-history", run_id=key, metric_key="a").json()["metrics"]
+    assert [each["value"] for each in history] == ["NaN", 1.0]
+    run = Run.objects.get()
+    api = browser(cast.reviewer)
+    curves = api.get(f"/api/v1/runs/{run.pk}/curves").json()
+    assert curves["curves"]["a"]["values"] == [1.0] and curves["keys"] == ["a", "b", "c"]
+    points = api.get(f"/api/v1/runs/{run.pk}/metrics?key=b").json()["points"]
+    assert [(each["value"], each["not_finite"]) for each in points] == [(None, "Infinity")]
+
+
+def test_a_batch_of_a_thousand_is_taken_and_one_more_is_not(speaker):
+    key = speaker.run()
+    rows = [(f"k{n}", n / 7, 1) for n in range(1_000)]
+    assert speaker.log(key, *rows).status_code == 200
+    assert MetricPoint.objects.count() == 1_000
+    assert error(speaker.log(key, *rows, ("more", 1, 1))) == (400, "INVALID_PARAMETER_VALUE")
+    assert error(speaker.log(key, *rows, tags=[{"key": "t", "value": ""}])) == (400, "INVALID_PARAMETER_VALUE")
+    assert MetricPoint.objects.count() == 1_000
+
+
+def test_what_comes_twice_is_stored_once_and_what_comes_late_replaces_nothing(speaker):
+    key = speaker.run()
+    for _ in range(2):
+        assert speaker.log(key, ("loss", 2.0, 1, 1_000), params=[{"key": "p", "value": "1"}]).status_code == 200
+    speaker.log(key, ("loss", 3.0, 1, 5_000))
+    speaker.log(key, ("loss", 9.0, 1, 2_000))  # was under way for long
+    assert list(MetricPoint.objects.values_list("value", flat=True)) == [3.0]
+    speaker.log(key, ("loss", 1.0, 4, 6_000), ("loss", 0.5, 4, 7_000), ("loss", 0.7, 4, 6_500))  # one step thrice
+    assert speaker.metrics(key) == {"loss": 0.5}
+
+
+def test_a_batch_is_stored_whole_or_not_at_all(speaker):
+    key = speaker.run()
+    speaker.log(key, params=[{"key": "p", "value": "1"}])
+    for wrong in (
+        {"params": [{"key": "p", "value": "2"}]},
+        {"params": [{"key": "q", "value": "1"}, {"key": "q", "value": "2"}]},
+        {"tags": [{"key": "x" * 251, "value": ""}]},
+        {"tags": [{"key": "x", "value": "y" * 8_001}]},
+        {"params": [{"key": "x", "value": "y" * 6_001}]},
+    ):
+        assert error(speaker.log(key, ("m", 1.0, 1), **wrong)) == (400, "INVALID_PARAMETER_VALUE"), wrong
+    assert error(speaker.log(key, ("m", 1.0, 1), ("m", 1.0, -1)))[0] == 400
+    assert error(speaker.log(key, ("m", 1.0, 2**31)))[0] == 400
+    assert error(speaker.log(key, ("m", "many", 1)))[0] == 400
+    assert error(speaker.log(key, ("m", True, 1)))[0] == 400
+    assert not MetricPoint.objects.exists()
+    assert speaker.told(key)["data"]["params"] == [{"key": "p", "value": "1"}]
+
+
+def test_a_run_is_resumed_by_its_program(speaker):
+    key = speaker.run()
+    speaker.log(key, ("loss", 2.0, 1))
+    speaker.post("runs/update", run_id=key, status="FAILED")
+    assert speaker.told(key)["info"]["status"] == "FAILED"
+    speaker.post("runs/update", run_id=key, status="RUNNING")
+    speaker.log(key, ("loss", 1.0, 2))
+    for _ in range(2):
+        told = speaker.post("runs/update", run_id=key, status="FINISHED").json()["run_info"]
+    assert told["status"] == "FINISHED" and told["end_time"] and LoggedRun.objects.count() == 1
+    assert speaker.metrics(key) == {"loss": 1.0}
+
+
+def test_experiments_are_those_of_the_product(cast, speaker):
+    made = speaker.post("experiments/create", name="ours", tags=[{"key": "a", "value": "b"}]).json()["experiment_id"]
+    assert error(speaker.post("experiments/create", name="ours")) == (400, "RESOURCE_ALREADY_EXISTS")
+    assert error(speaker.post("experiments/create", name="x" * 121)) == (400, "INVALID_PARAMETER_VALUE")
+    told = speaker.get("experiments/get-by-name", experiment_name="ours").json()["experiment"]
+    assert told["experiment_id"] == made and told["tags"] == [{"key": "a", "value": "b"}]
+    assert error(speaker.get("experiments/get-by-name", experiment_name="theirs"))[1] == "RESOURCE_DOES_NOT_EXIST"
+    speaker.post("experiments/set-experiment-tag", experiment_id=made, key="c", value="d")
+    assert len(speaker.get("experiments/get", experiment_id=made).json()["experiment"]["tags"]) == 2
+    speaker.run()  # in the experiment 0, which is made for it
+    names = [each["name"] for each in speaker.post("experiments/search").json()["experiments"]]
+    assert names == ["Default", "ours"]
+    found = speaker.post("experiments/search", filter="name LIKE 'our%'", max_results=1).json()
+    assert [each["name"] for each in found["experiments"]] == ["ours"] and "next_page_token" not in found
+    first = speaker.post("experiments/search", max_results=1).json()
+    second = speaker.post("experiments/search", max_results=1, page_token=first["next_page_token"]).json()
+    assert second["experiments"][0]["name"] == "ours"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "names"),
+    [
+        ("", ["c", "b", "a"]),
+        ("metrics.loss < 2.5", ["b", "a"]),
+        ("metrics.loss < 2.5 and params.lr = '0.2'", ["b"]),
+        ("metrics.`val/loss` >= 1", ["a"]),
+        ("params.lr != '0.1'", ["c", "b"]),
+        ("tags.team = 'red'", ["a"]),
+        ("tags.team IS NULL", ["c", "b"]),
+        ("attributes.status = 'FINISHED'", ["c"]),
+        ("status != 'FINISHED'", ["b", "a"]),
+        ("run_name LIKE '%a%'", ["a"]),
+        ("attributes.run_name IN ('a', 'c')", ["c", "a"]),
+        ('tags.`mlflow.runName` = "b"', ["b"]),
+        ("attributes.start_time > 1500", ["c", "b"]),
+    ],
+)
+def test_runs_are_found_by_filters(speaker, wanted, names):
+    made = [speaker.run(run_name=name, start_time=(place + 1) * 1_000) for place, name in enumerate("abc")]
+    for place, key in enumerate(made):
+        speaker.log(key, ("loss", float(place + 1), 1), params=[{"key": "lr", "value": f"0.{place + 1}"}])
+    speaker.log(made[0], ("val/loss", 1.0, 1), tags=[{"key": "team", "value": "red"}])
+    speaker.post("runs/update", run_id=made[2], status="FINISHED")
+    answer = speaker.post("runs/search", experiment_ids=["0"], filter=wanted)
+    assert [each["info"]["run_name"] for each in answer.json()["runs"]] == names
+
+
+def test_runs_come_in_the_order_that_is_asked_for_page_by_page(speaker):
+    for name, loss in zip("abcd", (2.0, 1.0, 3.0, None), strict=True):
+        key = speaker.run(run_name=name)
+        if loss:
+            speaker.log(key, ("loss", loss, 1))
+    found, token = [], ""
+    while True:
+        page = speaker.post(
+            "runs/search", experiment_ids=["0"], order_by=["metrics.loss DESC"], max_results=3, page_token=token
+        ).json()
+        found += [each["info"]["run_name"] for each in page["runs"]]
+        if not (token := page.get("next_page_token", "")):
+            break
+    assert found == ["c", "a", "b", "d"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "loss", "metrics.loss <", "metrics.loss < 'a'", "params.lr = 1", "a = 'b' or c = 'd'", "metrics.loss ; drop",
+        "nothing.x = 'y'", "attributes.colour = 'red'", "status = 'DONE'", "start_time > 1e300", "tags.a IN 'b'",
+        "tags.a = 'b' " + "and tags.a = 'b' " * 20, "params.a LIKE 5", "attributes.start_time = 'x'",
+    ],
+)  # fmt: skip
+def test_a_filter_that_cannot_be_read_is_told(speaker, wrong):
+    assert error(speaker.post("runs/search", experiment_ids=["0"], filter=wrong)) == (400, "INVALID_PARAMETER_VALUE")
+    assert error(speaker.post("runs/search", order_by=[f"{wrong} x"])) == (400, "INVALID_PARAMETER_VALUE")
+
+
+def test_a_deleted_run_is_gone_from_the_pages_until_it_is_restored(cast, speaker):
+    key = speaker.run()
+    run, page = Run.objects.get(), browser(cast.reviewer)
+    for _ in range(2):
+        assert speaker.post("runs/delete", run_id=key).json() == {}
+    assert page.get(f"/runs/{run.pk}").status_code == 404
+    assert page.get("/api/v1/runs").json()["items"] == []
+    assert speaker.told(key)["info"]["lifecycle_stage"] == "deleted"
+    assert error(speaker.log(key, ("m", 1.0, 1))) == (409, "INVALID_STATE")
+    search = {"experiment_ids": ["0"]}
+    assert speaker.post("runs/search", **search).json()["runs"] == []
+    assert len(speaker.post("runs/search", run_view_type="ALL", **search).json()["runs"]) == 1
+    speaker.post("runs/restore", run_id=key)
+    assert page.get(f"/runs/{run.pk}").status_code == 200
+    assert speaker.log(key, ("m", 1.0, 1)).status_code == 200
+
+
+def test_a_run_that_was_deleted_a_month_ago_is_erased(speaker):
+    old, fresh = speaker.run(), speaker.run()
+    for key in (old, fresh):
+        speaker.post("runs/delete", run_id=key)
+    LoggedRun.objects.filter(key=old).update(deleted_at=timezone.now() - timedelta(days=31))
+    assert services.erase_deleted() == 1
+    assert list(LoggedRun.objects.values_list("key", flat=True)) == [fresh]
+
+
+def test_files_are_sent_listed_and_fetched(speaker, settings, tmp_path):
+    settings.VAR = tmp_path
+    key = speaker.run()
+    assert speaker.send(key, "model/weights.bin", b"\0\1" * 500).status_code == 200
+    assert speaker.send(key, "notes.txt", b"first").status_code == 200
+    assert speaker.send(key, "notes.txt", b"second").status_code == 200
+    listed = speaker.get("artifacts/list", run_id=key).json()
+    assert listed["files"] == [
+        {"path": "model", "is_dir": True},
+        {"path": "notes.txt", "is_dir": False, "file_size": 6},
+    ]
+    below = speaker.get("artifacts/list", run_id=key, path="model").json()["files"]
+    assert below == [{"path": "model/weights.bin", "is_dir": False, "file_size": 1000}]
+    root = f"{ARTIFACTS}/{speaker.told(key)['info']['experiment_id']}/{key}/artifacts"
+    assert b"".join(speaker.client.get(f"{root}/notes.txt").streaming_content) == b"second"
+    ranged = speaker.client.get(f"{root}/model/weights.bin", headers={"range": "bytes=0-1"})
+    assert b"".join(ranged.streaming_content) == b"\0\1"
+    assert error(speaker.client.get(f"{root}/model")) == (404, "RESOURCE_DOES_NOT_EXIST")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["../../other/x", "a/../../x", "/etc/passwd", "a\\b", "a%0Ab", "x" * 401, "y" * 201, "..", "notes.txt/below"],
+)
+def test_no_file_leaves_the_folder_of_its_run(speaker, settings, tmp_path, path):
+    settings.VAR = tmp_path
+    key = speaker.run()
+    speaker.send(key, "notes.txt", b"here")
+    assert speaker.send(key, path, b"out").status_code in (400, 404)
+    written = [each for each in tmp_path.rglob("*") if each.is_file()]
+    assert [each.name for each in written] == ["notes.txt"]
+
+
+def test_a_workspace_may_store_so_many_bytes_of_files(cast, speaker, settings, tmp_path):
+    settings.VAR = tmp_path
+    quotas.change(cast.owner.user, cast.workspace, quotas.Limits(logged_bytes=1_000))
+    key = speaker.run()
+    assert speaker.send(key, "a", b"x" * 900).status_code == 200
+    assert error(speaker.send(key, "b", b"x" * 101)) == (403, "RESOURCE_LIMIT_EXCEEDED")
+    assert speaker.send(key, "a", b"x" * 1_000).status_code == 200  # instead of the one before
+    assert [each.name for each in tmp_path.rglob("*") if each.is_file()] == ["a"]
+
+
+def test_only_a_token_of_the_area_and_the_role_opens(cast, speaker):
+    key = speaker.run()
+    assert error(Speaker(secret="ts_wrong").post("runs/search")) == (401, "UNAUTHENTICATED")
+    assert error(Speaker(cast.researcher, {"datasets": "write"}).post("runs/search")) == (403, "PERMISSION_DENIED")
+    reads = Speaker(cast.researcher, {"experiments": "read"})
+    assert reads.post("runs/search", experiment_ids=["0"]).status_code == 200
+    assert error(reads.post("runs/create")) == (403, "PERMISSION_DENIED")
+    reviewer = Speaker(cast.reviewer)
+    assert reviewer.get("runs/get", run_id=key).status_code == 200
+    assert error(reviewer.log(key, ("m", 1.0, 1))) == (403, "PERMISSION_DENIED")
+    assert error(Speaker(cast.annotator).get("runs/get", run_id=key)) == (403, "PERMISSION_DENIED")
+    assert browser(cast.owner).get(f"{TRACKING}runs/get?run_id={key}").status_code == 401  # a session is no token
+
+
+def test_another_workspace_finds_nothing(cast, speaker, settings, tmp_path):
+    settings.VAR = tmp_path
+    key = speaker.run()
+    speaker.send(key, "secret.txt", b"s")
+    experiment = speaker.told(key)["info"]["experiment_id"]
+    other = Speaker(cast.outsider)
+    missing = (404, "RESOURCE_DOES_NOT_EXIST")
+    assert error(other.get("runs/get", run_id=key)) == missing
+    assert error(other.log(key, ("m", 1.0, 1))) == missing
+    assert error(other.post("runs/delete", run_id=key)) == missing
+    assert error(other.get("experiments/get", experiment_id=experiment)) == missing
+    assert error(other.post("runs/create", experiment_id=experiment)) == missing
+    assert error(other.get("artifacts/list", run_id=key)) == missing
+    assert error(other.client.get(f"{ARTIFACTS}/{experiment}/{key}/artifacts/secret.txt")) == missing
+    assert error(other.send(key, "x", b"", experiment)) == missing
+    assert other.post("runs/search", experiment_ids=[experiment]).json()["runs"] == []
+    assert other.post("experiments/search").json()["experiments"] == []
+
+
+def test_the_same_key_begins_one_run(speaker):
+    ask = {"experiment_id": "0", "run_name": "once"}
+    headers = {"Idempotency-Key": "k1"}
+    answers = [
+        speaker.client.post(f"{TRACKING}runs/create", ask, content_type="application/json", headers=headers).json()
+        for _ in range(2)
+    ]
+    assert answers[0]["run"]["info"]["run_id"] == answers[1]["run"]["info"]["run_id"]
+    assert LoggedRun.objects.count() == 1
+
+
+def test_unknown_addresses_and_methods_answer_in_the_form_of_the_protocol(speaker):
+    assert error(speaker.post("logged-models")) == (404, "ENDPOINT_NOT_FOUND")
+    assert error(speaker.get("registered-models/search")) == (404, "ENDPOINT_NOT_FOUND")
+    assert error(speaker.get("runs/create")) == (405, "BAD_REQUEST")
+    assert error(speaker.get("experiments/get", experiment_id="999999")) == (404, "RESOURCE_DOES_NOT_EXIST")
+    assert error(speaker.get("experiments/get", experiment_id="x")) == (404, "RESOURCE_DOES_NOT_EXIST")
+    assert error(speaker.get("runs/get", run_id="0" * 32)) == (404, "RESOURCE_DOES_NOT_EXIST")
+    for wrong in ("{", "[]", '"\\ud800"', "null"):
+        answer = speaker.client.post(f"{TRACKING}runs/create", wrong, content_type="application/json")
+        assert answer.status_code == 400 and answer.json()["error_code"], wrong
+
+
+def test_the_answer_to_a_search_takes_as_many_queries_for_many_runs(speaker, django_assert_max_num_queries):
+    for place in range(6):
+        speaker.log(speaker.run(), *[(f"m{n}", float(n), place) for n in range(5)])
+    with django_assert_max_num_queries(12):
+        assert len(speaker.post("runs/search", experiment_ids=["0"]).json()["runs"]) == 6
+    assert Experiment.objects.count() == 1

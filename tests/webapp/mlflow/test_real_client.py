@@ -1,0 +1,163 @@
+"""MLflow's own client, and the callback of transformers, in processes of their own: they log here by MLFLOW_TRACKING_URI alone."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tests.cast import browser, make_cast
+from tests.e2e.live import server  # noqa: F401
+from webapp.accounts import services
+from webapp.experiments.models import Artifact, MetricPoint, Run
+from webapp.tracking.models import LoggedRun
+
+from . import overlay
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+LOGS = """
+    import math, os, tempfile, time
+    import mlflow
+    from mlflow import MlflowClient
+    from mlflow.exceptions import MlflowException
+
+    mlflow.set_experiment("from outside")
+    with mlflow.start_run(run_name="tiny", tags={"team": "red"}) as run:
+        mlflow.log_params({"lr": 1e-4, "layers": 2})
+        for step in range(5):
+            mlflow.log_metrics({"loss": 2.0 - step / 4, "eval/score": step / 5}, step=step)
+        mlflow.log_metric("odd", math.nan, step=1)
+        mlflow.log_metric("big", math.inf, step=1)
+        mlflow.log_metrics({f"k{n}": n / 7 for n in range(1000)}, step=0)
+        mlflow.log_text("hello", "notes/a.txt")
+        with tempfile.TemporaryDirectory() as folder:
+            open(f"{folder}/b.bin", "wb").write(bytes(range(256)) * 100)
+            mlflow.log_artifacts(folder, "weights")
+        try:
+            mlflow.log_param("lr", 5)
+            raise SystemExit("a param changed")
+        except MlflowException as error:
+            assert error.error_code == "INVALID_PARAMETER_VALUE", error
+    client, key = MlflowClient(), run.info.run_id
+    told = client.get_run(key)
+    assert told.info.status == "FINISHED" and told.info.run_name == "tiny" and told.data.params["layers"] == "2"
+    assert told.data.metrics["loss"] == 1.0 and math.isnan(told.data.metrics["odd"]) and told.data.metrics["big"] == math.inf
+    assert [each.step for each in client.get_metric_history(key, "loss")] == [0, 1, 2, 3, 4]
+    assert sorted(each.path for each in client.list_artifacts(key)) == ["notes", "weights"]
+    assert [each.path for each in client.list_artifacts(key, "weights")] == ["weights/b.bin"]
+    assert mlflow.artifacts.load_text(f"runs:/{key}/notes/a.txt") == "hello"
+    fetched = mlflow.artifacts.download_artifacts(run_id=key, artifact_path="weights/b.bin")
+    assert open(fetched, "rb").read() == bytes(range(256)) * 100
+    with mlflow.start_run(run_id=key):
+        mlflow.log_metric("loss", 0.5, step=5)
+    found = mlflow.search_runs(experiment_names=["from outside"], filter_string="metrics.loss < 1", output_format="list")
+    assert [each.info.run_id for each in found] == [key]
+    client.set_tag(key, "note", "kept"), client.delete_tag(key, "team")
+    client.delete_run(key)
+    assert client.get_run(key).info.lifecycle_stage == "deleted"
+    client.restore_run(key)
+    for unknown in (lambda: client.get_experiment("999999"), lambda: client.get_run("0" * 32)):
+        try:
+            unknown()
+            raise SystemExit("found what is not there")
+        except MlflowException as error:
+            assert error.error_code == "RESOURCE_DOES_NOT_EXIST", error
+    os.environ["MLFLOW_TRACKING_TOKEN"] = "ts_wrong"
+    try:
+        client.get_run(key)
+        raise SystemExit("a wrong token opened")
+    except MlflowException as error:
+        assert error.error_code == "UNAUTHENTICATED", error
+"""
+
+TRAINS = """
+    import torch
+    from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
+
+    model = GPT2LMHeadModel(GPT2Config(vocab_size=32, n_positions=16, n_embd=8, n_layer=1, n_head=1))
+    rows = [{"input_ids": torch.arange(8) % 32, "labels": torch.arange(8) % 32} for _ in range(8)]
+    settings = TrainingArguments("out", max_steps=4, logging_steps=1, per_device_train_batch_size=2, report_to=["mlflow"],
+                                 save_strategy="no", use_cpu=True, run_name="by transformers")
+    Trainer(model, settings, train_dataset=rows).train()
+"""
+
+
+@pytest.fixture
+def program(server, tmp_path):  # noqa: F811
+    """`program(text, membership)` starts a program with an address and a token, and nothing else of ours."""
+
+    packages = str(overlay.folder())
+
+    def start(text: str, membership) -> subprocess.Popen:
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("DJANGO", "DATABASE", "TOUCHSTONE"))
+        }
+        secret = services.create_token(membership, "program")[1]
+        told = {"MLFLOW_TRACKING_URI": f"{server.url}/mlflow", "MLFLOW_TRACKING_TOKEN": secret}
+        quick = {
+            "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
+            "HF_HUB_OFFLINE": "1",
+            "GIT_PYTHON_REFRESH": "quiet",
+            "HOME": str(tmp_path),
+            "PYTHONPATH": packages,
+        }
+        script = Path(tmp_path) / "program.py"
+        script.write_text(textwrap.dedent(text))
+        return subprocess.Popen(
+            [sys.executable, str(script)], cwd=tmp_path, env=kept | told | quick, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )  # fmt: skip
+
+    return start
+
+
+def ended(process: subprocess.Popen) -> None:
+    said, _ = process.communicate(timeout=500)
+    assert process.returncode == 0, said[-4_000:]
+
+
+def test_its_client_logs_reads_and_finds(program, tmp_path, settings):
+    settings.VAR = tmp_path / "var"
+    cast = make_cast()
+    ended(program(LOGS, cast.researcher))
+    run = Run.objects.get()
+    assert (run.state, run.step, str(run), run.config) == ("finished", 5, "tiny", {"lr": "0.0001", "layers": "2"})
+    assert LoggedRun.objects.get().tags["note"] == "kept"
+    assert MetricPoint.objects.filter(run=run).count() == 6 + 5 + 1 + 1 + 1_000
+    assert set(Artifact.objects.values_list("path", flat=True)) == {"files/notes/a.txt", "files/weights/b.bin"}
+    page = browser(cast.reviewer).get(f"/runs/{run.pk}/lineage").content.decode()
+    assert "files/notes/a.txt" in page and "through MLflow" in page
+
+
+def test_two_programs_log_to_one_run_at_once(program):
+    cast = make_cast()
+    first = """
+        import mlflow
+        print(mlflow.start_run(run_name="shared").info.run_id, flush=True)
+    """
+    begun = program(first, cast.researcher)
+    key = begun.communicate(timeout=500)[0].split()[0]
+    many = """
+        import sys, mlflow
+        with mlflow.start_run(run_id="KEY"):
+            for step in range(20):
+                mlflow.log_metrics({name: float(step) for name in NAMES}, step=step)
+    """.replace("KEY", key)
+    names = [str([f"m{n}" for n in order]) for order in (range(8), reversed(range(8)))]
+    both = [program(many.replace("NAMES", each), cast.researcher) for each in names]
+    for each in both:
+        ended(each)
+    assert MetricPoint.objects.count() == 8 * 20
+
+
+def test_a_trainer_of_transformers_logs_by_the_address_alone(program):
+    cast = make_cast()
+    ended(program(TRAINS, cast.researcher))
+    run = Run.objects.get()
+    assert (run.state, str(run), run.experiment.name) == ("finished", "by transformers", "Default")
+    assert run.config["max_steps"] == "4" and run.summary["train_loss"] > 0
+    assert MetricPoint.objects.filter(run=run, key="loss").count() == 4

@@ -1,0 +1,74 @@
+"""MLflow's artifacts: files of runs, which its client sends and fetches through this server."""
+
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+
+from webapp.accounts.areas import Right
+from webapp.accounts.models import Membership
+from webapp.core.archive import respond
+from webapp.tracking import access, files
+from webapp.tracking.models import LoggedRun
+
+from . import bodies as b
+from .door import Refused, door, query, said
+
+
+@door("GET", Right.READ)
+def of_run(request: HttpRequest, membership: Membership) -> HttpResponse:
+    """The files directly below a folder of the run, by their whole paths."""
+    given = query(request, b.ListArtifacts)
+    row = access.logged_read(membership, given.run_id)
+    root = f"mlflow-artifacts:/{row.run.experiment_id}/{row.key}/artifacts"
+    below = given.path.strip("/")
+    return said({"root_uri": root, "files": _listed(row, below, f"{below}/" if below else "")})
+
+
+@door("GET", Right.READ)
+def listed(request: HttpRequest, membership: Membership) -> HttpResponse:
+    """The same by the path that the artifact's address has, each by its name in the folder."""
+    row, below = _place(membership, request.GET.get("path", ""), Right.READ)
+    return said({"files": _listed(row, below, "")})
+
+
+def _listed(row: LoggedRun, below: str, before: str) -> list[dict[str, object]]:
+    return [
+        {
+            "path": before + each.path,
+            "is_dir": each.bytes is None,
+            **({} if each.bytes is None else {"file_size": each.bytes}),
+        }
+        for each in files.listed(row, below)
+    ]
+
+
+@door("GET", Right.READ)
+def fetch(request: HttpRequest, membership: Membership, path: str) -> HttpResponseBase:
+    row, below = _place(membership, path, Right.READ)
+    return respond(request, files.download(membership, row, below))
+
+
+@door("PUT", Right.WRITE)
+def send(request: HttpRequest, membership: Membership, path: str) -> HttpResponse:
+    row, below = _place(membership, path, Right.WRITE)
+    files.keep(membership, row, below, request)  # type: ignore[arg-type]  # a request is read as a file is
+    return said()
+
+
+def file(request: HttpRequest, path: str) -> HttpResponseBase:
+    return send(request, path=path) if request.method == "PUT" else fetch(request, path=path)
+
+
+def _place(membership: Membership, path: str, right: Right) -> tuple[LoggedRun, str]:
+    """`12/<run>/artifacts/model/weights.bin`: the run, and the path below it. Raises Refused, Http404."""
+    parts = path.strip("/").split("/", 3)
+    if len(parts) < 3 or parts[2] != "artifacts":
+        raise Refused("An artifact's path begins with its experiment, its run and the word artifacts.")
+    find = access.logged_write if right == Right.WRITE else access.logged_read
+    row = find(membership, parts[1])
+    if str(row.run.experiment_id) != parts[0]:
+        raise Refused("The run is of another experiment.", "RESOURCE_DOES_NOT_EXIST", 404)
+    return row, parts[3] if len(parts) > 3 else ""
+
+
+file.csrf_exempt = True  # type: ignore[attr-defined]  # the views behind it ask for a token, and no browser has one
+file.login_required = False  # type: ignore[attr-defined]

@@ -1,0 +1,147 @@
+"""The door of MLflow's tracking protocol: an API token, what its areas and its person's role allow, errors in MLflow's form."""
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, TypeVar
+
+from django.contrib.auth.decorators import login_not_required
+from django.core.exceptions import PermissionDenied, RequestDataTooBig
+from django.db import DataError
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http.response import HttpResponseBase
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_exempt
+from pydantic import BaseModel, ValidationError
+
+from webapp.accounts import areas
+from webapp.accounts.areas import Area, Need, Right
+from webapp.accounts.auth import let_in
+from webapp.accounts.models import Membership
+from webapp.core import audit
+from webapp.core.health import DATABASE_AWAY
+from webapp.core.limits import TooMany, seconds_to_wait
+from webapp.core.nul import visible
+from webapp.core.problems import Problem
+
+logger = logging.getLogger(__name__)
+LARGEST = 2_000_000  # bytes of a body; MLflow's client sends at most half of it at once
+STRANGERS_PER_MINUTE = 60  # from one address, without a token that opens
+Read = TypeVar("Read", bound=BaseModel)
+View = Callable[..., HttpResponseBase]
+CODES = {
+    400: "INVALID_PARAMETER_VALUE",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "RESOURCE_DOES_NOT_EXIST",
+    409: "INVALID_STATE",
+    413: "INVALID_PARAMETER_VALUE",
+    429: "REQUEST_LIMIT_EXCEEDED",
+    503: "TEMPORARILY_UNAVAILABLE",
+}
+
+
+class Refused(Exception):
+    """An answer in MLflow's form."""
+
+    def __init__(self, message: str, code: str = "INVALID_PARAMETER_VALUE", status: int = 400) -> None:
+        super().__init__(message)
+        self.code, self.status = code, status
+
+
+def door(method: str | None, right: Right) -> Callable[[View], View]:
+    """Decorates a view that takes one method (None: any), and whose second argument is the membership that the token opens."""
+
+    def decorate(view: View) -> View:
+        @csrf_exempt
+        @login_not_required
+        @never_cache
+        @wraps(view)
+        def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            try:
+                if method and request.method != method:
+                    raise Refused(f"This address takes {method}.", "BAD_REQUEST", 405)
+                return view(request, _membership(request, right), *args, **kwargs)
+            except Exception as error:
+                return _answer(request, error)
+
+        return guarded
+
+    return decorate
+
+
+def _membership(request: HttpRequest, right: Right) -> Membership:
+    scheme, _, secret = request.headers.get("Authorization", "").partition(" ")
+    need = Need(Area.EXPERIMENTS, right)
+    found = (
+        let_in(request, secret.strip(), lambda held: areas.check(held, need)) if scheme.lower() == "bearer" else None
+    )
+    if found is None:
+        if wait_s := seconds_to_wait(f"mlflow:{audit.origin.get().address}", STRANGERS_PER_MINUTE):
+            raise TooMany(wait_s)
+        raise Refused("Send an API token of Touchstone: set MLFLOW_TRACKING_TOKEN.", "UNAUTHENTICATED", 401)
+    return found
+
+
+def _answer(request: HttpRequest, error: Exception) -> HttpResponse:
+    if isinstance(error, Refused):
+        return _told(error.status, error.code, str(error))
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        return _told(400, CODES[400], f"{where}: {first['msg'].removeprefix('Value error, ')}")
+    if isinstance(error, TooMany):
+        answer = _told(429, CODES[429], error.message)
+        answer["Retry-After"] = str(error.wait_s)
+        return answer
+    if isinstance(error, Problem):
+        status = {422: 400}.get(error.status, error.status)
+        code = "RESOURCE_LIMIT_EXCEEDED" if error.code == "over_quota" else CODES.get(status, "INVALID_STATE")
+        return _told(403 if error.code == "over_quota" else status, code, _words(error))
+    if isinstance(error, Http404):
+        return _told(404, CODES[404], "There is nothing of this id here, or it is not yours to see.")
+    if isinstance(error, PermissionDenied):
+        return _told(403, CODES[403], str(error))
+    if isinstance(error, RequestDataTooBig):
+        return _told(413, CODES[413], f"A body has at most {LARGEST:,} bytes.")
+    if isinstance(error, DataError):
+        logger.info("refused a value the database cannot hold: %s", error)
+        return _told(400, CODES[400], "A value is out of range or holds characters that cannot be stored.")
+    if isinstance(error, DATABASE_AWAY):
+        logger.error("the database does not answer: %s", error)
+        return _told(503, CODES[503], "The database is away; trying again helps.")
+    logger.exception("error %s in %s %s", getattr(request, "id", ""), request.method, request.path, exc_info=error)
+    return _told(500, "INTERNAL_ERROR", f"Something broke on our side. Quote {getattr(request, 'id', '')} in a report.")
+
+
+def _words(problem: Problem) -> str:
+    return " ".join([problem.message, *(f"{where}: {why}." for where, why in problem.fields.items())])
+
+
+def _told(status: int, code: str, message: str) -> HttpResponse:
+    answer = JsonResponse({"error_code": code, "message": message}, status=status)
+    if status == 401:
+        answer["WWW-Authenticate"] = "Bearer"
+    return answer
+
+
+def body(request: HttpRequest, kind: type[Read]) -> Read:
+    """The JSON body. Raises Refused, ValidationError."""
+    if len(request.body) > LARGEST:
+        raise Refused(f"A body has at most {LARGEST:,} bytes; send less at once.", status=413)
+    try:
+        parsed = json.loads(visible(request.body) or b"{}")
+        json.dumps(parsed, ensure_ascii=False).encode()  # half a pair of surrogates is no text
+    except (ValueError, RecursionError):
+        raise Refused("The body is no JSON text.", "BAD_REQUEST") from None
+    return kind.model_validate(parsed)
+
+
+def query(request: HttpRequest, kind: type[Read]) -> Read:
+    """The parameters of the address. Raises ValidationError."""
+    return kind.model_validate({name: values[-1] for name, values in request.GET.lists()})
+
+
+def said(content: Mapping[str, Any] | None = None) -> HttpResponse:
+    return JsonResponse(dict(content or {}))

@@ -1,0 +1,297 @@
+"""MLflow's small language of filters and orders, as queries: `metrics.loss < 0.5 and params.lr = '1e-4'`."""
+
+import json
+import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn, TypeVar
+
+from django.db.models import F, FloatField, Model, OuterRef, Q, QuerySet, Subquery, TextField, Value
+from django.db.models.expressions import Combinable, OrderBy
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Cast, Coalesce
+
+from webapp.experiments.models import MetricPoint, Run
+
+from .bodies import moment
+from .door import Refused
+from .shapes import RUN_NAME, STATES, STATUS
+
+Row = TypeVar("Row", bound=Model)
+TOKEN = re.compile(
+    r"""\s*(?:
+        (?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*") | (?P<quoted>`[^`]+`)
+        | (?P<number>-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?) | (?P<sign><=|>=|!=|=|<|>|\(|\)|,|\.)
+        | (?P<word>[A-Za-z_][\w/:\-]*)
+    )""",
+    re.VERBOSE,
+)
+MOST = 20  # conditions of a filter
+SIGNS = {"=": "exact", "<": "lt", "<=": "lte", ">": "gt", ">=": "gte"}
+KINDS = {
+    "metric": "metrics",
+    "metrics": "metrics",
+    "param": "params",
+    "params": "params",
+    "parameter": "params",
+    "parameters": "params",
+    "tag": "tags",
+    "tags": "tags",
+    "attribute": "attributes",
+    "attributes": "attributes",
+    "attr": "attributes",
+    "run": "attributes",
+}
+TIMES = {"start_time": "run__started_at", "created": "run__started_at", "end_time": "run__ended_at"}
+TEXTS = {"run_id": "key", "run_name": "run_name", "status": "run__state", "user_id": "user_id"}
+EXPERIMENT_TIMES = ("creation_time", "last_update_time")
+
+
+def _wrong(why: str) -> NoReturn:
+    raise Refused(f"The filter or order cannot be read: {why}.")
+
+
+@dataclass(frozen=True)
+class Condition:
+    kind: str
+    name: str
+    sign: str
+    value: Any  # text, number, a tuple of texts, or None of IS NULL
+
+
+class _Reader:
+    """Reads tokens from the left."""
+
+    def __init__(self, text: str) -> None:
+        self.tokens: list[tuple[str, str]] = []
+        at, end = 0, len(text.rstrip())
+        while at < end:
+            found = TOKEN.match(text, at)
+            if found is None:
+                _wrong(f"{text[at : at + 20]!r} is not understood")
+            self.tokens.append((str(found.lastgroup), str(found[str(found.lastgroup)])))
+            at = found.end()
+        self.at = 0
+
+    @property
+    def done(self) -> bool:
+        return self.at >= len(self.tokens)
+
+    def take(self) -> tuple[str, str]:
+        if self.done:
+            _wrong("it ends too early")
+        self.at += 1
+        return self.tokens[self.at - 1]
+
+    def word(self, *wanted: str) -> bool:
+        """Whether the next words are these, which are then taken."""
+        coming = [
+            text.upper() for kind, text in self.tokens[self.at : self.at + len(wanted)] if kind in ("word", "sign")
+        ]
+        if coming != list(wanted):
+            return False
+        self.at += len(wanted)
+        return True
+
+    def name(self) -> str:
+        """With the dots in it: `metrics.eval.loss` names `eval.loss`."""
+        kind, text = self.take()
+        if kind in ("quoted", "text"):
+            return text[1:-1]
+        parts = [text]
+        while self.word("."):
+            parts.append(self.take()[1])
+        return ".".join(parts)
+
+    def value(self) -> Any:
+        kind, text = self.take()
+        if kind == "text":
+            return re.sub(r"\\(.)", r"\1", text[1:-1])
+        if kind == "number":
+            return float(text)
+        if text == "(":
+            return self._several()
+        _wrong(f"{text!r} stands where a value should; put texts into quotes")
+
+    def _several(self) -> tuple[Any, ...]:
+        found = [self.value()]
+        while not self.word(")"):
+            if not self.word(","):
+                _wrong("a list needs commas")
+            found.append(self.value())
+        return tuple(found)
+
+
+def _condition(reader: _Reader) -> Condition:
+    kind, name = _identifier(reader)
+    if reader.word("IS", "NOT", "NULL"):
+        return Condition(kind, name, "is not null", None)
+    if reader.word("IS", "NULL"):
+        return Condition(kind, name, "is null", None)
+    words: tuple[str, ...]
+    for words in (("NOT", "IN"), ("IN",), ("LIKE",), ("ILIKE",)):
+        if reader.word(*words):
+            value = reader.value()
+            if ("IN" in words) != isinstance(value, tuple):
+                _wrong(f"{' '.join(words)} takes {'a list' if 'IN' in words else 'a text'}")
+            return Condition(kind, name, " ".join(words).lower(), value)
+    sign = reader.take()[1]
+    if sign not in (*SIGNS, "!="):
+        _wrong(f"{sign!r} compares nothing")
+    value = reader.value()
+    if isinstance(value, tuple):
+        _wrong("a list needs IN")
+    return Condition(kind, name, sign, value)
+
+
+def _identifier(reader: _Reader) -> tuple[str, str]:
+    read_as, text = reader.take()
+    if read_as == "word" and reader.word("."):
+        if text.lower() not in KINDS:
+            _wrong(f"{text!r} is none of metrics, params, tags, attributes")
+        return KINDS[text.lower()], reader.name()
+    return "attributes", text.strip('`"')
+
+
+def conditions(text: str) -> list[Condition]:
+    """What a filter asks for, all of it. Raises Refused."""
+    reader, found = _Reader(text), list[Condition]()
+    while not reader.done:
+        if found and not reader.word("AND"):
+            _wrong("conditions are joined by AND")
+        found.append(_condition(reader))
+        if len(found) > MOST:
+            _wrong(f"it has more than {MOST} conditions")
+    return found
+
+
+def _operand(kind: str, name: str) -> Combinable:
+    """The value that a condition or an order of runs is about."""
+    if kind == "metrics":
+        last = MetricPoint.objects.filter(run_id=OuterRef("run_id"), key=name).order_by("-step").values("value")[:1]
+        return Subquery(last, output_field=FloatField())
+    if kind == "params":
+        return KeyTextTransform(name, "run__config")
+    if kind == "tags" and name != RUN_NAME:
+        return KeyTextTransform(name, "tags")
+    if kind == "tags" or name in ("run_name", "Run name"):
+        return Coalesce(KeyTextTransform(RUN_NAME, "tags"), Cast(F("run__name"), TextField()), output_field=TextField())
+    if name == "user_id":
+        return Coalesce(KeyTextTransform("mlflow.user", "tags"), Value(""), output_field=TextField())
+    if name in TIMES:
+        return F(TIMES[name])
+    if name in TEXTS:
+        return F(TEXTS[name])
+    _wrong(f"runs have no attribute {name!r}")
+
+
+def _experiment_operand(kind: str, name: str) -> Combinable:
+    if kind == "tags":
+        return KeyTextTransform(name, "logged__tags")
+    if kind == "attributes" and name in EXPERIMENT_TIMES:
+        return F("created_at")
+    if kind == "attributes" and name in ("name", "experiment_id"):
+        return Cast(F("id"), TextField()) if name == "experiment_id" else F("name")
+    _wrong(f"experiments have no {kind} {name!r}")
+
+
+def _value(condition: Condition) -> Any:
+    """In the words of the column. Raises Refused."""
+    name, value = condition.name, condition.value
+    if condition.kind == "metrics":
+        return _of(condition, float)
+    if condition.kind == "attributes" and (name in TIMES or name in EXPERIMENT_TIMES):
+        number = _of(condition, float)
+        if not 0 <= number < 2.5e14:
+            _wrong("a time is in milliseconds since 1970")
+        return moment(int(number))
+    if condition.kind == "attributes" and name == "status":
+        asked = value if isinstance(value, tuple) else (value,)
+        if not set(asked) <= set(STATES):
+            _wrong(f"status is one of {', '.join(STATES)}")
+        return tuple(state for state in Run.State if STATUS.get(state, "RUNNING") in asked)
+    if isinstance(value, tuple):
+        if not all(isinstance(each, str) for each in value):
+            _wrong("a list holds texts")
+        return value
+    return _of(condition, str)
+
+
+def _of(condition: Condition, kind: type[Any]) -> Any:
+    if not isinstance(condition.value, kind):
+        _wrong(f"{condition.name!r} compares with a {'number' if kind is float else 'text in quotes'}")
+    return condition.value
+
+
+def _narrowed(rows: "QuerySet[Row]", place: int, condition: Condition, operand: Combinable) -> "QuerySet[Row]":
+    name = f"asked_{place}"
+    rows = rows.annotate(**{name: operand})
+    if condition.value is None:
+        return rows.filter(**{f"{name}__isnull": condition.sign == "is null"})
+    value, sign = _value(condition), condition.sign
+    if condition.kind == "attributes" and condition.name == "status":
+        among = Q(**{f"{name}__in": value})
+        return rows.filter(~among if sign in ("!=", "not in") else among)
+    if sign in ("in", "not in"):
+        among = Q(**{f"{name}__in": value})
+        return rows.filter(~among if sign == "not in" else among)
+    if sign in ("like", "ilike"):
+        if not isinstance(value, str):
+            _wrong("LIKE is for texts")
+        return rows.filter(**{f"{name}__{'iregex' if sign == 'ilike' else 'regex'}": _pattern(value)})
+    if sign == "!=":
+        return rows.filter(**{f"{name}__isnull": False}).exclude(**{name: value})
+    return rows.filter(**{f"{name}__{SIGNS[sign]}": value})
+
+
+def _pattern(like: str) -> str:
+    return "^" + "".join(".*" if each == "%" else "." if each == "_" else re.escape(each) for each in like) + "$"
+
+
+def runs(rows: "QuerySet[Row]", text: str, orders: list[str]) -> "QuerySet[Row]":
+    """Logged runs that the filter finds, in the order that is asked for; of equals, and without one, the newest first."""
+    for place, condition in enumerate(conditions(text)):
+        rows = _narrowed(rows, place, condition, _operand(condition.kind, condition.name))
+    return _ordered(rows, orders, _operand, ("-run__started_at", "-pk"))
+
+
+def experiments(rows: "QuerySet[Row]", text: str, orders: list[str]) -> "QuerySet[Row]":
+    for place, condition in enumerate(conditions(text)):
+        rows = _narrowed(rows, place, condition, _experiment_operand(condition.kind, condition.name))
+    return _ordered(rows, orders, _experiment_operand, ("-created_at", "-pk"))
+
+
+def _ordered(
+    rows: "QuerySet[Row]", orders: list[str], operand: Callable[[str, str], Combinable], last: tuple[str, ...]
+) -> "QuerySet[Row]":
+    asked: list[OrderBy] = []
+    for place, text in enumerate(orders):
+        reader = _Reader(text)
+        kind, name = _identifier(reader)
+        down = reader.word("DESC")
+        if not down:
+            reader.word("ASC")
+        if not reader.done:
+            _wrong(f"an order is a name and ASC or DESC, not {text[:40]!r}")
+        rows = rows.annotate(**{f"order_{place}": operand(kind, name)})
+        by = F(f"order_{place}")
+        asked.append(by.desc(nulls_last=True) if down else by.asc(nulls_last=True))
+    return rows.order_by(*asked, *last)
+
+
+def token(offset: int) -> str:
+    return urlsafe_b64encode(json.dumps({"offset": offset}).encode()).decode()
+
+
+def offset(page_token: str) -> int:
+    """Raises Refused."""
+    if not page_token:
+        return 0
+    try:
+        found = json.loads(urlsafe_b64decode(page_token.encode()))["offset"]
+        if type(found) is not int or not 0 <= found < 10**9:
+            raise ValueError
+    except (ValueError, KeyError, TypeError):
+        raise Refused("page_token: take it from the page before.") from None
+    return found

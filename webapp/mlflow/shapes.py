@@ -1,0 +1,86 @@
+"""Our rows as MLflow's objects."""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from webapp.experiments.models import Experiment, Run
+from webapp.experiments.runs.configs import flattened
+from webapp.tracking.models import LoggedRun
+from webapp.tracking.queries import Point
+
+from .bodies import milliseconds
+
+State = Run.State
+STATUS = {
+    State.QUEUED: "SCHEDULED",
+    State.STARTING: "SCHEDULED",
+    State.STOPPED: "KILLED",
+    State.FINISHED: "FINISHED",
+    State.FAILED: "FAILED",
+}
+STATES = {
+    "RUNNING": State.RUNNING,
+    "SCHEDULED": State.STARTING,
+    "FINISHED": State.FINISHED,
+    "FAILED": State.FAILED,
+    "KILLED": State.STOPPED,
+}
+RUN_NAME = "mlflow.runName"
+
+
+def status(run: Run) -> str:
+    return STATUS.get(State(run.state), "RUNNING")
+
+
+def experiment(row: Experiment) -> dict[str, Any]:
+    """Needs `logged` loaded with the row."""
+    made = milliseconds(row.created_at)
+    kept = getattr(row, "logged", None)
+    return {
+        "experiment_id": str(row.pk),
+        "name": row.name,
+        "artifact_location": f"mlflow-artifacts:/{row.pk}",
+        "lifecycle_stage": "active",
+        "creation_time": made,
+        "last_update_time": made,
+        "tags": _pairs(kept.tags if kept else {}),
+    }
+
+
+def info(row: LoggedRun) -> dict[str, Any]:
+    """Without what is not there: protobuf knows no null."""
+    run = row.run
+    told = {
+        "run_id": row.key,
+        "run_uuid": row.key,
+        "run_name": row.tags.get(RUN_NAME) or str(run),
+        "experiment_id": str(run.experiment_id),
+        "user_id": row.tags.get("mlflow.user", ""),
+        "status": status(run),
+        "start_time": milliseconds(run.started_at),
+        "end_time": milliseconds(run.ended_at),
+        "artifact_uri": f"mlflow-artifacts:/{run.experiment_id}/{row.key}/artifacts",
+        "lifecycle_stage": "active" if row.deleted_at is None else "deleted",
+    }
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def run(row: LoggedRun, latest: Iterable[Point]) -> dict[str, Any]:
+    params = {
+        key: value if isinstance(value, str) else str(value) for key, value in flattened(row.run.config).items() if key
+    }
+    tags = {RUN_NAME: str(row.run), **row.tags}
+    data = {"metrics": [metric(each) for each in latest], "params": _pairs(params), "tags": _pairs(tags)}
+    return {"info": info(row), "data": data, "inputs": {}, "outputs": {}}
+
+
+def metric(point: Point) -> dict[str, Any]:
+    value: float | str = point.value
+    if not math.isfinite(point.value):  # as protobuf writes it in JSON
+        value = "NaN" if math.isnan(point.value) else "Infinity" if point.value > 0 else "-Infinity"
+    return {"key": point.key, "value": value, "timestamp": milliseconds(point.time), "step": point.step}
+
+
+def _pairs(values: dict[str, str]) -> list[dict[str, str]]:
+    return [{"key": key, "value": value} for key, value in sorted(values.items())]

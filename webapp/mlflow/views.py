@@ -1,0 +1,246 @@
+"""Experiments, runs, metrics, params and tags of MLflow's REST protocol, version 2.0."""
+
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+
+from webapp.accounts.areas import Right
+from webapp.accounts.models import Membership
+from webapp.core.problems import Invalid
+from webapp.experiments.access import may_read, may_write
+from webapp.experiments.models import Experiment
+from webapp.tracking import access, services
+from webapp.tracking.models import LoggedRun
+from webapp.tracking.queries import Point, history, latest, logged_runs
+
+from . import bodies as b
+from . import searching, shapes
+from .door import Refused, body, door, query, said
+
+DEFAULT = "Default"
+"""The experiment that MLflow calls 0: where a program logs that names none."""
+MOST_ROWS = 1_000  # of one page; clients ask for the next
+
+
+@door("POST", Right.WRITE)
+def create_experiment(request: HttpRequest, membership: Membership) -> HttpResponse:
+    given = body(request, b.CreateExperiment)
+    may_write(membership)
+    if Experiment.objects.filter(workspace=membership.workspace, name=given.name.strip()).exists():
+        raise Refused(f"Experiment '{given.name}' already exists.", "RESOURCE_ALREADY_EXISTS")
+    row = services.experiment(membership, given.name, {tag.key: tag.value for tag in given.tags})
+    return said({"experiment_id": str(row.pk)})
+
+
+@door("GET", Right.READ)
+def get_experiment(request: HttpRequest, membership: Membership) -> HttpResponse:
+    row = _experiment(membership, query(request, b.OfExperiment).experiment_id)
+    return said({"experiment": shapes.experiment(row)})
+
+
+@door("GET", Right.READ)
+def get_experiment_by_name(request: HttpRequest, membership: Membership) -> HttpResponse:
+    name = query(request, b.ExperimentNamed).experiment_name
+    rows = Experiment.objects.select_related("logged").filter(workspace=may_read(membership).workspace, name=name)
+    row = rows.first()
+    if row is None:
+        raise Refused(f"Could not find experiment with name '{name}'.", "RESOURCE_DOES_NOT_EXIST", 404)
+    return said({"experiment": shapes.experiment(row)})
+
+
+@door("POST", Right.READ)
+def search_experiments(request: HttpRequest, membership: Membership) -> HttpResponse:
+    given = body(request, b.SearchExperiments)
+    rows = Experiment.objects.select_related("logged").filter(workspace=may_read(membership).workspace)
+    if given.view_type == "DELETED_ONLY":  # no experiment is ever deleted
+        rows = rows.none()
+    found = searching.experiments(rows, given.filter, given.order_by)
+    start, most = searching.offset(given.page_token), min(given.max_results, MOST_ROWS)
+    page = list(found[start : start + most + 1])
+    told = {"experiments": [shapes.experiment(row) for row in page[:most]]}
+    return said(told | ({"next_page_token": searching.token(start + most)} if len(page) > most else {}))
+
+
+@door("POST", Right.WRITE)
+def set_experiment_tag(request: HttpRequest, membership: Membership) -> HttpResponse:
+    given = body(request, b.SetExperimentTag)
+    may_write(membership)
+    services.tag_experiment(_experiment(membership, given.experiment_id), {given.key: given.value})
+    return said()
+
+
+@door("POST", Right.WRITE)
+def create_run(request: HttpRequest, membership: Membership) -> HttpResponse:
+    """`Idempotency-Key` is ours: MLflow's own client sends none, and begins another run when it asks again."""
+    given = body(request, b.CreateRun)
+    may_write(membership)
+    tags = {tag.key: tag.value for tag in given.tags}
+    name = given.run_name or tags.get(shapes.RUN_NAME, "")
+    if given.user_id:
+        tags.setdefault("mlflow.user", given.user_id)
+    row = services.begin(
+        membership,
+        _experiment(membership, given.experiment_id),
+        LoggedRun.Door.MLFLOW,
+        name=_short(name),
+        started_at=None if given.start_time is None else b.moment(given.start_time),
+        tags=tags | ({shapes.RUN_NAME: name} if name else {}),
+        key=request.headers.get("Idempotency-Key", "")[:64] or None,
+    )
+    return said({"run": shapes.run(row, ())})
+
+
+@door("POST", Right.WRITE)
+def update_run(request: HttpRequest, membership: Membership) -> HttpResponse:
+    given = body(request, b.UpdateRun)
+    row = access.logged_write(membership, given.run_id)
+    services.settle(
+        membership,
+        row,
+        state=None if given.status is None else shapes.STATES[given.status],
+        ended_at=None if given.end_time is None else b.moment(given.end_time),
+        name=None if given.run_name is None else _short(given.run_name),
+    )
+    if given.run_name is not None:
+        services.log(row, tags={shapes.RUN_NAME: given.run_name})
+    return said({"run_info": shapes.info(row)})
+
+
+def _short(name: str) -> str:
+    """What lists show of a name; the whole one stays in its tag."""
+    name = " ".join(name.split())
+    return name if len(name) <= 120 else name[:119] + "…"
+
+
+@door("GET", Right.READ)
+def get_run(request: HttpRequest, membership: Membership) -> HttpResponse:
+    row = access.logged_read(membership, query(request, b.OfRun).run_id)
+    return said({"run": shapes.run(row, latest([row.run_id])[row.run_id])})
+
+
+@door("POST", Right.READ)
+def search_runs(request: HttpRequest, membership: Membership) -> HttpResponse:
+    given = body(request, b.SearchRuns)
+    may_read(membership)
+    wanted = [_experiment_id(membership, each) for each in given.experiment_ids]
+    rows = logged_runs(membership.workspace_id).filter(run__experiment_id__in=wanted)
+    if given.run_view_type != "ALL":
+        rows = rows.filter(deleted_at__isnull=given.run_view_type == "ACTIVE_ONLY")
+    found = searching.runs(rows, given.filter, given.order_by)
+    start, most = searching.offset(given.page_token), min(given.max_results, MOST_ROWS)
+    page = list(found[start : start + most + 1])
+    points = latest([row.run_id for row in page[:most]])
+    told = {"runs": [shapes.run(row, points[row.run_id]) for row in page[:most]]}
+    return said(told | ({"next_page_token": searching.token(start + most)} if len(page) > most else {}))
+
+
+@door("POST", Right.WRITE)
+def delete_run(request: HttpRequest, membership: Membership) -> HttpResponse:
+    services.delete(membership, access.logged_write(membership, body(request, b.OfRun).run_id))
+    return said()
+
+
+@door("POST", Right.WRITE)
+def restore_run(request: HttpRequest, membership: Membership) -> HttpResponse:
+    services.restore(membership, access.logged_write(membership, body(request, b.OfRun).run_id))
+    return said()
+
+
+@door("POST", Right.WRITE)
+def log_metric(request: HttpRequest, membership: Membership) -> HttpResponse:
+    given = body(request, b.LogMetric)
+    services.log(access.logged_write(membership, given.run_id), [_point(given)])
+    return said()
+
+
+@door("POST", Right.WRITE)
+def log_batch(request: HttpRequest, membership: Membership) -> HttpResponse:
+    given = body(request, b.LogBatch)
+    if len(given.metrics) + len(given.params) + len(given.tags) > b.MOST_AT_ONCE:
+        raise Refused(f"A batch has at most {b.MOST_AT_ONCE:,} metrics, params and tags.")
+    params: dict[str, str] = {}
+    for place, param in enumerate(given.params):
+        if params.setdefault(param.key, param.value) != param.value:
+            raise Invalid("A param never changes.", {f"params.{place}": f"{param.key} comes twice with two values"})
+    tags = {tag.key: tag.value for tag in given.tags}
+    row = access.logged_write(membership, given.run_id)
+    services.log(row, [_point(each) for each in given.metrics], params, tags)
+    if shapes.RUN_NAME in tags:
+        services.settle(membership, row, name=_short(tags[shapes.RUN_NAME]))
+    return said()
+
+
+def _point(metric: b.Metric) -> Point:
+    return Point(metric.key, metric.step, b.moment(metric.timestamp), metric.value)
+
+
+@door("POST", Right.WRITE)
+def log_param(request: HttpRequest, membership: Membership) -> HttpResponse:
+    given = body(request, b.LogParam)
+    services.log(access.logged_write(membership, given.run_id), params={given.key: given.value})
+    return said()
+
+
+@door("POST", Right.WRITE)
+def set_tag(request: HttpRequest, membership: Membership) -> HttpResponse:
+    given = body(request, b.SetTag)
+    row = access.logged_write(membership, given.run_id)
+    services.log(row, tags={given.key: given.value})
+    if given.key == shapes.RUN_NAME:
+        services.settle(membership, row, name=_short(given.value))
+    return said()
+
+
+@door("POST", Right.WRITE)
+def delete_tag(request: HttpRequest, membership: Membership) -> HttpResponse:
+    given = body(request, b.DeleteTag)
+    row = access.logged_write(membership, given.run_id)
+    if given.key not in row.tags:
+        raise Refused(f"The run has no tag '{given.key[:80]}'.", "RESOURCE_DOES_NOT_EXIST", 404)
+    services.log(row, without=[given.key])
+    return said()
+
+
+@door("GET", Right.READ)
+def get_history(request: HttpRequest, membership: Membership) -> HttpResponse:
+    """`page_token` is the step after which to go on."""
+    given = query(request, b.GetHistory)
+    row = access.logged_read(membership, given.run_id)
+    after = searching.offset(given.page_token) if given.page_token else None
+    found = history(row.run_id, given.metric_key, after, given.max_results + 1)
+    points = found[: given.max_results]
+    told = {"metrics": [shapes.metric(each) for each in points]}
+    return said(told | ({"next_page_token": searching.token(points[-1].step)} if len(found) > len(points) else {}))
+
+
+def _experiment(membership: Membership, text: str) -> Experiment:
+    """By its id; 0 is the experiment `Default`, which whoever may write makes by asking for it."""
+    if text == "0":
+        try:
+            return services.experiment_named(may_write(membership), DEFAULT)
+        except PermissionDenied:
+            row = Experiment.objects.filter(workspace=may_read(membership).workspace, name=DEFAULT).first()
+        if row is not None:
+            return row
+    elif text.isascii() and text.isdigit() and len(text) < 19:
+        return access.experiment_read(membership, int(text))
+    raise Refused(f"No experiment with id={text} exists.", "RESOURCE_DOES_NOT_EXIST", 404)
+
+
+def _experiment_id(membership: Membership, text: str) -> int:
+    """For a search, which finds nothing in an experiment that is not there."""
+    if text == "0":
+        rows = Experiment.objects.filter(workspace=membership.workspace, name=DEFAULT)
+        return rows.values_list("pk", flat=True).first() or 0
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
+
+
+@door("POST", Right.READ)
+def search_models(request: HttpRequest, membership: Membership) -> HttpResponse:
+    """MLflow's client looks for models of a run wherever it lists a run's files. There are none."""
+    may_read(membership)
+    return said({"models": []})
+
+
+@door(None, Right.READ)
+def nothing(request: HttpRequest, membership: Membership, rest: str = "") -> HttpResponse:
+    raise Refused(f"Touchstone does not speak {rest or 'this'} of MLflow's protocol.", "ENDPOINT_NOT_FOUND", 404)

@@ -1,0 +1,303 @@
+"""All that a program elsewhere does to the runs that it logs here: begin, log, end, delete and restore.
+
+Each function checks, changes rows under the lock of the run, and tells pages and webhooks after commit. What is logged twice is
+stored once, and what comes late never replaces what is newer.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import IntegrityError, connection, transaction
+from django.db.models import Max
+from django.utils import timezone
+
+from webapp.accounts.models import Membership
+from webapp.core import audit, once
+from webapp.core.problems import Conflict, Invalid
+from webapp.core.tasks import enqueue
+from webapp.experiments import names, table_facts
+from webapp.experiments.bulk import StepMetrics
+from webapp.experiments.launch.services import create_experiment
+from webapp.experiments.lifecycle.states import State, tell
+from webapp.experiments.live import broadcasts
+from webapp.experiments.models import LOGGED, OVER, Experiment, Run
+from webapp.experiments.table.models import MAX_PATH
+
+from .models import ExperimentTags, LoggedRun
+from .queries import Point
+
+MOST_PARAMS, MOST_TAGS = 5_000, 1_000  # of one run
+LONGEST_KEY, LONGEST_PARAM, LONGEST_TAG = 250, 6_000, 8_000  # characters
+LAST_STEP = 2**31 - 1
+IN_SUMMARY = 100  # metrics of a run whose last value its lists have
+RESTORABLE = timedelta(days=30)
+
+
+def experiment(membership: Membership, name: str, tags: Mapping[str, str] | None = None) -> Experiment:
+    """Makes an experiment. Raises Invalid at `name`."""
+    with transaction.atomic():
+        row = create_experiment(membership, name)
+        if tags:
+            tag_experiment(row, tags)
+    return row
+
+
+def experiment_named(membership: Membership, name: str) -> Experiment:
+    """The experiment of this name, made if it is not there."""
+    found = Experiment.objects.filter(workspace=membership.workspace, name=name).first()
+    if found is not None:
+        return found
+    try:
+        return experiment(membership, name)
+    except Invalid:  # made meanwhile
+        return Experiment.objects.get(workspace=membership.workspace, name=name)
+
+
+def tag_experiment(row: Experiment, tags: Mapping[str, str]) -> None:
+    """Raises Invalid at a tag that is too long, or one too many."""
+    with transaction.atomic():
+        Experiment.objects.select_for_update(no_key=True).get(pk=row.pk)
+        kept, _ = ExperimentTags.objects.get_or_create(experiment=row)
+        kept.tags = _merged(kept.tags, tags, "tags", MOST_TAGS, LONGEST_TAG)
+        kept.save(update_fields=["tags"])
+
+
+def begin(
+    membership: Membership,
+    where: Experiment,
+    door: str,
+    *,
+    name: str = "",
+    started_at: datetime | None = None,
+    tags: Mapping[str, str] | None = None,
+    params: Mapping[str, Any] | None = None,
+    key: str | None = None,
+) -> LoggedRun:
+    """A new run that is under way. The same `key` begins one run, however often it comes. Raises Invalid, KeyReused."""
+    asked = once.key(key, "logged", where.pk, name)
+    mine = Run.objects.filter(created_by=membership.user, experiment__workspace=membership.workspace, recipe=LOGGED)
+    if earlier := once.earlier(mine, asked):
+        return LoggedRun.objects.select_related("run__experiment__workspace", "run__created_by").get(run=earlier)
+    kept = _merged({}, tags or {}, "tags", MOST_TAGS, LONGEST_TAG)
+    started = started_at or timezone.now()
+    try:
+        with transaction.atomic():
+            Experiment.objects.select_for_update(no_key=True).get(pk=where.pk)  # two at once never take one number
+            last = where.runs.aggregate(last=Max("number"))["last"] or 0
+            run = Run.objects.create(
+                experiment=where,
+                number=last + 1,
+                name=names.optional_name(name, "run_name"),
+                recipe=LOGGED,
+                config=dict(params or {}),
+                state=State.RUNNING,
+                started_at=started,
+                created_by=membership.user,
+                launch_key=asked and asked.text,
+                launch_digest=asked.digest if asked else "",
+            )
+            table_facts.keep_config(membership.workspace_id, run)
+            Run.objects.filter(pk=run.pk).update(family=run.family)
+            row = LoggedRun.objects.create(run=run, door=door, tags=kept)
+            audit.record(membership, membership.user, "run.logged", run, name=str(run), door=door)
+            broadcasts.run_changed(run)
+    except IntegrityError:
+        if earlier := once.made_meanwhile(Run, membership.user, mine, asked):
+            return LoggedRun.objects.get(run=earlier)
+        raise
+    return row
+
+
+def log(
+    row: LoggedRun,
+    points: Iterable[Point] = (),
+    params: Mapping[str, str] | None = None,
+    tags: Mapping[str, str] | None = None,
+    without: Iterable[str] = (),
+) -> None:
+    """All of it or nothing; tags `without` are removed. Raises Invalid where a value has no place here or a param would change,
+    and Conflict for a run that its program has deleted."""
+    news = list(points)
+    for place, point in enumerate(news):
+        if not 0 <= point.step <= LAST_STEP:
+            raise Invalid("A step has no place here.", {f"metrics.{place}.step": f"must be 0 to {LAST_STEP:,}"})
+    with transaction.atomic():
+        run = _held(row)
+        fields: dict[str, Any] = {}
+        if params:
+            fields["config"] = _with_params(run.config, params)
+        if tags or without:
+            gone = set(without)
+            kept = {key: value for key, value in row.tags.items() if key not in gone}
+            row.tags = _merged(kept, tags or {}, "tags", MOST_TAGS, LONGEST_TAG)
+            row.save(update_fields=["tags"])
+        if news:
+            _insert(run.pk, news)
+            fields |= _progress(run, news)
+        if fields:
+            Run.objects.filter(pk=run.pk).update(**fields)
+            run.refresh_from_db(from_queryset=Run.objects.with_names())
+            _keep_facts(run, news, "config" in fields)
+            broadcasts.metrics(run.pk, _by_step(news))
+            broadcasts.run_changed(run)
+    row.run = run
+
+
+def settle(
+    membership: Membership,
+    row: LoggedRun,
+    *,
+    state: str | None = None,
+    ended_at: datetime | None = None,
+    name: str | None = None,
+) -> None:
+    """The state that the program reports: it may end a run and go on with it as often as it likes. Raises Invalid, Conflict."""
+    with transaction.atomic():
+        run = _held(row)
+        moved = state is not None and state != run.state
+        if name is not None:
+            run.name = names.optional_name(name, "run_name")
+        if state is not None:
+            run.state = state
+            run.ended_at = (ended_at or run.ended_at or timezone.now()) if state in OVER else None
+        if moved:
+            run.state_at, run.state_reason = timezone.now(), ""
+        run.save(update_fields=["name", "state", "state_at", "state_reason", "ended_at"])
+        if moved:
+            if run.state in OVER:
+                table_facts.keep_took(membership.workspace_id, run)
+            tell(run, membership.user, "")
+        else:
+            broadcasts.run_changed(run)
+    row.run = run
+
+
+def delete(membership: Membership, row: LoggedRun) -> None:
+    """Takes the run from all lists; for `RESTORABLE` its program may restore it. Deleting twice changes nothing."""
+    with transaction.atomic():
+        if LoggedRun.objects.filter(pk=row.pk, deleted_at=None).update(deleted_at=timezone.now()):
+            audit.record(membership, membership.user, "run.hidden", row.run, name=str(row.run))
+
+
+def restore(membership: Membership, row: LoggedRun) -> None:
+    with transaction.atomic():
+        if LoggedRun.objects.filter(pk=row.pk).exclude(deleted_at=None).update(deleted_at=None):
+            audit.record(membership, membership.user, "run.restored", row.run, name=str(row.run))
+
+
+def erase_deleted() -> int:
+    """Erases the runs that were deleted so long ago that nobody restores them any more. How many."""
+    old = LoggedRun.objects.filter(deleted_at__lt=timezone.now() - RESTORABLE).values_list("pk", flat=True)
+    erased = 0
+    for pk in list(old[:1_000]):
+        with transaction.atomic():
+            rows = LoggedRun.objects.select_for_update(of=("self",)).select_related("run__experiment__workspace")
+            row = rows.filter(pk=pk, deleted_at__lt=timezone.now() - RESTORABLE).first()
+            if row is None:  # restored meanwhile
+                continue
+            run = row.run
+            audit.record(run.experiment.workspace, None, "run.delete", run, name=str(run), number=run.number)
+            enqueue("workers.runs.remove_folder", run.pk)
+            run.delete()
+            erased += 1
+    return erased
+
+
+def _held(row: LoggedRun) -> Run:
+    """The run under its lock, and `row` as it is now: two programs that log at once wait for one another."""
+    run = Run.objects.with_names().select_for_update(of=("self",), no_key=True).get(pk=row.run_id)
+    row.refresh_from_db(fields=["tags", "deleted_at"])
+    if row.deleted_at is not None:
+        raise Conflict("This run is deleted; restore it first.", "deleted")
+    return run
+
+
+def _with_params(known: Mapping[str, Any], params: Mapping[str, str]) -> dict[str, Any]:
+    """A param is logged once: the same value again is welcome, another one is a mistake of the program."""
+    for key, value in params.items():
+        if key in known and known[key] != value:
+            raise Invalid(
+                "A param never changes.", {f"params.{key}": f"was logged as {str(known[key])[:200]!r} before"}
+            )
+    return _merged(known, params, "params", MOST_PARAMS, LONGEST_PARAM)
+
+
+def _merged(known: Mapping[str, Any], news: Mapping[str, str], what: str, most: int, longest: int) -> dict[str, Any]:
+    for key, value in news.items():
+        if not 0 < len(key) <= LONGEST_KEY:
+            raise Invalid("A key has no place here.", {f"{what}.{key[:80]}": f"has 1 to {LONGEST_KEY} characters"})
+        if isinstance(value, str) and len(value) > longest:
+            raise Invalid("A value is too long.", {f"{what}.{key}": f"has at most {longest:,} characters"})
+    merged = {**known, **news}
+    if len(merged) > most:
+        raise Invalid("There are too many.", {what: f"a run has at most {most:,}"})
+    return merged
+
+
+# What comes late, by the clock of who sent it, does not replace what is there. The rows of one statement come in one order, and
+# each place once: the newest, of equals the last.
+POINTS = """
+INSERT INTO experiments_metricpoint AS old (run_id, key, step, time, value, not_finite)
+SELECT %(run)s, key, step, time, CASE WHEN not_finite = '' THEN value END, not_finite
+FROM unnest(%(keys)s::text[], %(steps)s::int[], %(times)s::timestamptz[], %(values)s::float8[], %(others)s::text[])
+    AS new(key, step, time, value, not_finite)
+ON CONFLICT (run_id, key, step) DO UPDATE SET
+    time = EXCLUDED.time, value = EXCLUDED.value, not_finite = EXCLUDED.not_finite
+WHERE old.time <= EXCLUDED.time
+"""
+
+
+def _insert(run_id: int, points: list[Point]) -> None:
+    newest: dict[tuple[str, int], Point] = {}
+    for point in points:
+        place = (point.key, point.step)
+        if place not in newest or newest[place].time <= point.time:
+            newest[place] = point
+    rows = [newest[place] for place in sorted(newest)]
+    finite = [math.isfinite(each.value) for each in rows]
+    given: dict[str, Any] = {
+        "run": run_id,
+        "keys": [each.key for each in rows],
+        "steps": [each.step for each in rows],
+        "times": [each.time for each in rows],
+        "values": [each.value if whole else None for each, whole in zip(rows, finite, strict=True)],
+        "others": ["" if whole else _word(each.value) for each, whole in zip(rows, finite, strict=True)],
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(POINTS, given)
+
+
+def _word(value: float) -> str:
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _progress(run: Run, points: list[Point]) -> dict[str, Any]:
+    """How far the run is, and the last values for lists: of a step that comes late none."""
+    summary: dict[str, float] = dict(run.summary)
+    for point in sorted(points, key=lambda each: (each.step, each.time)):
+        if point.step < run.step or not math.isfinite(point.value):
+            continue
+        if point.key in summary or len(summary) < IN_SUMMARY:
+            summary[point.key] = point.value
+    step = max(run.step, *(point.step for point in points))
+    return {"summary": summary, "step": step, "first_metric_at": run.first_metric_at or timezone.now()}
+
+
+def _keep_facts(run: Run, points: Iterable[Point], config: bool) -> None:
+    """What the table of runs sorts and filters by."""
+    workspace_id = run.experiment.workspace_id
+    if config:
+        table_facts.keep_config(workspace_id, run)
+        Run.objects.filter(pk=run.pk).update(family=run.family)
+    short = [point for point in points if len(point.key) <= MAX_PATH]
+    table_facts.keep_metrics(workspace_id, run, ((step.step, step.values) for step in _by_step(short)))
+
+
+def _by_step(points: Iterable[Point]) -> list[StepMetrics]:
+    steps: dict[int, StepMetrics] = {}
+    for point in points:
+        if math.isfinite(point.value):
+            steps.setdefault(point.step, StepMetrics(point.step, point.time)).values[point.key] = point.value
+    return list(steps.values())
