@@ -1,0 +1,294 @@
+"""The command `touchstone`: launches, follows, compares and fetches what a server has, over its API alone."""
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+from uuid import uuid4
+
+import typer
+import yaml
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from . import account
+from .http import ApiError, Away, Server
+from .plot import curve
+from .spool import send_kept
+
+app = typer.Typer(help="A Touchstone server from the terminal.", no_args_is_help=True, add_completion=False)
+runs_app = typer.Typer(help="Runs: list, show, follow.", no_args_is_help=True)
+app.add_typer(runs_app, name="runs")
+out, err = Console(), Console(stderr=True)
+OVER = ("finished", "failed", "stopped")
+FOLLOW_S = 2.0
+
+
+def server() -> Server:
+    """The server of this command; tests put another in its place."""
+    return account.server()
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """What the server refuses, in its words and with exit code 1; a server that is away, with 2."""
+    try:
+        yield
+    except ApiError as error:
+        err.print(Text(str(error), style="red"))
+        raise typer.Exit(1) from None
+    except (Away, OSError, ValueError) as error:
+        err.print(Text(str(error), style="red"))
+        raise typer.Exit(2) from None
+
+
+@app.command()
+def login(
+    address: Annotated[str, typer.Option(help="The server's address")] = "",
+    token: Annotated[str, typer.Option(help="An API token; without it, it is asked for")] = "",
+) -> None:
+    """Keeps the server's address and a token for the commands that follow, in a file that only you can read."""
+    with told():
+        address = address or typer.prompt("Address", default="http://127.0.0.1:8000")
+        token = token or typer.prompt("API token (Settings → API tokens)", hide_input=True)
+        known = account.server(address, token)
+        me = known.get("/me")
+        place = account.keep(address, token)
+        out.print(f"Signed in as {me['email']} in {me['workspace']['name']}. Kept in {place}.", markup=False)
+
+
+@runs_app.command("list")
+def runs_list(
+    state: Annotated[str, typer.Option(help="Such as running, finished, or active")] = "",
+    limit: Annotated[int, typer.Option(min=1, max=10_000)] = 20,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line")] = False,
+) -> None:
+    """The newest runs."""
+    with told():
+        table = Table("id", "run", "experiment", "recipe", "state", "step", box=None)
+        for place, run in enumerate(server().all("/runs", state=state or None, limit=min(limit, 200))):
+            if place >= limit:
+                break
+            if as_json:
+                print(json.dumps(run))
+                continue
+            step = str(run["progress"]["step"])
+            table.add_row(
+                *map(Text, (str(run["id"]), run["name"], run["experiment"]["name"], run["recipe"], run["state"], step))
+            )
+        if not as_json:
+            out.print(table)
+
+
+@runs_app.command("show")
+def runs_show(run: int, as_json: Annotated[bool, typer.Option("--json")] = False) -> None:
+    """One run: its state, its newest numbers, and its config."""
+    with told():
+        found = server().get(f"/runs/{run}")
+        if as_json:
+            print(json.dumps(found, indent=2))
+            return
+        out.print(_headline(found))
+        for key, value in sorted(found["summary"].items()):
+            out.print(Text(f"  {key:40} {value:.6g}"))
+        out.print(Text(yaml.safe_dump(found["config"], sort_keys=False, allow_unicode=True)))
+
+
+@runs_app.command("follow")
+def runs_follow(
+    run: int,
+    key: Annotated[list[str] | None, typer.Option(help="A metric to draw; several times for several")] = None,
+    every: Annotated[float, typer.Option(help="Seconds between two looks", min=0.1)] = FOLLOW_S,
+) -> None:
+    """Draws a run's metrics until it is over. The exit code is 0 where it finished, 1 where it failed or was stopped."""
+    with told():
+        known, drawn = server(), dict[str, list[tuple[int, float]]]()
+        with Live(console=out, auto_refresh=False) as live:
+            while True:
+                found = known.get(f"/runs/{run}")
+                for name in key or _keys(known, run, found):
+                    _more(known, run, name, drawn.setdefault(name, []))
+                live.update(_picture(found, drawn), refresh=True)
+                if found["state"] in OVER:
+                    break
+                time.sleep(every)
+        raise typer.Exit(0 if found["state"] == "finished" else 1)
+
+
+def _keys(known: Server, run: int, found: dict[str, Any]) -> list[str]:
+    """What the recipe shows on top; of a run that was logged from outside its first four metrics."""
+    if found["recipe"] == "logged":
+        return list(known.get(f"/runs/{run}/curves", max_points=2)["curves"])[:4]
+    declared = known.get(f"/recipes/{found['recipe']}/metrics")
+    return list(dict.fromkeys(each for each in (declared["headline"], declared["pulse"]) if each))
+
+
+def _more(known: Server, run: int, key: str, points: list[tuple[int, float]]) -> None:
+    """What is new of a metric."""
+    last = points[-1][0] if points else None
+    points.extend((each["step"], each["value"]) for each in known.points(run, key, last) if each["value"] is not None)
+
+
+def _headline(found: dict[str, Any]) -> Text:
+    at = found["progress"]
+    steps = f"{at['step']} of {at['steps_total']}" if at["steps_total"] else str(at["step"])
+    reason = f" · {found['state_reason']}" if found["state_reason"] else ""
+    return Text(
+        f"{found['experiment']['name']} / {found['name']} · {found['state']} · step {steps}{reason}", style="bold"
+    )
+
+
+def _picture(found: dict[str, Any], drawn: dict[str, list[tuple[int, float]]]) -> Group:
+    lines: list[Text] = [_headline(found)]
+    for key, points in drawn.items():
+        newest = f"{points[-1][1]:.6g} at step {points[-1][0]}" if points else "no value yet"
+        lines += [Text(f"{key}  {newest}"), *map(Text, curve(points, max(20, min(out.width, 100) - 12)))]
+    return Group(*lines)
+
+
+@app.command()
+def launch(
+    file: Annotated[
+        Path, typer.Argument(help="YAML: recipe, dataset, config, and model, experiment, name where they matter")
+    ],
+    follow: Annotated[bool, typer.Option(help="Draw it until it is over")] = False,
+    key: Annotated[str, typer.Option(help="Launches once, however often the command runs with it")] = "",
+) -> None:
+    """Launches a run, and prints its number."""
+    with told():
+        body = yaml.safe_load(file.read_text(encoding="utf-8"))
+        if not isinstance(body, dict):
+            raise ValueError(f"{file} holds no launch: it needs recipe, dataset and config.")
+        run = server().launch(body, key or uuid4().hex)
+        print(run["id"])
+    if follow:
+        runs_follow(run["id"])
+
+
+@app.command("import")
+def import_file(
+    file: Path,
+    name: Annotated[str, typer.Option(help="The dataset's name")] = "",
+    format: Annotated[str, typer.Option(help="The file's format; without it, it is found out")] = "",
+    keep_good: Annotated[bool, typer.Option(help="Import the good lines of a file with bad ones")] = False,
+    every: Annotated[float, typer.Option(min=0.1)] = FOLLOW_S,
+) -> None:
+    """Imports a file as a version of a dataset, and waits until it is there."""
+    with told():
+        form = {"name": name or file.stem, "format": format, "keep_good": str(keep_good).lower()}
+        known = server()
+        with file.open("rb") as content:  # not tried again: the body is read once
+            job = known.ask(
+                "POST",
+                "/api/v1/datasets/import",
+                data={k: v for k, v in form.items() if v},
+                files={"file": (file.name, content)},
+            ).json()
+        while job["state"] in ("queued", "running"):
+            time.sleep(every)
+            job = known.get(f"/imports/{job['id']}")
+        for line in job["rejected"][:10]:
+            err.print(Text(json.dumps(line, ensure_ascii=False), style="yellow"))
+        if job["state"] != "finished":
+            raise ValueError(job["error"] or f"The import is {job['state']}.")
+        version = job["version"] or {}
+        print(json.dumps({"dataset": job["dataset"], "version": version.get("number"), "counts": job["counts"]}))
+
+
+@app.command("export")
+def export_version(
+    dataset: int,
+    version: int,
+    to: Annotated[Path, typer.Option("--to", "-o", help="Where the file goes; - is the terminal")] = Path("-"),
+    format: str = "touchstone",
+) -> None:
+    """Writes a version of a dataset as JSON Lines."""
+    with told():
+        answer = server().ask("GET", f"/api/v1/datasets/{dataset}/versions/{version}/export", params={"format": format})
+        _write(answer.content, to)
+
+
+@app.command()
+def compare(runs: list[int]) -> None:
+    """Where runs differ: the fields of their configs, and their newest numbers."""
+    with told():
+        found = server().get("/runs/compare", ids=",".join(map(str, runs)))
+        table = Table("", *[f"{each['id']} {each['name']}" for each in found["runs"]], box=None)
+        for row in found["config"]:
+            table.add_row(Text(row["path"]), *[Text("" if value is None else str(value)) for value in row["values"]])
+        for key in sorted({key for each in found["runs"] for key in each["summary"]}):
+            values = [each["summary"].get(key) for each in found["runs"]]
+            table.add_row(Text(key, style="bold"), *[Text("" if value is None else f"{value:.6g}") for value in values])
+        out.print(table)
+
+
+@app.command()
+def download(
+    run: int, path: Annotated[str, typer.Argument(help="Without it, what there is")] = "", to: Path = Path(".")
+) -> None:
+    """Fetches an artifact of a run, such as checkpoints/step-000040; a folder comes as a tar."""
+    with told():
+        known = server()
+        rows = [row for row in known.all(f"/runs/{run}/artifacts", limit=200) if row["present"]]
+        if not path:
+            for row in rows:
+                out.print(Text(f"{row['path']}  {row['bytes']:,} bytes"))
+            return
+        named = [row for row in rows if row["path"] in (path, f"files/{path}")]
+        if not named:
+            raise ValueError(f"Run {run} has no artifact {path}.")
+        row = named[0]
+        answer = known.ask("GET", row["download"])
+        ending = ".tar" if "x-tar" in answer.headers.get("content-type", "") else ""
+        target = to / (Path(row["path"]).name + ending) if to.is_dir() else to
+        _write(answer.content, target)
+        print(target)
+
+
+@app.command()
+def generate(model: int, prompt: str, max_new_tokens: int = 256, temperature: float = 0.0, seed: int = 0) -> None:
+    """Lets a model of the registry answer, as it writes."""
+    with told():
+        body = {"prompt": prompt, "max_new_tokens": max_new_tokens, "temperature": temperature, "seed": seed}
+        answer = server().ask("POST", f"/api/v1/models/{model}/generate", json=body)
+        for kind, data in _events(answer.text):
+            if kind == "token":
+                print(data["text"], end="", flush=True)
+            elif kind == "error":
+                raise ValueError(f"{data.get('message') or data.get('code')}")
+        print()
+
+
+def _events(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    for block in text.replace("\r\n", "\n").split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in block.split("\n") if ": " in line and not line.startswith(":"))
+        if "data" in fields:
+            yield fields.get("event", "message"), json.loads(fields["data"])
+
+
+@app.command()
+def sync() -> None:
+    """Sends what programs with `touchstone.wandb` have left on disk while the server was away."""
+    with told():
+        waits = 0
+        for name, left, refused in send_kept(server()):
+            waits += left
+            print(f"{name}: {'sent' if not left else f'{left} lines wait'}")
+            for why in refused:
+                err.print(Text(f"  refused: {why}", style="yellow"))
+        if waits:
+            raise typer.Exit(2)
+
+
+def _write(content: bytes, to: Path) -> None:
+    if str(to) == "-":
+        sys.stdout.buffer.write(content)
+    else:
+        partial = to.with_name(f"{to.name}.partial")
+        partial.write_bytes(content)
+        partial.replace(to)

@@ -1,0 +1,124 @@
+"""Requests with a token: tried again while the server is away, never made twice, errors in the server's words."""
+
+import os
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+import httpx
+
+from .types import Point, Run
+
+ADDRESS, TOKEN = "TOUCHSTONE_URL", "TOUCHSTONE_TOKEN"  # noqa: S105  names of variables
+DEFAULT_ADDRESS = "http://127.0.0.1:8000"
+AGAIN = (429, 502, 503, 504)
+TRIES = 6
+LONGEST_PAUSE_S = 30.0
+TIMEOUT_S = 60.0
+
+
+class Away(Exception):
+    """The server does not answer, however often it was tried."""
+
+
+class ApiError(Exception):
+    """What the server refuses: `status`, `code` for programs, and the fields at fault."""
+
+    def __init__(self, status: int, code: str, message: str, fields: dict[str, str] | None = None) -> None:
+        self.status, self.code, self.fields = status, code, fields or {}
+        told = "; ".join(f"{path}: {why}" for path, why in self.fields.items())
+        super().__init__(f"{message} {told}".strip() if told else message)
+
+
+def _error(answer: httpx.Response) -> ApiError:
+    try:
+        body = answer.json()
+    except ValueError:
+        return ApiError(answer.status_code, "error", answer.text[:500] or answer.reason_phrase)
+    if "error_code" in body:  # of the MLflow protocol
+        return ApiError(answer.status_code, str(body["error_code"]), str(body.get("message", "")))
+    error = body.get("error", {})
+    fields = {each["path"]: each["message"] for each in error.get("fields", [])}
+    return ApiError(answer.status_code, error.get("code", "error"), error.get("message", ""), fields)
+
+
+@dataclass
+class Server:
+    """The server at `address`. Without arguments, TOUCHSTONE_URL and TOUCHSTONE_TOKEN say which and who."""
+
+    address: str = field(default_factory=lambda: os.environ.get(ADDRESS, DEFAULT_ADDRESS))
+    token: str = field(default_factory=lambda: os.environ.get(TOKEN, ""), repr=False)
+    transport: httpx.BaseTransport | None = None
+    tries: int = TRIES
+    sleep: Callable[[float], None] = time.sleep
+
+    def __post_init__(self) -> None:
+        self._client = httpx.Client(
+            base_url=self.address.rstrip("/"),
+            headers={"Authorization": f"Bearer {self.token}"},
+            timeout=TIMEOUT_S,
+            transport=self.transport,
+        )
+
+    def ask(
+        self, method: str, path: str, *, key: str | None = None, content: bytes | None = None, **given: Any
+    ) -> httpx.Response:
+        """The answer. `key` makes a request that comes twice count once: every try sends the same. Raises ApiError, Away."""
+        headers = {"Idempotency-Key": key} if key else {}
+        problem = ""
+        for attempt in range(self.tries):
+            try:
+                answer = self._client.request(method, path, headers=headers, content=content, **given)
+            except httpx.TransportError as error:
+                problem = f"{self.address} does not answer: {error}"
+                pause = 0.0
+            else:
+                if answer.status_code not in AGAIN:
+                    if answer.is_success:
+                        return answer
+                    raise _error(answer)
+                problem = str(_error(answer)) or f"{self.address} answers {answer.status_code}"
+                pause = _seconds(answer.headers.get("Retry-After"))
+            if attempt + 1 < self.tries:
+                waits = max(pause, 0.5 * 2**attempt * random.uniform(0.7, 1.3))  # noqa: S311  no secret
+                self.sleep(min(waits, LONGEST_PAUSE_S))
+        raise Away(problem)
+
+    def get(self, path: str, **query: Any) -> Any:
+        wanted = {name: value for name, value in query.items() if value is not None}
+        return self.ask("GET", f"/api/v1{path}", params=wanted).json()
+
+    def post(self, path: str, body: Any = None, key: str | None = None) -> Any:
+        return self.ask("POST", f"/api/v1{path}", key=key, json={} if body is None else body).json()
+
+    def all(self, path: str, **query: Any) -> Iterator[dict[str, Any]]:
+        """Every row of a list, page by page."""
+        cursor: str | None = None
+        while True:
+            page = self.get(path, cursor=cursor, **query)
+            yield from page["items"]
+            if (cursor := page["next"]) is None:
+                return
+
+    def launch(self, body: dict[str, Any], key: str | None = None) -> Run:
+        """Launches a run once, however often the request has to be tried. Raises ApiError with every field that is wrong."""
+        run: Run = self.post("/runs", body, key=key or uuid4().hex)
+        return run
+
+    def points(self, run: int, key: str, after_step: int | None = None) -> Iterator[Point]:
+        """Every point of a metric, in the order of steps."""
+        while True:
+            page = self.get(f"/runs/{run}/metrics", key=key, after_step=after_step)
+            yield from page["points"]
+            if (after_step := page["next"]) is None:
+                return
+
+
+def _seconds(text: str | None) -> float:
+    try:
+        return float(text or 0)
+    except ValueError:
+        return 0.0

@@ -1,0 +1,71 @@
+"""What the server answers, as types; a test of the server's holds them against its OpenAPI document."""
+
+from typing import Any, TypedDict
+
+
+class Progress(TypedDict):
+    step: int
+    steps_total: int
+    fraction: float
+    phase: str
+    phase_done: int
+    phase_total: int
+    eta_s: float | None
+    learner_device: str
+    sampler_device: str
+
+
+class Named(TypedDict):
+    id: int
+    name: str
+
+
+class RunDataset(Named):
+    version_id: int
+    version: int
+
+
+class Run(TypedDict):
+    id: int
+    name: str
+    number: int
+    experiment: Named
+    recipe: str
+    state: str
+    state_reason: str
+    progress: Progress
+    config: dict[str, Any]
+    summary: dict[str, float]
+    result: dict[str, Any] | None
+    dataset: RunDataset | None
+    model: Named | None
+    outputs: list[dict[str, Any]]
+    attempt: int
+    last_seq: int
+    forked_from: int | None
+    start_step: int
+    created_at: str
+    started_at: str | None
+    first_metric_at: str | None
+    ended_at: str | None
+
+
+class Point(TypedDict):
+    step: int
+    value: float | None
+    not_finite: str
+    time: str
+    histogram: dict[str, Any] | None
+
+
+class Artifact(TypedDict):
+    id: int
+    step: int
+    role: str
+    path: str
+    bytes: int
+    digest: str
+    created_at: str
+    present: bool
+    model: Named | None
+    download: str | None

@@ -1,0 +1,356 @@
+"""`import touchstone.wandb as wandb`: a program that logs to W&B logs here instead, changed in that one line.
+
+It knows `init`, `log`, `config`, `summary`, `Table`, `alert`, `save`, `finish` and `Settings`. What it logs lies on disk first
+(`spool`), so that neither a server that is away nor a program that dies loses it; `touchstone sync` sends what was left.
+"""
+
+import atexit
+import json
+import logging
+import math
+import numbers
+import os
+import shutil
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from .http import Server
+from .spool import Background, Sender, Spool, now_ms
+
+logger = logging.getLogger(__name__)
+FINISH_S = 60.0  # how long `finish` waits for the server; what is left waits on disk
+LONGEST = 6_000  # characters of a value of the config
+DEFAULT_PROJECT = "uncategorized"
+MODES = ("online", "offline", "disabled")
+
+
+class UsageError(Exception):
+    """The program asks for what cannot be."""
+
+
+class Table:
+    """Rows under named columns, kept as a file of the run."""
+
+    def __init__(
+        self, columns: Sequence[str] = (), data: Iterable[Sequence[Any]] = (), dataframe: Any = None, **_: Any
+    ) -> None:
+        if dataframe is not None:
+            columns, data = [str(name) for name in dataframe.columns], dataframe.values.tolist()
+        self.columns, self.data = list(columns), list[list[Any]]()
+        for row in data:
+            self.add_data(*row)
+
+    def add_data(self, *row: Any) -> None:
+        """Raises UsageError where the row does not fit the columns."""
+        if len(row) != len(self.columns):
+            raise UsageError(f"A row of {len(row)} values does not fit {len(self.columns)} columns.")
+        self.data.append(list(row))
+
+    def text(self) -> str:
+        return json.dumps({"columns": self.columns, "data": self.data}, default=str)
+
+
+class AlertLevel:
+    INFO, WARN, ERROR = "INFO", "WARN", "ERROR"
+
+
+class Settings(dict[str, Any]):
+    """Taken and left alone: what it sets is about W&B's own service."""
+
+
+def flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """`{"optim": {"lr": 1}}` as `optim.lr`."""
+    for key, value in values.items():
+        path = f"{before}.{key}" if before else str(key)
+        if isinstance(value, Mapping) and value:
+            yield from flat(value, path)
+        else:
+            yield path, value
+
+
+class Config(dict[str, Any]):
+    """The run's config. A value that was sent never changes: what is set before the first `log` may be set anew."""
+
+    def __init__(self, run: "Run") -> None:
+        super().__init__()
+        self._run, self._sent = run, dict[str, str]()
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name.startswith("_"):
+            super().__setattr__(name, value)
+        else:
+            self[name] = value
+
+    def update(self, *given: Any, allow_val_change: bool = False, **named: Any) -> None:
+        news = dict(*given, **named)
+        changed = [key for key, value in news.items() if key in self and self[key] != value]
+        if changed and not allow_val_change:
+            raise UsageError(
+                f"config.{changed[0]} is {self[changed[0]]!r} already; pass allow_val_change=True to set it anew."
+            )
+        super().update(news)
+
+    def setdefaults(self, given: Mapping[str, Any]) -> None:
+        for key, value in given.items():
+            self.setdefault(key, value)
+
+    def send(self) -> None:
+        """What is new since the last time, in pieces that the server takes."""
+        texts = {key: str(value)[:LONGEST] for key, value in flat(self)}
+        changed = [key for key, text in texts.items() if self._sent.get(key, text) != text]
+        for key in changed:
+            logger.warning("config.%s stays %s: it was sent, and a config never changes then", key, self._sent[key])
+        news = [(key, text) for key, text in texts.items() if key not in self._sent]
+        for start in range(0, len(news), 100):
+            part = [{"key": key, "value": text} for key, text in news[start : start + 100]]
+            self._run.keep("batch", body={"params": part})
+        self._sent |= dict(news)
+
+
+class Run:
+    """One run. `log` returns at once: a thread sends what lies in the spool."""
+
+    def __init__(self, spool: Spool | None, name: str, project: str, mode: str, server: Server | None) -> None:
+        self.name, self.project, self.mode = name, project, mode
+        self.config, self.summary = Config(self), dict[str, Any]()
+        self.step = 0
+        self._spool, self._row = spool, dict[str, Any]()
+        self._lock = threading.RLock()
+        self._ended, self._alerts = False, 0
+        self._sender = Sender(server, spool) if server and spool else None
+        self._thread = Background(self._sender) if self._sender else None
+        if self._thread:
+            self._thread.start()
+
+    @property
+    def id(self) -> str:
+        """What `init(id=..., resume=...)` takes to go on with the run."""
+        return self._spool.folder.name if self._spool else ""
+
+    def keep(self, do: str, **said: Any) -> None:
+        if self._spool:
+            self._spool.add(do, **said)
+
+    def log(self, data: Mapping[str, Any], step: int | None = None, commit: bool | None = None) -> None:
+        """Adds to the step at hand. Without `step`, or with `commit`, the step is whole and the next begins. A step that went by takes
+        nothing any more, as with W&B."""
+        if self._ended:
+            raise UsageError("This run is finished.")
+        with self._lock:
+            if step is not None and step < self.step:
+                logger.warning("step %d went by: the run is at %d, and this is not logged", step, self.step)
+                return
+            if step is not None and step > self.step:
+                self._commit()
+                self.step = step
+            self._row |= data
+            if commit if commit is not None else step is None:
+                self._commit()
+                self.step += 1
+
+    def _commit(self) -> None:
+        self.config.send()
+        metrics, at = list[dict[str, Any]](), now_ms()
+        for key, value in flat(self._row):
+            if isinstance(value, Table):
+                self._file(f"tables/{key}-{self.step}.table.json", value.text().encode())
+            elif (number := _number(value)) is not None:
+                metrics.append({"key": key[:250], "value": _word(number), "step": self.step, "timestamp": at})
+                self.summary[key] = number
+            elif isinstance(value, str):
+                self.keep("batch", body={"tags": [{"key": key[:250], "value": value[:8_000]}]})
+            else:
+                logger.warning("%s of step %d is a %s, which is not logged", key, self.step, type(value).__name__)
+        for start in range(0, len(metrics), 900):
+            self.keep("metrics", metrics=metrics[start : start + 900])
+        self._row = {}
+
+    def _file(self, path: str, content: bytes) -> None:
+        if not self._spool:
+            return
+        kept = f"{uuid4().hex}.bin"
+        (self._spool.folder / kept).write_bytes(content)
+        self.keep("file", path=path, kept=kept)
+
+    def save(self, path: str | os.PathLike[str], **_: Any) -> None:
+        """Sends a file along with the run, under its name."""
+        if self._spool:
+            kept = f"{uuid4().hex}.bin"
+            shutil.copyfile(path, self._spool.folder / kept)
+            self.keep("file", path=Path(path).name, kept=kept)
+
+    def alert(self, title: str, text: str = "", level: str = AlertLevel.INFO, **_: Any) -> None:
+        """A tag of the run, which its page shows."""
+        self._alerts += 1
+        said = f"{level}: {title}" + (f" · {text}" if text else "")
+        self.keep("batch", body={"tags": [{"key": f"alert.{self._alerts}", "value": said[:8_000]}]})
+
+    def finish(self, exit_code: int | None = None, **_: Any) -> None:
+        """Sends the rest and ends the run. What the server does not take within a minute waits on disk for `touchstone sync`."""
+        if self._ended:
+            return
+        with self._lock:
+            if self._row:
+                self._commit()
+            self.config.send()
+            for key, value in self.summary.items():
+                if isinstance(value, str):
+                    self.keep("batch", body={"tags": [{"key": f"summary.{key}"[:250], "value": value[:8_000]}]})
+            self.keep("end", body={"status": "FAILED" if exit_code else "FINISHED", "end_time": now_ms()})
+            self._ended = True
+        if self._thread and self._sender and self._spool:
+            left = self._thread.close(FINISH_S)
+            for why in self._sender.refused:
+                logger.warning("the server refused: %s", why)
+            if left:
+                logger.warning(
+                    "%d lines of %s wait in %s: %s", left, self.name, self._spool.folder, self._sender.problem
+                )
+        if self._spool:
+            self._spool.release()
+        global run
+        if run is self:
+            run = None
+
+    def __enter__(self) -> "Run":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: Any) -> None:
+        self.finish(exit_code=1 if kind else 0)
+
+    def watch(self, *_: Any, **__: Any) -> None:
+        """Gradients are not logged."""
+
+    def define_metric(self, *_: Any, **__: Any) -> None:
+        """Charts are drawn over steps."""
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, numbers.Real):  # bool and numpy's too
+        return float(value)
+    if getattr(value, "shape", None) == () or getattr(value, "size", None) == 1 or _one_element(value):
+        try:
+            return float(value.item())
+        except (AttributeError, TypeError, ValueError):
+            return None
+    return None
+
+
+def _one_element(value: Any) -> bool:
+    return callable(getattr(value, "numel", None)) and value.numel() == 1
+
+
+def _word(value: float) -> float | str:
+    """JSON has no word for what is no finite number; the protocol does."""
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+run: Run | None = None
+
+
+def init(
+    project: str | None = None,
+    name: str | None = None,
+    config: Mapping[str, Any] | None = None,
+    id: str | None = None,
+    resume: str | bool | None = None,
+    mode: str | None = None,
+    tags: Sequence[str] | None = None,
+    notes: str | None = None,
+    group: str | None = None,
+    job_type: str | None = None,
+    reinit: bool | str | None = None,
+    server: Server | None = None,
+    **_: Any,
+) -> Run:
+    """Begins a run, in the experiment `project`. With `id` and `resume` it goes on with one that this machine has begun."""
+    global run
+    if run is not None:
+        if not reinit:
+            return run
+        run.finish()
+    mode = mode or os.environ.get("WANDB_MODE") or "online"
+    if mode not in MODES:
+        raise UsageError(f"mode is one of {', '.join(MODES)}, not {mode!r}.")
+    project = project or os.environ.get("WANDB_PROJECT") or DEFAULT_PROJECT
+    name = name or os.environ.get("WANDB_NAME") or ""
+    if mode == "disabled":
+        run = Run(None, name, project, mode, None)
+    else:
+        spool, begun = _spool(id, resume)
+        run = Run(spool, name, project, mode, (server or Server()) if mode == "online" else None)
+        if begun:
+            run.step = begun
+            run.keep("batch", body={"tags": [{"key": "resumed", "value": str(now_ms())}]})
+            run.keep("end", body={"status": "RUNNING"})
+        else:
+            about = {"notes": notes, "group": group, "job_type": job_type}
+            said = [{"key": key, "value": value} for key, value in about.items() if value]
+            said += [{"key": f"tag.{tag}"[:250], "value": "yes"} for tag in tags or ()]
+            run.keep("begin", experiment=project, name=name, tags=said, at=now_ms(), key=spool.folder.name)
+    run.config.update(dict(config or {}))
+    atexit.register(run.finish)
+    return run
+
+
+def _spool(known: str | None, resume: str | bool | None) -> tuple[Spool, int]:
+    """The spool, and the step at which a run goes on; 0: it begins. Raises UsageError."""
+    if known is not None and not (0 < len(known) <= 64 and known.replace("-", "").replace("_", "").isalnum()):
+        raise UsageError("id has 1 to 64 letters, digits, - and _.")
+    spool = Spool.new(known)
+    if not spool.take():
+        raise UsageError(f"Another program logs to the run {known!r} at this moment.")
+    lines = spool.after(0)
+    if not any(line["do"] == "begin" for line in lines):
+        if resume == "must":
+            raise UsageError(f"This machine has begun no run {known!r}.")
+        return spool, 0
+    if resume in (None, False, "never"):
+        raise UsageError(f"The run {known!r} was begun before; pass resume='allow' to go on with it.")
+    steps = [each["step"] for line in lines if line["do"] == "metrics" for each in line["metrics"]]
+    return spool, max(steps, default=0) + 1
+
+
+def _active() -> Run:
+    if run is None:
+        raise UsageError("Call init() first.")
+    return run
+
+
+def log(data: Mapping[str, Any], step: int | None = None, commit: bool | None = None) -> None:
+    _active().log(data, step, commit)
+
+
+def alert(title: str, text: str = "", level: str = AlertLevel.INFO, **_: Any) -> None:
+    _active().alert(title, text, level)
+
+
+def save(path: str | os.PathLike[str], **_: Any) -> None:
+    _active().save(path)
+
+
+def finish(exit_code: int | None = None, **_: Any) -> None:
+    if run is not None:
+        run.finish(exit_code)
+
+
+def watch(*_: Any, **__: Any) -> None:
+    """Gradients are not logged."""
+
+
+def __getattr__(name: str) -> Any:
+    """`wandb.config` and `wandb.summary` are those of the run at hand."""
+    if name in ("config", "summary"):
+        return getattr(_active(), name)
+    raise AttributeError(f"touchstone.wandb has no {name}")

@@ -1,0 +1,24 @@
+import pytest
+from touchstone.http import Server
+
+from webapp.accounts import services
+
+from .transport import InProcess
+
+
+@pytest.fixture
+def wire() -> InProcess:
+    return InProcess()
+
+
+@pytest.fixture
+def remote(cast, wire) -> Server:
+    """The server as a researcher's program sees it; nobody waits between two tries."""
+    secret = services.create_token(cast.researcher, "client")[1]
+    return Server("http://touchstone.test", secret, transport=wire, sleep=lambda seconds: None)
+
+
+@pytest.fixture(autouse=True)
+def spools(tmp_path, monkeypatch):
+    monkeypatch.setenv("TOUCHSTONE_SPOOL", str(tmp_path / "spool"))
+    return tmp_path / "spool"

@@ -1,0 +1,192 @@
+"""A program that logs to W&B logs here by one changed line, also where the server is away or the program dies."""
+
+import json
+
+import pytest
+import touchstone.wandb as wandb
+from touchstone.http import Server
+from touchstone.spool import Sender, Spool, send_kept
+
+from webapp.experiments.models import Artifact, MetricPoint, Run
+from webapp.tracking.models import LoggedRun
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def ended():
+    yield
+    wandb.finish()
+
+
+@pytest.fixture
+def begun(remote):
+    """`begun(**options)`: a run that lies on disk, and `sent()` gives the server what waits."""
+
+    def begin(**options) -> wandb.Run:
+        return wandb.init(**{"project": "shim", "mode": "offline", **options})
+
+    return begin
+
+
+def sent(run: wandb.Run, remote: Server) -> Sender:
+    sender = Sender(remote, run._spool)
+    sender.send()
+    return sender
+
+
+def test_what_is_logged_is_a_run_like_any_other(begun, remote, settings, tmp_path):
+    settings.VAR = tmp_path / "var"
+    run = begun(name="one", config={"optim": {"lr": 1e-4}, "seed": 3}, tags=["nightly"], notes="as before")
+    for step in range(3):
+        wandb.log({"loss": 2.0 - step, "eval": {"score": step}, "on": True, "said": "word"})
+    wandb.log({"table": wandb.Table(columns=["a", "b"], data=[[1, "x"], [2, "y"]])})
+    wandb.config.epochs = 4
+    wandb.alert("Low score", "it fell", level=wandb.AlertLevel.WARN)
+    wandb.summary["best"] = "model-2"
+    run.finish()
+    assert sent(run, remote).refused == []
+
+    row = Run.objects.get()
+    assert (str(row), row.state, row.experiment.name, row.step) == ("one", "finished", "shim", 2)
+    assert row.config == {"optim.lr": "0.0001", "seed": "3", "epochs": "4"}
+    assert list(MetricPoint.objects.filter(key="loss").order_by("step").values_list("value", flat=True)) == [2, 1, 0]
+    assert set(MetricPoint.objects.values_list("key", flat=True)) == {"loss", "eval.score", "on"}
+    tags = LoggedRun.objects.get().tags
+    assert tags["notes"] == "as before" and tags["tag.nightly"] == "yes" and tags["said"] == "word"
+    assert tags["alert.1"] == "WARN: Low score · it fell" and tags["summary.best"] == "model-2"
+    file = tmp_path / "var" / "runs" / str(row.pk) / Artifact.objects.get().path
+    assert json.loads(file.read_text()) == {"columns": ["a", "b"], "data": [[1, "x"], [2, "y"]]}
+
+
+def test_steps_commits_and_what_goes_by(begun, remote, caplog):
+    run = begun()
+    wandb.log({"a": 1.0}, step=5)
+    wandb.log({"b": 2.0}, step=5)
+    wandb.log({"a": 9.0}, step=3)  # went by
+    wandb.log({"c": 1.0}, commit=False)
+    wandb.log({"d": float("nan"), "odd": object()}, step=6)
+    run.finish()
+    sent(run, remote)
+    points = {(row.key, row.step): row.value for row in MetricPoint.objects.all()}
+    assert points == {("a", 5): 1.0, ("b", 5): 2.0, ("c", 5): 1.0, ("d", 6): None}
+    assert MetricPoint.objects.get(key="d").not_finite == "NaN"
+    assert "went by" in caplog.text and "is not logged" in caplog.text
+
+
+def test_a_server_that_is_away_loses_nothing(begun, remote, wire):
+    run = begun()
+    wire.away = lambda request: True
+    wandb.log({"loss": 1.0})
+    assert sent(run, remote).problem.endswith("does not answer: refused")
+    wire.away = lambda request: False
+    wandb.log({"loss": 0.5})
+    run.finish()
+    assert sent(run, remote).problem == ""
+    assert list(MetricPoint.objects.order_by("step").values_list("value", flat=True)) == [1.0, 0.5]
+
+
+def test_answers_that_get_lost_double_nothing(begun, remote, wire):
+    broken = set()
+
+    def first_time(request) -> bool:
+        new = request.url.path not in broken
+        broken.add(request.url.path)
+        return new
+
+    wire.lost = first_time
+    run = begun(name="once")
+    wandb.log({"loss": 1.0})
+    run.finish()
+    assert sent(run, remote).refused == []
+    assert Run.objects.count() == 1 and MetricPoint.objects.count() == 1
+    assert len([each for each in wire.asked if each.endswith("runs/create")]) == 2
+
+
+def test_a_program_that_died_is_sent_later_and_goes_on(begun, remote):
+    run = begun(id="kept")
+    for step in range(3):
+        wandb.log({"loss": float(step)})
+    with run._spool.lines.open("a") as out:
+        out.write('{"do": "metrics", "met')  # died while it wrote
+    run._spool.release()
+    wandb.run = None
+    assert [(name, left) for name, left, _ in send_kept(remote)] == [("kept", 0)]
+    assert Run.objects.get().state == "running"
+
+    with pytest.raises(wandb.UsageError, match="resume"):
+        begun(id="kept")
+    again = begun(id="kept", resume="allow")
+    assert again.step == 3
+    wandb.log({"loss": 9.0})
+    again.finish()
+    sent(again, remote)
+    assert Run.objects.get().state == "finished" and MetricPoint.objects.count() == 4
+
+
+def test_no_two_programs_send_one_run(begun, remote):
+    run = begun(id="mine")
+    with pytest.raises(wandb.UsageError, match="Another program"):
+        wandb._spool("mine", "allow")
+    assert list(send_kept(remote)) == []
+    run.finish()
+
+
+def test_what_the_server_refuses_is_told_and_the_rest_is_sent(begun, remote):
+    run = begun()
+    run.keep("batch", body={"params": [{"key": "x" * 251, "value": ""}]})
+    wandb.log({"loss": 1.0})
+    run.finish()
+    sender = sent(run, remote)
+    assert len(sender.refused) == 1 and "params" in sender.refused[0]
+    assert MetricPoint.objects.count() == 1
+
+
+def test_a_wrong_token_keeps_everything_on_disk(begun, remote, wire):
+    run = begun()
+    wandb.log({"loss": 1.0})
+    run.finish()
+    wrong = Server("http://touchstone.test", "ts_wrong", transport=wire, sleep=lambda seconds: None)
+    assert "API token" in sent(run, wrong).problem
+    assert sent(run, remote).problem == "" and MetricPoint.objects.count() == 1
+
+
+def test_a_config_never_changes_once_it_was_sent(begun, remote, caplog):
+    run = begun(config={"lr": 1})
+    wandb.config.update({"lr": 2}, allow_val_change=True)  # before the first log
+    with pytest.raises(wandb.UsageError, match="allow_val_change"):
+        wandb.config.update(lr=3)
+    wandb.log({"loss": 1.0})
+    wandb.config.lr = 4
+    run.finish()
+    assert sent(run, remote).refused == []
+    assert Run.objects.get().config == {"lr": "2"} and "config.lr stays 2" in caplog.text
+
+
+def test_disabled_does_nothing_and_misuse_is_told(tmp_path):
+    run = wandb.init(mode="disabled")
+    wandb.log({"loss": 1.0})
+    run.finish()
+    assert not (tmp_path / "spool").exists() or not list((tmp_path / "spool").iterdir())
+    with pytest.raises(wandb.UsageError):
+        wandb.log({"loss": 1.0})
+    with pytest.raises(wandb.UsageError):
+        wandb.init(mode="somewhere")
+    with pytest.raises(wandb.UsageError):
+        wandb.Table(columns=["a"], data=[[1, 2]])
+
+
+def test_the_package_loads_nothing_of_the_server():
+    import subprocess
+    import sys
+
+    told = "import sys, touchstone.wandb; print([m for m in sys.modules if m.split('.')[0] in ('django', 'webapp', 'trainer', 'torch')])"
+    found = subprocess.run([sys.executable, "-c", told], cwd="client", capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+def test_the_spool_reads_only_whole_lines():
+    spool = Spool.new("half")
+    spool.add("nothing")
+    spool.lines.open("a").write('{"do": "x"')
+    assert [line["do"] for line in spool.after(0)] == ["nothing"]
