@@ -25,6 +25,7 @@ OPEN = {
     "readyz",
     "api/v1/docs",
     "api/v1/openapi.json",
+    "llms.txt",
 }
 PARAMETER = re.compile(r"<(?:(\w+):)?(\w+)>")
 

@@ -1,0 +1,134 @@
+"""Agents: the MCP server's tools are the API's operations, with its roles, its areas and its audit log."""
+
+import json
+
+import pytest
+from django.test import Client
+
+from tests.cast import ApiClient, browser
+from tests.webapp.experiments.conftest import launch, make_version, model, version  # noqa: F401
+from webapp.accounts import services
+from webapp.agents import TOOLS, tools
+from webapp.core.models import AuditEntry
+
+pytestmark = pytest.mark.django_db
+
+
+class Agent:
+    def __init__(self, membership, **rights) -> None:
+        secret = services.create_token(membership, "agent", rights=rights or None)[1]
+        self.client = Client(headers={"authorization": f"Bearer {secret}"})
+
+    def say(self, method: str, **params):
+        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        return self.client.post("/mcp", message, content_type="application/json")
+
+    def call(self, tool: str, **arguments) -> tuple[bool, dict]:
+        """Whether it was carried out, and the answer."""
+        result = self.say("tools/call", name=tool, arguments=arguments).json()["result"]
+        return not result["isError"], json.loads(result["content"][0]["text"])
+
+
+@pytest.fixture
+def agent(cast) -> Agent:
+    return Agent(cast.researcher)
+
+
+def test_a_session_begins_lists_and_ends(agent):
+    began = agent.say("initialize", protocolVersion="2025-03-26", capabilities={}).json()["result"]
+    assert began["protocolVersion"] == "2025-03-26" and began["serverInfo"]["name"] == "touchstone"
+    note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    assert agent.client.post("/mcp", note, content_type="application/json").status_code == 202
+    assert agent.say("ping").json()["result"] == {}
+    listed = agent.say("tools/list").json()["result"]["tools"]
+    assert [each["name"] for each in listed] == list(TOOLS)
+    launching = next(each for each in listed if each["name"] == "launch_run")
+    assert launching["inputSchema"]["required"] == ["body"] and "LaunchIn" in launching["inputSchema"]["$defs"]
+    assert "components" not in json.dumps(listed)
+
+
+@pytest.fixture
+def arguments(launch, version) -> dict[str, dict]:  # noqa: F811
+    """What each of the tools is asked with: one job for each."""
+    run, dataset = launch(), version.dataset_id
+    one = {"run_id": run.pk}
+    return {
+        **{name: {} for name in TOOLS},
+        **{name: one for name in TOOLS if name.startswith("run_") or name in ("get_run", "stop_run")},
+        "run_metric": {**one, "key": "reward/mean"},
+        "compare_runs": {"ids": str(run.pk)},
+        "launch_run": {"body": {"recipe": "policy", "dataset": dataset, "config": {"steps": 4}}},
+        "resume_run": one,
+        "fork_run": {**one, "body": {"config": {"steps": 5}}},
+        "recipe_schema": {"name": "policy"},
+        "recipe_metrics": {"name": "policy"},
+        "check_config": {"name": "policy", "body": {"config": {"steps": 4}}},
+        "get_dataset": {"dataset_id": dataset},
+        "get_evaluation": {"evaluation_id": 1},
+    }
+
+
+REFUSED = {"resume_run", "get_evaluation"}  # a run that waits, an evaluation that is not there
+
+
+@pytest.mark.parametrize("name", list(TOOLS))
+def test_each_tool_does_its_job(agent, cast, arguments, name):
+    done, answer = agent.call(name, **arguments[name])
+    assert done == (name not in REFUSED), answer
+    method, path = TOOLS[name]
+    if method == "GET" and done:
+        given = dict(arguments[name])
+        query = {key: given.pop(key) for key in tools()[name].query & given.keys()}
+        assert ApiClient(cast.researcher).get(path.format(**given), **query).json() == answer
+
+
+def test_it_may_do_what_its_token_and_role_may(cast, arguments):
+    reader = Agent(cast.reviewer)
+    assert reader.call("list_runs")[0]
+    done, answer = reader.call("stop_run", **arguments["stop_run"])
+    assert not done and answer["error"]["code"] == "forbidden"
+    done, answer = Agent(cast.researcher, datasets="write").call("list_runs")
+    assert not done and answer["error"]["code"] == "token_lacks_area"
+    other = Agent(cast.outsider)
+    assert other.call("list_runs")[1]["items"] == []
+    assert other.call("get_run", **arguments["get_run"])[1]["error"]["code"] == "not_found"
+
+
+def test_what_it_does_is_in_the_audit_log_with_its_token(agent, arguments):
+    agent.call("stop_run", **arguments["stop_run"])
+    entry = AuditEntry.objects.get(action="run.stopped")
+    assert entry.token and entry.actor.email == "rosa@example.org"
+
+
+def test_strangers_sessions_and_pages_elsewhere_stay_outside(cast, agent):
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    assert Client().post("/mcp", body, content_type="application/json").status_code == 401
+    assert browser(cast.owner).post("/mcp", body, content_type="application/json").status_code == 401
+    foreign = agent.client.post(
+        "/mcp", body, content_type="application/json", headers={"origin": "https://evil.example"}
+    )
+    assert foreign.status_code == 403
+    assert agent.client.get("/mcp").status_code == 405
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b"{", -32700), (b'"\\ud800"', -32700), (b"[]", -32600), (b"{}", -32600), (b'{"jsonrpc": "2.0", "id": {}}', -32600),
+        (b'{"jsonrpc": "2.0", "id": 1, "params": []}', -32601), (b'{"jsonrpc": "2.0", "id": 1, "params": [1]}', -32600),
+        (b'{"jsonrpc": "2.0", "id": 1, "method": "resources/list"}', -32601),
+        (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "drop"}}', -32602),
+        (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "get_run"}}', -32602),
+        (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "list_runs", "arguments": {"x": 1}}}', -32602),
+        (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "get_run", "arguments": {"run_id": "1/../x"}}}', -32602),
+        (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "list_runs", "arguments": [1]}}', -32602),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_is_told(agent, body, code):
+    answer = agent.client.post("/mcp", body, content_type="application/json")
+    assert answer.json()["error"]["code"] == code
+
+
+def test_llms_txt_tells_the_way(client):
+    told = client.get("/llms.txt")
+    assert told.status_code == 200 and "/mcp" in told.content.decode() and "- `list_runs`:" in told.content.decode()
