@@ -2,35 +2,80 @@
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from trainer.contracts import Example, RunEvent
-from trainer.contracts.rollout_examples import Sampled, Wanted, gather
+from trainer.contracts import Example, RolloutRecord, RunEvent
+from trainer.contracts.rollout_examples import LEFT_OUT, Sampled, Step, Wanted, gather, sift
+from trainer.rewards.rejection import form_fault, problems, share_right
 
 
 def rollouts(arguments: list[str]) -> int:
     """The responses of a run with their rewards, one example per prompt, as JSON Lines on standard output.
 
-    0: written; 1: no response is left; 2: a file that cannot be read.
+    Filters work in one order, each told with its count; --preview shows the cases instead of writing anything.
+    0: written; 1: no response is left; 2: a file or an option that cannot be read.
     """
     options = _options(arguments)
-    wanted = Wanted(options.phase, options.first, options.last, options.best, options.least, options.whole)
+    wanted = _wanted(options)
     try:
         examples = {example.key: example for example in _examples(options.data)}
-        found = gather(
-            _sampled(options.run / "events.jsonl", wanted), examples, wanted, options.name or options.run.name
-        )
+        sampled, fault = _sampled(options.run / "events.jsonl", wanted), form_fault(wanted)
+        kept, steps = sift(sampled, examples, wanted, fault)
+        if options.preview:
+            _show(len(sampled), steps, options.preview)
+            return 0 if kept else 1
+        found = gather(sampled, examples, wanted, options.name or options.run.name, fault)
     except (OSError, ValidationError) as error:
         print(error, file=sys.stderr)
         return 2
     for example in found.examples:
         print(example.canonical())
+    for line in _counts(len(sampled), steps):
+        print(line, file=sys.stderr)
     left_out = f"; left out: {found.left_out_words}" if found.left_out else ""
     print(f"{found.words}{left_out}", file=sys.stderr)
     return 0 if found.examples else 1
+
+
+def _counts(sampled: int, steps: Sequence[Step]) -> Iterator[str]:
+    yield f"{sampled:>10,}  sampled"
+    for step in steps:
+        yield f"{step.stayed:>10,}  after leaving out {len(step.left_out):,} {LEFT_OUT[step.key]}  [{step.key}]"
+
+
+def _show(sampled: int, steps: Sequence[Step], most: int) -> None:
+    """The counts, and under each the first cases behind it."""
+    counts = _counts(sampled, steps)
+    print(next(counts))
+    for line, step in zip(counts, steps, strict=True):
+        print(line)
+        for each, why in step.left_out[:most]:
+            print(f"{'':12}{each.example_key} {each.id}: {why} | {' '.join(each.text.split())[:80]}")
+
+
+def _wanted(options: argparse.Namespace) -> Wanted:
+    wanted = Wanted(
+        phase=options.phase,
+        first=options.first,
+        last=options.last,
+        best=options.best,
+        least=options.least,
+        whole=options.whole,
+        shortest=options.shortest,
+        form=options.form or "",
+        form_of=options.form_of,
+        correct=options.correct,
+        part=options.part,
+        protocol=options.protocol,
+        protocol_part=options.protocol_part,
+        without=tuple(options.without),
+    )
+    if found := list(problems(wanted)):
+        raise SystemExit("\n".join(f"--{path.replace('_', '-')}: {why}" for path, why in found))
+    return wanted
 
 
 def _options(arguments: list[str]) -> argparse.Namespace:
@@ -40,9 +85,27 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--phase", choices=["train", "eval"], default="train", help="eval: held-out responses")
     parser.add_argument("--first", type=int, default=0, metavar="STEP", help="the first step")
     parser.add_argument("--last", type=int, metavar="STEP", help="the last step; left out: the newest")
-    parser.add_argument("--best", type=int, default=0, metavar="N", help="so many of each prompt; 0: all")
-    parser.add_argument("--least", type=float, metavar="REWARD", help="leave out what is worth less")
+    parser.add_argument("--shortest", type=int, default=0, metavar="N", help="leave out texts of fewer characters")
     parser.add_argument("--whole", action="store_true", help="leave out responses that were cut")
+    parser.add_argument("--form", choices=["tags", "json", "pattern"], help="leave out responses without this form")
+    parser.add_argument("--form-of", default="", metavar="TEXT", help="tags or keys between blanks, or the expression")
+    parser.add_argument(
+        "--correct",
+        type=float,
+        metavar="SHARE",
+        help="of the criteria that verifiers decide, how many must be right: 0 to 1",
+    )
+    parser.add_argument("--least", type=float, metavar="REWARD", help="leave out what is worth less")
+    parser.add_argument("--part", default="", metavar="NAME", help="--least is of this part of the reward")
+    parser.add_argument("--protocol", action="store_true", help="leave out attempts that ended with an error")
+    parser.add_argument("--protocol-part", default="", metavar="NAME", help="a part of the reward that must be 1")
+    parser.add_argument("--best", type=int, default=0, metavar="N", help="so many of each prompt; 0: all")
+    parser.add_argument(
+        "--without", action="append", default=[], metavar="FILTER", help="leave out a filter, by its name"
+    )
+    parser.add_argument(
+        "--preview", type=int, default=0, metavar="N", help="show N cases of each filter, write nothing"
+    )
     parser.add_argument("--name", help="who answered; left out: the directory's name")
     options = parser.parse_args(arguments)
     if options.best < 0:
@@ -69,8 +132,22 @@ def _sampled(events: Path, wanted: Wanted) -> list[Sampled]:
                 continue
             for row in event.data.rollouts:
                 if row.phase == wanted.phase:
-                    cut = row.finish_reason == "length"
-                    place = (row.example_key, event.step, row.group, row.index)
-                    each = Sampled(*place, row.response, row.reward, cut, row.scaffold_shown)
+                    each = _one(event.step, row)
                     found[each.id] = each
     return sorted(found.values(), key=lambda each: (each.step, each.group, each.index))
+
+
+def _one(step: int, row: RolloutRecord) -> Sampled:
+    return Sampled(
+        row.example_key,
+        step,
+        row.group,
+        row.index,
+        row.response,
+        row.reward,
+        cut=row.finish_reason == "length",
+        scaffold_shown=row.scaffold_shown,
+        right=share_right((each.points, each.verdict.met, each.verdict.source) for each in row.criteria),
+        parts={part.name: part.value for part in row.parts},
+        failed=row.finish_reason == "error",
+    )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from trainer.config import resolve
-from trainer.contracts import Example, RunEvent
+from trainer.contracts import Example, Message, RunEvent
 from trainer.gathering import rollouts
 
 from .running import run
@@ -80,3 +80,47 @@ def test_what_narrows_what_is_written_what_leaves_nothing_and_what_cannot_be_rea
     bad = tmp_path / "bad.jsonl"
     bad.write_text(json.dumps({"key": "x"}) + "\n")
     assert rollouts([str(sampled), "--data", str(bad)]) == 2
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> tuple[Path, Path]:
+    """A run that has sampled five responses to one prompt, with the data that it had."""
+    run_dir, data = tmp_path / "run", tmp_path / "data.jsonl"
+    run_dir.mkdir()
+    data.write_text(Example(key="a", prompt=(Message(role="user", content="say a"),)).canonical() + "\n")
+    rows = [
+        {"response": "{}", "reward": 1.0},
+        {"response": "no object at all", "reward": 1.0},
+        {"response": '{"a": 1}', "reward": 0.2},
+        {"response": '{"a": 2}', "reward": 0.9, "finish_reason": "length"},
+        {"response": '{"a": 3}', "reward": 0.8},
+    ]
+    same = {"example_key": "a", "group": 0, "prompt": "say a", "finish_reason": "stop"}
+    rollouts = [{**same, "index": index, **row} for index, row in enumerate(rows)]
+    event = {"seq": 1, "time": "2026-01-01T00:00:00Z", "step": 1, "data": {"kind": "rollouts", "rollouts": rollouts}}
+    (run_dir / "events.jsonl").write_text(RunEvent.model_validate(event).model_dump_json() + "\n")
+    return run_dir, data
+
+
+def test_filters_are_counted_in_their_order_and_a_preview_shows_the_cases(
+    recorded: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_dir, data = map(str, recorded)
+    asked = [run_dir, "--data", data, "--shortest", "3", "--whole", "--form", "json", "--least", "0.5"]
+    assert rollouts([*asked, "--preview", "1"]) == 0
+    told = capsys.readouterr().out
+    places = [told.index(f"[{key}]") for key in ("no_reward", "repeated", "short", "cut", "format", "low")]
+    assert places == sorted(places) and "a s1-0-2: reward 0.2" in told and "a s1-0-0: 2 characters" in told
+    (example,), said = written(capsys, *asked)
+    assert [response.text for response in example.responses] == [
+        '{"a": 3}'
+    ] and "1  after leaving out 1 worth less" in said
+    (example,), _ = written(capsys, *asked, "--without", "short", "--without", "low")
+    assert [response.text for response in example.responses] == ["{}", '{"a": 1}', '{"a": 3}']
+    for wrong, path in (
+        (["--form", "tags"], "--form-of"),
+        (["--without", "all"], "--without"),
+        (["--correct", "2"], "--correct"),
+    ):
+        with pytest.raises(SystemExit, match=path):
+            rollouts([run_dir, "--data", data, *wrong])

@@ -1,7 +1,11 @@
-"""Examples made of what a run has sampled: each prompt with its responses and, in `meta.rewards`, what they were worth."""
+"""Examples made of what a run has sampled: each prompt with its responses and, in `meta.rewards`, what they were worth.
+
+Which responses stay is decided step by step, in one order: what is cheap to see first, what needs a judge last (rejection
+sampling; GLM-4.5, 2025). Every step is counted with its cases, and each can be left out.
+"""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -10,19 +14,30 @@ from trainer.contracts.counted import counted
 from .example import Example, Response
 
 LEFT_OUT = {
-    "no_reward": "without a reward",
-    "cut": "cut before their end",
-    "low": "worth less than the least reward",
-    "repeated": "with the text of another response to their prompt",
-    "not_best": "not among the best of their prompt",
     "no_example": "to prompts that the dataset does not have",
+    "no_reward": "without a reward",
+    "repeated": "with the text of another response to their prompt",
+    "short": "shorter than asked",
+    "cut": "cut before their end",
+    "format": "without the form",
+    "incorrect": "not correct by verifiers",
+    "low": "worth less than the least reward",
+    "protocol": "against the protocol of tools, or short of the final state",
+    "not_best": "not among the best of their prompt",
 }
-"""Why a sampled response is not in the examples -> in words that follow a number."""
+"""The steps in their order: why a sampled response is not in the examples -> in words that follow a number."""
+ALWAYS = ("no_example",)
+"""Steps that nobody can leave out."""
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class Sampled:
-    """One response of a run. `group` and `index` are its place in the step."""
+    """One response of a run. `group` and `index` are its place in the step.
+
+    `right`: of the criteria that verifiers decided, the share that came out as the rubric wishes; None where they decided none.
+    `parts`: the values of the reward's parts. `failed`: its environment ended it with an error.
+    """
 
     example_key: str
     step: int
@@ -32,6 +47,9 @@ class Sampled:
     reward: float | None
     cut: bool = False
     scaffold_shown: int = 0
+    right: float | None = None
+    parts: Mapping[str, float | None] = field(default_factory=dict)
+    failed: bool = False
 
     @property
     def id(self) -> str:
@@ -40,8 +58,14 @@ class Sampled:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which responses: of steps `first` to `last`, worth `least` or more, `best` of each prompt (0: all), `whole`: those
-    that were not cut."""
+    """Which responses: of steps `first` to `last`, and what each filter asks for. A filter without its number or text asks for
+    nothing; one named in `without` is left out whatever stands there.
+
+    `shortest`: characters at least. `whole`: not cut. `form`: `tags`, `json` or `pattern`, with `form_of`: the names of tags, or
+    of keys, between blanks, or the expression. `correct`: of the criteria that verifiers decide, the share that must come out
+    as the rubric wishes. `least`: of the reward, or of its part `part`. `protocol`: no attempt that an environment ended with
+    an error, and the part `protocol_part`, where it is named, is 1 or more. `best`: so many of each prompt; 0: all.
+    """
 
     phase: Literal["train", "eval"] = "train"
     first: int = 0
@@ -49,6 +73,44 @@ class Wanted:
     best: int = 0
     least: float | None = None
     whole: bool = False
+    shortest: int = 0
+    form: Literal["", "tags", "json", "pattern"] = ""
+    form_of: str = ""
+    correct: float | None = None
+    part: str = ""
+    protocol: bool = False
+    protocol_part: str = ""
+    without: tuple[str, ...] = ()
+
+    def does(self, step: str) -> bool:
+        """Whether a step leaves anything out."""
+        asked = {
+            "short": self.shortest > 0,
+            "cut": self.whole,
+            "format": bool(self.form),
+            "incorrect": self.correct is not None,
+            "low": self.least is not None,
+            "protocol": self.protocol or bool(self.protocol_part),
+            "not_best": self.best > 0,
+        }
+        return step in ALWAYS or (asked.get(step, True) and step not in self.without)
+
+
+Fault = Callable[[str], str]
+"""What keeps a text from the form that is asked for; empty if nothing does."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One filter at work: how many responses came to it, and those that it leaves out, each with why."""
+
+    key: str
+    came: int
+    left_out: list[tuple[Sampled, str]]
+
+    @property
+    def stayed(self) -> int:
+        return self.came - len(self.left_out)
 
 
 @dataclass
@@ -70,56 +132,122 @@ class Gathered:
         return "; ".join(f"{count:,} {LEFT_OUT[reason]}" for reason, count in sorted(self.left_out.items()))
 
 
-def gather(sampled: Iterable[Sampled], examples: Mapping[str, Example], wanted: Wanted, model: str) -> Gathered:
+def sift(
+    sampled: Iterable[Sampled], known: Iterable[str], wanted: Wanted, fault: Fault | None = None
+) -> tuple[list[Sampled], list[Step]]:
+    """What stays, and every step that does something, in order. `known`: keys of the prompts that the dataset has. `fault` says
+    what a form finds; needed where `wanted.form` is set."""
+    kept, steps, keys = list(sampled), [], set(known)
+    for key in LEFT_OUT:
+        if not wanted.does(key):
+            continue
+        out = (
+            _whole_groups(key, kept, wanted)
+            if key in ("repeated", "not_best")
+            else _single(key, kept, keys, wanted, fault)
+        )
+        steps.append(Step(key, len(kept), [(each, out[place]) for place, each in enumerate(kept) if place in out]))
+        kept = [each for place, each in enumerate(kept) if place not in out]
+    return kept, steps
+
+
+def gather(
+    sampled: Iterable[Sampled], examples: Mapping[str, Example], wanted: Wanted, model: str, fault: Fault | None = None
+) -> Gathered:
     """One example for each prompt, in the order in which the prompts come. `model` names who answered.
 
     An example keeps its key, prompt, side of the split, domain, tags, rubric and reference; answers and preferences that it
     had give way. Of equal texts the first stays. The best are those of the highest reward, earlier ones first.
     """
-    found = Gathered()
+    kept, steps = sift(sampled, examples, wanted, fault)
     by_prompt: dict[str, list[Sampled]] = {}
-    for each in sampled:
-        if reason := _unwanted(each, examples, wanted):
-            found.left_out[reason] += 1
-        else:
-            by_prompt.setdefault(each.example_key, []).append(each)
-    for key, responses in by_prompt.items():
-        first: dict[str, Sampled] = {}
-        for each in responses:
-            first.setdefault(each.text, each)
-        distinct = list(first.values())
-        found.left_out["repeated"] += len(responses) - len(distinct)
-        kept = _best(distinct, wanted.best)
-        found.left_out["not_best"] += len(distinct) - len(kept)
-        found.responses += len(kept)
-        found.examples.append(_example(examples[key], kept, model))
-    found.left_out = +found.left_out
+    for each in kept:
+        by_prompt.setdefault(each.example_key, []).append(each)
+    made = [_example(examples[key], responses, model) for key, responses in by_prompt.items()]
+    return Gathered(made, len(kept), +Counter({step.key: len(step.left_out) for step in steps}))
+
+
+def _single(step: str, kept: Sequence[Sampled], known: set[str], wanted: Wanted, fault: Fault | None) -> dict[int, str]:
+    """Places of the responses that a step leaves out, which looks at each by itself, with why."""
+    found = {}
+    for place, each in enumerate(kept):
+        if why := _unwanted(step, each, known, wanted, fault):
+            found[place] = why
     return found
 
 
-def _unwanted(each: Sampled, examples: Mapping[str, Example], wanted: Wanted) -> str:
-    if each.example_key not in examples:
-        return "no_example"
-    if each.reward is None:
-        return "no_reward"
-    if wanted.whole and each.cut:
-        return "cut"
-    return "low" if wanted.least is not None and each.reward < wanted.least else ""
+def _unwanted(step: str, each: Sampled, known: set[str], wanted: Wanted, fault: Fault | None) -> str:
+    match step:
+        case "no_example":
+            return "" if each.example_key in known else f"no prompt has the key {each.example_key}"
+        case "no_reward":
+            return "it has none" if each.reward is None else ""
+        case "short":
+            return f"{counted(len(each.text), 'characters')}" if len(each.text) < wanted.shortest else ""
+        case "cut":
+            return "it ends at the limit of tokens" if each.cut else ""
+        case "format":
+            return fault(each.text) if fault else ""
+        case "incorrect":
+            wrong = each.right is not None and each.right < (wanted.correct or 0.0) - _ROUNDING
+            return f"{each.right:.0%} of what verifiers decide is as it should be" if wrong else ""
+        case "low":
+            return _too_little(each, wanted.part, wanted.least or 0.0)
+        case _:
+            return _against_protocol(each, wanted.protocol_part)
 
 
-def _best(responses: Sequence[Sampled], best: int) -> list[Sampled]:
-    if not best:
-        return list(responses)
-    ranked = sorted(range(len(responses)), key=lambda place: -(responses[place].reward or 0.0))
-    return [responses[place] for place in sorted(ranked[:best])]
+def _too_little(each: Sampled, part: str, least: float) -> str:
+    value = each.parts.get(part) if part else each.reward
+    name = part or "reward"
+    if value is None:
+        return f"{name} has no value" if part else ""  # without a reward it is another step's
+    return f"{name} {value:.4g}" if value < least else ""
+
+
+def _against_protocol(each: Sampled, part: str) -> str:
+    if each.failed:
+        return "its environment ended it with an error"
+    if not part:
+        return ""
+    value = each.parts.get(part)
+    return (
+        ""
+        if value is not None and value >= 1.0 - _ROUNDING
+        else f"{part} {'has no value' if value is None else f'{value:.4g}'}"
+    )
+
+
+def _whole_groups(step: str, kept: Sequence[Sampled], wanted: Wanted) -> dict[int, str]:
+    """Of steps that compare the responses to one prompt."""
+    by_prompt: dict[str, list[int]] = {}
+    for place, each in enumerate(kept):
+        by_prompt.setdefault(each.example_key, []).append(place)
+    found: dict[int, str] = {}
+    for places in by_prompt.values():
+        found |= _repeats(places, kept) if step == "repeated" else _behind(places, kept, wanted.best)
+    return found
+
+
+def _repeats(places: Sequence[int], kept: Sequence[Sampled]) -> dict[int, str]:
+    first: dict[str, int] = {}
+    found = {}
+    for place in places:
+        earlier = first.setdefault(kept[place].text, place)
+        if earlier != place:
+            found[place] = f"the text of {kept[earlier].id}"
+    return found
+
+
+def _behind(places: Sequence[int], kept: Sequence[Sampled], best: int) -> dict[int, str]:
+    ranked = sorted(places, key=lambda place: -(kept[place].reward or 0.0))
+    return {place: f"place {rank} of {len(ranked)}" for rank, place in enumerate(ranked, 1) if rank > best}
 
 
 def _example(example: Example, responses: Sequence[Sampled], model: str) -> Example:
-    meta: dict[str, Any] = {
-        "rewards": {each.id: each.reward for each in responses},
-        "steps": {each.id: each.step for each in responses},
-        "model": model,
-    }
+    meta: dict[str, Any] = {"steps": {each.id: each.step for each in responses}, "model": model}
+    if rewards := {each.id: each.reward for each in responses if each.reward is not None}:
+        meta["rewards"] = rewards
     if any(each.scaffold_shown for each in responses):
         meta["scaffold_shown"] = {each.id: each.scaffold_shown for each in responses}
     answers = tuple(Response(id=each.id, text=each.text, origin=model) for each in responses)

@@ -13,7 +13,15 @@ from .. import access
 from ..parameters import RunId, Step, router, run_of
 from . import datasets, serializers
 from . import queries as rollouts
-from .schemas import FacetsOut, RolloutDatasetIn, RolloutDatasetOut, RolloutFilters, RolloutList
+from .schemas import (
+    FacetsOut,
+    RolloutDatasetIn,
+    RolloutDatasetOut,
+    RolloutFilters,
+    RolloutList,
+    RolloutPreviewIn,
+    RolloutPreviewOut,
+)
 
 
 @router.get("/runs/{run_id}/rollouts", response=RolloutList, summary="Sampled responses with their verdicts")
@@ -52,3 +60,16 @@ def make_dataset(request: HttpRequest, run_id: RunId, payload: RolloutDatasetIn)
     name = given.pop("name")
     job = datasets.start(membership, access.run_read(membership, run_id), Wanted(**given), name)
     return Status(202, {"import_id": job.pk, "dataset": job.dataset_name})
+
+
+@router.post(
+    "/runs/{run_id}/rollouts/dataset/preview",
+    response=RolloutPreviewOut,
+    summary="What the filters of such a dataset leave out",
+)
+def preview_dataset(request: HttpRequest, run_id: RunId, payload: RolloutPreviewIn) -> dict[str, Any]:
+    """Nothing is made. Filters work in one order, each on what the one before left; `cases` of them are told with why."""
+    given = payload.model_dump(exclude={"name", "cases", "of", "after"})
+    found = datasets.preview(run_of(request, run_id), Wanted(**given))
+    cases = {step.key: payload.cases if payload.of in ("", step.key) else 0 for step in found.steps}
+    return serializers.rollout_preview(found, cases, payload.after if payload.of else 0)

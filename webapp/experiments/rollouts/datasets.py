@@ -1,14 +1,15 @@
 """What a run has sampled becomes a dataset: prompts with their responses and rewards, for best-of-n tuning and the like."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from django.db.models import QuerySet
-from django.db.models.fields.json import KeyTextTransform
+from django.db.models.fields.json import KeyTextTransform, KeyTransform
 
 from trainer.contracts.counted import counted
-from trainer.contracts.rollout_examples import Sampled, Wanted, gather
+from trainer.contracts.rollout_examples import LEFT_OUT, Sampled, Step, Wanted, gather, sift
+from trainer.rewards.rejection import form_fault, problems, share_right
 from webapp.accounts.models import Membership
 from webapp.core.numbers import whole
 from webapp.core.problems import Invalid
@@ -23,6 +24,8 @@ from ..queries import runs
 
 MOST = 200_000
 """Responses at once: their texts are in a worker's memory together."""
+MOST_SHOWN = 20_000
+"""Responses that a preview looks at: somebody waits for it."""
 KIND = "run"
 """`origin["from"]` of such an import, and `lineage["from"]` of the version that it makes."""
 
@@ -35,13 +38,7 @@ def start(membership: Membership, run: Run, wanted: Wanted, name: str) -> Import
     if not asked_the_data(run):
         reason = "was asked about pairs of answers; its questions are no prompts of the data"
         raise Invalid("These responses make no dataset.", {"run": reason})
-    _check(wanted)
-    count = _rows(run, wanted).count()
-    if not count:
-        raise Invalid("There is no response.", {"steps": "hold none that was sampled"})
-    if count > MOST:
-        reason = f"hold {counted(count, 'responses')}, and {MOST:,} are taken at once; name fewer steps"
-        raise Invalid("These are too many responses at once.", {"steps": reason})
+    check(run, wanted, MOST)
     origin = {"from": KIND, "run": run.pk, "name": f"{run.experiment.name}, {run}", "wanted": asdict(wanted)}
     return datasets.start_gathering(membership, origin, name=name, file_name=f"rollouts-of-run-{run.pk}.jsonl")
 
@@ -56,15 +53,22 @@ def _gathered(job: ImportJob, heard: Heard) -> tuple[Iterator[str], dict[str, An
     run = runs(job.workspace_id).filter(pk=job.origin["run"]).first()
     if run is None:
         raise Invalid("The run was deleted before its responses were gathered.")
-    wanted = Wanted(**job.origin["wanted"])
-    sampled = list(_counted(_sampled(_rows(run, wanted)), heard))
+    wanted = _stored(job.origin["wanted"])
+    sampled = list(_counted(_sampled(_rows(run, wanted), wanted), heard))
     known = examples_by_key(run.data, list({each.example_key for each in sampled}))
-    found = gather(sampled, known, wanted, f"{run.base.name}, run {run.pk}")
+    found = gather(sampled, known, wanted, f"{run.base.name}, run {run.pk}", form_fault(wanted))
     if not found.examples:
         why = f"; {found.left_out_words}" if found.left_out else ""
         raise Invalid("No response is left.", {"wanted": f"Of {counted(len(sampled), 'responses')} none is left{why}."})
     facts = {"prompts": len(found.examples), "responses": found.responses, "left_out": dict(found.left_out)}
     return (each.canonical() for each in found.examples), {**facts, "left_out_words": found.left_out_words}
+
+
+def _stored(given: Mapping[str, Any]) -> Wanted:
+    """As an import has it: JSON has no tuples, and one from before these filters has fewer of them."""
+    known = {each.name for each in fields(Wanted)}
+    kept = {name: value for name, value in given.items() if name in known}
+    return Wanted(**{**kept, "without": tuple(kept.get("without", ()))})
 
 
 def _counted(rows: Iterator[Sampled], heard: Heard) -> Iterator[Sampled]:
@@ -80,16 +84,67 @@ def made_of(run: Run) -> QuerySet[DatasetVersion]:
     return rows.filter(lineage__from=KIND, lineage__run=run.pk).select_related("dataset").order_by("-id")
 
 
-def wanted_of(form: Mapping[str, str]) -> Wanted:
-    """What the form on the rollouts' page asks for. Raises Invalid at the field that cannot be read."""
-    least = form.get("least", "").strip().replace(",", ".")
+@dataclass(frozen=True)
+class Preview:
+    """What the filters would do: every step with its cases. `prompts` of the responses that stay."""
+
+    responses: int
+    stayed: int
+    prompts: int
+    steps: list[Step]
+
+    def step(self, key: str) -> Step | None:
+        return next((step for step in self.steps if step.key == key), None)
+
+
+def preview(run: Run, wanted: Wanted) -> Preview:
+    """Nothing is made. Raises Invalid as `start` does, and where there are more responses than somebody would wait for."""
+    check(run, wanted, MOST_SHOWN)
+    sampled = list(_sampled(_rows(run, wanted), wanted))
+    members = run.data.members.filter(example__key__in={each.example_key for each in sampled})
+    kept, steps = sift(sampled, members.values_list("example__key", flat=True), wanted, form_fault(wanted))
+    return Preview(len(sampled), len(kept), len({each.example_key for each in kept}), steps)
+
+
+def check(run: Run, wanted: Wanted, most: int) -> None:
+    """Raises Invalid with what cannot work, by field: of the filters, or of the steps."""
+    if found := dict(problems(wanted)):
+        raise Invalid("The filters cannot be read.", found)
+    count = _rows(run, wanted).count()
+    if not count:
+        raise Invalid("There is no response.", {"steps": "hold none that was sampled"})
+    if count > most:
+        reason = f"hold {counted(count, 'responses')}, and {most:,} are taken at once; name fewer steps"
+        raise Invalid("These are too many responses at once.", {"steps": reason})
+
+
+def wanted_of(form: Mapping[str, str], on: Sequence[str] | None = None) -> Wanted:
+    """What a form asks for. `on`: the filters that are switched on; None where there are no switches. Raises Invalid at the
+    field that cannot be read."""
+    given: dict[str, Any] = {
+        "phase": form.get("phase", "train"),
+        "whole": "whole" in form,
+        "protocol": "protocol" in form,
+    }
+    given |= {name: form.get(name, "").strip() for name in ("form", "part", "protocol_part")}
+    given["form_of"] = form.get("form_of", "")
+    given |= {name: _number(form, name) or 0 for name in ("first", "best", "shortest")}
+    given |= {"last": _number(form, "last"), "least": _decimal(form, "least"), "correct": _decimal(form, "correct")}
+    if on is not None:
+        given |= {"whole": True, "without": tuple(key for key in SWITCHED if key not in on)}
+    return Wanted(**given)
+
+
+SWITCHED = tuple(key for key in LEFT_OUT if key != "no_example")
+"""Filters that a person may leave out."""
+
+
+def _decimal(form: Mapping[str, str], name: str) -> float | None:
+    text = form.get(name, "").strip().replace(",", ".")
     try:
-        value = float(least) if least else None
+        return float(text) if text else None
     except ValueError as error:
-        raise Invalid("The least reward is not a number.", {"least": "must be a number, or empty"}) from error
-    phase: Any = form.get("phase", "train")
-    numbers = {name: _number(form, name) for name in ("first", "last", "best")}
-    return Wanted(phase, numbers["first"] or 0, numbers["last"], numbers["best"] or 0, value, "whole" in form)
+        raise Invalid("That is not a number.", {name: "must be a number, or empty"}) from error
 
 
 def _number(form: Mapping[str, str], name: str) -> int | None:
@@ -100,27 +155,33 @@ def _number(form: Mapping[str, str], name: str) -> int | None:
     return number
 
 
-def _check(wanted: Wanted) -> None:
-    if wanted.phase not in ("train", "eval"):
-        raise Invalid("The phase is not known.", {"phase": "must be train or eval"})
-    if wanted.last is not None and wanted.last < wanted.first:
-        raise Invalid("The steps end before they begin.", {"last": f"must be {wanted.first} or more"})
-    if wanted.least is not None and wanted.least != wanted.least:
-        raise Invalid("The least reward is not a number.", {"least": "must be a number, or empty"})
-
-
 def _rows(run: Run, wanted: Wanted) -> Any:
     rows = Rollout.objects.filter(run=run, phase=wanted.phase, step__gte=wanted.first)
     return rows if wanted.last is None else rows.filter(step__lte=wanted.last)
 
 
-def _sampled(rows: Any) -> Iterator[Sampled]:
-    """Without the columns of tokens, which are most of a rollout."""
-    texts = {name: KeyTextTransform(name, "content") for name in ("response", "finish_reason", "scaffold_shown")}
-    names = ("example_key", "step", "group", "index", "response", "reward", "finish_reason", "scaffold_shown")
-    found = rows.annotate(**texts).order_by("step", "group", "index").values_list(*names)
-    for key, step, group, index, text, reward, finish, shown in found.iterator():
-        yield Sampled(key, step, group, index, text, reward, finish == "length", int(shown or 0))
+def _sampled(rows: Any, wanted: Wanted) -> Iterator[Sampled]:
+    """Without the columns of tokens, which are most of a rollout, and with what judges said only where a filter reads it."""
+    made: dict[str, Any] = {
+        name: KeyTextTransform(name, "content") for name in ("response", "finish_reason", "scaffold_shown")
+    }
+    if wanted.does("incorrect"):
+        made["criteria"] = KeyTransform("criteria", "content")
+    names = ("example_key", "step", "group", "index", "reward", "part_values", *made)
+    for row in rows.annotate(**made).order_by("step", "group", "index").values(*names).iterator():
+        criteria = row.get("criteria") or ()
+        verdicts = [
+            (each["points"], each["verdict"]["met"], each["verdict"].get("source", "verifier")) for each in criteria
+        ]
+        yield Sampled(
+            **{name: row[name] for name in ("example_key", "step", "group", "index", "reward")},
+            text=row["response"],
+            cut=row["finish_reason"] == "length",
+            scaffold_shown=int(row["scaffold_shown"] or 0),
+            right=share_right(verdicts),
+            parts=row["part_values"],
+            failed=row["finish_reason"] == "error",
+        )
 
 
 SOURCES[KIND] = _gathered

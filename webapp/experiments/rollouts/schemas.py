@@ -19,9 +19,69 @@ class RolloutDatasetIn(Schema):
     phase: Literal["train", "eval"] = "train"
     first: Annotated[int, Field(ge=0, lt=2**31, description="The first step")] = 0
     last: Annotated[int | None, Field(ge=0, lt=2**31, description="The last step; null: the newest")] = None
-    best: Annotated[int, Field(ge=0, lt=2**31, description="So many of each prompt, those worth most; 0: all")] = 0
-    least: Annotated[float | None, Field(description="What is worth less is left out")] = None
+    shortest: Annotated[int, Field(ge=0, lt=2**31, description="Characters at least; 0: any length")] = 0
     whole: Annotated[bool, Field(description="Responses that were cut are left out")] = False
+    form: Annotated[
+        Literal["", "tags", "json", "pattern"], Field(description="The form they must have; empty: any")
+    ] = ""
+    form_of: Annotated[
+        str, Field(max_length=500, description="Of the form: names of tags or keys between blanks, or the expression")
+    ] = ""
+    correct: Annotated[
+        float | None,
+        Field(ge=0, le=1, description="Of the criteria that verifiers decide, the share that must be right"),
+    ] = None
+    least: Annotated[float | None, Field(description="What is worth less is left out")] = None
+    part: Annotated[
+        str, Field(max_length=60, description="`least` is of this part of the reward; empty: of the reward")
+    ] = ""
+    protocol: Annotated[bool, Field(description="Attempts that an environment ended with an error are left out")] = (
+        False
+    )
+    protocol_part: Annotated[
+        str, Field(max_length=60, description="A part of the reward that must be 1; empty: none")
+    ] = ""
+    best: Annotated[int, Field(ge=0, lt=2**31, description="So many of each prompt, those worth most; 0: all")] = 0
+    without: Annotated[
+        tuple[str, ...],
+        Field(max_length=20, description="Filters that are left out: `no_reward`, `repeated`, `short`, …"),
+    ] = ()
+
+
+class RolloutPreviewIn(RolloutDatasetIn):
+    """The same without a name, and how many cases of each filter are told."""
+
+    name: Annotated[str, Field(max_length=120)] = ""
+    cases: Annotated[int, Field(ge=0, le=200)] = 5
+    of: Annotated[str, Field(max_length=20, description="Cases of this filter alone; empty: of each")] = ""
+    after: Annotated[int, Field(ge=0, lt=2**31, description="So many of its cases are skipped")] = 0
+
+
+class FilteredResponse(Schema):
+    example_key: str
+    step: int
+    group: int
+    index: int
+    why: str
+    text: str
+
+
+class FilterOut(Schema):
+    """One filter, in the order in which they work: `came` to it, `stayed`, and cases of those that did not."""
+
+    key: str
+    title: str
+    came: int
+    stayed: int
+    left_out: int
+    cases: list[FilteredResponse]
+
+
+class RolloutPreviewOut(Schema):
+    responses: int
+    stayed: int
+    prompts: int
+    steps: list[FilterOut]
 
 
 class RolloutDatasetOut(Schema):

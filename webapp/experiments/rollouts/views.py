@@ -1,31 +1,174 @@
-"""A dataset made of rollouts, from the page of a run."""
+"""The page on which the rollouts of a run become a dataset: filters in their order, each with its count and its cases."""
 
-from django.contrib import messages
-from django.http import HttpRequest, HttpResponseBase
-from django.shortcuts import redirect
-from django.views.decorators.http import require_POST
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
+from django.http import Http404, HttpRequest, HttpResponseBase, QueryDict
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from trainer.contracts.rollout_examples import LEFT_OUT, Sampled, Step
 from webapp.accounts.access import member, require
+from webapp.core.numbers import whole
 from webapp.core.problems import Problem
 
 from .. import access
+from ..models import Run
 from . import datasets
+from .datasets import SWITCHED, Preview
+
+CASES = 20
+BEGINS = {"no_reward", "repeated", "cut"}
+"""Filters that a new form has switched on."""
+TITLES = {
+    "no_example": "Prompts that the dataset does not have",
+    "no_reward": "Without a reward",
+    "repeated": "Duplicates",
+    "short": "Too short",
+    "cut": "Truncated",
+    "format": "Format",
+    "incorrect": "Correctness",
+    "low": "Reward or judge",
+    "protocol": "Protocol of tools",
+    "not_best": "Best of each prompt",
+}
+HELP = {
+    "no_reward": "Responses that could not be scored. Switched off, they stay without a reward.",
+    "repeated": "The text of an earlier response to the same prompt.",
+    "short": "Fewer characters than this.",
+    "cut": "Responses that end at the limit of tokens.",
+    "format": "Responses without this form: tags, keys of a JSON object, or an expression that fits the whole.",
+    "incorrect": "Of the criteria that verifiers decide, fewer than this share came out as the rubric wishes. What no verifier "
+    "can tell goes on to the next filter.",
+    "low": "Worth less than this: the reward, or one part of it, such as a judge's.",
+    "protocol": "Attempts that their environment ended with an error, or whose part of the reward for calls and final state is "
+    "below 1.",
+    "not_best": "More than so many of each prompt; those worth most stay, earlier ones first.",
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A filter as the page draws it. `step` is None where it is off or asks for nothing."""
+
+    key: str
+    on: bool
+    step: Step | None = None
+    shown: bool = False
+    url: str = ""
+
+    @property
+    def title(self) -> str:
+        return TITLES[self.key]
+
+    @property
+    def help(self) -> str:
+        return HELP.get(self.key, "")
+
+    @property
+    def share(self) -> float:
+        """Of what came to it, what stayed."""
+        return self.step.stayed / self.step.came if self.step and self.step.came else 0.0
+
+
+@dataclass
+class Form:
+    """What stands in the inputs, and what the filters would do. `problems` by field."""
+
+    given: Mapping[str, str]
+    on: list[str]
+    preview: Preview | None = None
+    problem: str = ""
+    problems: dict[str, str] = field(default_factory=dict)
 
 
 @member(access.WRITER)
-@require_POST
+@never_cache
+@require_http_methods(["GET", "POST"])
 def run_rollouts_dataset(request: HttpRequest, run_id: int) -> HttpResponseBase:
-    """Makes a dataset of rollouts; the import's page says how far it is."""
+    """GET counts and makes nothing; POST makes the dataset, and the import's page says how far it is."""
     membership = require(request)
     run = access.run_read(membership, run_id)
+    if not datasets.asked_the_data(run):
+        raise Http404("its questions are no prompts of the data")
+    sent = request.POST if request.method == "POST" else request.GET
+    form = _read(run, sent)
+    if request.method == "POST" and not form.problem:
+        try:
+            wanted = datasets.wanted_of(form.given, form.on)
+            job = datasets.start(membership, run, wanted, sent.get("name", ""))
+            return redirect("import_job", job.pk)
+        except Problem as problem:
+            _note(form, problem)
+    return render(
+        request, "experiments/rollout_dataset.html", _context(run, form, sent), status=422 if form.problem else 200
+    )
+
+
+def _read(run: Run, sent: QueryDict) -> Form:
+    given = {name: str(value)[:500].replace("\0", "") for name, value in sent.items()}
+    on = [key for key in sent.getlist("on") if key in SWITCHED] if "filtered" in sent else sorted(BEGINS)
+    form = Form(given, on)
     try:
-        wanted = datasets.wanted_of(request.POST.dict())
-        job = datasets.start(membership, run, wanted, request.POST.get("name", ""))
+        form.preview = datasets.preview(run, datasets.wanted_of(given, on))
     except Problem as problem:
-        messages.error(request, " ".join([problem.message, *(f"{path} {why}." for path, why in _fields(problem))]))
-        return redirect("run_tab", run_id, "rollouts")
-    return redirect("import_job", job.pk)
+        _note(form, problem)
+    return form
 
 
-def _fields(problem: Problem) -> list[tuple[str, str]]:
-    return [(path.capitalize(), why) for path, why in (problem.fields or {}).items()]
+def _note(form: Form, problem: Problem) -> None:
+    form.problem, form.problems = problem.message, dict(problem.fields or {})
+
+
+def _context(run: Run, form: Form, sent: QueryDict) -> dict[str, Any]:
+    show, page = sent.get("show", ""), whole(sent.get("page", ""), 6) or 0
+    steps = {step.key: step for step in form.preview.steps} if form.preview else {}
+    rows = [
+        Row(key, key not in SWITCHED or key in form.on, steps.get(key), key == show, _url(sent, show=key))
+        for key in LEFT_OUT
+        if key in SWITCHED or (key in steps and steps[key].left_out)
+    ]
+    chosen = steps.get(show)
+    cases: list[tuple[Sampled, str]] = chosen.left_out[page * CASES : (page + 1) * CASES] if chosen else []
+    more = bool(chosen) and len(chosen.left_out) > (page + 1) * CASES if chosen else False
+    return {
+        "run": run,
+        "form": form,
+        "rows": rows,
+        "preview": form.preview,
+        "shown": TITLES.get(show, "") if chosen else "",
+        "count": len(chosen.left_out) if chosen else 0,
+        "cases": cases,
+        "first_case": page * CASES + 1,
+        "next": _url(sent, show=show, page=str(page + 1)) if more else "",
+        "before": _url(sent, show=show, page=str(page - 1)) if chosen and page else "",
+        "parts": _parts(run),
+        "forms": (("tags", "tags"), ("json", "JSON"), ("pattern", "expression")),
+        "name": form.given.get("name") or f"rollouts of {run}",
+        "hidden": _counted(sent, form.on),
+    }
+
+
+def _counted(sent: QueryDict, on: list[str]) -> list[tuple[str, str]]:
+    """What was counted, so that this very thing is made."""
+    left = ("csrfmiddlewaretoken", "page", "show", "name", "on", "filtered")
+    kept = [(name, value) for name, values in sent.lists() if name not in left for value in values]
+    return [*kept, ("filtered", "1"), *(("on", key) for key in on)]
+
+
+def _parts(run: Run) -> list[str]:
+    """Names of the parts of its reward, as its newest responses have them."""
+    newest = run.rollouts.order_by("-step").values_list("part_values", flat=True).first()
+    return sorted(newest or {})
+
+
+def _url(sent: QueryDict, **changes: str) -> str:
+    """This page with other cases shown."""
+    query = sent.copy()
+    for name in ("csrfmiddlewaretoken", "page", "name"):
+        query.pop(name, None)
+    for name, value in changes.items():
+        query[name] = value
+    return f"?{query.urlencode()}#cases"

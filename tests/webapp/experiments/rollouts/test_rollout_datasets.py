@@ -45,9 +45,11 @@ def made(job_id):
 
 
 def test_questions_about_pairs_make_no_dataset_and_the_page_offers_none(cast, sampled, client, as_researcher):
-    assert "dataset-dialog" in as_researcher.get(f"/runs/{sampled.pk}/rollouts").content.decode()
+    address = f"/runs/{sampled.pk}/rollouts/dataset"
+    assert f'href="{address}"' in as_researcher.get(f"/runs/{sampled.pk}/rollouts").content.decode()
     Run.objects.filter(pk=sampled.pk).update(recipe="judge")
-    assert "dataset-dialog" not in as_researcher.get(f"/runs/{sampled.pk}/rollouts").content.decode()
+    assert f'href="{address}"' not in as_researcher.get(f"/runs/{sampled.pk}/rollouts").content.decode()
+    assert as_researcher.get(address).status_code == 404
     client.force_login(cast.researcher.user)
     reply = client.post(
         f"/api/v1/runs/{sampled.pk}/rollouts/dataset", {"name": "best"}, content_type="application/json"
@@ -119,8 +121,6 @@ def test_where_nothing_is_left_the_import_says_why(cast, sampled, client):
 
 def test_the_form_makes_one_too_and_shows_its_import(cast, sampled, client):
     client.force_login(cast.researcher.user)
-    page = client.get(f"/runs/{sampled.pk}/rollouts").content.decode()
-    assert "Make a dataset" in page
     form = {"name": "all of them", "phase": "train", "first": "2", "last": "", "best": "", "least": ""}
     reply = client.post(f"/runs/{sampled.pk}/rollouts/dataset", form)
     job = ImportJob.objects.get()
@@ -143,8 +143,8 @@ def test_the_form_makes_one_too_and_shows_its_import(cast, sampled, client):
 )
 def test_what_cannot_be_made_is_said_and_nothing_is_left_behind(cast, sampled, client, form, words, settings):
     client.force_login(cast.researcher.user)
-    reply = client.post(f"/runs/{sampled.pk}/rollouts/dataset", {"name": "x", "phase": "train"} | form, follow=True)
-    assert words in reply.content.decode()
+    reply = client.post(f"/runs/{sampled.pk}/rollouts/dataset", {"name": "x", "phase": "train"} | form)
+    assert reply.status_code == 422 and words in reply.content.decode()
     assert not ImportJob.objects.exists()
     assert not list((settings.VAR / "uploads").glob("*/*"))
 
@@ -154,6 +154,104 @@ def test_too_many_at_once_are_refused_with_their_number(cast, sampled, client, m
     client.force_login(cast.researcher.user)
     reply = client.post(f"/api/v1/runs/{sampled.pk}/rollouts/dataset", {"name": "x"}, content_type="application/json")
     assert reply.status_code == 422 and "hold 12 responses" in reply.content.decode()
+
+
+@pytest.fixture
+def filtered(run, trainer):
+    """Ten responses to one prompt, each for a filter of its own, and three that stay."""
+    rows = [
+        {"reward": None},
+        {"response": "one that stays whole"},
+        {"response": "one that stays whole"},
+        {"response": "short"},
+        {"response": "cut before its end, and long", "finish_reason": "length"},
+        {"response": "without the word, but long"},
+        {"response": "one that is wrong, and long", "criteria": [judged(False), judged(True, points=-1.0)]},
+        {"response": "one of no great worth, long", "reward": 0.2},
+        {"response": "one that an environment ended", "finish_reason": "error"},
+        {"response": "one that is best of all", "reward": 0.9, "criteria": [judged(True), judged(False, points=-1.0)]},
+        {
+            "response": "one that is second best",
+            "reward": 0.8,
+            "criteria": [judged(None), judged(False, source="judge")],
+        },
+    ]
+    defaults = {"reward": 0.5, "example_key": "e0", "group": 0, "criteria": []}
+    made = [
+        trainer.rollout(index, **{"response": f"one of many, {index}", **defaults, **row})
+        for index, row in enumerate(rows)
+    ]
+    trainer.post(trainer.event("rollouts", 1, rollouts=made))
+    return run
+
+
+def judged(met, points=1.0, source="verifier"):
+    verdict = {"criterion_id": "c1", "met": met, "source": source}
+    return {"text": "c", "points": points, "kind": "hard", "verdict": verdict}
+
+
+FILTERS = {
+    "shortest": "10", "form": "pattern", "form_of": "(one|cut).*", "correct": "1", "least": "0.3", "protocol": "on", "best": "2",
+}  # fmt: skip
+ON = ["no_reward", "repeated", "short", "cut", "format", "incorrect", "low", "protocol", "not_best"]
+
+
+def counts(body):
+    return {step["key"]: step["left_out"] for step in body["steps"]}
+
+
+def test_every_filter_is_counted_in_its_order_with_its_cases_and_why(filtered, client, cast):
+    client.force_login(cast.researcher.user)
+    body = {"shortest": 10, "whole": True, "form": "pattern", "form_of": "(one|cut).*", "correct": 1, "least": 0.3}
+    body |= {"protocol": True, "best": 2}
+    address = f"/api/v1/runs/{filtered.pk}/rollouts/dataset/preview"
+    told = client.post(address, body, content_type="application/json").json()
+    assert [step["key"] for step in told["steps"]] == ["no_example", *ON], "in the order of METHODS"
+    assert counts(told) == {"no_example": 0} | dict.fromkeys(ON, 1)
+    assert (told["responses"], told["stayed"], told["prompts"]) == (11, 2, 1)
+    came = [step["came"] for step in told["steps"]]
+    assert came == [11, *range(11, 2, -1)], "each works on what the one before left"
+    why = {step["key"]: step["cases"][0]["why"] for step in told["steps"] if step["cases"]}
+    assert why["incorrect"] == "0% of what verifiers decide is as it should be" and why["low"] == "reward 0.2"
+    assert (
+        why["repeated"] == "the text of s1-0-1" and why["short"] == "5 characters" and why["not_best"] == "place 3 of 3"
+    )
+    undone = client.post(address, body | {"without": ["short", "repeated"]}, content_type="application/json").json()
+    assert "short" not in counts(undone) and "repeated" not in counts(undone) and counts(undone)["format"] == 2
+    one = client.post(address, body | {"of": "low", "cases": 1, "after": 1}, content_type="application/json").json()
+    assert all(not step["cases"] for step in one["steps"]), "there is one case, and it was skipped"
+    refused = client.post(address, {"form": "pattern", "form_of": "("}, content_type="application/json")
+    assert refused.status_code == 422 and "form_of" in refused.content.decode()
+    assert not ImportJob.objects.exists(), "nothing was made"
+
+
+def test_the_page_counts_shows_cases_and_makes_what_it_counted(filtered, client, cast):
+    client.force_login(cast.researcher.user)
+    address = f"/runs/{filtered.pk}/rollouts/dataset"
+    blank = client.get(address).content.decode()
+    assert "Duplicates" in blank and ">off<" in blank and "11 responses" in blank
+    assert "asks for nothing" in client.get(address, {"filtered": "1", "on": ON}).content.decode()
+    page = client.get(address, {"filtered": "1", "on": ON, "show": "incorrect", **FILTERS}).content.decode()
+    assert "0% of what verifiers decide" in page and "one that is wrong, and long" in page and "2 responses" in page
+    without = client.get(address, {"filtered": "1", "on": ON[:-1], **FILTERS}).content.decode()
+    assert "3 responses" in without and "Make the dataset of 3 responses" in without
+    reply = client.post(address, {"filtered": "1", "on": ON, "name": "sifted", **FILTERS})
+    job, (example,) = made(ImportJob.objects.get().pk)
+    assert reply.url == f"/imports/{job.pk}" and job.origin["left_out"] == dict.fromkeys(ON, 1)
+    assert {each.text for each in example.responses} == {"one that is best of all", "one that is second best"}
+    assert job.version.lineage["from"] == "run" and job.version.lineage["wanted"]["best"] == 2
+    shown = client.get(f"/imports/{job.pk}").content.decode()
+    assert "Train on it" in shown and "Annotate it" in shown
+    bad = client.get(address, {"filtered": "1", "on": ON, "least": "much"})
+    assert bad.status_code == 422 and "must be a number" in bad.content.decode()
+
+
+def test_without_the_filter_of_rewards_answers_that_have_none_stay(filtered, client, cast):
+    client.force_login(cast.researcher.user)
+    body = {"name": "all", "without": ["no_reward"]}
+    reply = client.post(f"/api/v1/runs/{filtered.pk}/rollouts/dataset", body, content_type="application/json")
+    _, (example,) = made(reply.json()["import_id"])
+    assert len(example.responses) == 10 and "s1-0-0" not in example.meta["rewards"], "missing, never 0"
 
 
 def test_only_researchers_of_the_workspace_may(cast, sampled, client):
