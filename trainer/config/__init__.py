@@ -10,7 +10,7 @@ from .objectives.knobs import NO_CAP
 from .objectives.policy import CHOICES
 from .on_policy import OnPolicyConfig
 from .recipe import Recipe, RecipeConfig
-from .recipes import alternating, dpo, iterative_dpo, judge, policy, reward_model, rubric_writer, sft
+from .recipes import alternating, chain, distill, dpo, iterative_dpo, judge, policy, reward_model, rubric_writer, sft
 from .recipes.policy import PolicyConfig
 from .rewards.parts import PART_KINDS
 
@@ -31,6 +31,7 @@ RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
     for recipe in (
         policy.RECIPE,
+        distill.RECIPE,
         sft.RECIPE,
         reward_model.RECIPE,
         dpo.RECIPE,
@@ -38,6 +39,7 @@ RECIPES: dict[str, Recipe] = {
         judge.RECIPE,
         rubric_writer.RECIPE,
         alternating.RECIPE,
+        chain.RECIPE,
     )
 }
 

@@ -32,13 +32,13 @@ class Sampling:
 class Holdings:
     """`longest`: tokens of the longest text that a training pass has to hold whole, whatever `optim.micro_batch_tokens` says.
 
-    `frozen`: a copy of the model as it was before the run. `teacher`: another model beside it. `processes`: over how many the
+    `frozen`: a copy of the model as it was before the run. `teachers`: other models beside it. `processes`: over how many the
     model and its optimiser are spread. `scores`: it ends in one number per text, so there are no logits.
     """
 
     longest: int = 0
     frozen: bool = False
-    teacher: bool = False
+    teachers: int = 0
     processes: int = 1
     scores: bool = False
     sampling: Sampling | None = None

@@ -143,6 +143,11 @@ class OnPolicyConfig(RecipeConfig):
         return shown.ratio_mode if shown else "unscaffolded"
 
     @property
+    def teachers_held(self) -> int:
+        """Models beside the trained one that say what they would have given its responses."""
+        return int(self.objective.name == "distill")
+
+    @property
     def batch_size(self) -> int:
         """Responses per step: P x G."""
         return self.rollout.prompts_per_step * self.rollout.group_size
@@ -246,7 +251,7 @@ class OnPolicyConfig(RecipeConfig):
         return Holdings(
             longest=prompt + new,
             frozen=self.model.lora is None and getattr(self.objective, "kl_beta", 0.0) > 0,
-            teacher=self.objective.name == "distill",
+            teachers=self.teachers_held,
             processes=self.optim.processes,
             sampling=replace(self._sampling(prompt, new, self._held_out()), sleeps=self.runner.kind != "async"),
         )

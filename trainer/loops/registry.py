@@ -7,12 +7,14 @@ from .session.stage import Job, Make, Stage
 
 STAGES: dict[str, str] = {
     "policy": "trainer.runners.policy:make",
+    "distill": "trainer.runners.distill:make",
     "sft": "trainer.loops.recipes.sft:make",
     "reward_model": "trainer.loops.recipes.reward_model:make",
     "dpo": "trainer.loops.recipes.dpo:make",
     "iterative_dpo": "trainer.loops.recipes.iterative_dpo:make",
     "judge": "trainer.runners.tasks:make",
     "rubric_writer": "trainer.runners.tasks:make",
+    "chain": "trainer.loops.recipes.chain:make",
     "alternating": "trainer.loops.recipes.alternating:make",
 }
 

@@ -142,8 +142,12 @@ def _learner(config: RecipeConfig, held: Holdings, shape: ModelShape, on_gpu: bo
         parts.append(Part("Master weights", every * WIDE // ranks, "in float32, which the optimiser changes"))
     if held.frozen:
         parts.append(Part("Frozen copy", every * element // ranks, "to measure the distance from the start"))
-    if held.teacher:
-        parts.append(Part("Teacher", every * element, "taken to be as large as the model"))
+    if held.teachers:
+        many = held.teachers > 1
+        how = (
+            f"{held.teachers}, each taken to be as large as the model" if many else "taken to be as large as the model"
+        )
+        parts.append(Part("Teachers" if many else "Teacher", held.teachers * every * element, how))
     passes = pass_bytes(shape, tokens, element, rank, optim.recompute_activations)
     works = backward_bytes(shape, tokens, element)
     if not held.scores:

@@ -46,7 +46,7 @@ def compose(
     lacking = [f"{name}: {measured[name].why}" for name, value in values.items() if value is None]
     if lacking:
         return Composed(None, measured, "; ".join(lacking))
-    return Composed(sum(counted[name].weight * (value or 0.0) for name, value in values.items()), measured)
+    return Composed(sum((counted[name].weight * (value or 0.0) for name, value in values.items()), 0.0), measured)
 
 
 def _clipped(part: RewardPart, value: float | None) -> float | None:

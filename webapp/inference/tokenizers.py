@@ -52,6 +52,47 @@ def problem(folder: Path, rows: object) -> str:
     return f"its tokenizer is another model's: it has {counted(tokens, 'tokens')}, and the weights know {rows:,}"
 
 
+def speaks_otherwise(teacher: RegisteredModel, model: RegisteredModel) -> str:
+    """Why `teacher` cannot say what it would have given the tokens of `model`: it has other tokens. Empty where it can, and
+    where the folders do not tell; the run then looks when it has loaded both."""
+    theirs, ours = _lies(teacher), _lies(model)
+    try:
+        if theirs is None or ours is None or digest(theirs) == digest(ours):
+            return ""
+        spoken, heard = _vocabulary(theirs), _vocabulary(ours)
+    except (OSError, ValueError):
+        return ""
+    if spoken is None or heard is None or spoken == heard:
+        return ""
+    apart = len(spoken.items() ^ heard.items())
+    return (
+        f"{teacher.name} has another vocabulary than {model.name}, so its log-probabilities are of other tokens: "
+        f"{counted(len(spoken), 'tokens')} and {len(heard):,}, {counted(apart, 'entries')} differ. Choose a model of the same family"
+    )
+
+
+def _lies(model: RegisteredModel) -> Path | None:
+    """The folder of the whole model under it, where it is on this machine."""
+    row: RegisteredModel | None = model
+    while row is not None and row.format == RegisteredModel.Format.PEFT:
+        row = row.base
+    if row is None or row.source == RegisteredModel.Source.HUB or not Path(row.path).is_dir():
+        return None
+    return Path(row.path)
+
+
+def _vocabulary(folder: Path) -> dict[str, int] | None:
+    """Each token with its number; None where that cannot be read here."""
+    file = folder / "tokenizer.json"
+    if not file.is_file() or file.stat().st_size > MAX_JSON_BYTES:
+        return None
+    told = json.loads(file.read_text(encoding="utf-8"))
+    vocab = told.get("model", {}).get("vocab") if isinstance(told, dict) else None
+    if not isinstance(vocab, dict):
+        return None
+    return vocab | {each["content"]: each["id"] for each in told.get("added_tokens", [])}
+
+
 def _tokens(told: Any) -> int:
     """How many numbers the tokenizer may give: one more than the last, added ones included."""
     model, added = (told.get("model"), told.get("added_tokens")) if isinstance(told, dict) else (None, None)

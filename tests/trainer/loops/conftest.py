@@ -10,6 +10,7 @@ from trainer.config import PolicyConfig, resolve
 from trainer.contracts import Example, RunEvent
 
 from ..running import job_of
+from .numbers import row
 
 SMALL: dict[str, Any] = {
     "steps": 4,
@@ -45,6 +46,14 @@ def sampled(session: Any) -> list[Any]:
     collected = session.stage.collector.collect(1, tell)
     session.stage._note(collected, tell)
     return collected.trajectories
+
+
+@pytest.fixture(scope="session")
+def numbers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Twelve questions, eight of them to train on, half of either kind odd and half even."""
+    path = tmp_path_factory.mktemp("numbers") / "examples.jsonl"
+    path.write_text("".join(row(number).canonical() + "\n" for number in range(12)))
+    return path
 
 
 @pytest.fixture

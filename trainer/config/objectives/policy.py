@@ -77,10 +77,15 @@ class Oapl(_Named, knobs.OaplParameters):
     name: Literal["oapl"] = knob("oapl", WHAT)
 
 
-class Distill(_Named, knobs.DistillParameters):
+class Distillation(_Named, knobs.DistillParameters):
     """A teacher's verdict on every token in place of rewards."""
 
     name: Literal["distill"] = knob("distill", WHAT)
+
+
+class Distill(Distillation):
+    """The same with one teacher for all prompts."""
+
     teacher: str = knob(
         "", "A model of the registry with the same tokenizer; its log-probabilities are the signal", source="models"
     )
@@ -102,7 +107,7 @@ def _named(raw: Any) -> Any:
 Objective = Annotated[Chosen, Field(discriminator="name"), BeforeValidator(_named)]
 
 
-def parameters(chosen: Chosen, max_new_tokens: int) -> dict[str, Any]:
+def parameters(chosen: Chosen | Distillation, max_new_tokens: int) -> dict[str, Any]:
     """The objective's own knobs. The divisor of aggregation `constant` is the longest response unless it was given."""
     given = chosen.model_dump(exclude={"name", "teacher"})
     if "max_tokens" in given and given["max_tokens"] is None:
@@ -110,23 +115,25 @@ def parameters(chosen: Chosen, max_new_tokens: int) -> dict[str, Any]:
     return given
 
 
-def mismatch_weighted(chosen: Chosen) -> bool:
+def mismatch_weighted(chosen: Chosen | Distillation) -> bool:
     """Whether tokens are weighed by pi_old / pi_roll: by what trainer and sampler make of the same weights."""
     return isinstance(chosen, knobs.Popped) or getattr(chosen, "decoupled", False)
 
 
-def sampler_is_old(chosen: Chosen) -> bool:
+def sampler_is_old(chosen: Chosen | Distillation) -> bool:
     """Whether the ratio is to the sampler's record, so that no pass of the old policy is needed."""
     return isinstance(chosen, knobs.DoubleSidedParameters | knobs.KimiParameters | knobs.OaplParameters)
 
 
-def problems(chosen: Chosen, max_new_tokens: int, group_size: int, top_p: float) -> Iterator[FieldProblem]:
+def problems(
+    chosen: Chosen | Distillation, max_new_tokens: int, group_size: int, top_p: float
+) -> Iterator[FieldProblem]:
     """What cannot work within the objective, and with how responses are sampled. Paths from the config's root."""
     filled = chosen.model_copy(update={"max_tokens": max_new_tokens}) if hasattr(chosen, "max_tokens") else chosen
     for problem in filled.problems():
         yield FieldProblem(f"objective.{problem.path}", problem.message)
     estimator = getattr(chosen, "advantage", "the optimal advantage")
-    if group_size == 1 and estimator != "remax" and not isinstance(chosen, Distill):
+    if group_size == 1 and estimator != "remax" and not isinstance(chosen, Distillation):
         yield FieldProblem(
             "rollout.group_size",
             f"a group of 1 gives every response the advantage 0 with {estimator!r}; use at least 2",

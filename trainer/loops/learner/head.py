@@ -90,6 +90,20 @@ def log_probs(hidden_MD: Tensor, weight_VD: Tensor, tokens_M: Tensor, temperatur
 
 
 @torch.no_grad()
+def reverse_kl(
+    hidden_MD: Tensor, head_VD: Tensor, other_ME: Tensor, other_head_VE: Tensor, temperature: float
+) -> Tensor:
+    """KL(pi || other) [M] over the whole vocabulary, from the hidden states and heads of two models of one vocabulary. A
+    head may have rows behind it that no token has; they are left out."""
+    tokens, parts = min(len(head_VD), len(other_head_VE)), []
+    for rows in _blocks(hidden_MD):
+        logp_RV = _logits(hidden_MD[rows], head_VD[:tokens], temperature).log_softmax(-1)
+        other_RV = _logits(other_ME[rows], other_head_VE[:tokens], temperature).log_softmax(-1)
+        parts.append((logp_RV.exp() * (logp_RV - other_RV)).sum(-1).clamp_(min=0.0))
+    return torch.cat(parts)
+
+
+@torch.no_grad()
 def sampled_log_probs(
     hidden_MD: Tensor, weight_VD: Tensor, tokens_M: Tensor, temperature: float, top_p: float
 ) -> Tensor:

@@ -83,6 +83,17 @@ Measure = Callable[[Tensor, Tensor, Tensor], Any]
 """From hidden states [M, D], head [V, D] and the tokens [M] they predict."""
 
 
+class Outlook(NamedTuple):
+    """Hidden states [M, D] before the predicted tokens, and the head [V, D] that makes distributions of them."""
+
+    hidden_MD: Tensor
+    head_VD: Tensor
+
+
+def _outlook(hidden_MD: Tensor, head_VD: Tensor, tokens_M: Tensor) -> Outlook:
+    return Outlook(hidden_MD, head_VD)
+
+
 class Pass(nn.Module):
     """A model's whole way from tokens to what is measured at its head, as one module: what several processes share."""
 
@@ -149,6 +160,12 @@ class Learner(Trained):
             logp_M = run(rows, measure)
         return list(logp_M.cpu().split([len(row.places) for row in rows]))
 
+    @torch.no_grad()
+    def outlook(self, rows: Sequence[Marked]) -> "Outlook":
+        """Where it is before each marked token. Only where one process holds the whole model."""
+        with self._as(untrained=False) as run:
+            return run(rows, _outlook)  # type: ignore[no-any-return]
+
     @contextmanager
     def _as(self, untrained: bool) -> Iterator[Pass]:
         """The pass of the model as it is now, or as it was before the run."""
@@ -169,7 +186,12 @@ class Teacher:
         self._pass = Pass(model.eval().requires_grad_(False))
 
     @torch.no_grad()
-    def measure(self, rows: Sequence[Marked], temperature: float) -> list[Tensor]:
-        """log pi_teacher of the marked tokens of each row, [T] each."""
+    def measure(self, rows: Sequence[Marked], temperature: float, keys: Sequence[str] = ()) -> list[Tensor]:
+        """log pi_teacher of the marked tokens of each row, [T] each. It speaks for all prompts, whatever their `keys`."""
         logp_M, _ = self._pass(rows, partial(log_probs, temperature=temperature))
         return list(logp_M.cpu().split([len(row.places) for row in rows]))
+
+    @torch.no_grad()
+    def outlook(self, rows: Sequence[Marked]) -> Outlook:
+        """Where it would be before each marked token."""
+        return self._pass(rows, _outlook)  # type: ignore[no-any-return]

@@ -11,7 +11,8 @@ from trainer.curriculum import Schedule
 from trainer.inference.sampling import Sampler
 from trainer.tasks import TaskKind
 
-from ..learner.learner import Learner, Teacher
+from ..learner.learner import Learner
+from ..learner.teachers import Speaks
 from ..prompts.data import Prompt, PromptSets
 from .token_texts import TokenTexts
 from .update import Updater
@@ -29,7 +30,7 @@ class Parts:
     run_dir: Path
     base: Path
     """The directory of the model that the run begins with."""
-    teacher: Teacher | None = None
+    teacher: Speaks | None = None
     updater: Updater | None = None
     """What updates the learner, where that does not happen in this process."""
     task: TaskKind | None = None

@@ -16,7 +16,8 @@ from trainer.inference.prefix import Pack, pack
 from trainer.objectives import REGISTRY, ObjectiveBatch, ObjectiveResult
 from trainer.rollouts import Trajectory
 
-from ..learner.learner import Learner, Marked, Scored, Teacher
+from ..learner.learner import Learner, Marked, Scored
+from ..learner.teachers import Speaks
 from ..session.errors import StopRequested
 
 
@@ -81,7 +82,7 @@ class Updater:
     gradient of the mini-batch, because the objective divides by the totals of the mini-batch.
     """
 
-    def __init__(self, learner: Learner, config: OnPolicyConfig, teacher: Teacher | None = None) -> None:
+    def __init__(self, learner: Learner, config: OnPolicyConfig, teacher: Speaks | None = None) -> None:
         self._learner, self._config, self._teacher = learner, config, teacher
         self.temperature = config.rollout.temperature
         """At which the responses were sampled, and are measured."""
@@ -153,11 +154,11 @@ class Updater:
                 step.idle(turn[0].places, refer)
                 continue
             micro = mine.places
+            step.fill_teacher(micro)  # before the pass: a teacher may be the model itself with other weights
             scored = step.score(micro)
             if not all(part.logp_T.isfinite().all() for part in scored):
                 raise NotFinite("a log-probability", micro)  # the loss may hide it: where no advantage pulls, it is 0
             step.fill_old(micro, scored)
-            step.fill_teacher(micro)
             step.weigh(micro, scored, report)
             if refer:
                 step.fill_reference(micro, report.kl, scored)
@@ -189,7 +190,7 @@ class _Step:
         config: OnPolicyConfig,
         trajectories: Sequence[Trajectory],
         advantages_B: Tensor,
-        teacher: Teacher | None,
+        teacher: Speaks | None,
         temperature: float,
         learned_B: Sequence[Learned] | None = None,
     ) -> None:
@@ -283,7 +284,8 @@ class _Step:
         unknown = [b for b in rows if b not in self._taught]
         if self._teacher is None or self._teacher_BT is None or not unknown:
             return
-        parts = self._teacher.measure([self._rows[b] for b in unknown], self._temperature)
+        keys = [self._trajectories[b].plan.example_key for b in unknown]
+        parts = self._teacher.measure([self._rows[b] for b in unknown], self._temperature, keys)
         for b, logp_T in zip(unknown, parts, strict=True):
             self._teacher_BT[b, : len(logp_T)] = logp_T
             self._taught.add(b)

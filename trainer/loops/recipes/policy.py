@@ -238,9 +238,13 @@ class PolicyStage:
         values["optim/lr"] = learning_rate(config, step)
         if report.tokens:  # with every response excluded nothing was trained, which is not a speed of 0
             values["perf/train_tokens_per_s"] = report.tokens / (time.monotonic() - started)
-        values |= packing_metrics(report, config.optim.micro_batch_tokens)
+        values |= packing_metrics(report, config.optim.micro_batch_tokens) | self._own_metrics(report, trajectories)
         tell.metrics(values, histograms)
         tell.rollouts(self._records(step, trajectories, advantages_B, report))
+
+    def _own_metrics(self, report: UpdateReport, trajectories: list[Trajectory]) -> dict[str, float]:
+        """What a stage of its own kind tells of an update."""
+        return {}
 
     def _records(
         self,

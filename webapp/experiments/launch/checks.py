@@ -14,7 +14,7 @@ from webapp.datasets import services as datasets
 from webapp.datasets.models import DatasetVersion
 from webapp.datasets.versions import training_counts
 from webapp.inference.models import Endpoint, RegisteredModel
-from webapp.inference.tokenizers import unloadable
+from webapp.inference.tokenizers import speaks_otherwise, unloadable
 from webapp.inference.training import unscorable, untrainable
 from webapp.judging import queries as judging
 from webapp.judging.models import JudgeVersion
@@ -29,6 +29,7 @@ from ..rewards.grants import NO_RECORDED
 from . import devices, memory
 
 BASE = "base"  # the role of the model that a run begins with
+TEACHER = "teacher"  # the role of models that say what they would have given its tokens
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,8 @@ def plan(membership: Membership, recipe: str, raw: dict[str, Any], dataset: Data
             problems.append(FieldProblem("sampler.kind", NO_VLLM))
         problems += devices.problems(config.model_dump(mode="json"))
     base = next((slot.model for slot in slots if slot.role == BASE), None)
+    if base and not problems:
+        problems += _teacher_problems(base, slots)
     if config and base and not problems:
         problems += [*memory.problems(config, base), *resources.problems(membership.workspace_id, config)]
     if problems or config is None or version is None or base is None:
@@ -143,6 +146,12 @@ def _model(membership: Membership, slot: ResolvedSlot, problems: list[FieldProbl
     elif why := unloadable(found):
         problems.append(FieldProblem(field, why))
     return found
+
+
+def _teacher_problems(base: RegisteredModel, slots: list[FilledSlot]) -> Iterator[FieldProblem]:
+    for slot in slots:
+        if slot.role == TEACHER and slot.model and (why := speaks_otherwise(slot.model, base)):
+            yield FieldProblem(slot.path, why)
 
 
 def version_of(membership: Membership, choice: DatasetChoice) -> DatasetVersion | None:

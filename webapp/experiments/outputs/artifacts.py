@@ -50,7 +50,7 @@ def _ending(run: Run, artifact: Artifact, facts: ModelFacts) -> str:
     """`-run-<n>`; what is not the recipe's first output, or not of the run's end, says so behind it."""
     recipe = RECIPES.get(run.recipe)
     first = recipe.outputs[0].role if recipe and recipe.outputs else facts.role
-    other = "" if facts.role == first else f"-{facts.name}"
+    other = "" if facts.name == first else f"-{facts.name}"
     earlier = "" if artifact.path == f"outputs/{facts.name}" else f"-step-{artifact.step}"
     return f"-run-{run.number}{other}{earlier}"
 

@@ -57,7 +57,8 @@ export class Phases {
   list() {
     if (!this.planned.length) return;
     const steps = new Map(this.begun().map((phase) => [phase.number, phase.step]));
-    const rows = [{ what: this.what(0), when: "step 1" }, ...this.planned].map((phase, number) => {
+    const all = [{ what: this.what(0), when: "step 1" }, ...this.planned].map((phase, number) => ({ ...phase, number }));
+    const rows = all.slice(this.planned[0].when === "step 1" ? 1 : 0).map(({ number, ...phase }) => {
       const waits = this.over() ? "never came:" : "not yet:";
       const words = steps.has(number) ? `from step ${steps.get(number)}` : `${waits} ${phase.when}`;
       const row = make("li", "", make("span", "phase-number num", String(number)), " ", make("span", "", phase.what), " ", make("span", "muted", words));

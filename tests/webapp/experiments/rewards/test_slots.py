@@ -1,5 +1,6 @@
 """The models and judges that a config names, as rows of its run."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -15,6 +16,7 @@ from webapp.experiments.models import Run, RunSlot
 from webapp.experiments.rewards import grants
 from webapp.inference import services as inference
 from webapp.inference.models import Endpoint, RegisteredModel
+from webapp.inference.tokenizers import speaks_otherwise
 from webapp.judging import services as judging
 from webapp.judging.models import Judge, JudgeVersion
 
@@ -139,3 +141,37 @@ def test_no_run_is_given_the_key_of_an_endpoint(launch, grader):
     answer = Trainer(run).client.get(f"/api/v1/ingest/runs/{run.id}")
     assert answer.status_code == 200 and "sk-of-the-endpoint" not in answer.content.decode()
     assert answer.json()["judges_url"].endswith(f"/api/v1/ingest/runs/{run.id}/questions")
+
+
+def speaking(cast, folder, name, vocab) -> RegisteredModel:
+    """A model whose folder has a tokenizer of these tokens."""
+    folder.mkdir()
+    told = {"model": {"vocab": vocab}, "added_tokens": [{"content": "<end>", "id": 9}]}
+    (folder / "tokenizer.json").write_text(json.dumps(told))
+    (folder / "config.json").write_text("{}")
+    return RegisteredModel.objects.create(workspace=cast.workspace, name=name, source="local", path=str(folder))
+
+
+@pytest.mark.parametrize(
+    ("recipe", "named", "path"),
+    [
+        ("policy", {"scaffold": None, "objective": {"name": "distill", "teacher": "far"}}, "objective.teacher"),
+        ("distill", {"teachers": [{"model": "near", "stage": "a"}, {"model": "far"}]}, "teachers.1.model"),
+    ],
+)
+def test_a_teacher_of_another_vocabulary_is_refused_at_its_field(cast, launch, tmp_path, recipe, named, path):
+    pupil = speaking(cast, tmp_path / "pupil", "pupil", {"a": 0, "b": 1})
+    speaking(cast, tmp_path / "near", "near", {"b": 1, "a": 0})
+    far = speaking(cast, tmp_path / "far", "far", {"a": 0, "c": 1})
+    config = {"steps": 2, "model": {"name": "pupil"}, **named}
+    with pytest.raises(ConfigInvalid) as refused:
+        launch(recipe=recipe, config=config)
+    (problem,) = refused.value.problems
+    assert problem.path == path and "far has another vocabulary than pupil" in problem.message
+    assert "3 tokens and 3, 2 entries differ" in problem.message
+    adapted = RegisteredModel.objects.create(
+        workspace=cast.workspace, name="on far", source="run", format="peft", path=str(tmp_path), base=far
+    )
+    assert "another vocabulary" in speaks_otherwise(adapted, pupil), "an adapter has the tokens of what it lies on"
+    (tmp_path / "far" / "tokenizer.json").unlink()
+    assert speaks_otherwise(far, pupil) == "", "nobody knows here; the run looks itself"

@@ -1,0 +1,264 @@
+"""Recipe `distill`: the policy answers, and teachers say of every token what they would have given it (METHODS 7)."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, Literal
+
+from trainer.contracts import Example
+
+from ..errors import FieldProblem
+from ..fields import Section, knob
+from ..metrics import policy
+from ..metrics.common import COMMON
+from ..objectives.policy import Distillation
+from ..on_policy import OnPolicyConfig, PolicyEvaluation, PromptData, Rollout
+from ..recipe import Amount, Metric, Need, Output, Recipe, Slot, whole_number
+from ..rewards.parts import Composition
+from ..sections.budget import PassRates
+from ..sections.common import Model
+from ..sections.order import Order
+from ..sections.phases import Phase
+from ..sections.well_learned import WellLearned
+
+OTHERS = "others"
+"""What the stage is called of prompts that only the teacher of all others speaks for, where nothing names it."""
+
+
+class TeacherOf(Section):
+    """A model of the registry and the prompts that it speaks for."""
+
+    model: str = knob(
+        Model().name,
+        "Whose log-probabilities are learned: the final model of a stage, with the tokenizer of the model that is trained",
+        min_length=1,
+        source="models",
+    )
+    stage: str = knob(
+        "",
+        "It speaks for the prompts of the stage of this name; empty: for all prompts that no other teacher has",
+        max_length=200,
+    )
+
+
+class DistillData(PromptData):
+    replicas: ClassVar[int] = 1  # type: ignore[misc]
+    order: ClassVar[Order | None] = None  # type: ignore[misc]
+    stage_by: Literal["domain", "source", "tag", "meta"] = knob(
+        "domain",
+        "What names the stage of a prompt, and with it the teacher: its `domain`, its `source`, one of its tags (`tag`), or "
+        "`meta.stage` (`meta`)",
+    )
+
+
+class DistillEvaluation(PolicyEvaluation):
+    temperature: float = knob(
+        1.0,
+        "At which held-out prompts are answered; 0 decodes greedily. The gap is that of the policy's own samples at 1, and "
+        "each evaluation draws alike",
+        ge=0,
+        le=5,
+    )
+
+
+class DistillConfig(OnPolicyConfig):
+    """Sample, ask each prompt's own teacher, raise what it finds likelier than the policy does."""
+
+    phases: ClassVar[list[Phase]] = []  # type: ignore[misc]
+    pass_rates: ClassVar[PassRates] = PassRates()  # type: ignore[misc]
+    well_learned: ClassVar[WellLearned | None] = None  # type: ignore[misc]
+    data: DistillData = DistillData()
+    teachers: list[TeacherOf] = knob(
+        [TeacherOf()],
+        "Each prompt's own stage is its teacher: the first of these with the name of the prompt's stage",
+        min_length=1,
+        max_length=50,
+    )
+    rollout: Rollout = Rollout(prompts_per_step=32, group_size=1)
+    objective: Distillation = Distillation()  # type: ignore[assignment]
+    evaluation: DistillEvaluation = DistillEvaluation()
+
+    @property
+    def composition(self) -> Composition:
+        """No reward: verifiers score held-out answers, and that is measured only."""
+        return Composition(())
+
+    @property
+    def teachers_held(self) -> int:
+        return len({teacher.model for teacher in self.teachers})
+
+    def stage_of(self, example: Example) -> tuple[str, int | None]:
+        """What the stage of an example is called, and the place of its teacher; None where no teacher speaks for it."""
+        named = example.meta.get("stage")
+        names = {
+            "domain": (example.domain,),
+            "source": (example.source,),
+            "tag": example.tags,
+            "meta": (named if isinstance(named, str) else "",),
+        }[self.data.stage_by]
+        for place, teacher in enumerate(self.teachers):
+            if teacher.stage and teacher.stage in names:
+                return teacher.stage, place
+        rest = next((place for place, teacher in enumerate(self.teachers) if not teacher.stage), None)
+        return (names[0] if names and self.data.stage_by != "tag" else "") or OTHERS, rest
+
+    def problems(self) -> Iterator[FieldProblem]:
+        yield from super().problems()
+        seen: dict[str, int] = {}
+        for place, teacher in enumerate(self.teachers):
+            if teacher.stage in seen:
+                other = f"teacher {seen[teacher.stage] + 1}"
+                why = (
+                    f"{other} speaks for the stage {teacher.stage!r}"
+                    if teacher.stage
+                    else f"{other} speaks for the rest"
+                )
+                yield FieldProblem(f"teachers.{place}.stage", f"{why} already")
+            seen.setdefault(teacher.stage, place)
+        if self.runner.kind == "offline":
+            yield FieldProblem(
+                "runner.kind",
+                "on-policy distillation learns from what the policy samples now; choose 'sync' or 'async'",
+            )
+        if self.optim.processes > 1:
+            yield FieldProblem(
+                "optim.processes",
+                "the gap is measured where one process holds the whole model; set it to 1, or distil one teacher by recipe "
+                "policy with objective 'distill'",
+            )
+
+    def memory_knobs(self) -> str:
+        found = super().memory_knobs()
+        return f"take fewer teachers at once; {found}" if self.teachers_held > 1 else found
+
+    @classmethod
+    def amounts(cls, raw: Mapping[str, Any]) -> list[Amount]:
+        teachers = raw.get("teachers")
+        models = (
+            {each.get("model") for each in teachers if isinstance(each, Mapping)} if isinstance(teachers, list) else ()
+        )
+        each = whole_number(raw, "rollout", "prompts_per_step")
+        return [
+            *super().amounts(raw),
+            Amount("Teachers", len(models) or None, "models that are in memory beside the one that is trained"),
+            Amount(
+                "Passes of teachers per step",
+                each and each * (whole_number(raw, "rollout", "group_size") or 1),
+                "one for each response",
+            ),
+        ]
+
+
+_GAP = (
+    "KL of the policy to each prompt's own teacher over the whole vocabulary, mean over the tokens of an answer and then over "
+    "answers. It is exact, 0 where the two say the same, and never negative."
+)
+_NOT_DECLARED = (
+    "rollout/excluded",
+    "rollout/flat_groups",
+    "rollout/replaced_groups",
+    "rollout/largest_group",
+    "rollout/smallest_group",
+    "rollout/solved",
+    "rollout/learnable",
+    "rollout/out_of_reach",
+)
+OUTCOME = (
+    Metric(
+        "eval/gap",
+        "Held-out gap to the teacher",
+        f"{_GAP} On answers to prompts that are never trained on; the band is its 95% interval over prompts. Healthy: falls "
+        "fast, then levels off above 0 where the policy is smaller than its teachers or they disagree.",
+        "outcome",
+        unit="nats/token",
+        better="lower",
+        band="eval/gap_se",
+        band_times=1.96,
+        count="eval/measured",
+        optional=True,
+    ),
+    Metric("eval/gap_se", "Standard error of the held-out gap", "Over prompts.", "outcome", optional=True),
+    Metric(
+        "eval/gap/*",
+        "Held-out gap by stage",
+        "The same for the held-out prompts of each stage, where there are 2 to 20. A stage that falls behind: give it more "
+        "prompts, or look at what its teacher says.",
+        "outcome",
+        chart="Held-out gap by stage",
+        unit="nats/token",
+        better="lower",
+        optional=True,
+    ),
+    Metric(
+        "policy/kl_teacher",
+        "Gap in training",
+        "Mean over the step's tokens of the policy's log-probability less its teacher's: an estimate of the same gap from the "
+        "sampled tokens alone. It is what the step learns from; it jumps about, and can be below 0.",
+        "outcome",
+        unit="nats/token",
+        better="lower",
+    ),
+    Metric(
+        "gap/*",
+        "Gap in training by stage",
+        "The same for the step's prompts of each stage.",
+        "outcome",
+        chart="Gap in training by stage",
+        unit="nats/token",
+        better="lower",
+        optional=True,
+    ),
+    *(replace(each, optional=True) for each in policy.RUBRIC_SCORE if "clipped" not in each.key),
+    Metric(
+        "eval/stage/*",
+        "Held-out score by stage",
+        "Mean rubric score of the held-out answers of each stage, by the criteria that verifiers decide. What a later stage "
+        "has forgotten comes back here.",
+        "outcome",
+        chart="Held-out score by stage",
+        better="higher",
+        optional=True,
+    ),
+    Metric(
+        "eval/measured",
+        "Held-out answers measured",
+        "What the held-out gap rests on; an answer without a token has no gap.",
+        "data",
+        unit="answers",
+        optional=True,
+    ),
+)
+METRICS = (
+    *OUTCOME,
+    *policy.POLICY,
+    *(each for each in policy.RATIOS if each.key not in ("policy/kl_teacher", "policy/log_ratio", "policy/penalty")),
+    *(each for each in policy.ROLLOUT if each.key not in _NOT_DECLARED),
+    *policy.WORKERS,
+    *policy.SPEED,
+    *COMMON,
+)
+RECIPE = Recipe(
+    name="distill",
+    title="On-policy distillation",
+    summary="The policy answers, and each prompt's own teacher says of every token what it would have given it. Needs no "
+    "rewards; several stages become one model.",
+    schema=DistillConfig,
+    needs=(Need("examples", "prompts"),),
+    slots=(Slot("base", "model.name"), Slot("teacher", "teachers.*.model")),
+    brief=("{data.stage_by}",),
+    measured_by=("evaluation.*", "rollout.max_new_tokens", "rollout.temperature", "teachers.*.model"),
+    headline="eval/gap",
+    otherwise=("policy/kl_teacher",),
+    stats=("policy/kl_teacher", "eval/rubric_score", "policy/entropy", "rollout/length"),
+    metrics=METRICS,
+    histograms=policy.HISTOGRAMS,
+    samples="rollout",
+    opened=("model", "teachers", "data", "rollout"),
+    outputs=(Output("policy", "Policy"),),
+    icon="flask-conical",
+    paper="GLM-5, 2026: cross-stage distillation, on-policy, with each prompt's own stage as its teacher",
+    example={
+        "steps": 3,
+        "rollout": {"prompts_per_step": 4, "group_size": 1, "max_new_tokens": 8},
+        "evaluation": {"every": 0, "max_examples": 2},
+    },
+)
