@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.config import ConfigInvalid, resolve
+from trainer.contracts import jsonlines
 from trainer.machine import describe
 from trainer.metrics.claims import PLANS, SIZES, Plan, Size, judge_all
 
@@ -148,7 +149,7 @@ def _write(plan: Plan, size: Size, jobs: Sequence[Job], about: dict[str, Any], p
 
 
 def _held_out(data: Path) -> int:
-    rows = [json.loads(line) for line in data.read_text(encoding="utf-8").split("\n") if line.strip()]
+    rows = jsonlines.rows(data.read_text(encoding="utf-8"))
     return sum(row.get("split") == "heldout" for row in rows)
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from trainer.contracts import jsonlines
 from trainer.metrics import policy as measures
 from trainer.metrics.claims.curves import curves_of, measured
 
@@ -115,7 +116,7 @@ def _embedding_diversity(texts: Sequence[Sequence[str]]) -> float | None:
 def _curve(events: Path, key: str) -> dict[int, float]:
     """The metric by step; a step that a resumed run repeated counts once."""
     found: dict[int, float] = {}
-    for line in events.read_text(encoding="utf-8").splitlines():
+    for line in jsonlines.lines(events.read_text(encoding="utf-8")):
         if key in line:
             event = json.loads(line)
             if event["data"]["kind"] == "metrics" and key in event["data"]["values"]:

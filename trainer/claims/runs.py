@@ -13,6 +13,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from trainer.contracts import jsonlines
 from trainer.metrics.claims.plan import Task
 
 _POLL_S = 1.0
@@ -180,6 +181,7 @@ def _problem(future: "Future[str]") -> str:
 
 
 def _last_reason(events: Path) -> str:
-    states = [json.loads(line) for line in events.read_text().splitlines() if '"state"' in line]
+    lines = jsonlines.lines(events.read_text(encoding="utf-8"))
+    states = [json.loads(line) for line in lines if '"state"' in line]
     reasons = [event["data"]["reason"] for event in states if event["data"]["kind"] == "state"]
     return reasons[-1] if reasons else "it ended without a word"

@@ -12,6 +12,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, TextIO
 
+from trainer.contracts import jsonlines
+
 from .calls import LocalCall, answered, read_calls
 
 _TOGETHER = 64  # calls answered in one go: enough to share a conversation, few enough to lose little when killed
@@ -68,7 +70,7 @@ def judge_calibrate(arguments: list[str]) -> int:
     from trainer.inference.models import ModelInvalid
 
     try:
-        rows = [json.loads(line) for line in options.verdicts.read_text().splitlines() if line.strip()]
+        rows = jsonlines.rows(options.verdicts.read_text(encoding="utf-8"))
         found = calibrated(options.model, rows, options.source or str(options.verdicts), options.seed, options.rule)
     except (ModelInvalid, OSError) as error:
         print(error, file=sys.stderr)
@@ -178,7 +180,7 @@ def _resume(verdicts: Path) -> set[str]:
         with verdicts.open("rb+") as file:
             file.truncate(len(kept))
     try:
-        return answered(kept.decode().splitlines())
+        return answered(jsonlines.lines(kept.decode()))
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         raise ValueError(f"{verdicts} holds lines that are no verdicts ({error!r}); give another file") from error
 

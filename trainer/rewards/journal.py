@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from trainer.config.rewards.parts import RewardPart
-from trainer.contracts import Verdict
+from trainer.contracts import Verdict, jsonlines
 from trainer.judges.templates import canonical
 
 from .parts import Item, Part, Services, Usage
@@ -150,7 +150,7 @@ class Journal(Notes):
         kept = whole[: whole.rfind(b"\n") + 1]
         if len(kept) < len(whole):
             os.truncate(self._path, len(kept))
-        self._lines = [_loaded(json.loads(line)) for line in kept.decode().split("\n") if line]
+        self._lines = [_loaded(row) for row in jsonlines.rows(kept.decode())]
         self._known = {line.key: line for line in self._lines if isinstance(line, Entry)}
 
 

@@ -57,7 +57,7 @@ def _read(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """
     asked: dict[str, Any] = {}
     steps: dict[int, dict[str, Any]] = {}
-    for line in path.read_bytes().splitlines():
+    for line in path.read_bytes().split(b"\n"):
         try:
             row = json.loads(line)
         except ValueError:

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.conf import settings
 
+from trainer.contracts import jsonlines
 from webapp.core.children import environment
 
 from .recipes.base import NotMeasured
@@ -32,7 +33,7 @@ def measure(command: Sequence[str], lines: Sequence[dict[str, Any]]) -> list[dic
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
         raise NotMeasured(f"the process that measures it failed: {last[:300]}")
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return jsonlines.rows(done.stdout)
 
 
 def embedding_diversity(texts: dict[str, list[str]]) -> dict[str, float | None]:

@@ -12,6 +12,7 @@ from django.conf import settings
 from django.db import transaction
 
 from trainer.config.architectures import KNOWN
+from trainer.contracts import jsonlines
 from webapp.accounts.models import Membership
 from webapp.core import audit, locks
 from webapp.core.children import environment
@@ -101,7 +102,7 @@ def _tried(folder: Path) -> dict[str, Any]:
             text=True,
             timeout=PATIENCE_S,
         )
-        found = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else None
+        found = json.loads(jsonlines.lines(done.stdout)[-1]) if done.returncode == 0 else None
     except (OSError, ValueError, IndexError, subprocess.TimeoutExpired) as error:
         return {"state": "not_tried", "reason": f"the process that tries it could not be run: {error}"[:300]}
     if not isinstance(found, dict) or found.get("state") not in training.STATES:
