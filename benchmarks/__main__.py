@@ -160,10 +160,10 @@ def main(arguments: list[str]) -> int:
             missing.append((name, why))
         print(f"{name} took {time.monotonic() - started:.0f} s", flush=True)
     print(f"\n{machine}{', SMALL: these numbers say nothing' if options.small else ''}\n{table(results)}")
-    for name, why in missing:
-        print(f"{name} {why}; what it said is above")
+    for name, reason in missing:
+        print(f"{name} {reason}; what it said is above")
     print(json.dumps(results))
-    return 1 if any(why.failed for _, why in missing) else 0
+    return 1 if any(reason.failed for _, reason in missing) else 0
 
 
 def _how_long(names: list[str], small: bool) -> str:

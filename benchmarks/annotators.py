@@ -31,7 +31,7 @@ class Person:
         self.took: list[float] = []
         self.sent: list[float] = []  # seconds since the process began to work
         self.errors: list[str] = []
-        self.answers: list[tuple[int, int, int]] = []  # (answer, task, person)
+        self.answers: list[tuple[int, int]] = []  # (answer, person)
         self.reader: asyncio.StreamReader | None = None
         self.writer: asyncio.StreamWriter | None = None
 

@@ -47,10 +47,11 @@ def main() -> None:
 def rates(rows: int, wide: int, deep: int, calls: int) -> tuple[float, float, float]:
     """GFLOP/s by MKL, by oneDNN, and by oneDNN with the matrix laid out for it."""
     # Several, as a model has them: one alone would stay in the processor's cache.
-    layers = nn.ModuleList(nn.Linear(deep, wide, bias=False) for _ in range(1 if wide > 10_000 else 8))
+    linears = [nn.Linear(deep, wide, bias=False) for _ in range(1 if wide > 10_000 else 8)]
+    layers = nn.ModuleList(linears)
     x = torch.randn(rows, deep)
     flops = 2.0 * rows * wide * deep / 1e9
-    weights = [layer.weight for layer in layers]
+    weights = [layer.weight for layer in linears]
     mkl = _seconds([partial(nn.functional.linear, x, weight) for weight in weights], calls)
     plain = _seconds([partial(product, x, weight) for weight in weights], calls)
     with laid_out(layers, rows):

@@ -59,7 +59,7 @@ def resolve(uv: Path, upgrades: list[str]) -> str:
         output = Path(folder) / pins.LOCK.name  # uv keeps the pins that it finds in its output file
         output.write_text(pins.LOCK.read_text() if pins.LOCK.exists() else "")
         command = [
-            uv,
+            str(uv),
             "pip",
             "compile",
             "--quiet",
@@ -72,7 +72,7 @@ def resolve(uv: Path, upgrades: list[str]) -> str:
             f"--python-version={'.'.join(map(str, fit.OLDEST))}",
             *(f"--upgrade-package={name}" for name in upgrades),
         ]
-        subprocess.run([*command, pins.WANTED.name, "-o", output], cwd=pins.ROOT, check=True)
+        subprocess.run([*command, pins.WANTED.name, "-o", str(output)], cwd=pins.ROOT, check=True)
         return "".join(f"{_short(pin)}\n" for pin in pins.pins(output.read_text()))
 
 
@@ -101,7 +101,7 @@ def resolve_on_gpus(uv: Path, lock: str, facts: pins.Facts, folder: Path) -> dic
     (there / "pinned.txt").write_text(lock + "\n".join(brought) + "\n")
     kept = [line for line in lock.splitlines() if line.partition("==")[0] in pins.BROKEN_FOR_GPUS]
     (there / "kept.txt").write_text("\n".join(kept) + "\n")
-    command = [uv, "pip", "compile", "--quiet", "--universal", "--only-binary=:all:", "--format=pylock.toml"]
+    command = [str(uv), "pip", "compile", "--quiet", "--universal", "--only-binary=:all:", "--format=pylock.toml"]
     command += [f"--python-version={'.'.join(map(str, fit.OLDEST))}", "-c", "pinned.txt", "--override", "kept.txt"]
     subprocess.run([*command, "wanted.in", "-o", "pylock.toml"], cwd=there, check=True)
     return tomllib.loads((there / "pylock.toml").read_text())

@@ -223,7 +223,7 @@ def _pins_and_facts(pinned: list[Pin], facts: Facts) -> list[str]:
 
 def _without_digest(fact: dict[str, Any]) -> set[str]:
     files = {fact["source"]} if "source" in fact else {file for group in fact["groups"] for file in group["files"]}
-    return files - fact.get("sha256", {}).keys()
+    return {file for file in files if file not in fact.get("sha256", {})}
 
 
 def _without_file(present: dict[str, Pin], facts: Facts, here: dict[str, str]) -> Iterator[str]:

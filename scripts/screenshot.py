@@ -31,7 +31,9 @@ def main() -> None:
     link = sign_in_link()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        page = browser.new_page(viewport=SIZE, color_scheme="light", reduced_motion="reduce")
+        page = browser.new_page(
+            viewport={"width": SIZE["width"], "height": SIZE["height"]}, color_scheme="light", reduced_motion="reduce"
+        )
         try:
             take(page, link)
         except Error as error:  # a refused connection, or a wait that was in vain

@@ -13,4 +13,4 @@ def settle_arithmetic(threads: int | None = None) -> None:
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(True, warn_only=torch.cuda.is_available())
     # Filling fresh memory would only help to find reads of it; it costs a pass over every tensor.
-    torch.utils.deterministic.fill_uninitialized_memory = False
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # the module makes it at run time

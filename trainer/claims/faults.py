@@ -62,13 +62,13 @@ def lessons(chooser: random.Random) -> Iterator[Lesson]:
         first, second = faults[:2], faults[2:]
         sizes = [_SHORT, _LONG]
         chooser.shuffle(sizes)
-        shown = [_text(chooser, words, size) for words, size in zip((first, second), sizes, strict=True)]
+        shown_a, shown_b = (_text(chooser, words, size) for words, size in zip((first, second), sizes, strict=True))
         if chooser.random() < _BY_LENGTH:
             reason, better = LONGER, "A" if sizes[0] > sizes[1] else "B"
         else:
             reason = chooser.choice(faults)
             better = "B" if reason in first else "A"
-        yield question(_PROMPT, *shown, "lines"), f"- {reason}\nVerdict: {better} better"
+        yield question(_PROMPT, shown_a, shown_b, "lines"), f"- {reason}\nVerdict: {better} better"
 
 
 def _example(chooser: random.Random, key: str, split: Split, agrees: bool) -> Example:

@@ -19,6 +19,7 @@ from trainer.judges.calls import expand
 from trainer.judges.inputs import JudgeInput
 from trainer.judges.kinds.generator import RubricGeneratorSpec
 from trainer.judges.kinds.rubrics import RubricQualitySpec
+from trainer.judges.spec import BaseSpec
 from trainer.rewards.access import Access, JudgeAccess
 from trainer.rewards.parts import Answer
 
@@ -81,7 +82,7 @@ def access() -> Access:
 class QualityJudge:
     """One point for each word that can be checked, up to four; a word said twice counts once."""
 
-    spec = RubricQualitySpec()
+    spec: BaseSpec = RubricQualitySpec()
     key = "words-that-can-be-checked"
 
     async def ask(self, inputs: Sequence[JudgeInput]) -> list[list[Answer]]:

@@ -104,7 +104,9 @@ def _lessons(chooser: random.Random) -> Iterator[Lesson]:
     weights = [1.0 / rank for rank in range(1, len(ranked) + 1)]
     while True:
         shown = chooser.sample(SYLLABLES, chooser.choice((0, 0, 1, 2, 3, 4, 4)))
-        messages = (Message(role="user", content=f"{chooser.choice(TOPICS)} {chooser.randrange(100)}"),)
+        messages: tuple[Message, ...] = (
+            Message(role="user", content=f"{chooser.choice(TOPICS)} {chooser.randrange(100)}"),
+        )
         if shown:
             messages = with_addition(messages, scaffold_text([_criterion(text) for text in shown]))
         said = list(shown)

@@ -19,9 +19,11 @@ class SlotLayer(CacheLayerMixin):
 
     is_sliding = False
     is_croppable = False
+    keys: Tensor
+    values: Tensor
 
     def __init__(self, keys: Tensor, values: Tensor) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # transformers leaves it so
         self.keys, self.values = keys, values
         self.places_B = torch.empty(0, dtype=torch.long)
         self.seen = 0
@@ -62,36 +64,37 @@ class SlotCache(Cache):
     """One `SlotLayer` per layer of the model."""
 
     def __init__(self, layers: list[SlotLayer]) -> None:
-        super().__init__(layers=layers)
+        super().__init__(layers=[*layers])
+        self._slots = layers
 
     @classmethod
     def empty_like(cls, prefix: DynamicCache, rows: int, slots: int) -> "SlotCache":
         """Zeroed: a slot that a row does not use is masked, but attention still multiplies it, and 0 x NaN is NaN."""
         layers = []
-        for layer in prefix.layers:
-            _, heads, _, width = layer.keys.shape
+        for keys, values in _filled(prefix):
+            _, heads, _, width = keys.shape
             shape = (rows, heads, slots, width)
-            layers.append(SlotLayer(layer.keys.new_zeros(shape), layer.values.new_zeros(shape)))
+            layers.append(SlotLayer(keys.new_zeros(shape), values.new_zeros(shape)))
         return cls(layers)
 
     def copy_prefix(self, row: int, prefix: DynamicCache, path: Tensor) -> None:
         """Fill the first slots of a row with the nodes of one path of a prefix tree."""
-        for mine, computed in zip(self.layers, prefix.layers, strict=True):
-            mine.put(row, computed.keys[0, :, path], computed.values[0, :, path])
+        for mine, (keys, values) in zip(self._slots, _filled(prefix), strict=True):
+            mine.put(row, keys[0, :, path], values[0, :, path])
 
     def copy_row(self, row: int, place: int, slots: int) -> None:
         """The first `slots` of row `row` into row `place` as well."""
-        for layer in self.layers:
+        for layer in self._slots:
             layer.move(row, place, slots)
 
     @property
     def size(self) -> tuple[int, int]:
         """Rows and slots."""
-        return self.layers[0].keys.shape[0], self.layers[0].keys.shape[2]
+        return self._slots[0].keys.shape[0], self._slots[0].keys.shape[2]
 
     def grow(self, rows: int, slots: int) -> None:
         """Room for more rows, or longer ones; what is in it stays."""
-        for layer in self.layers:
+        for layer in self._slots:
             layer.grow(rows, slots)
 
     def aim(self, places_B: Tensor, width: int = 1) -> Tensor:
@@ -100,10 +103,20 @@ class SlotCache(Cache):
         Returns the mask of that pass, [B, 1, 1, slots]: True where a row may look. Its slots are a multiple of `width`.
         """
         seen = -(-(int(places_B.max()) + 1) // width) * width
-        for layer in self.layers:
+        for layer in self._slots:
             layer.places_B, layer.seen = places_B, seen
         slots = torch.arange(seen, device=places_B.device)
         return (slots[None, :] <= places_B[:, None])[:, None, None]
+
+
+def _filled(prefix: DynamicCache) -> list[tuple[Tensor, Tensor]]:
+    """Keys and values of each layer, after a pass."""
+    found = []
+    for layer in prefix.layers:
+        assert isinstance(layer, CacheLayerMixin)  # noqa: S101 - layers of the models that we sample hold keys and values
+        assert layer.keys is not None and layer.values is not None  # noqa: S101 - the pass has filled them
+        found.append((layer.keys, layer.values))
+    return found
 
 
 def _grown(old: Tensor, rows: int, slots: int) -> Tensor:

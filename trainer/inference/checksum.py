@@ -115,7 +115,7 @@ def _digests(tensors: Sequence[Tensor]) -> Iterator[str]:
         return
     joined, start = _without_minus_zero(_bits(torch.cat([tensor.reshape(-1) for tensor in tensors]))), 0
     for tensor in tensors:
-        yield xxhash.xxh3_128_hexdigest(joined[start : start + tensor.numel()])
+        yield xxhash.xxh3_128_hexdigest(joined[start : start + tensor.numel()].data)
         start += tensor.numel()
 
 
@@ -123,7 +123,7 @@ def _digest(tensor: Tensor) -> str:
     bits, found = _bits(tensor.reshape(-1)), xxhash.xxh3_128()
     step = _PIECE // bits.itemsize
     for start in range(0, len(bits), step):
-        found.update(_without_minus_zero(bits[start : start + step]))
+        found.update(_without_minus_zero(bits[start : start + step]).data)
     return found.hexdigest()
 
 

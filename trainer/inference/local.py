@@ -331,7 +331,8 @@ class _Stream:
             past_key_values=self._cache,
         )
         self._places_B = self._places_B + 1
-        return output.last_hidden_state[: len(self._rows), -1]
+        hidden: Tensor = output.last_hidden_state[: len(self._rows), -1]
+        return hidden
 
     def _record(self, tokens: list[int], logprobs: list[float]) -> tuple[list[int], list[tuple[Any, SampleResult]]]:
         """Append one token per row; the rows that go on, and what has ended."""
@@ -363,7 +364,7 @@ class _Stream:
 
     def _forget(self, name: Hashable) -> None:
         for kept in (self._requests, self._tokens, self._logprobs, self._uniforms):
-            kept.pop(name, None)  # type: ignore[attr-defined]
+            kept.pop(name, None)
 
     def _compact(self, alive: list[int], tokens_B: Tensor) -> Tensor:
         """Let finished rows leave: rows from the end move into the holes, so that little of the cache is copied."""

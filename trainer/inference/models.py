@@ -79,7 +79,8 @@ def load_model(directory: Path, dtype: str = "float32") -> Any:
     check_directory(directory)
     kwargs: dict[str, Any] = {"dtype": getattr(torch, dtype), "use_safetensors": True, "trust_remote_code": False}
     try:
-        model, info = AutoModelForCausalLM.from_pretrained(str(directory), output_loading_info=True, **kwargs)
+        loaded: Any = AutoModelForCausalLM.from_pretrained(str(directory), output_loading_info=True, **kwargs)
+        model, info = loaded
     except (
         ValueError,
         ImportError,

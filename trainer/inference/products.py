@@ -10,7 +10,6 @@ Axes: N rows, I in, O out.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -52,5 +51,5 @@ def laid_out(model: nn.Module, rows: int) -> Iterator[None]:
 
 
 def _by_onednn(weight: Tensor, bias: Tensor | None, x: Tensor) -> Tensor:
-    found: Any = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+    found: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
     return found

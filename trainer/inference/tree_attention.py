@@ -65,7 +65,8 @@ class TreeMask:
 
     def added(self, dtype: torch.dtype) -> Tensor:
         """[N, S], to be added to scores: 0 where a node looks, else minus infinity. Made once for all layers."""
-        return self._once(dtype, lambda: torch.zeros((), dtype=dtype).where(self.dense().cpu(), -torch.inf))
+        made: Tensor = self._once(dtype, lambda: torch.zeros((), dtype=dtype).where(self.dense().cpu(), -torch.inf))
+        return made
 
     def block_mask(self) -> Any:
         """FlexAttention's, from the smallest and largest exit of each block of keys. Made once for all layers."""
@@ -80,13 +81,14 @@ class TreeMask:
 def tree_attention(query: Tensor, key: Tensor, value: Tensor, tree: TreeMask, scale: float | None) -> Tensor:
     """Query [1, H, N, D] on key and value [1, K, S, D] -> [1, N, H, D]. `scale`: of the scores, else 1 / sqrt(D)."""
     if query.device.type == "cuda" and _flex_runs(query):
-        return _flex()(query, key, value, block_mask=tree.block_mask(), scale=scale, enable_gqa=True).transpose(1, 2)
+        flexed: Tensor = _flex()(query, key, value, block_mask=tree.block_mask(), scale=scale, enable_gqa=True)
+        return flexed.transpose(1, 2)
     if query.device.type == "cpu" and _in_parts(query, key, tree):
-        out: Tensor = _Parts.apply(query, key, value, tree, scale)
+        out: Tensor = _Parts.apply(query, key, value, tree, scale)  # type: ignore[no-untyped-call]  # torch leaves it so
         return out
     mask = tree.added(query.dtype) if query.device.type == "cpu" else tree.dense()
-    heads = [_by_repeat(part, key.shape[1], query.shape[1]) for part in (query, key, value)]
-    out_RKND = scaled_dot_product_attention(*heads, attn_mask=mask, scale=scale)
+    query_, key_, value_ = (_by_repeat(part, key.shape[1], query.shape[1]) for part in (query, key, value))
+    out_RKND = scaled_dot_product_attention(query_, key_, value_, attn_mask=mask, scale=scale)
     return out_RKND.permute(2, 1, 0, 3).reshape(1, query.shape[2], query.shape[1], -1)
 
 
@@ -100,7 +102,8 @@ def _by_repeat(tensor: Tensor, heads_kv: int, heads: int) -> Tensor:
     """[1, H or K, L, D] -> [R, K, L, D] without a copy: query head `k R + r` is row r, and keys are the same for each r."""
     repeats = heads // heads_kv
     if tensor.shape[1] == heads:
-        return tensor[0].unflatten(0, (heads_kv, repeats)).transpose(0, 1)
+        apart: Tensor = tensor[0].unflatten(0, (heads_kv, repeats))
+        return apart.transpose(0, 1)
     return tensor.expand(repeats, -1, -1, -1)
 
 

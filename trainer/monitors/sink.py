@@ -119,7 +119,7 @@ class HttpSink:
         return False
 
     def _backoff_s(self) -> float:
-        longest = min(_BACKOFF_MAX_S, 0.25 * 2 ** min(self._failures, 10))
+        longest = min(_BACKOFF_MAX_S, 0.25 * 2.0 ** min(self._failures, 10))
         return longest * random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries, protects nothing
 
 
@@ -135,7 +135,8 @@ class _Reader:
     def batch(self) -> list[str]:
         """The oldest unacknowledged lines that fit into one post."""
         self._load()
-        lines, size = [], 0
+        lines: list[str] = []
+        size = 0
         for _, line in self._pending:
             size += len(line.encode()) + 1
             if lines and (len(lines) >= self._limit or size > MAX_POST_BYTES - 1000):
@@ -165,11 +166,11 @@ class _Reader:
         with self._spool.path.open("rb") as file:
             file.seek(self._offset)
             while len(self._pending) < self._limit:
-                line = file.readline()
-                if not line.endswith(b"\n"):
+                written = file.readline()
+                if not written.endswith(b"\n"):
                     break
-                self._offset += len(line)
-                self._take(line.decode().rstrip("\n"))
+                self._offset += len(written)
+                self._take(written.decode().rstrip("\n"))
             else:
                 return
         # Between the read above and this one the spool may have moved lines from memory to disk; whatever does not

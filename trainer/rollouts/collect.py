@@ -19,9 +19,13 @@ from .trajectory import PromptPlan, Reward, Trajectory
 class Scoring(Protocol):
     """A `RewardScorer`, or a test's."""
 
-    longest: int
-    asks: bool
-    """Whether rewards need somebody besides this process, who takes his time."""
+    @property
+    def longest(self) -> int: ...
+
+    @property
+    def asks(self) -> bool:
+        """Whether rewards need somebody besides this process, who takes his time."""
+        ...
 
     def begin(self, items: Sequence[Item]) -> Begun:
         """Their rewards are computed from here on; `finish` waits for them."""

@@ -34,14 +34,14 @@ class Part(NamedTuple):
     """`count` places with these resources each; `field` of the config says how many there are."""
 
     role: Role
-    count: int
+    count: int  # type: ignore[assignment]  # hides the method of tuples, which nobody calls
     each: Mapping[str, float]
     field: str
 
 
 class Place(NamedTuple):
     role: Role
-    index: int
+    index: int  # type: ignore[assignment]  # as above
     options: dict[str, Any]
     """For the actor that takes it."""
 

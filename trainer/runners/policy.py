@@ -136,6 +136,7 @@ def _learner(
     if config.optim.processes > 1:
         from .ray_learner import ShardedLearner, ShardedUpdater
 
+        assert places is not None  # noqa: S101 - the stage makes places where there are several processes
         sharded = ShardedLearner(config, model_dir, teacher_dir, places)
         return sharded, ShardedUpdater(sharded, config), None
     from trainer.inference.models import best_device, load_model

@@ -39,7 +39,7 @@ _CONNECTS, _CONNECT_PAUSE_S = 4, 5.0
 _BUSY = ("timed out during startup", "GCS has become overloaded")
 
 
-@ray.remote(max_restarts=0, max_task_retries=0, concurrency_groups={"pulse": 1, "results": 1})
+@ray.remote(max_restarts=0, max_task_retries=0, concurrency_groups={"pulse": 1, "results": 1})  # type: ignore[call-overload]  # Ray declares no groups
 class RolloutActor:
     """Samples in one thread, takes work and hands out results in two others, and answers heartbeats in a fourth."""
 
@@ -213,9 +213,9 @@ class RayFleet:
             arguments = (str(self.model_dir.absolute()), self.config, threads)
             if self.config.sampler.kind == "vllm":  # which the interpreter that started Ray may not have
                 options["runtime_env"] = {"py_executable": sys.executable}
-            actor = RolloutActor.options(**options).remote(*arguments)
+            actor = RolloutActor.options(**options).remote(*arguments)  # type: ignore[attr-defined]  # of ray.remote
         else:
-            actor = RewardActor.options(**options).remote(self.rewards)
+            actor = RewardActor.options(**options).remote(self.rewards)  # type: ignore[attr-defined]  # of ray.remote
         member = self._members[name] = _Member(name, kind, actor, time.monotonic(), place)
         self._call("ready", member, actor.ready.remote())
 
@@ -374,7 +374,7 @@ def connect() -> None:
 
 
 def _init() -> None:
-    quiet = {"log_to_driver": False, "configure_logging": False}
+    quiet: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
     if os.environ.get("RAY_ADDRESS"):
         ray.init(**quiet)
     else:

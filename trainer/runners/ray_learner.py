@@ -27,7 +27,7 @@ _LOOK_S = 0.2
 _Failure = tuple[str, list[int], int]
 
 
-@ray.remote(max_restarts=0, max_task_retries=0, concurrency_groups={"files": 1, "word": 1})
+@ray.remote(max_restarts=0, max_task_retries=0, concurrency_groups={"files": 1, "word": 1})  # type: ignore[call-overload]  # Ray declares no groups
 class LearnerActor:
     """One process of those that hold the model together. The driver calls the same on all of them, in the same order."""
 
@@ -44,11 +44,14 @@ class LearnerActor:
 
     def open(self, host: str) -> int:
         """The port at which the processes find one another; called on the first one."""
-        self._store = torch.distributed.TCPStore(host, 0, self._config.optim.processes, True, wait_for_workers=False)
+        meeting: Any = torch.distributed  # documents TCPStore, and does not export it
+        self._store = meeting.TCPStore(host, 0, self._config.optim.processes, True, wait_for_workers=False)
         return int(self._store.port)
 
     def join(self, host: str, port: int, model_dir: str, teacher_dir: str | None) -> int:
         """Meets the others and makes the learner; the number of trained parameters."""
+        from torch.distributed.device_mesh import init_device_mesh
+
         from trainer.inference.models import best_device, load_model
         from trainer.loops.learner.learner import Learner, Teacher
         from trainer.loops.learner.sharding import Share
@@ -58,7 +61,8 @@ class LearnerActor:
             os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
         device = best_device()
         if self._rank:
-            self._store = torch.distributed.TCPStore(host, port, ranks, False)
+            meeting: Any = torch.distributed  # documents TCPStore, and does not export it
+            self._store = meeting.TCPStore(host, port, ranks, False)
         torch.distributed.init_process_group(
             "nccl" if device == "cuda" else "gloo",
             store=self._store,
@@ -66,7 +70,7 @@ class LearnerActor:
             world_size=ranks,
             timeout=timedelta(seconds=self._config.runner.heartbeat_s),
         )
-        mesh = torch.distributed.init_device_mesh(device, (ranks,))
+        mesh = init_device_mesh(device, (ranks,))
         # All weights trained in bfloat16: the shares are the float32 masters, and passes gather them rounded.
         dtype = model.dtype if model.lora else "float32"
         share = Share(self._rank, ranks, mesh)
@@ -158,7 +162,8 @@ class ShardedLearner:
     def __init__(self, config: OnPolicyConfig, model_dir: Path, teacher_dir: Path | None, places: Places) -> None:
         self._config, self._places, ranks = config, places, config.optim.processes
         threads = max(1, (os.cpu_count() or 1) // ranks)
-        self._actors = [LearnerActor.options(**self._options()).remote(config, rank, threads) for rank in range(ranks)]
+        actor: Any = LearnerActor  # ray.remote adds `options`, of which its types know nothing here
+        self._actors = [actor.options(**self._options()).remote(config, rank, threads) for rank in range(ranks)]
         hosts = self._together([actor.host.remote() for actor in self._actors])
         host = "127.0.0.1" if len(set(hosts)) == 1 else hosts[0]
         (port,) = self._together([self._actors[0].open.remote(host)])

@@ -123,6 +123,7 @@ def _measured(folder: Path) -> dict[str, Any]:
         "policy",
         {"model": {"lora": {"rank": 4, "alpha": 8.0}}, "rollout": {"max_new_tokens": _LENGTH}, "scaffold": None},
     )
+    assert isinstance(config, PolicyConfig)  # noqa: S101 - it is the schema of that recipe
     numbers = {"tokens": found.tokens, "largest": found.largest, "mean": found.mean}
     return numbers | _with_adapters(folder, model, tokenizer, config)
 

@@ -43,7 +43,7 @@ def longest_context(model_dir: Path, dtype: str, cache_bytes: int) -> int:
     One token's keys and values take 2 x layers x key heads x width of a head numbers. Raises SamplerInvalid where not one
     block fits."""
     config = json.loads((model_dir / "config.json").read_text())
-    one = 2 * config["num_hidden_layers"] * _key_numbers(config) * BYTES[dtype]
+    one: int = 2 * config["num_hidden_layers"] * _key_numbers(config) * BYTES[dtype]
     held = (cache_bytes // one // BLOCK - 1) * BLOCK
     if held < BLOCK:
         raise SamplerInvalid(

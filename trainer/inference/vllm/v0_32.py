@@ -23,8 +23,9 @@ import httpx
 
 from trainer.inference.checksum import FORMAT
 from trainer.inference.sampling import EngineLost, SampleRequest, SamplerInvalid, SamplingProgress
+from trainer.memory.shape import GIB
 
-from .memory import GIB, Card, longest_context, share_of_card
+from .memory import Card, longest_context, share_of_card
 from .sampler import Asleep, Generated, GeneratedOne, Level
 
 EXTENSION = "trainer.inference.vllm.v0_32_worker.Worker"
@@ -121,8 +122,9 @@ class OfflineEngine:
             while self._llm.llm_engine.has_unfinished_requests():
                 ended = self.step()
                 found |= dict(ended)
-                for place, one in ended if finished else ():
-                    finished(place, one)
+                if finished:
+                    for place, one in ended:
+                        finished(place, one)
                 if progress:
                     progress(len(found), len(requests))
         except EngineLost:

@@ -122,7 +122,7 @@ class Held:
         self._modules = dict(self._model.named_modules())
         self._dtype = runner.model_config.dtype
         self._tied = runner.model_config.hf_config.tie_word_embeddings
-        self._adapters = getattr(runner, "lora_manager", None)
+        self._adapters: Any = getattr(runner, "lora_manager", None)
         self._whole: tuple[Any, Tensor] = (None, torch.empty(0))
 
     def read(self, name: str) -> Tensor:

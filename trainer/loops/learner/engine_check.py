@@ -202,7 +202,8 @@ def misplaced_ends(trajectories: Sequence[Trajectory], stop_ids: frozenset[int],
 def spread(trajectories: Sequence[Trajectory], look: int = 0) -> list[Trajectory]:
     """Responses at even distances, as many as fit the tokens that a check may cost; another look begins at another one."""
     stride = max(1, len(trajectories) // _SAMPLES)
-    chosen, tokens = [], 0
+    chosen: list[Trajectory] = []
+    tokens = 0
     for trajectory in trajectories[look % stride :: stride][:_SAMPLES]:
         if chosen and tokens + trajectory.length > _TOKENS:
             break

@@ -24,7 +24,7 @@ def fuse(model: Any) -> None:
 
     for layer in model.modules():
         if isinstance(layer, Linear):
-            layer.forward = partial(_forward, layer, layer.forward)
+            layer.forward = partial(_forward, layer, layer.forward)  # type: ignore[method-assign]  # that is the point
 
 
 def _forward(layer: Any, stock: Any, x: Tensor) -> Tensor:
@@ -35,7 +35,7 @@ def _forward(layer: Any, stock: Any, x: Tensor) -> Tensor:
         return found
     x_NI = x.reshape(-1, x.shape[-1])
     if not layer.disable_adapters:
-        out_NO: Tensor = _Adapted.apply(x_NI, base.weight, base.bias, a_RI, b_OR, layer.scaling["default"])
+        out_NO: Tensor = _Adapted.apply(x_NI, base.weight, base.bias, a_RI, b_OR, layer.scaling["default"])  # type: ignore[no-untyped-call]  # torch leaves it so
     elif torch.is_grad_enabled():
         out_NO = base(x_NI)
     else:  # by the same product as with adapters, so that a model differs from the untrained one by its adapters alone

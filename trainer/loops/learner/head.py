@@ -83,7 +83,7 @@ def log_probs(hidden_MD: Tensor, weight_VD: Tensor, tokens_M: Tensor, temperatur
     """
     if torch.is_grad_enabled() and (hidden_MD.requires_grad or weight_VD.requires_grad):
         head = _TrainedHead if weight_VD.requires_grad else _FrozenHead
-        logp_M, entropy_M = head.apply(hidden_MD, weight_VD, tokens_M, temperature)
+        logp_M, entropy_M = head.apply(hidden_MD, weight_VD, tokens_M, temperature)  # type: ignore[no-untyped-call]  # torch leaves it so
         return logp_M, entropy_M
     logp_M, entropy_M, _ = _without_gradient(hidden_MD, weight_VD, tokens_M, temperature)
     return logp_M, entropy_M

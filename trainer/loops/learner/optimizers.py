@@ -66,7 +66,7 @@ class Optimizers:
     def own_state(self) -> dict[str, Tensor]:
         """By `<key>:<parameter>`, such as `exp_avg:model.norm.weight`, each spread as its parameter. Step counts are tensors
         too, which every process has."""
-        names = {parameter: name for name, parameter in self._parameters.items()}
+        names: dict[Tensor, str] = {parameter: name for name, parameter in self._parameters.items()}
         return {
             f"{key}:{names[parameter]}": value
             for part in self._parts

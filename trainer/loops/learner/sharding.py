@@ -7,12 +7,15 @@ forward and backward, and ask for whole tensors together.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from trainer.checkpoints import Rows, Stored
+
+if TYPE_CHECKING:
+    from torch.distributed.tensor import DTensor
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,8 @@ def share_of(value: Tensor, like: Tensor) -> Tensor:
         return moved
     from torch.distributed.tensor import distribute_tensor
 
-    return distribute_tensor(moved, like.device_mesh, like.placements)
+    spread = cast("DTensor", like)
+    return distribute_tensor(moved, spread.device_mesh, spread.placements)
 
 
 def rows_of(tensor: Tensor) -> Rows | None:
@@ -89,9 +93,9 @@ def stored_share(tensors: Mapping[str, Tensor], name: str, like: Tensor) -> Tens
     from torch.distributed.tensor import DTensor
 
     start, stop = _own_rows(like)
-    local = tensors.rows(name, start, stop).to(like.device)
+    local, spread = tensors.rows(name, start, stop).to(like.device), cast("DTensor", like)
     return DTensor.from_local(
-        local, like.device_mesh, like.placements, run_check=False, shape=like.shape, stride=like.stride()
+        local, spread.device_mesh, spread.placements, run_check=False, shape=like.shape, stride=like.stride()
     )
 
 

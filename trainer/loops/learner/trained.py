@@ -226,7 +226,11 @@ def _with_adapters(model: Any, config: RecipeConfig, task: Task) -> Any:
     lora = config.model.lora
     assert lora is not None  # noqa: S101 - the caller asked for adapters
     settings = LoraConfig(
-        r=lora.rank, lora_alpha=lora.alpha, lora_dropout=0.0, target_modules=adapted(model), task_type=task
+        r=lora.rank,
+        lora_alpha=lora.alpha,  # type: ignore[arg-type]  # peft declares int, and divides whatever it is
+        lora_dropout=0.0,
+        target_modules=adapted(model),
+        task_type=task,
     )
     with torch.random.fork_rng():
         torch.manual_seed(derive_seed(config.seed, "adapters"))

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Literal
+from typing import Any, Literal
 
 from trainer.config.recipes.iterative_dpo import SampledPairs
 from trainer.contracts import PartResult
@@ -85,7 +85,7 @@ def by_judge(pair: Two, part: PartResult | None, labels: Literal["both_orders", 
     """What the judge said of the pair, whose first sample is the one that `part` is about; None: it was not asked."""
     if equal(pair):
         return Label(*pair, "equal")
-    shown = part.shown if part and isinstance(part.shown, dict) else {}
+    shown: dict[str, Any] = part.shown if part and isinstance(part.shown, dict) else {}
     given, swapped = shown.get("places") or (None, None)
     places, strength = (given, swapped), shown.get("strength")
     side = _SIDES[given]

@@ -1,7 +1,7 @@
 """What an evaluation tells of held-out pairs and their scores."""
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -57,7 +57,7 @@ def calibration_metrics(margins: Sequence[float]) -> tuple[dict[str, float], dic
 
 def baselines(train: Sequence[Pair[Any]], heldout: Sequence[Pair[Any]]) -> dict[str, float]:
     """What is reached on the held-out pairs without any model, and how far people agree there."""
-    kinds = {
+    kinds: dict[str, Callable[[Pair[Any]], tuple[float, float]]] = {
         "majority": lambda pair: (float(pair.first_chosen), float(not pair.first_chosen)),
         "length": lambda pair: (float(len(pair.chosen.response.text)), float(len(pair.rejected.response.text))),
     }

@@ -92,7 +92,9 @@ class Rounds:
         self._push(step)
         watch = ScoringWatch(tell, len(self._parts.prompts.heldout))
         found = evaluate(self._parts, self._single, f"eval/{step}", tell.watch("evaluating"), watch)
-        values = {key: found.values[key] for key in ("eval/length", "eval/rubric_score") if key in found.values}
+        values: dict[str, float] = {
+            key: found.values[key] for key in ("eval/length", "eval/rubric_score") if key in found.values
+        }
         parts: dict[str, list[float]] = defaultdict(list)
         for trajectory in found.trajectories:
             for name, value in trajectory.reward.components.items():
@@ -190,7 +192,7 @@ class Rounds:
 
 def won(part: PartResult) -> float | None:
     """The share of two orders in which the answer that `part` is about was preferred, a tie being half."""
-    places = part.shown.get("places") if isinstance(part.shown, dict) else None
+    places: Any = part.shown.get("places") if isinstance(part.shown, dict) else None
     if not places or None in places:
         return None
     return (_WON[places[0]] + 1.0 - _WON[places[1]]) / 2

@@ -355,6 +355,7 @@ class _Step:
         report.losses[-1] += float(result.loss.detach())
         report.nodes += micro.nodes
         report.passes += 1
+        assert result.ratio is not None and result.weight is not None  # noqa: S101 - policy objectives say both
         for row, (b, part) in enumerate(zip(micro.places, scored, strict=True)):
             length = len(part.logp_T)
             report.ratio[b] = result.ratio[row, :length]

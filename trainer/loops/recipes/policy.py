@@ -108,7 +108,7 @@ class PolicyStage:
 
     def state(self) -> State:
         collector = self.collector.state()
-        tensors = self.parts.learner.state_tensors() | collector.tensors
+        tensors = {**self.parts.learner.state_tensors(), **collector.tensors}
         own = {
             "order": self.planner.order.state_dict(),
             "rewards": self.scorer.state_dict(),

@@ -3,6 +3,7 @@
 from urllib.parse import urlsplit
 
 from trainer.config import RecipeConfig
+from trainer.config.sections.sampler import Sampler
 from trainer.devices import CHOICE, REMEDY, cards, on_purpose
 from trainer.inference.models import best_device
 
@@ -41,7 +42,8 @@ def devices(config: RecipeConfig, here: str) -> tuple[str, str]:
     if held.sampling is None:
         return learner, ""
     if held.sampling.by == "elsewhere":
-        return learner, f"the vLLM server at {urlsplit(config.sampler.url).netloc}"
+        sampler: Sampler = config.sampler  # type: ignore[attr-defined]  # who is sampled elsewhere has the section
+        return learner, f"the vLLM server at {urlsplit(sampler.url).netloc}"
     where = f"{held.sampling.copies} workers of the Ray cluster" if held.sampling.copies else here
     return learner, f"vLLM, {where}" if held.sampling.by == "vllm" else where
 
