@@ -82,7 +82,7 @@ def test_an_import_of_a_bomb_fails_with_a_reason_and_leaves_the_worker_its_memor
         created_by=cast.researcher.user,
     )
     monkeypatch.setattr(
-        import_job.outside, "LIMITS", confined.Limits(3_000 * MB, 60)
+        import_job.inspection, "LIMITS", confined.Limits(3_000 * MB, 60)
     )  # let it come as far as the reader
     monkeypatch.setattr(processes, "MEMORY", 400 * MB)
     before = psutil.Process().memory_info().rss

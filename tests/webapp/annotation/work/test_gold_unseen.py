@@ -113,7 +113,7 @@ def test_what_is_done_and_what_is_left_make_one_number(cast, project):
     assert {told["home total"] for told in seen} == {TASKS - 1}
 
 
-@pytest.mark.parametrize(("where", "name"), [(serving, "_gold_to_come"), (inbox.rhythm, "to_come")])
+@pytest.mark.parametrize(("where", "name"), [(serving, "_gold_to_come"), (inbox.gold_schedule, "to_come")])
 def test_the_attempt_finds_numbers_that_stand_still(cast, project, monkeypatch, where, name):
     """Left without the gold tasks, as it was: the attempt above would notice."""
     monkeypatch.setattr(where, name, lambda *args: 0)
