@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from trainer.contracts import Example, RolloutRecord, RunEvent
-from trainer.contracts.rollout_examples import LEFT_OUT, Sampled, Step, Wanted, gather, sift
+from trainer.contracts.rollout_examples import LEFT_OUT, FilterStep, Sampled, Wanted, gather, sift
 from trainer.rewards.rejection import form_fault, problems, share_right
 
 
@@ -40,13 +40,13 @@ def rollouts(arguments: list[str]) -> int:
     return 0 if found.examples else 1
 
 
-def _counts(sampled: int, steps: Sequence[Step]) -> Iterator[str]:
+def _counts(sampled: int, steps: Sequence[FilterStep]) -> Iterator[str]:
     yield f"{sampled:>10,}  sampled"
     for step in steps:
         yield f"{step.stayed:>10,}  after leaving out {len(step.left_out):,} {LEFT_OUT[step.key]}  [{step.key}]"
 
 
-def _show(sampled: int, steps: Sequence[Step], most: int) -> None:
+def _show(sampled: int, steps: Sequence[FilterStep], most: int) -> None:
     """The counts, and under each the first cases behind it."""
     counts = _counts(sampled, steps)
     print(next(counts))

@@ -101,7 +101,7 @@ Fault = Callable[[str], str]
 
 
 @dataclass(frozen=True)
-class Step:
+class FilterStep:
     """One filter at work: how many responses came to it, and those that it leaves out, each with why."""
 
     key: str
@@ -134,7 +134,7 @@ class Gathered:
 
 def sift(
     sampled: Iterable[Sampled], known: Iterable[str], wanted: Wanted, fault: Fault | None = None
-) -> tuple[list[Sampled], list[Step]]:
+) -> tuple[list[Sampled], list[FilterStep]]:
     """What stays, and every step that does something, in order. `known`: keys of the prompts that the dataset has. `fault` says
     what a form finds; needed where `wanted.form` is set."""
     kept, steps, keys = list(sampled), [], set(known)
@@ -146,7 +146,9 @@ def sift(
             if key in ("repeated", "not_best")
             else _single(key, kept, keys, wanted, fault)
         )
-        steps.append(Step(key, len(kept), [(each, out[place]) for place, each in enumerate(kept) if place in out]))
+        steps.append(
+            FilterStep(key, len(kept), [(each, out[place]) for place, each in enumerate(kept) if place in out])
+        )
         kept = [each for place, each in enumerate(kept) if place not in out]
     return kept, steps
 

@@ -28,7 +28,7 @@ from .policy import Data, PolicyConfig
 Does = Literal["reinforce", "imitate", "distil"]
 
 
-class ChainStage(Section):
+class PlannedStage(Section):
     """What the run does for so many steps."""
 
     do: Does = knob(
@@ -87,7 +87,7 @@ class DistilSteps(Section):
     eps_high: float = knob(0.28, "Clip above: the ratio's largest value is 1 + eps_high", gt=0, le=100, advanced=True)
 
 
-class Turn(NamedTuple):
+class StageAt(NamedTuple):
     """The stage that a step belongs to: its place from 0, and the first step of it."""
 
     number: int
@@ -97,8 +97,8 @@ class Turn(NamedTuple):
 class ChainConfig(RecipeConfig):
     """Stages one after the other, each with the weights of the one before or of the start."""
 
-    stages: list[ChainStage] = knob(
-        [ChainStage(steps=15), ChainStage(do="imitate", steps=10), ChainStage(steps=15)],
+    stages: list[PlannedStage] = knob(
+        [PlannedStage(steps=15), PlannedStage(do="imitate", steps=10), PlannedStage(steps=15)],
         "What the run does, in this order. A run that ends before a stage begins does without it",
         min_length=1,
         max_length=50,
@@ -127,11 +127,11 @@ class ChainConfig(RecipeConfig):
         "each", "Which policies the run leaves: that of `each` stage, or the `last` one alone"
     )
 
-    def turn(self, step: int) -> Turn:
+    def turn(self, step: int) -> StageAt:
         """Whose step 1, 2, ... is."""
         begins = self.begins
         number = max(place for place, first in enumerate(begins) if first <= step)
-        return Turn(number, begins[number])
+        return StageAt(number, begins[number])
 
     @property
     def begins(self) -> list[int]:
@@ -218,7 +218,7 @@ class ChainConfig(RecipeConfig):
         stages = raw.get("stages")
         for each in stages if isinstance(stages, list) else ():
             try:
-                stage = ChainStage.model_validate(each)
+                stage = PlannedStage.model_validate(each)
             except ValidationError:
                 continue
             found.append(Line(f"step {first}", stage.what))

@@ -35,7 +35,7 @@ ENDED = "stage-"
 """In a checkpoint and in the name of an output, before the number, from 1, of a stage that has ended."""
 
 
-class Part(Protocol):
+class ChainPart(Protocol):
     """What a stage of the chain does in its steps."""
 
     def open(self, step: int) -> None: ...
@@ -52,7 +52,7 @@ class Current:
     """The stage under way, by its place from 0."""
 
     number: int
-    part: Part
+    part: ChainPart
 
 
 class OneScorer:
@@ -195,7 +195,7 @@ class ChainStage:
         )
         return Current(place, part)
 
-    def _made(self, place: int) -> Part:
+    def _made(self, place: int) -> ChainPart:
         """A stage that has not begun. Raises RunFailed where it has no prompt."""
         stage, seed = self._config.stages[place], derive_seed(self._config.seed, "stage", place)
         if stage.do == "distil":

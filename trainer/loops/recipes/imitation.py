@@ -23,7 +23,7 @@ from ..supervised.fitting import Fitter, Loss
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptAnswer:
     """The very tokens that were sampled, and the prompt that they answer."""
 
     key: str
@@ -44,9 +44,9 @@ class ImitationStage:
         )
         self._config = parts.config.model_copy(update={"rollout": rollout.model_copy(update={"budget": None})})
         self._job, self._parts, self._scorer, self._asked = job, parts, scorer, asked
-        self._fitter: Fitter[Kept] | None = None
+        self._fitter: Fitter[KeptAnswer] | None = None
         """None where nothing was kept: its steps change no weights."""
-        self._kept: list[Kept] = []
+        self._kept: list[KeptAnswer] = []
         objective = REGISTRY["sft"]
         self._objective, self._params = objective, objective.params(aggregation="token")
 
@@ -87,17 +87,17 @@ class ImitationStage:
         return State({"kept": kept, "order": order}, self._parts.learner.state_tensors())
 
     def restore(self, step: int, state: State) -> None:
-        self._begin([Kept(key, tuple(prompt), tuple(response)) for key, prompt, response in state.values["kept"]])
+        self._begin([KeptAnswer(key, tuple(prompt), tuple(response)) for key, prompt, response in state.values["kept"]])
         if self._fitter:
             self._fitter.restore(state.values["order"])
 
-    def _begin(self, kept: Sequence[Kept]) -> None:
+    def _begin(self, kept: Sequence[KeptAnswer]) -> None:
         self._kept = list(kept)
         if self._kept:
             learner, run_dir = self._parts.learner, self._job.run_dir
             self._fitter = Fitter(learner, self._config, run_dir, self._kept, lambda each: (each.marked.read,), True)
 
-    def _loss(self, micro: Sequence[Kept], batch: Sequence[Kept]) -> Loss:
+    def _loss(self, micro: Sequence[KeptAnswer], batch: Sequence[KeptAnswer]) -> Loss:
         scored = self._parts.learner.measure([each.marked for each in micro])
         width = max(len(part.logp_T) for part in scored)
         logp_BT = torch.stack([torch.nn.functional.pad(p.logp_T, (0, width - len(p.logp_T))) for p in scored])
@@ -111,8 +111,8 @@ def _place(trajectory: Trajectory) -> tuple[int, int]:
     return trajectory.plan.group, trajectory.plan.index
 
 
-def _learnt(trajectory: Trajectory) -> Kept:
-    return Kept(trajectory.plan.example_key, trajectory.prompt, trajectory.tokens)
+def _learnt(trajectory: Trajectory) -> KeptAnswer:
+    return KeptAnswer(trajectory.plan.example_key, trajectory.prompt, trajectory.tokens)
 
 
 def _sampled(trajectory: Trajectory) -> Sampled:

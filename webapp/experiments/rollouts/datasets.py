@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from django.db.models.fields.json import KeyTextTransform, KeyTransform
 
 from trainer.contracts.counted import counted
-from trainer.contracts.rollout_examples import LEFT_OUT, Sampled, Step, Wanted, gather, sift
+from trainer.contracts.rollout_examples import LEFT_OUT, FilterStep, Sampled, Wanted, gather, sift
 from trainer.rewards.rejection import form_fault, problems, share_right
 from webapp.accounts.models import Membership
 from webapp.core.numbers import whole
@@ -91,9 +91,9 @@ class Preview:
     responses: int
     stayed: int
     prompts: int
-    steps: list[Step]
+    steps: list[FilterStep]
 
-    def step(self, key: str) -> Step | None:
+    def step(self, key: str) -> FilterStep | None:
         return next((step for step in self.steps if step.key == key), None)
 
 

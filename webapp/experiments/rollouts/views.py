@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from trainer.contracts.rollout_examples import LEFT_OUT, Sampled, Step
+from trainer.contracts.rollout_examples import LEFT_OUT, FilterStep, Sampled
 from webapp.accounts.access import member, require
 from webapp.core.numbers import whole
 from webapp.core.problems import Problem
@@ -50,12 +50,12 @@ HELP = {
 
 
 @dataclass(frozen=True)
-class Row:
+class FilterRow:
     """A filter as the page draws it. `step` is None where it is off or asks for nothing."""
 
     key: str
     on: bool
-    step: Step | None = None
+    step: FilterStep | None = None
     shown: bool = False
     url: str = ""
 
@@ -126,7 +126,7 @@ def _context(run: Run, form: Form, sent: QueryDict) -> dict[str, Any]:
     show, page = sent.get("show", ""), whole(sent.get("page", ""), 6) or 0
     steps = {step.key: step for step in form.preview.steps} if form.preview else {}
     rows = [
-        Row(key, key not in SWITCHED or key in form.on, steps.get(key), key == show, _url(sent, show=key))
+        FilterRow(key, key not in SWITCHED or key in form.on, steps.get(key), key == show, _url(sent, show=key))
         for key in LEFT_OUT
         if key in SWITCHED or (key in steps and steps[key].left_out)
     ]
