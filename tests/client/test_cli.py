@@ -34,7 +34,7 @@ def logged(remote, settings, tmp_path):
     """Two runs that were logged from outside."""
     settings.VAR = tmp_path / "var"
     for name, rate in (("first", 1e-3), ("second", 1e-4)):
-        with wandb.init(project="cli", name=name, config={"lr": rate}, mode="offline", reinit=True) as begun:
+        with wandb.init(project="cli", name=name, id=name, config={"lr": rate}, mode="offline", reinit=True) as begun:
             for step in range(5):
                 begun.log({"loss": 5.0 - step})
             begun.log({"rows": wandb.Table(columns=["a"], data=[[1]])})

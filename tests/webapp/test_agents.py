@@ -120,13 +120,17 @@ def test_strangers_sessions_and_pages_elsewhere_stay_outside(cast, agent):
         (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "drop"}}', -32602),
         (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "get_run"}}', -32602),
         (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "list_runs", "arguments": {"x": 1}}}', -32602),
-        (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "get_run", "arguments": {"run_id": "1/../x"}}}', -32602),
         (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "list_runs", "arguments": [1]}}', -32602),
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_is_told(agent, body, code):
     answer = agent.client.post("/mcp", body, content_type="application/json")
     assert answer.json()["error"]["code"] == code
+
+
+def test_an_id_that_is_none_leads_nowhere_else(agent):
+    done, answer = agent.call("get_run", run_id="1/../x")
+    assert not done and answer["error"]["code"] in ("invalid", "not_found")
 
 
 def test_llms_txt_tells_the_way(client):
