@@ -181,7 +181,7 @@ INSERT INTO experiments_run (
     attempt_at, token_digest, ray_job_id, tries, launch_digest, start_step, step, steps_total, phase, phase_done, phase_total,
     summary, last_seq, created_by_id, created_at, started_at, ended_at, archived_at, family
 )
-SELECT %(first)s + i %% 200, i / 200 + 1, 'sweep-' || i / 8, 'policy', %(config)s::jsonb, %(version)s, %(model)s + i %% 5,
+SELECT %(first)s + i / 4 %% 200, i, 'sweep-' || i / 8, 'policy', %(config)s::jsonb, %(version)s, %(model)s + i %% 5,
     (ARRAY['finished', 'finished', 'finished', 'finished', 'finished', 'finished', 'failed', 'stopped'])[1 + i %% 8], '',
     now(), 1, now(), '', '', 0, '', 0, 100, 100, '', 0, 0, '{"eval/rubric_score": 0.5}', 100, %(user)s,
     now() - i * interval '1 minute', now() - i * interval '1 minute', now() - (i - 7) * interval '1 minute',
