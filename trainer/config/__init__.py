@@ -31,7 +31,6 @@ RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
     for recipe in (
         policy.RECIPE,
-        distill.RECIPE,
         sft.RECIPE,
         reward_model.RECIPE,
         dpo.RECIPE,
@@ -39,6 +38,7 @@ RECIPES: dict[str, Recipe] = {
         judge.RECIPE,
         rubric_writer.RECIPE,
         alternating.RECIPE,
+        distill.RECIPE,
         chain.RECIPE,
     )
 }
