@@ -154,6 +154,7 @@ _GAP = (
 )
 _NOT_DECLARED = (
     "rollout/excluded",
+    "eval/excluded",
     "rollout/flat_groups",
     "rollout/replaced_groups",
     "rollout/largest_group",
@@ -232,6 +233,7 @@ METRICS = (
     *policy.POLICY,
     *(each for each in policy.RATIOS if each.key not in ("policy/kl_teacher", "policy/log_ratio", "policy/penalty")),
     *(each for each in policy.ROLLOUT if each.key not in _NOT_DECLARED),
+    Metric("eval/excluded", "Held-out answers without a score", "Missing is never 0.", "rollout", unit="responses"),
     *policy.WORKERS,
     *policy.SPEED,
     *COMMON,

@@ -87,7 +87,7 @@ def test_the_logits_of_all_tokens_never_exist_at_once() -> None:
     """
     program = """
         import pathlib, re, torch
-        from trainer.loops import head
+        from trainer.loops.learner import head
         def peak():
             status = pathlib.Path("/proc/self/status").read_text()  # not getrusage, which starts at the parent's peak
             return int(re.search(r"VmHWM:\\s+(\\d+)", status)[1]) / 1024

@@ -90,10 +90,11 @@ def test_several_teachers_each_speak_for_their_own(tiny_dir: Path, teachers: dic
     for row_, gap_T, name in zip(rows, gaps, "bab", strict=True):
         with torch.no_grad():
             ids = torch.tensor([row_.tokens])
-            pi = (learner.plain(ids).logits[0] / 0.7).log_softmax(-1)
-            other = (
-                load_model(teachers["teachers.0.model" if name == "a" else "teachers.1.model"])(ids).logits[0] / 0.7
-            ).log_softmax(-1)
+            seen = torch.ones(1, 1, ids.shape[1], ids.shape[1]).tril().bool()
+            teacher = load_model(teachers["teachers.0.model" if name == "a" else "teachers.1.model"])
+            pi, other = (
+                (model(ids, attention_mask=seen).logits[0] / 0.7).log_softmax(-1) for model in (learner.plain, teacher)
+            )
         by_hand = (pi.exp() * (pi - other)).sum(-1)[[place - 1 for place in row_.places]]
         torch.testing.assert_close(gap_T, by_hand, rtol=1e-4, atol=1e-5)
 
