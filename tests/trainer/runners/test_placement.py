@@ -56,8 +56,9 @@ def test_each_actor_has_a_gpu_of_its_own_and_whoever_replaces_it_takes_its_place
 
 
 def test_of_two_runs_the_second_holds_nothing_until_it_has_all_that_it_needs(ray: Any) -> None:
-    first, second, small = Places([TOGETHER, WORKER]), Places([TOGETHER, WORKER]), Places([WORKER])
-    first.wait()
+    first = Places([TOGETHER, WORKER])
+    first.wait()  # before the second asks: of two that wait, Ray may serve either first
+    second, small = Places([TOGETHER, WORKER]), Places([WORKER])
     small.wait()  # the one GPU that the first has left: had the second taken it, both would wait for ever
     small.close()
     first.leave("learner")
