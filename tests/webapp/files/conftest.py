@@ -1,0 +1,1 @@
+from tests.webapp.datasets.conftest import importing  # noqa: F401 - a fixture
