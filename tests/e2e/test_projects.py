@@ -109,7 +109,8 @@ def test_a_key_is_changed_by_pressing_it_and_given_back(open_page, as_researcher
     expect(page.get_by_label("Skip, with a reason")).to_have_value("X")
 
 
-def test_a_warning_stays_under_its_person_when_the_table_is_sorted(open_page, as_researcher, version, cast):
+def hasty_and_slow(cast, version):
+    """A project of two people, the first of whom has a warning."""
     from webapp.annotation.agreement import refresh
     from webapp.annotation.agreement.person_figures import Figures
     from webapp.annotation.projects import services as projects
@@ -122,8 +123,31 @@ def test_a_warning_stays_under_its_person_when_the_table_is_sorted(open_page, as
         for each, done, warnings in ((cast.annotator, 9, ["Too fast."]), (cast.reviewer, 5, []))
     }
     report.save()
+    return project
+
+
+def test_a_column_is_hidden_by_key_and_stays_hidden_after_a_reload(open_page, as_researcher, version, cast):
     page = open_page(as_researcher)
-    page.goto(f"/projects/{project.pk}/people")
+    page.goto(f"/projects/{hasty_and_slow(cast, version).pk}/people")
+    gold = page.get_by_role("columnheader", name="Gold")
+    expect(gold).to_be_visible()
+    page.locator("summary", has_text="Columns").focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("checkbox", name="Gold").focus()
+    page.keyboard.press("Space")
+    expect(gold).to_be_hidden()
+    page.reload()
+    expect(gold).to_be_hidden()
+    expect(page.get_by_role("columnheader", name="Person")).to_be_visible()
+    page.locator("summary", has_text="Columns").click()
+    expect(page.get_by_role("checkbox", name="Person", exact=True)).to_have_count(0)
+    page.get_by_role("checkbox", name="Gold").check()
+    expect(gold).to_be_visible()
+
+
+def test_a_warning_stays_under_its_person_when_the_table_is_sorted(open_page, as_researcher, version, cast):
+    page = open_page(as_researcher)
+    page.goto(f"/projects/{hasty_and_slow(cast, version).pk}/people")
     rows = page.locator(".people-table tbody tr")
     person = {each: str(each.user) for each in (cast.annotator, cast.reviewer)}
     expect(rows).to_contain_text([person[cast.annotator], "Too fast.", person[cast.reviewer]])

@@ -310,22 +310,3 @@ def test_of_fifty_domains_the_largest_are_drawn_with_the_sum_of_the_others_and_a
     assert (label, sums) == ("44 others together", [sum(range(44)), sum(range(44)) + 44])
     assert (rows, heads) == (50, 1)
     assert accuracy == ["d49", "d48", "d47", "d46", "d45", "d44"]
-
-
-def test_a_column_is_hidden_by_key_and_stays_hidden_after_a_reload(open_page, as_researcher, run):
-    page = open_page(as_researcher)
-    page.goto("/runs")
-    curve = page.get_by_role("columnheader", name="Curve")
-    expect(curve).to_be_visible()
-    page.locator("summary", has_text="Columns").focus()
-    page.keyboard.press("Enter")
-    page.get_by_role("checkbox", name="Curve").focus()
-    page.keyboard.press("Space")
-    expect(curve).to_be_hidden()
-    page.reload()
-    expect(curve).to_be_hidden()
-    expect(page.get_by_role("columnheader", name="Run", exact=True)).to_be_visible()
-    page.locator("summary", has_text="Columns").click()
-    expect(page.get_by_role("checkbox", name="Run", exact=True)).to_have_count(0)
-    page.get_by_role("checkbox", name="Curve").check()
-    expect(curve).to_be_visible()
