@@ -94,6 +94,7 @@ def test_beat_starts_every_round_of_upkeep_and_only_tasks_that_exist(eager, sett
         "questions.forget_old",
         "review.take_up_lost",
         "upkeep.clear_sessions",
+        "upkeep.erase_deleted_runs",
         "upkeep.forget_fetched",
         "upkeep.hash_former_codes",
         "upkeep.watch_runs",

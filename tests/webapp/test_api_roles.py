@@ -60,6 +60,7 @@ BY_HAND = {  # of people at a page: no token makes tokens or tells of other work
     "GET /me/data/{export_id}/download",
 }
 REVIEWING = {  # what reviewers may do besides reading
+    "POST /runs/{run_id}/rollouts/dataset/preview",  # makes nothing
     "POST /projects/{project_id}/agreement/match",
     "POST /projects/{project_id}/review/majority",
     "DELETE /projects/{project_id}/review/majority",

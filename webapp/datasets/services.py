@@ -46,10 +46,8 @@ class SupportsRead(Protocol):
 
 
 def store_upload(file_name: str, chunks: SupportsRead) -> Path:
-    """Keeps an uploaded file under var/uploads until its import is over.
-
-    Raises Invalid at `file` when it is too large or the disk is full; then nothing of it is kept.
-    """
+    """Keeps an uploaded file under var/uploads until its import is over. Raises Invalid at `file` when it is too large or
+    the disk is full; then nothing of it is kept."""
     path = Path(settings.VAR) / "uploads" / uuid4().hex / safe_name(file_name)
     try:
         path.parent.mkdir(parents=True)

@@ -1,17 +1,11 @@
 """What programs elsewhere tell of the runs that they log here, beside the rows of `experiments`."""
 
-from uuid import uuid4
-
 from django.db import models
 
 from webapp.experiments.models import Experiment, Run
 
 HIDDEN = "mlflow.log-model.history"
 """A tag that MLflow's client writes for itself; it holds a whole document."""
-
-
-def new_key() -> str:
-    return uuid4().hex
 
 
 class LoggedRun(models.Model):
@@ -22,7 +16,7 @@ class LoggedRun(models.Model):
         MLFLOW = "mlflow", "MLflow"
 
     run = models.OneToOneField(Run, on_delete=models.CASCADE, related_name="logged")
-    key = models.CharField(max_length=32, unique=True, default=new_key)
+    key = models.CharField(max_length=32, unique=True)
     door = models.CharField(max_length=12, choices=Door.choices)
     tags = models.JSONField(default=dict)
     deleted_at = models.DateTimeField(null=True, blank=True)

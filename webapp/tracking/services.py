@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 from django.db import IntegrityError, connection, transaction
 from django.db.models import Max
@@ -100,7 +101,7 @@ def begin(
             )
             table_facts.keep_config(membership.workspace_id, run)
             Run.objects.filter(pk=run.pk).update(family=run.family)
-            row = LoggedRun.objects.create(run=run, door=door, tags=kept)
+            row = LoggedRun.objects.create(run=run, key=uuid4().hex, door=door, tags=kept)
             audit.record(membership, membership.user, "run.logged", run, name=str(run), door=door)
             broadcasts.run_changed(run)
     except IntegrityError:

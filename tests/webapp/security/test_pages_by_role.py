@@ -44,7 +44,7 @@ OWNERS = {
 # forms, which nobody needs who may not send them
 RESEARCHERS_READ = {
     "claim_new", "dataset_derive", "endpoint_edit", "endpoint_new", "evaluation_again", "evaluation_new", "import_new", "judge_edit", "judge_examples", "judge_new", "judge_pick",
-    "judge_try", "model_edit", "model_new", "project_new", "project_settings", "run_fork", "run_new", "trainable", "try", "weights_new",
+    "judge_try", "model_edit", "model_new", "project_new", "project_settings", "run_fork", "run_new", "run_rollouts_dataset", "trainable", "try", "weights_new",
 }  # fmt: skip
 REVIEWERS_CHANGE = {
     "judge_compare",
@@ -52,6 +52,7 @@ REVIEWERS_CHANGE = {
     "review_majority",
     "review_match",
     "run_reasons",
+    "runs_csv",
     "view_delete",
     "view_save",
 }

@@ -19,7 +19,7 @@ from ..models import Project
 from ..tasks import seats
 from .queries import latest_guidelines, own_keys
 
-SCRIPTS = Path(__file__).parents[3] / "static" / "js"
+SCRIPTS = Path(__file__).parents[2] / "static" / "js"
 IMPORT = re.compile(r"""^(?:import|export)\b[^"]*?"(\.[^"]+)";""", re.MULTILINE)
 
 

@@ -11,7 +11,7 @@ from webapp.accounts.models import Role
 from .. import access, recipe_metrics, serializers
 from ..alarms import services as alarms
 from ..lifecycle.states import State
-from ..models import ALIVE, OVER, ClaimRun, RunTag
+from ..models import ALIVE, OVER, ClaimRun, Run, RunTag
 from ..people import graded, reason_matches
 from ..recipes import choices
 from ..rewards import budgets
@@ -21,6 +21,17 @@ from . import queries as runs_queries
 
 TABS = ("charts", "rollouts", "log", "config", "lineage")
 LOGGED_TABS = ("charts", "config", "lineage")
+
+
+def _what_can_be_done(run: Run, may_write: bool) -> dict[str, bool]:
+    return {
+        "may_write": may_write,
+        "may_make_dataset": may_write and not run.is_logged and datasets.asked_the_data(run),
+        "can_stop": run.state in ALIVE | {State.QUEUED} and run.state != State.STOPPING,
+        "can_resume": run.state in (State.STOPPED, State.FAILED) and not run.is_logged,
+        "is_over": run.state in OVER,
+        "can_extend": run.state in (State.FINISHED, State.STOPPED) and not run.is_logged,
+    }
 
 
 @member(access.READER)
@@ -50,12 +61,7 @@ def run_page(request: HttpRequest, run_id: int, tab: str = "charts") -> HttpResp
         "tags": list(RunTag.objects.filter(run=run).order_by("name").values_list("name", flat=True)),
         "matches_reasons": reason_matches.matches_reasons(run),
         "agreements": reason_matches.agreements(run) if reason_matches.matches_reasons(run) else [],
-        "may_write": may_write,
-        "may_make_dataset": may_write and not run.is_logged and datasets.asked_the_data(run),
-        "can_stop": run.state in ALIVE | {State.QUEUED} and run.state != State.STOPPING,
-        "can_resume": run.state in (State.STOPPED, State.FAILED) and not run.is_logged,
-        "is_over": run.state in OVER,
-        "can_extend": run.state in (State.FINISHED, State.STOPPED) and not run.is_logged,
+        **_what_can_be_done(run, may_write),
         "command": "" if run.is_logged else pages.curl(run),
         "judges": budgets.shown(run),
         "licences": list(budgets.licences(run).values()),

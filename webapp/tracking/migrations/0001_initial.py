@@ -3,8 +3,6 @@
 import django.db.models.deletion
 from django.db import migrations, models
 
-import webapp.tracking.models
-
 
 class Migration(migrations.Migration):
     initial = True
@@ -31,7 +29,7 @@ class Migration(migrations.Migration):
             name="LoggedRun",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("key", models.CharField(default=webapp.tracking.models.new_key, max_length=32, unique=True)),
+                ("key", models.CharField(max_length=32, unique=True)),
                 ("door", models.CharField(choices=[("mlflow", "MLflow")], max_length=12)),
                 ("tags", models.JSONField(default=dict)),
                 ("deleted_at", models.DateTimeField(blank=True, null=True)),

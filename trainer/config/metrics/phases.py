@@ -1,0 +1,88 @@
+"""What a policy run measures of its phases, budgets and curricula."""
+
+from ..recipe import Metric
+
+PHASES = (
+    Metric(
+        "rollout/temperature",
+        "Temperature",
+        "That the step samples with, as its phase has set it.",
+        "rollout",
+        optional=True,
+    ),
+    Metric(
+        "rollout/pool",
+        "Prompts to draw from",
+        "Training prompts that the present phase draws from, by their pass rate or tags.",
+        "rollout",
+        unit="prompts",
+        optional=True,
+    ),
+    Metric(
+        "phase/number",
+        "Phase",
+        "The number of the phase that begins with this step; every chart has a band for each phase.",
+        "rollout",
+        optional=True,
+        marks=True,
+    ),
+    Metric(
+        "phase/budget",
+        "Budget of lengths",
+        "1 where a stretch of steps with a budget begins, 0 where a free one does; charts have a line at the top where it is on.",
+        "rollout",
+        optional=True,
+        marks=True,
+    ),
+    Metric(
+        "verify/error",
+        "Error of its judgements",
+        "How far the policy's judgements of its own responses are from what these are known to be worth, from 0 to 1, over those that "
+        "name a score. Healthy: falls.",
+        "rollout",
+        better="lower",
+        optional=True,
+    ),
+    Metric(
+        "verify/unread",
+        "Judgements without a score",
+        "They earn nothing. Healthy: falls to 0 soon.",
+        "rollout",
+        better="lower",
+        share=True,
+        optional=True,
+    ),
+    Metric(
+        "verify/reward",
+        "Reward of its judgements",
+        "What they earn: agreement with the known score, tied to that score (phases.tied).",
+        "rollout",
+        better="higher",
+        optional=True,
+    ),
+    Metric(
+        "verify/judged_score",
+        "Score of what it judges",
+        "Mean known score of the judged responses. They are those to the step's hardest prompts.",
+        "rollout",
+        optional=True,
+    ),
+    Metric(
+        "toggle/limited",
+        "Prompts with a budget",
+        "Groups of the step whose prompt has a budget of tokens, because a response to it was correct.",
+        "rollout",
+        share=True,
+        optional=True,
+    ),
+    Metric(
+        "toggle/over",
+        "Over budget",
+        "Responses of the step that count as worth 0 because they are longer than their budget; 0 in free steps. Healthy: falls "
+        "through a stretch with a budget. The reward's own charts show what was measured.",
+        "rollout",
+        better="lower",
+        share=True,
+        optional=True,
+    ),
+)
