@@ -1,5 +1,7 @@
 """Pages of runs: the list, one run by tabs, and runs side by side."""
 
+from typing import Any
+
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
@@ -44,7 +46,7 @@ def run_page(request: HttpRequest, run_id: int, tab: str = "charts") -> HttpResp
     if tab not in tabs:
         raise Http404("no such tab")
     may_write = membership.may(Role.RESEARCHER)
-    context = {
+    context: dict[str, Any] = {
         "run": run,
         "tab": tab,
         "tabs": tabs,
