@@ -100,13 +100,15 @@ def test_a_base_that_is_built_upon_stays(api, trained, base):
 
 
 def test_every_use_leads_to_a_form_that_is_filled_in(as_researcher, trained):
-    found = {use.title: use.url for use in uses.of(trained)}
-    assert {"Base", "Teacher", "Judge", "Rubric writer"} <= set(found)
-    teacher = parse_qs(urlsplit(found["Teacher"]).query)
-    assert teacher["at.objective.name"] == ["distill"] and teacher["at.objective.teacher"] == ["trained"]
-    for url in found.values():
-        assert "trained" in as_researcher.get(url).content.decode()
-    judge = as_researcher.get(found["Judge"]).content.decode()
+    found = uses.of(trained)
+    assert {"Base", "Teacher", "Judge", "Rubric writer"} <= {use.title for use in found}
+    teachers = [parse_qs(urlsplit(use.url).query) for use in found if use.title == "Teacher"]
+    teaching = {query["recipe"][0]: query for query in teachers}
+    assert teaching["policy"]["at.objective.name"] == ["distill"]
+    assert teaching["policy"]["at.objective.teacher"] == ["trained"]
+    for use in found:
+        assert "trained" in as_researcher.get(use.url).content.decode(), use.words
+    judge = as_researcher.get(next(use.url for use in found if use.title == "Judge")).content.decode()
     assert f'<option value="{trained.id}" selected>trained</option>' in judge
 
 
