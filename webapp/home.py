@@ -1,4 +1,4 @@
-"""The first page: what runs now, what it has come to, and what to do next."""
+"""The first page: what needs somebody, what runs now, what it has come to, and what to do next."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -23,6 +23,8 @@ from webapp.experiments.models import Run
 from webapp.experiments.runs import listing
 from webapp.inference.models import RegisteredModel
 from webapp.localstack.demo import EMAIL as DEMO_EMAIL
+
+from . import needs
 
 RECENT = 6
 MOST_STEPS = 4
@@ -61,6 +63,7 @@ def home(request: HttpRequest) -> HttpResponse:
     context = {
         "membership": membership,
         "may_launch": membership.may(Role.RESEARCHER),
+        "needs": needs.of(membership),
         "active": active,
         "recent": recent,
         "datasets": found,
@@ -164,20 +167,9 @@ def _to_the_first_run(membership: Membership, runs: list[Run], any_dataset: bool
 
 
 def _with_results(membership: Membership, runs: list[Run]) -> list[NextStep]:
-    """For the newest run that failed since the last finished one, and for the newest finished one."""
+    """For the newest run that finished."""
     steps = []
-    newest = next((run for run in runs if run.state in (Run.State.FINISHED, Run.State.FAILED)), None)
     finished = next((run for run in runs if run.state == Run.State.FINISHED), None)
-    if newest is not None and newest.state == Run.State.FAILED:
-        text = newest.state_reason or "The last lines of its log say what happened."
-        steps.append(
-            NextStep(
-                icon="circle-x",
-                title=f"See why {_named(newest)} failed",
-                text=text,
-                href=_at("run_tab", newest.pk, "log"),
-            )
-        )
     if finished is not None:
         text = "Scores can rise for the wrong reason. Read a few answers beside the criteria they were graded by."
         href = _at("run_tab", finished.pk, "rollouts")

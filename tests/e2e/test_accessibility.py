@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from django.utils import timezone
 from playwright.sync_api import expect
 
 from tests.e2e.look import faults
@@ -152,6 +153,7 @@ def looked_through(cast, version) -> dict[str, int]:
         file_name="set.jsonl",
         format="touchstone",
         state="failed",
+        finished_at=timezone.now(),  # the first page names what failed lately
         rejected=[{"line": 3, "field": "prompt", "reason": "is missing"}],
         rejected_count=1,
     )

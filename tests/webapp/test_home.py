@@ -44,14 +44,6 @@ def test_a_finished_run_leads_to_its_rollouts_and_to_the_next_run(as_researcher,
     assert [step.href for step in proposed[:2]] == [f"/runs/{run.id}/rollouts", f"/runs/{run.id}/fork"]
 
 
-def test_a_failure_is_explained_until_a_later_run_finishes(as_researcher, launch):  # noqa: F811
-    first = launch()
-    Run.objects.filter(id=first.id).update(state="failed", state_reason="The disk is full.")
-    assert b"The disk is full." in as_researcher.get("/").content
-    Run.objects.filter(id=launch().id).update(state="finished")
-    assert b"The disk is full." not in as_researcher.get("/").content
-
-
 def test_running_runs_come_before_queued_and_ended_ones(as_researcher, launch):  # noqa: F811
     running, queued, ended = launch(), launch(), launch()
     Run.objects.filter(id=running.id).update(state="running")

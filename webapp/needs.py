@@ -1,0 +1,279 @@
+"""What needs somebody: failures, runs that stand still, alarms, answers to decide on, and what ended since yesterday."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import reduce
+from operator import or_
+from typing import Any
+
+from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
+from django.urls import reverse
+from django.utils import timezone
+
+from trainer.config.alarms import title as alarm_title
+from trainer.contracts.counted import counted
+from webapp.accounts.models import Membership
+from webapp.annotation.models import Comment, Project, TaskReview
+from webapp.annotation.models import Job as ProjectJob
+from webapp.datasets.models import ImportJob
+from webapp.evaluation.models import Evaluation
+from webapp.experiments import queries, recipe_metrics
+from webapp.experiments.models import MetricPoint, Run, RunAlarm
+from webapp.experiments.templatetags.runs import measured
+
+LATELY = timedelta(days=3)
+"""Failures and alarms are listed for so long."""
+NEWS = timedelta(days=1)
+SINGLY = 3
+"""So many of a kind have a line each; more share one."""
+STILL = timedelta(minutes=10)
+STILL_STEPS = 10
+"""A run stands still when no step has ended for `STILL` and for as long as this many of its steps take."""
+MOST_RUNNING = 50
+MOST_PROJECTS = 5
+MOST_WORDS = 300
+
+
+@dataclass(frozen=True)
+class Need:
+    """One thing to look at. `tone` is one of the interface's: bad, warn, info."""
+
+    tone: str
+    title: str
+    text: str
+    href: str
+    icon: str
+
+
+@dataclass(frozen=True)
+class Needs:
+    now: list[Need]
+    """The most urgent first."""
+    news: list[Need]
+    """What ended well since yesterday."""
+
+
+def of(membership: Membership) -> Needs:
+    """For reviewers and above. The number of queries does not depend on how much there is."""
+    workspace = membership.workspace.pk
+    now = [
+        *_failed_runs(workspace),
+        *_failed(_evaluations(workspace), "Evaluation", "evaluations", "evaluation", "evaluations"),
+        *_failed(_imports(workspace), "Import", "imports", "import_job", "datasets"),
+        *_failed_jobs(workspace),
+        *_still(workspace),
+        *_alarms(workspace),
+        *_to_decide(membership),
+        *_remarks(workspace),
+    ]
+    return Needs(now, _news(workspace))
+
+
+def _failed_runs(workspace: int) -> list[Need]:
+    """Without those after which a run of the same experiment finished: somebody has seen to them."""
+    runs = _runs(workspace)
+    later = Run.objects.filter(experiment=OuterRef("experiment"), id__gt=OuterRef("id"), state=Run.State.FINISHED)
+    failed = runs.filter(state=Run.State.FAILED, ended_at__gt=timezone.now() - LATELY).exclude(Exists(later))
+    rows = list(failed.order_by("-ended_at")[: SINGLY + 1])
+    if len(rows) > SINGLY:
+        href = f"{reverse('runs')}?q=state:failed+age<{LATELY.days}d"
+        text = f"The last is {_named(rows[0])}: {_reason(rows[0])}"
+        return [Need("bad", f"{counted(failed.count(), 'runs')} failed", text, href, icon="circle-x")]
+    return [
+        Need("bad", f"{_named(run)} failed", _reason(run), _at("run_tab", run.pk, "log"), icon="circle-x")
+        for run in rows
+    ]
+
+
+def _failed(rows: QuerySet[Any], one: str, many: str, page: str, everything: str) -> list[Need]:
+    """Rows of evaluations or imports, the newest first."""
+    found = list(rows[: SINGLY + 1])
+    if len(found) > SINGLY:
+        text = f"The last is “{_name(found[0])}”: {_reason(found[0])}"
+        return [Need("bad", f"{counted(rows.count(), many)} failed", text, reverse(everything), icon="circle-x")]
+    return [
+        Need("bad", f"{one} “{_name(row)}” failed", _reason(row), _at(page, row.pk), icon="circle-x") for row in found
+    ]
+
+
+def _name(row: Evaluation | ImportJob) -> str:
+    return row.dataset_name if isinstance(row, ImportJob) else row.name
+
+
+def _reason(row: Any) -> str:
+    """The first line of what is known about the failure; each kind of work keeps it under a name of its own."""
+    said = next((text for field in ("state_reason", "problem", "error") if (text := getattr(row, field, ""))), "")
+    return str(said).strip().partition("\n")[0][:MOST_WORDS] or "Nothing is known of the reason; its page has the log."
+
+
+def _evaluations(workspace: int) -> QuerySet[Evaluation]:
+    """Without those that were run again since."""
+    rows = Evaluation.objects.filter(workspace_id=workspace, reruns=None)
+    return rows.filter(state=Evaluation.State.FAILED, ended_at__gt=timezone.now() - LATELY).order_by("-ended_at")
+
+
+def _imports(workspace: int) -> QuerySet[ImportJob]:
+    """Without those after which an import into the same dataset finished."""
+    rows = ImportJob.objects.filter(workspace_id=workspace, finished_at__gt=timezone.now() - LATELY)
+    later = ImportJob.objects.filter(
+        workspace_id=workspace,
+        dataset_name=OuterRef("dataset_name"),
+        id__gt=OuterRef("id"),
+        state=ImportJob.State.FINISHED,
+    )
+    return rows.filter(state=ImportJob.State.FAILED).exclude(Exists(later)).order_by("-finished_at")
+
+
+def _failed_jobs(workspace: int) -> list[Need]:
+    """A project keeps the last job of each kind, so one that was repeated is not among them."""
+    rows = ProjectJob.objects.filter(project__workspace_id=workspace, state=ProjectJob.State.FAILED)
+    rows = rows.filter(finished_at__gt=timezone.now() - LATELY).select_related("project")
+    return [
+        Need(
+            "bad",
+            f"“{job.get_kind_display()}” failed in “{job.project}”",
+            _reason(job),
+            _at("project", job.project_id),
+            icon="circle-x",
+        )
+        for job in rows.order_by("-finished_at")[:SINGLY]
+    ]
+
+
+def _still(workspace: int) -> list[Need]:
+    """Runs whose process is alive and whose steps do not come. Logged runs have no steps that we know the length of."""
+    rows = list(
+        _runs(workspace).filter(state=Run.State.RUNNING, first_metric_at__isnull=False).order_by("id")[:MOST_RUNNING]
+    )
+    pulses = {run.pk: key for run in rows if (key := _pulse(run))}
+    if not pulses:
+        return []
+    last = reduce(or_, (Q(run_id=run.pk, key=pulses[run.pk], step=run.step) for run in rows if run.pk in pulses))
+    times = dict(MetricPoint.objects.filter(last).values_list("run_id").annotate(time=Max("time")).order_by())
+    now, found = timezone.now(), []
+    for run in rows:
+        if run.pk not in times or run.first_metric_at is None:
+            continue
+        took = (times[run.pk] - run.first_metric_at) / max(run.step - run.start_step, 1)
+        if now - times[run.pk] > max(STILL, STILL_STEPS * took):
+            minutes = int((now - times[run.pk]).total_seconds() // 60)
+            text = f"No step has ended for {counted(minutes, 'minutes')}. Its log says what it does."
+            found.append(
+                Need("warn", f"{_named(run)} stands still", text, _at("run_tab", run.pk, "log"), icon="hourglass")
+            )
+    return found[:SINGLY]
+
+
+def _pulse(run: Run) -> str:
+    recipe = recipe_metrics.recipe_of(run.recipe)
+    return recipe.pulse.key if recipe and recipe.pulse else ""
+
+
+def _alarms(workspace: int) -> list[Need]:
+    """A line for each run; its newest alarm is named."""
+    rows = RunAlarm.objects.filter(run__in=_runs(workspace), time__gt=timezone.now() - LATELY)
+    rows = rows.select_related("run__experiment").order_by("-time", "-id")
+    by_run: dict[int, list[RunAlarm]] = {}
+    for alarm in rows[: 10 * SINGLY]:
+        by_run.setdefault(alarm.run_id, []).append(alarm)
+    return [_alarm(alarms) for alarms in list(by_run.values())[:SINGLY]]
+
+
+def _alarm(alarms: Sequence[RunAlarm]) -> Need:
+    newest = alarms[0]
+    more = f", and {counted(len(alarms) - 1, 'more alarms')}" if len(alarms) > 1 else ""
+    text = f"{alarm_title(newest.signal, newest.subject)}, step {newest.step}{more}."
+    title = f"{_named(newest.run)} may be gaming its reward"
+    return Need("warn", title, text, f"{_at('run', newest.run_id)}#alarms", icon="siren")
+
+
+def _to_decide(membership: Membership) -> list[Need]:
+    """Projects with tasks that have all their answers and no decision, the most first."""
+    rows = TaskReview.objects.filter(
+        project__workspace_id=membership.workspace.pk, agreement__isnull=False, task__completed_at__isnull=False
+    )
+    rows = rows.filter(task__resolution=None)
+    found = (
+        rows.values("project_id", "project__name")
+        .annotate(apart=Count("id", filter=Q(agreement__lt=1)), alike=Count("id", filter=Q(agreement__gte=1)))
+        .order_by("-apart", "-alike")
+    )
+    return [_deciding(dict(row)) for row in found[:MOST_PROJECTS]]
+
+
+def _deciding(row: dict[str, Any]) -> Need:
+    what = "to decide" if row["apart"] else "to accept"
+    title = f"{counted(row['apart'] or row['alike'], 'tasks')} of “{row['project__name']}” {what}"
+    return Need(
+        "info", title, _apart(row["apart"], row["alike"]), _at("project_review", row["project_id"]), icon="scale"
+    )
+
+
+def _apart(apart: int, alike: int) -> str:
+    if not apart:
+        return "People agree on all of them, so they can be accepted at once."
+    text = "People disagree there."
+    return f"{text} On {counted(alike, 'more tasks')} they agree." if alike else text
+
+
+def _remarks(workspace: int) -> list[Need]:
+    rows = Comment.objects.filter(project__workspace_id=workspace, resolved_at=None)
+    rows = rows.exclude(project__state=Project.State.CLOSED)
+    found = rows.values("project_id", "project__name").annotate(count=Count("id")).order_by("-count")
+    return [
+        Need(
+            "info",
+            f"{counted(row['count'], 'remarks')} on “{row['project__name']}”",
+            "An annotator noticed something about a task or the guidelines.",
+            f"{_at('project_review', row['project_id'])}#remarks",
+            icon="message-square",
+        )
+        for row in found[:MOST_PROJECTS]
+    ]
+
+
+def _news(workspace: int) -> list[Need]:
+    since = timezone.now() - NEWS
+    runs = list(
+        _runs(workspace).filter(state=Run.State.FINISHED, ended_at__gt=since).order_by("-ended_at")[: SINGLY + 1]
+    )
+    news = []
+    if len(runs) > SINGLY:
+        day = since.date().isoformat()
+        href = f"{reverse('runs')}?q=state:finished+ended>={day}"
+        news.append(
+            Need("good", f"More than {SINGLY} runs finished", f"The last is {_named(runs[0])}.", href, icon="check")
+        )
+    else:
+        news += [
+            Need("good", f"{_named(run)} finished", _result(run), _at("run", run.pk), icon="check") for run in runs
+        ]
+    done = Evaluation.objects.filter(workspace_id=workspace, state=Evaluation.State.FINISHED, ended_at__gt=since)
+    news += [
+        Need("good", f"Evaluation “{row}” finished", "", _at("evaluation", row.pk), icon="check")
+        for row in done.order_by("-ended_at")[:SINGLY]
+    ]
+    return news
+
+
+def _result(run: Run) -> str:
+    """Its result as its recipe calls it, from first to last."""
+    found = recipe_metrics.result(run)
+    if found.metric is None or found.last is None:
+        return "It has no result of its own."
+    first = "" if found.first is None else f", {measured(found.first, found.metric)} at first"
+    return f"{found.metric.label} {measured(found.last, found.metric)}{first}."
+
+
+def _runs(workspace: int) -> QuerySet[Run]:
+    return queries.runs(workspace).filter(archived_at=None)
+
+
+def _named(run: Run) -> str:
+    """As a sentence begins: "Run 3 of", where nobody has given it a name."""
+    return f"{run.name or f'Run {run.number}'} of {run.experiment.name}"
+
+
+def _at(page: str, *parts: object) -> str:
+    return reverse(page, args=parts)
