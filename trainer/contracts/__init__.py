@@ -41,6 +41,7 @@ from .questions import (
     QuestionReply,
 )
 from .rubric import Criterion, Rubric, VerifierSpec
+from .trace import TraceStep
 from .training_counts import COUNTS, training_counts
 from .verdict import Verdict
 
@@ -84,6 +85,7 @@ __all__ = [
     "Response",
     "RolloutRecord",
     "TokenStretch",
+    "TraceStep",
     "RolloutTurn",
     "RolloutsData",
     "Rubric",

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from .base import Record
 from .rubric import Rubric
+from .trace import TraceStep
 
 _CANONICAL = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
 Role = Literal["system", "user", "assistant", "tool"]
@@ -21,12 +22,16 @@ class Message(Record):
 
 
 class Response(Record):
-    """A candidate answer. `origin` names the model or person that wrote it; annotators never see it."""
+    """A candidate answer. `origin` names the model or person that wrote it; annotators never see it.
+
+    `steps` is what an agent did, where the answer is a trace; `text` has it as one text then.
+    """
 
     id: str = Field(min_length=1, max_length=64)
     text: str
     origin: str = ""
     tags: tuple[str, ...] = ()
+    steps: tuple[TraceStep, ...] = ()
 
 
 class Reason(Record):

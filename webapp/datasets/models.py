@@ -14,6 +14,8 @@ from trainer.contracts import Example as ExampleRecord
 
 from .bounds import MAX_LABEL
 
+NOT_IMPORTED = "not imported: "  # begins the names of such counts of an import
+
 
 class Ready(models.Manager["Dataset"]):
     """Without the datasets whose first import is still running."""
@@ -381,3 +383,12 @@ class ImportJob(models.Model):
 
     def __str__(self) -> str:
         return f"import of {self.file_name}"
+
+    @property
+    def not_imported(self) -> dict[str, int]:
+        """{part of a trace that an example has no place for: how many times}."""
+        return {
+            name.removeprefix(NOT_IMPORTED): count
+            for name, count in self.counts.items()
+            if name.startswith(NOT_IMPORTED)
+        }

@@ -1,5 +1,7 @@
 """All reads of datasets. Lists cost the same number of queries whatever their length; pages walk an index."""
 
+import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -12,6 +14,7 @@ from webapp.core.problems import Invalid
 
 from .columns.filters import Filters
 from .exploration import narrowing
+from .formats.traces.trace import PARTS_MISSING
 from .leakage import leaks
 from .models import CurationJob, Dataset, DatasetVersion, Example, Finding, ImportJob, SavedView, VersionMember
 
@@ -262,3 +265,12 @@ def import_report(job: ImportJob) -> dict[str, Any]:
 def never_begun(name: str, format: str, error: str) -> dict[str, Any]:
     """The same of an import that was refused before there was a job."""
     return import_report(ImportJob(dataset_name=name, format=format, error=error))
+
+
+def not_imported(version: DatasetVersion) -> dict[str, int]:
+    """{what traces held that an example has no place for: how many times}, of a whole version."""
+    found: Counter[str] = Counter()
+    examples = Example.objects.filter(memberships__version=version, canonical__contains=f'"{PARTS_MISSING}"')
+    for canonical in examples.values_list("canonical", flat=True).iterator():
+        found.update(json.loads(canonical).get("meta", {}).get("not_imported", {}))
+    return dict(found.most_common())

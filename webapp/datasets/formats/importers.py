@@ -33,6 +33,7 @@ from .healthbench import read as healthbench
 from .ifbench import read as ifbench
 from .rubricbench import read as rubricbench
 from .touchstone import read as touchstone
+from .traces import anthropic, inspect, openai, opentelemetry
 from .trainers import conversations, preferences, prompts
 
 _MODULES = (
@@ -54,6 +55,10 @@ _MODULES = (
     ultrafeedback,
     rewardbench,
     rm_bench,
+    openai,
+    anthropic,
+    inspect,
+    opentelemetry,
     conversations,
     prompts,
     label_studio,
@@ -63,6 +68,7 @@ _MODULES = (
 )
 REGISTRY: dict[str, Importer] = {module.IMPORTER.name: module.IMPORTER for module in _MODULES}
 touchstone.IMPORTERS.update(REGISTRY)
+TRACES = frozenset(module.IMPORTER.name for module in (openai, anthropic, inspect, opentelemetry))
 
 
 def head_of(path: Path, name: str) -> Head:

@@ -128,7 +128,7 @@ def _message(item: dict[str, Any]) -> Message | None:
 
 
 def _response(id: str, text: str) -> Response:
-    return _made(Response, {"id": id, "text": text, "origin": "", "tags": ()}, ANSWERED)
+    return _made(Response, {"id": id, "text": text, "origin": "", "tags": (), "steps": ()}, ANSWERED)
 
 
 def _made(kind: type[R], values: dict[str, Any], given: set[str]) -> R:

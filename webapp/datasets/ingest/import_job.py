@@ -24,8 +24,9 @@ from webapp.files.records import RowProblem
 from webapp.webhooks.services import announce
 
 from .. import queries
+from ..formats.importers import TRACES
 from ..leakage import leaks, near_leaks
-from ..models import Dataset, DatasetVersion, ImportJob
+from ..models import NOT_IMPORTED, Dataset, DatasetVersion, ImportJob
 from ..versions import writer
 from . import earlier_splits, generated_files, inspection, processes
 from .checkpoint import Taken, source
@@ -355,6 +356,8 @@ def _end_with_nothing(job: ImportJob, state: ImportJob.State, error: str) -> boo
 def _finish(job: ImportJob, version: DatasetVersion, *, unchanged: bool) -> None:
     job.version, job.unchanged = version, unchanged
     job.counts = {**version.counts, "rejected": job.rejected_count, **_repeated(job, version), **_leaked(version)}
+    if job.format in TRACES:
+        job.counts |= {f"{NOT_IMPORTED}{name}": count for name, count in queries.not_imported(version).items()}
     job.overlaps = leaks.of_version(version).json()
     near_leaks.ask(near_leaks.Pair(version, version))
     job.state, job.finished_at, job.taken = ImportJob.State.FINISHED, timezone.now(), {}

@@ -3,6 +3,7 @@
 The functions that begin with `_` run in a confined child, without Django and without a connection; the others ask them.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from ..formats import importers
 from ..formats.base_importer import Importer
 from ..formats.convert import Mapping
 from ..formats.importers import REGISTRY
+from ..formats.traces.trace import PARTS_MISSING
 from .split_rule import Rule
 
 AUTO = "auto"
@@ -110,6 +112,7 @@ def _looked_at(path: str, file_name: str, format: str, mapping: Mapping | None, 
         "mapping": mapping,
         "examples": told.examples,
         "incomplete": told.incomplete,
+        "not_imported": dict(told.not_imported.most_common()),
         "rows": told.rows,
         "problems": [(each.line, each.field, each.reason, each.file) for each in told.problems],
         "problem_count": told.problem_count,
@@ -126,6 +129,7 @@ class _First:
         self.rows: list[Row] = []
         self.problems: list[RowProblem] = []
         self.incomplete = self.problem_count = 0
+        self.not_imported: Counter[str] = Counter()
 
     def add(self, file: int, line: int, row: Example | RowProblem) -> None:
         if isinstance(row, RowProblem):
@@ -139,6 +143,8 @@ class _First:
             if self._bytes < SHOWN_BYTES or not self.examples:
                 self.examples.append(shown)
         self.incomplete += TEXT_MISSING in row.tags
+        if PARTS_MISSING in row.tags:
+            self.not_imported.update(row.meta.get("not_imported", {}))
         grouped = row.model_copy(update={"group": self._rule.group_of(row)})
         self.rows.append(Row(file, line, row.key, row.split, hashes(grouped)))
 

@@ -12,6 +12,8 @@ from webapp.datasets.formats.convert import example
 from webapp.datasets.formats.importers import REGISTRY, detect
 from webapp.files.records import Head, RowProblem
 
+from . import traces
+
 ASKED = [{"role": "user", "content": "Name a colour."}]
 
 
@@ -193,6 +195,7 @@ ROWS = {
     "label_studio": [LABEL_STUDIO],
     "argilla": [ARGILLA, ARGILLA_FLAT, ARGILLA_1],
     "potato": [POTATO],
+    **traces.ROWS,
 }
 
 

@@ -1,0 +1,44 @@
+"""An agent's trace: what it said, which tools it called, and what came back, step by step."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from .base import Record
+
+StepKind = Literal["text", "reasoning", "call", "result"]
+
+
+class TraceStep(Record):
+    """One step of a trace. Steps are numbered from 1 in the order in which they came.
+
+    `text` is what was said; of a call its arguments, of a result what the tool gave back, both as they were sent. `call` is the
+    id by which a result names its call. `failed`: the result says that the tool failed.
+    """
+
+    kind: StepKind = "text"
+    role: Literal["system", "user", "assistant", "tool"] = "assistant"
+    text: str = ""
+    tool: str = Field(default="", max_length=200)
+    call: str = Field(default="", max_length=200)
+    failed: bool = False
+
+    @property
+    def by_agent(self) -> bool:
+        """Whether the agent took it: what it said, thought or called, not what others told it."""
+        return self.role == "assistant" and self.kind != "result"
+
+    @property
+    def title(self) -> str:
+        """Who did what, in a few words."""
+        if self.kind == "call":
+            return f"calls {self.tool or 'a tool without a name'}"
+        if self.kind == "result":
+            return f"{'error' if self.failed else 'result'} of {self.tool or 'a tool without a name'}"
+        return "thinks" if self.kind == "reasoning" else {"assistant": "says"}.get(self.role, f"{self.role} says")
+
+
+def as_text(steps: Sequence[TraceStep]) -> str:
+    """A trace as one text, for whoever reads responses as texts: each step under its number and title."""
+    return "\n\n".join(f"[{number}] {step.title}\n{step.text}".rstrip() for number, step in enumerate(steps, 1))
