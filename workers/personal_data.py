@@ -1,8 +1,8 @@
-"""The queue of exports of personal data."""
+"""The queue of exports of personal data, and accounts that nobody uses."""
 
 from celery import shared_task
 
-from webapp.personal_data import services
+from webapp.personal_data import retention, services
 
 
 @shared_task(name="workers.personal_data.write")
@@ -13,3 +13,4 @@ def write(pk: int) -> None:
 @shared_task(name="workers.personal_data.look")
 def look() -> None:
     services.look()
+    retention.look()

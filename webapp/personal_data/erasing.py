@@ -58,8 +58,8 @@ def _administrators() -> Any:
 
 
 @transaction.atomic
-def erase(person: User, by: User) -> None:
-    """Erases the account of `person`, at their own wish or an administrator's.
+def erase(person: User, by: User | None) -> None:
+    """Erases the account of `person`, at their own wish or an administrator's; `by` None: nobody has used it (`retention`).
 
     Raises Conflict for the last administrator, and for the only owner of a workspace.
     """
@@ -69,9 +69,9 @@ def erase(person: User, by: User) -> None:
         raise Conflict(" ".join(found), code="cannot_erase")
     audit_chain.seal()  # as long as the entries say who did what
     told = Membership.objects.filter(user=person).select_related("workspace")
+    how = "retention" if by is None else "themselves" if by.pk == person.pk else "administrator"
     for membership in told:
-        how = "themselves" if by.pk == person.pk else "administrator"
-        audit.record(membership, None if by.pk == person.pk else by, "account.erased", person, by=how)
+        audit.record(membership, by if how == "administrator" else None, "account.erased", person, by=how)
     sessions.end(SignedIn.objects.filter(user=person))
     removals.outlive(person)
     _keep_under_pseudonym(person)

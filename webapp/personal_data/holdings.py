@@ -107,6 +107,10 @@ HOLDINGS = (
         only=("id", "state", "size", "rows", "created_at", "finished_at", "expires_at"),
     ),
     Holding(
+        "personal_data.UnusedAccount", "user", "unused_account", "That your account is announced to be erased.", GONE,
+        only=("id", "created_at"),
+    ),
+    Holding(
         "annotation.Participant", "user", "participations", "Projects that you work in.", KEPT,
         also={"project_name": "project__name"},
     ),

@@ -48,3 +48,27 @@ class DataExport(models.Model):
     def ready(self) -> bool:
         """Whether it can be fetched now."""
         return self.state == self.State.READY and self.expires_at > timezone.now()
+
+
+class Retention(models.Model):
+    """How long the installation keeps what nobody uses: one row. See `retention`."""
+
+    unused_days = models.PositiveIntegerField(null=True)  # None: accounts stay
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=Q(id=1), name="one_retention")]
+
+    def __str__(self) -> str:
+        return "retention of the installation"
+
+
+class UnusedAccount(models.Model):
+    """An account that is announced to go. `rounds` counts the daily rounds that found it unused, the first one not."""
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="unused_account")
+    rounds = models.PositiveSmallIntegerField(default=0)
+    counted_at = models.DateTimeField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"unused account of person {self.user_id}"

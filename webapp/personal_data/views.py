@@ -1,4 +1,4 @@
-"""One's own data; and, for administrators, the data of a person who cannot sign in."""
+"""One's own data; and, for administrators, the data of a person who cannot sign in, and how long unused accounts stay."""
 
 from typing import cast
 
@@ -19,7 +19,11 @@ from webapp.core.addresses import public_url
 from webapp.core.archive import respond
 from webapp.core.problems import Problem
 
-from . import access, erasing, queries, services
+from . import access, erasing, queries, retention, services
+from .forms import RetentionForm
+
+ANNOUNCED = 50
+"""Accounts that the page lists, the next ones to go first."""
 
 
 @never_cache
@@ -132,6 +136,21 @@ def erase_person(request: HttpRequest, user_id: int) -> HttpResponse:
         return redirect(back)
     messages.success(request, "The account is erased.")
     return redirect("installation_people")
+
+
+@administrators
+@never_cache
+@require_http_methods(["GET", "POST"])
+def retention_page(request: HttpRequest) -> HttpResponse:
+    """After how long an account that nobody uses is erased, and which ones are announced."""
+    form = RetentionForm(request.POST) if request.method == "POST" else RetentionForm.showing(retention.days())
+    if request.method == "POST" and form.is_valid():
+        retention.change(cast(User, request.user), form.cleaned_data["unused_days"])
+        messages.success(request, "The retention is changed.")
+        return redirect("installation_retention")
+    listed, count = retention.announced(ANNOUNCED)
+    context = {"form": form, "listed": listed, "count": count, "days": retention.days()}
+    return render(request, "installation/retention.html", context, status=422 if form.errors else 200)
 
 
 def _said(fate: queries.Fate, who: str) -> str:

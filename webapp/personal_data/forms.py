@@ -1,0 +1,21 @@
+"""What administrators say of personal data."""
+
+from django import forms
+
+from .retention import LEAST, MOST, NOTICE
+
+
+class RetentionForm(forms.Form):
+    """After how long an account that nobody uses goes; an empty field keeps all accounts."""
+
+    unused_days = forms.IntegerField(
+        label="Erase accounts unused for so many days",
+        required=False,
+        min_value=LEAST,
+        max_value=MOST,
+        help_text=f"Empty: accounts stay. From {LEAST} to {MOST:,} days; an account is announced here {NOTICE} days before it goes.",
+    )
+
+    @classmethod
+    def showing(cls, unused_days: int | None) -> "RetentionForm":
+        return cls(initial={"unused_days": unused_days})
