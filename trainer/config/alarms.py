@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 from trainer.contracts import AlarmData
 
+HELD_OUT = "held_out"
+"""What is trained on leaves a held-out panel behind: no share of responses, as the other signs are."""
+
 
 @dataclass(frozen=True)
 class Sign:
@@ -36,22 +39,40 @@ SIGNALS: dict[str, Sign] = {
         "get less from “{subject}”, which is not trained on, than their reward lets expect",
         "What do they have that only the reward pays for?",
     ),
+    HELD_OUT: Sign(
+        "Training leaves held-out pairs behind",
+        "earn what held-out pairs do not",
+        "Do they say what is true of any pair, or what only pays on these?",
+    ),
 }
+_ROLES = {"judge": "judge", "writer": "rubric writer"}
 
 
-def title(signal: str, subject: str) -> str:
+def title(signal: str, subject: str, role: str = "") -> str:
     """Of an alarm. A signal of a later program is called by its name."""
     sign = SIGNALS.get(signal)
-    return sign.title.format(subject=subject) if sign else signal
+    said = sign.title.format(subject=subject) if sign else signal
+    return f"{said}: {_ROLES.get(role, role)}" if role else said
 
 
 def told(data: AlarmData, step: int) -> str:
     """The alarm in a sentence or two."""
+    whose = f" of the {_ROLES.get(data.role, data.role)}" if data.role else ""
+    if data.signal == HELD_OUT:
+        at_first = f"by {_points(data.before)}" if data.before else "not above them"
+        return (
+            f"In the turn{whose} that ends with step {step} the training pairs lie {_points(data.share)} above the held-out "
+            f"panel; in the first turn {at_first}. The turn began with step {data.since}."
+        )
     sign = SIGNALS.get(data.signal)
     shows = sign.shows.format(subject=data.subject) if sign else f"show {data.signal}"
     before = f"{data.before:.0%} at first"
-    text = f"{data.share:.0%} of the responses of step {step} {shows}; {before}, more since step {data.since}."
+    text = f"{data.share:.0%} of the responses{whose} of step {step} {shows}; {before}, more since step {data.since}."
     if data.paid is None and not data.part:
         return text
     where = f" in “{data.part}”" if data.part else ""
     return f"{text} They earn more{where} than others of their prompt."
+
+
+def _points(share: float) -> str:
+    return f"{100 * share:.0f} points"

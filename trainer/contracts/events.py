@@ -201,7 +201,8 @@ class AlarmData(Record):
     `subject`: the part of the reward or the phrase, where the signal has several. `since`: the step from which on the share
     was above the usual. `share` of this step's responses, `before` of the first steps'. `paid`: how clearly the reward pays
     for it, a z value; None where that was not asked. `part` of the reward and `criterion`: what these responses earn more on,
-    where it is clear. `places`: training responses of this step that show it.
+    where it is clear. `places`: training responses of this step that show it. `role`: whose responses they are, in a run that
+    trains several roles. Signal `held_out`: `share` and `before` are how far training lies above the panel.
     """
 
     kind: Literal["alarm"] = "alarm"
@@ -214,6 +215,7 @@ class AlarmData(Record):
     part: str = Field("", max_length=40)
     criterion: str = Field("", max_length=1000)
     places: tuple[AlarmPlace, ...] = Field(max_length=20)
+    role: str = Field("", max_length=40)
 
 
 EventData = Annotated[

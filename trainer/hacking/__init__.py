@@ -2,7 +2,8 @@
 
 from .detector import Payment, Rise
 from .follower import Alarm
+from .held_out import Gap, HeldOut
 from .signals import Scored
 from .watch import Watch
 
-__all__ = ["Alarm", "Payment", "Rise", "Scored", "Watch"]
+__all__ = ["Alarm", "Gap", "HeldOut", "Payment", "Rise", "Scored", "Watch"]

@@ -258,6 +258,25 @@ VARIANCES = (
         optional=True,
     ),
 )
+_PANEL = (
+    "After each turn of the role: what its responses were worth by people's choice, as a mean over the turn's examples, and what one "
+    "sampled response to each pair of the held-out panel is. Where training leaves the panel behind, the run raises an alarm."
+)
+
+_BEHIND = "Examples behind a value; where nothing of an example could be read and decided, it is not among them."
+
+
+def _panel(role: str) -> tuple[Metric, ...]:
+    chart, count = f"Training and held-out panel of the {role}", f"panel/{role}_pairs"
+    numbers = Metric("", "", "", "judge", better="higher", chart=chart, share=True, optional=True)
+    return (
+        replace(numbers, key=f"panel/{role}_trained", title="training", help=_PANEL),
+        replace(numbers, key=f"panel/{role}_held_out", title="held-out panel", count=count),
+        Metric(count, role, _BEHIND, "data", chart="Examples of the held-out panel", optional=True),
+    )
+
+
+PANEL = (*_panel("judge"), *_panel("writer"))
 _HELD_OUT = tuple(metric for metric in policy.ROLLOUT if metric.key.startswith("eval/"))
 METRICS = (
     *OUTCOME,
@@ -265,6 +284,7 @@ METRICS = (
     *RUBRICS,
     *JUDGING,
     *TURNS,
+    *PANEL,
     *VARIANCES,
     *by_role((*policy.POLICY, *policy.RATIOS)),
     *by_role(metric for metric in policy.ROLLOUT if "replaced" not in metric.key),

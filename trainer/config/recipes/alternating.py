@@ -17,14 +17,15 @@ from ..on_policy import OnPolicyConfig, PolicyOptim, Rollout
 from ..preferences import NEEDS
 from ..recipe import Amount, Output, Recipe, RecipeConfig, Slot, whole_number
 from ..rewards.arm import JUSTIFIED, ByRubricForm, FrozenChoicePart, RubricJudgementFormPart, RubricVerdictPart
-from ..rewards.parts import Composition
-from ..rewards.writer import RubricFormPart, RubricRecallPart
+from ..rewards.parts import Composition, RewardPart
+from ..rewards.writer import RubricChoicePart, RubricFormPart, RubricRecallPart
 from ..sections.common import Evaluation
 from ..sections.sampler import Sampler
 from .rubric_writer import FORM, WriterData
 
 Role = Literal["judge", "writer"]
 ROLES: tuple[Role, Role] = ("judge", "writer")
+PANEL_AT = "panel.judge"
 OUTPUTS: Mapping[Role, OutputRole] = {"judge": "judge", "writer": "rubric_writer"}
 
 
@@ -80,6 +81,35 @@ class Variances(Section):
     )
 
 
+class Panel(Section):
+    """What nobody is trained on: whether the rewards of both roles still mean what they did (docs/hacking.md)."""
+
+    pairs: int = knob(
+        16,
+        "Held-out pairs on which a role is tried after each of its turns, as in training. Where training leaves them behind, "
+        "there is an alarm; fewer than some thirty say little. 0: none",
+        unit="pairs",
+        ge=0,
+        le=4096,
+    )
+    judge: str = knob(
+        "",
+        "Another judge, such as `Grader v2`, of kind pairwise with rubric: it is asked whether it too chooses people's answer by each "
+        "rubric of a writer's step, and never trained on. Where it cannot be asked, training goes on without it. Empty: nobody is",
+        source="judge_names:pairwise_rubric",
+    )
+    budget_tokens: int | None = knob(
+        None, "Most that its calls may use in this run", unit="tokens", ge=1, advanced=True, when=("judge", ())
+    )
+    budget_money: float | None = knob(
+        None,
+        "Most that its calls may cost in this run, in the unit of the endpoint's prices",
+        gt=0,
+        advanced=True,
+        when=("judge", ()),
+    )
+
+
 class TurnConfig(OnPolicyConfig):
     """One role's half of a run, as the stage of a sampled policy has it."""
 
@@ -99,6 +129,7 @@ class TurnConfig(OnPolicyConfig):
 class AlternatingConfig(RecipeConfig):
     """Judge and writer in turns of `turn_steps`, two turns a round; each round has its own pairs."""
 
+    asks_of_pairs: ClassVar[bool] = True
     turn_steps: int = knob(10, "Steps of a turn; a round is a turn of each", unit="steps", ge=1, le=1_000_000)
     first: Role = knob("judge", "Whose turn begins a round; the paper's order is the judge first")
     data: ArmData = ArmData()
@@ -106,6 +137,7 @@ class AlternatingConfig(RecipeConfig):
     writer: WriterTurns = WriterTurns()
     sampler: Sampler = Sampler()
     variances: Variances = Variances()
+    panel: Panel = Panel()
     objective: Objective = Grpo(eps_high=0.28, kl_beta=0.001)
     optim: PolicyOptim = PolicyOptim()
     evaluation: Evaluation = Evaluation()
@@ -187,6 +219,9 @@ class AlternatingConfig(RecipeConfig):
         sampling = {"max_tokens": self.judge.max_new_tokens}
         return {"kind": "pairwise_rubric", "scale": "forced", "prompt": JUSTIFIED, "sampling": sampling}
 
+    def asking(self, path: str) -> RewardPart | None:
+        return self._panel_part() if path == PANEL_AT and self.panel.judge else None
+
     @classmethod
     def amounts(cls, raw: Mapping[str, Any]) -> list[Amount]:
         steps, each = whole_number(raw, "steps"), whole_number(raw, "turn_steps")
@@ -211,6 +246,19 @@ class AlternatingConfig(RecipeConfig):
             FrozenChoicePart(form=form),
             RubricFormPart(form=form, shadow=True),
             RubricRecallPart(form=form, matcher=self.matcher, shadow=True),
+            *([self._panel_part()] if self.panel.judge else []),
+        )
+
+    def _panel_part(self) -> RubricChoicePart:
+        panel = self.panel
+        return RubricChoicePart(
+            name="panel",
+            form=self.data.form,
+            judge=panel.judge,
+            shadow=True,
+            on_missing="exclude",
+            budget_tokens=panel.budget_tokens,
+            budget_money=panel.budget_money,
         )
 
 
@@ -221,7 +269,7 @@ RECIPE = Recipe(
     "still.",
     schema=AlternatingConfig,
     needs=NEEDS,
-    slots=(Slot("base", "model.name"),),
+    slots=(Slot("base", "model.name"), Slot("panel_judge", PANEL_AT, "judge")),
     brief=("{first} first", "{data.form}"),
     measured_by=(
         "evaluation.*",
@@ -252,6 +300,7 @@ RECIPE = Recipe(
         "matcher": "words",
         "votes": 3,
         "variances": {"pairs": 1, "rubrics": 2, "judgements": 2},
+        "panel": {"pairs": 2},
         "evaluation": {"every": 0, "max_examples": 2},
     },
 )

@@ -14,7 +14,7 @@ from ..session.stage import Tell
 
 EXAMPLES = 5
 """Responses that an alarm names."""
-_OF_THE_TASK = ("rubric", "verifier")
+_OF_THE_TASK = ("rubric", "verifier", "rubric_recall")
 """Kinds of parts that say whether a response is good, without a judge too; a format or a length does not."""
 
 
@@ -22,15 +22,18 @@ class HackingWatch:
     """Looks at each step of a run whose reward a judge, a model or a program of others decides; at no other run.
 
     The panel are the parts that are measured, not trained on, and say whether a response is good. The state goes with the checkpoint.
+    With a `role` it is that role's, in a run of several, whoever decides the reward: each learns from what the others write.
+    `bounds`: of `Watch`, where its usual ones are not meant.
     """
 
-    def __init__(self, config: OnPolicyConfig) -> None:
+    def __init__(self, config: OnPolicyConfig, role: str = "", **bounds: float) -> None:
+        self.role = role
         parts = config.composition.parts
         panel = [part.name for part in parts if part.shadow and (_judged(part) or part.kind in _OF_THE_TASK)]
-        watched = any(_judged(part) and not part.shadow for part in parts)
+        watched = bool(role) or any(_judged(part) and not part.shadow for part in parts)
         trained = [part.name for part in parts if not part.shadow]
         self._against = frozenset(part.name for part in parts if part.fewer_is_better)
-        self._watch = Watch(config.steps, panel, trained=trained) if watched else None
+        self._watch = Watch(config.steps, panel, trained=trained, **bounds) if watched else None
 
     def look(self, step: int, trajectories: Sequence[Trajectory], tasks: Mapping[str, Prompt], tell: Tell) -> None:
         """After the step has happened: one that is made anew is looked at anew."""
@@ -50,6 +53,7 @@ class HackingWatch:
                     part=alarm.part,
                     criterion=alarm.criterion[:1000],
                     places=places,
+                    role=self.role,
                 )
             )
 

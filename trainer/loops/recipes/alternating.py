@@ -29,6 +29,7 @@ from ..prompts.posing import answered, posed_prompts
 from ..roles import score_vectors
 from ..roles.frozen_judge import FrozenJudge, JudgedRewards, OwnRewards
 from ..roles.rubric_trials import Trials
+from ..roles.turn_watch import TurnWatch, panel_of, tried
 from ..roles.two_roles import TwoRoles
 from ..roles.voting import voted
 from ..session.errors import RunFailed
@@ -92,9 +93,11 @@ class AlternatingStage:
         self._judge = FrozenJudge(
             judge, config.data.form, config.data.judgement, self._tokenizer, self._sampler, self._roles
         )
-        self._evaluator = JudgedRewards(config.turn("writer"), self._judge, BOTH).open()
+        self._evaluator = JudgedRewards(config.turn("writer"), self._judge, BOTH, job.access).open()
         self._missing = {role: MissingRewards(config.turn(role).composition.parts) for role in ROLES}
         """Steps of each role without a reward; its turns go on counting."""
+        self._watches = {role: TurnWatch(config, role) for role in ROLES}
+        self._panel = panel_of(writer.prompts.heldout, config)
         self._turn: Turn | None = None
         self.evaluates = bool(writer.prompts.heldout)
 
@@ -110,6 +113,9 @@ class AlternatingStage:
         tell.metrics({"turn/round": float(wanted // 2 + 1), "turn/judge": float(role == "judge")})
         if self._turn.stage is not None:
             self._turn.stage.step(number, RoleTell(tell, role))
+            if number % self._config.turn_steps == 0:
+                panel = tried(self._trials(number, "panel", wanted), role, self._panel, tell)
+                self._watches[role].turn_over(number, number - self._config.turn_steps + 1, panel, tell)
 
     def evaluate(self, number: int, tell: Tell) -> dict[str, float]:
         """The writer's greedy rubrics for held-out pairs, and what the judge, greedy too, says by them in both orders."""
@@ -126,7 +132,8 @@ class AlternatingStage:
 
     def state(self) -> State:
         missing = {role: counts.state_dict() for role, counts in self._missing.items()}
-        values: dict[str, Any] = {"trains": self._roles.trained, "missing": missing}
+        watches = {role: watch.state_dict() for role, watch in self._watches.items()}
+        values: dict[str, Any] = {"trains": self._roles.trained, "missing": missing, "watches": watches}
         if (turn := self._turn) is not None:
             kept = {key: [rubric.text, rubric.cut] for key, rubric in turn.rubrics.items()}
             values["turn"] = {"number": turn.number, "role": turn.role, "rubrics": kept}
@@ -138,6 +145,8 @@ class AlternatingStage:
         self._roles.load_state_tensors(state.values["trains"], state.tensors)
         for role, counts in self._missing.items():
             counts.load_state_dict(state.values["missing"][role])
+        for role, kept in state.values.get("watches", {}).items():
+            self._watches[role].load_state_dict(kept)
         if (saved := state.values.get("turn")) is None:
             return
         number, turn_of = saved["number"], saved["role"]
@@ -203,12 +212,14 @@ class AlternatingStage:
         config = config.model_copy(update={"seed": derive_seed(self._config.seed, "turn", number)})
         task = JudgingByRubric(self._config, rubrics, number) if role == "judge" else ArmWriting(self._config)
         prompts = posed_prompts(self._shards[number // 2], self._tokenizer, config, task)
-        rewards: Rewards = OwnRewards(config) if role == "judge" else JudgedRewards(config, self._judge, DRAWN)
+        rewards: Rewards = (
+            OwnRewards(config) if role == "judge" else JudgedRewards(config, self._judge, DRAWN, self._job.access)
+        )
         whole = self._parts[role]
         parts = Parts(
             config, prompts, self._tokenizer, self._sampler, self._learner, whole.run_dir, whole.base, task=task
         )
-        return PolicyStage(parts, rewards=rewards, missing=self._missing[role])
+        return PolicyStage(parts, rewards=rewards, missing=self._missing[role], hacking=self._watches[role])
 
     def _open(self, stage: PolicyStage, role: Role, step: int) -> None:
         stage.open(step)

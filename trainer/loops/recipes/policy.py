@@ -53,8 +53,9 @@ class PolicyStage:
         collector: MakeCollector = SyncCollector,
         rewards: Rewards | None = None,
         missing: MissingRewards | None = None,
+        hacking: HackingWatch | None = None,
     ) -> None:
-        """`missing`: the counts of a stage before this one, which go on."""
+        """`missing`, `hacking`: the counts and the watch of a stage before this one, which go on."""
         config = parts.config
         self.parts = parts
         self.planner = Planner(config, parts.prompts.train, parts.tokenizer)
@@ -65,7 +66,7 @@ class PolicyStage:
         self._verification = Verification(parts)
         self.evaluates = bool(parts.prompts.heldout)
         self._missing = missing or MissingRewards(config.composition.parts, config.runner.kind == "async")
-        self._hacking = HackingWatch(config)
+        self._hacking = hacking or HackingWatch(config)
         self._engine_check = EngineCheck(config, stop_token_ids(generation_config(parts.base), parts.tokenizer))
 
     def open(self, step: int) -> None:

@@ -3,7 +3,7 @@ rubric whether it chooses the answer that people preferred."""
 
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from trainer.contracts.rubric import RubricForm
 from trainer.inference.chat import encode_prompt
 from trainer.inference.sampling import Sampler, SampleRequest
 from trainer.rewards import Item, Services
+from trainer.rewards.access import Access
 from trainer.rewards.rubric_judgements import Side, label, question, read
 from trainer.rewards.written import Writing, writing_of
 from trainer.rollouts import Reward, RewardScorer, RewardSetup, Watch
@@ -99,15 +100,16 @@ class JudgedScorer(RewardScorer):
 
 @dataclass(frozen=True)
 class JudgedRewards:
-    """`orders` in which the judge is shown each pair: True is swapped."""
+    """`orders` in which the judge is shown each pair: True is swapped. `access` has the judge of the panel, where there is one."""
 
     config: TurnConfig
     judge: FrozenJudge
     orders: Sequence[bool]
+    access: Access = field(default_factory=Access)
 
     def open(self, journal: Path | None = None) -> JudgedScorer:
         """Without a journal: a greedy judge says the same again."""
-        return JudgedScorer(self.config, RewardSetup(self.config).services(), self.judge, self.orders)
+        return JudgedScorer(self.config, RewardSetup(self.config, self.access).services(), self.judge, self.orders)
 
 
 @dataclass(frozen=True)

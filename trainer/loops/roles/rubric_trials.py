@@ -1,7 +1,7 @@
 """Rubrics that the writer of a run of recipe `alternating` samples now, and judgements that its judge samples by them now."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from trainer.config.recipes.alternating import AlternatingConfig, Role
@@ -75,8 +75,10 @@ class Trials:
         tokens = encode_prompt(self.tokenizer, messages)
         return Asked(rubric, swapped, tokens) if len(tokens) <= self.config.data.max_prompt_tokens else None
 
-    def judgements(self, asked: Sequence[Asked], each: int, progress: Progress) -> list[list[SampleResult]]:
-        """Of each question `each`."""
+    def judgements(
+        self, asked: Sequence[Asked], each: int, progress: Progress, greedy: bool = False
+    ) -> list[list[SampleResult]]:
+        """Of each question `each`, sampled as in training, or the judge's most likely one."""
         requests = [
             self._request(
                 "judge", one.tokens, "judgement", one.rubric.prompt.example.key, one.rubric.place, one.swapped, number
@@ -86,6 +88,8 @@ class Trials:
         ]
         if not requests:
             return []
+        if greedy:
+            requests = [replace(request, temperature=0.0, top_p=1.0, stop=()) for request in requests]
         with self.roles.speaking("judge", self.version):
             results = self.sampler.sample(requests, progress)
         return [results[start : start + each] for start in range(0, len(results), each)]

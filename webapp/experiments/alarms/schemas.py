@@ -19,10 +19,15 @@ class AlarmOut(Schema):
     id: int
     signal: str
     subject: str = Field(description="The part of the reward or the phrase, where the signal has several; else empty")
+    role: str = Field(description="Whose responses they are, in a run that trains several roles; else empty")
     step: int
-    since: int = Field(description="The step from which on the share was above the usual")
-    share: float = Field(description="Of the responses of the step")
-    before: float = Field(description="Of the responses of the first steps")
+    since: int = Field(
+        description="The step from which on the share was above the usual; of `held_out` the first of the turn"
+    )
+    share: float = Field(
+        description="Of the responses of the step; of `held_out` how far training lies above the held-out panel"
+    )
+    before: float = Field(description="Of the responses of the first steps; of `held_out` in the first turn")
     paid: float | None = Field(
         description="How clearly the reward pays for it, a z value; null where that was not asked"
     )

@@ -48,7 +48,7 @@ class Alarm:
 
     @property
     def title(self) -> str:
-        return title(self.data.signal, self.data.subject)
+        return title(self.data.signal, self.data.subject, self.data.role)
 
     @property
     def told(self) -> str:
@@ -62,10 +62,10 @@ class Alarm:
 
 
 def row(run: Run, event: RunEvent, data: AlarmData) -> RunAlarm:
+    """Each role of a run has alarms of its own."""
     content = data.model_dump(mode="json")
-    return RunAlarm(
-        run=run, signal=data.signal, subject=data.subject, step=event.step, content=content, time=event.time
-    )
+    subject = f"{data.role}: {data.subject}"[:200] if data.role else data.subject
+    return RunAlarm(run=run, signal=data.signal, subject=subject, step=event.step, content=content, time=event.time)
 
 
 def store(run: Run, rows: Iterable[RunAlarm]) -> None:
@@ -88,7 +88,9 @@ def store(run: Run, rows: Iterable[RunAlarm]) -> None:
 
 def _facts(run: Run, each: RunAlarm) -> dict[str, object]:
     about = {"run": run.pk, "name": str(run), "experiment": run.experiment.name, "step": each.step}
-    return about | {name: each.content[name] for name in ("signal", "subject", "since", "share", "before", "part")}
+    return about | {
+        name: each.content[name] for name in ("signal", "subject", "role", "since", "share", "before", "part")
+    }
 
 
 def shown(run: Run) -> list[Alarm]:

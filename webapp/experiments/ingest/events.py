@@ -150,7 +150,8 @@ def _gather(run: Run, event: RunEvent, gathered: Gathered, fields: dict[str, Any
         if data.role == starting_points.CHECKPOINT:
             fields["losses"] = 0
     elif isinstance(data, AlarmData):
-        gathered.alarms[data.signal, data.subject] = alarms.row(run, event, data)
+        row = alarms.row(run, event, data)
+        gathered.alarms[row.signal, row.subject] = row
     else:
         gathered.states.append((event, data))
         if data.summary:

@@ -59,6 +59,24 @@ def test_a_repeat_replaces_an_alarm_and_another_stands_beside_it(trainer, alarme
     assert rows[0].content["share"] == 0.75
 
 
+def test_each_role_of_a_run_has_alarms_of_its_own(trainer, run, as_researcher):
+    roles = ("judge", "writer", "")
+    trainer.post(*(told(trainer, signal="phrase", subject="indeed", role=role) for role in roles))
+    trainer.post(told(trainer, signal="phrase", subject="indeed", role="judge", share=0.75))
+    gap = {"signal": "held_out", "role": "writer", "share": 0.38, "before": 0.0, "since": 3, "paid": None, "places": []}
+    trainer.post(told(trainer, part="choice", **gap))
+    found = as_researcher.get(f"/api/v1/runs/{run.pk}/alarms").json()["items"]
+    phrases = {each["role"]: each for each in found if each["signal"] == "phrase"}
+    assert set(phrases) == set(roles) and phrases["judge"]["share"] == 0.75
+    assert phrases["judge"]["title"] == "A new phrase that pays: judge" and phrases["judge"]["subject"] == "indeed"
+    assert "of the responses of the rubric writer of step 7 say “indeed”" in phrases["writer"]["told"]
+    [panel] = [each for each in found if each["signal"] == "held_out"]
+    assert panel["told"] == (
+        "In the turn of the rubric writer that ends with step 7 the training pairs lie 38 points above the held-out panel; in the "
+        "first turn not above them. The turn began with step 3."
+    )
+
+
 def test_a_delivery_twice_is_one_alarm(trainer, run):
     event = told(trainer)
     for _ in range(2):

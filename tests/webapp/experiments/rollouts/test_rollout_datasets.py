@@ -44,10 +44,11 @@ def made(job_id):
     return job, [Record.model_validate_json(row.canonical) for row in rows]
 
 
-def test_questions_about_pairs_make_no_dataset_and_the_page_offers_none(cast, sampled, client, as_researcher):
+@pytest.mark.parametrize("recipe", ["judge", "rubric_writer", "alternating"])
+def test_questions_about_pairs_make_no_dataset_and_the_page_offers_none(recipe, cast, sampled, client, as_researcher):
     address = f"/runs/{sampled.pk}/rollouts/dataset"
     assert f'href="{address}"' in as_researcher.get(f"/runs/{sampled.pk}/rollouts").content.decode()
-    Run.objects.filter(pk=sampled.pk).update(recipe="judge")
+    Run.objects.filter(pk=sampled.pk).update(recipe=recipe)
     assert f'href="{address}"' not in as_researcher.get(f"/runs/{sampled.pk}/rollouts").content.decode()
     assert as_researcher.get(address).status_code == 404
     client.force_login(cast.researcher.user)
