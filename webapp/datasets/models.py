@@ -373,6 +373,8 @@ class ImportJob(models.Model):
     )  # prompts that other datasets have on the other side; see `leaks.Overlaps`
     rejected = models.JSONField(default=list)  # the first 1,000: {"line", "field", "reason"}
     rejected_count = models.PositiveIntegerField(default=0)
+    # what rows said that examples cannot: {reason in words: rows}, and files of an archive that hold no examples
+    unsaid = models.JSONField(default=dict, db_default=models.Value({}, models.JSONField()))
     unchanged = models.BooleanField(default=False)  # the content was there already; `version` is that version
     error = models.TextField(blank=True)
     version = models.ForeignKey(DatasetVersion, null=True, blank=True, on_delete=models.SET_NULL)

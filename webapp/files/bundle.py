@@ -1,16 +1,18 @@
 """What is given to an import: one file, or a folder or zip archive of files that belong together."""
 
+import posixpath
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 from . import budgets
 from .records import Head, Row
 from .rows import PARQUET_MAGIC, rows
 from .source import GZIP_MAGIC, UNPACKING_ERRORS, Progress, opened, unpacked
+from .zstd import METHOD, ZstdMember
 
 HEAD_ROWS = 20
 ENCRYPTED = 1  # a flag of the format
@@ -83,7 +85,7 @@ class Bundle:
         """The content of one file, unpacked if it is gzipped, and its progress. Raises OSError."""
         if self._zip:
             try:
-                raw = self._zip.open(name)
+                raw = self._member(name)
                 stream = unpacked(raw)
             except (*UNPACKING_ERRORS, NotImplementedError) as error:
                 raise OSError(f"{name} in the archive cannot be unpacked: {error}") from error
@@ -92,6 +94,12 @@ class Bundle:
         else:
             with opened(self.path if self.is_single else self.path / name) as both:
                 yield both
+
+    def _member(self, name: str) -> IO[bytes]:
+        if self._zip is None:
+            raise TypeError(f"{self.path} is no archive")
+        info = self._zip.getinfo(name)
+        return ZstdMember(self._zip, info) if info.compress_type == METHOD else self._zip.open(info)  # type: ignore[return-value]
 
     def head(self, name: str) -> Head:
         """The first rows of the file that can be read. Raises OSError."""
@@ -133,14 +141,24 @@ class Neighbours:
         self.together = not bundle.is_single
         self._bundle = bundle
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        if self._bundle.is_single:
+            return ()
+        folder = PurePosixPath(self.name).parent
+        others = [PurePosixPath(name) for name in self._bundle.names if name != self.name]
+        return tuple(each.name for each in others if each.parent == folder)
+
     def rows(self, name: str) -> Iterator[Row]:
         if self._bundle.is_single:
+            if "/" in name:  # a single file has no folder above
+                return
             path = self._bundle.path.parent / name
             if path.is_file() and path.stat().st_size <= budgets.BESIDE:
                 with opened(path) as (stream, _):
                     yield from _good(stream, name)
             return
-        wanted = PurePosixPath(self.name).with_name(name).as_posix()
+        wanted = posixpath.normpath(PurePosixPath(self.name).parent.joinpath(name).as_posix())
         if wanted in self._bundle.names and self._bundle.size_of(wanted) <= budgets.BESIDE:
             with self._bundle.opened(wanted) as (stream, _):
                 yield from _good(stream, name)

@@ -93,6 +93,9 @@ class ImportOut(Schema):
     rows_done: int
     counts: dict[str, int]
     overlaps: dict[str, Any] = Field(description="Prompts that other datasets have on the other side of the split")
+    unsaid: dict[str, int] = Field(
+        description="What files of another tool say that examples cannot, in words, each with how many rows say it"
+    )
     rejected_count: int
     rejected: list[dict[str, Any]]
     unchanged: bool

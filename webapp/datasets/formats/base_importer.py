@@ -38,14 +38,20 @@ class Beside(Protocol):
     def together(self) -> bool:
         """Whether the files were given together, rather than just lying in one folder."""
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the files beside it in its folder, where they were given together."""
+
     def rows(self, name: str) -> Iterator[Row]:
-        """The good rows of the file of that name (without its folder); none where there is no such file."""
+        """The good rows of the file of that name; none where there is no such file. The name is one in the same folder, or one
+        above it: `../header.json`."""
 
 
 class Alone:
     """A file of which nothing but its name is known."""
 
     together = False
+    names: tuple[str, ...] = ()
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -62,7 +68,8 @@ class Importer:
     it makes the converter for one file. `heldout_share`: of the examples that come without a split, unless the dataset or
     whoever imports says otherwise; 1 for benchmarks, which nobody should train on by accident. `mappable` importers read their columns through a
     mapping. `merge` joins rows that are about one item before they are converted. `aside`: rows that only add to those of
-    another file; given together with it, their file is not read for examples of its own.
+    another file; given together with it, their file is not read for examples of its own. `unsaid`: what a row says that an
+    example cannot is named in `meta.unsaid`, and an import counts it.
     """
 
     name: str
@@ -76,6 +83,7 @@ class Importer:
     guess: Callable[[Head], Mapping] = lambda head: {}
     aside: Callable[[Row], bool] = lambda row: False
     merge: Callable[["NumberedRows"], "NumberedRows"] | None = None
+    unsaid: bool = False
 
     def sniff(self, head: Head) -> float:
         """The confidence in a whole file: the mean over its rows, so that a few malformed ones do not hide it."""

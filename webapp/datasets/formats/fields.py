@@ -11,6 +11,8 @@ from webapp.files.records import BadRow, Row
 
 from ..bounds import MAX_LABEL
 
+UNSAID = "unsaid"
+"""In `meta`: what a row says that an example cannot, each in words; imports of formats that give it count it."""
 CHOSEN_STRENGTH = -2  # "A is better": files that only say which side won do not say by how much
 CHOSEN: list[dict[str, Any]] = [{"a": "a", "b": "b", "strength": CHOSEN_STRENGTH}]
 

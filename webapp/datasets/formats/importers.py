@@ -17,6 +17,8 @@ from . import (
     hh_rlhf,
     judgebench,
     label_studio,
+    lm_eval,
+    openai_evals,
     pandalm,
     paperbench,
     potato,
@@ -64,6 +66,8 @@ _MODULES = (
     label_studio,
     argilla,
     potato,
+    openai_evals,
+    lm_eval,
     table,
 )
 REGISTRY: dict[str, Importer] = {module.IMPORTER.name: module.IMPORTER for module in _MODULES}

@@ -28,7 +28,7 @@ from ..formats.importers import TRACES
 from ..leakage import leaks, near_leaks
 from ..models import NOT_IMPORTED, Dataset, DatasetVersion, ImportJob
 from ..versions import writer
-from . import earlier_splits, generated_files, inspection, processes
+from . import earlier_splits, generated_files, inspection, processes, unsaid
 from .checkpoint import Taken, source
 from .inspection import Given
 from .loader import Loader, begin, discard, intact
@@ -151,7 +151,7 @@ def _carry(job: ImportJob) -> None:
         loader = _filled(job, given, taken, settled)
         found = loader.contradictions(given.names) if job.keep_good or not job.rejected_count else {}
         if not found:
-            return _conclude(job, loader)
+            return _conclude(job, loader, given)
         settled |= found
         _start_over(job, taken)
     raise RuntimeError(f"import {job.pk} puts prompts on both sides whatever is settled")
@@ -307,7 +307,7 @@ def _refuse(job: ImportJob, problem: RowProblem) -> None:
 
 
 @transaction.atomic
-def _conclude(job: ImportJob, loader: Loader) -> None:
+def _conclude(job: ImportJob, loader: Loader, given: Given) -> None:
     """The whole version appears at once, or the import is refused. Raises _Refused, _Cancelled."""
     job.bytes_done = job.bytes_total
     job.rejected.sort(key=lambda problem: (problem.get("file", ""), problem["line"]))
@@ -323,7 +323,7 @@ def _conclude(job: ImportJob, loader: Loader) -> None:
     Dataset.every.filter(pk=version.dataset_id, ready=False).update(
         ready=True, heldout_share=earlier_splits.share_of(job.format, None, job.heldout_share), group_by=job.group_by
     )
-    _finish(job, version, unchanged=not new)
+    _finish(job, version, given, unchanged=not new)
 
 
 @transaction.atomic
@@ -353,12 +353,13 @@ def _end_with_nothing(job: ImportJob, state: ImportJob.State, error: str) -> boo
     return True
 
 
-def _finish(job: ImportJob, version: DatasetVersion, *, unchanged: bool) -> None:
+def _finish(job: ImportJob, version: DatasetVersion, given: Given, *, unchanged: bool) -> None:
     job.version, job.unchanged = version, unchanged
     job.counts = {**version.counts, "rejected": job.rejected_count, **_repeated(job, version), **_leaked(version)}
     if job.format in TRACES:
         job.counts |= {f"{NOT_IMPORTED}{name}": count for name, count in queries.not_imported(version).items()}
     job.overlaps = leaks.of_version(version).json()
+    job.unsaid = unsaid.of(version, given)
     near_leaks.ask(near_leaks.Pair(version, version))
     job.state, job.finished_at, job.taken = ImportJob.State.FINISHED, timezone.now(), {}
     job.save()

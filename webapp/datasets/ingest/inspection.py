@@ -22,6 +22,7 @@ from ..columns.prompt_hashes import Hashes, hashes
 from ..formats import importers
 from ..formats.base_importer import Importer
 from ..formats.convert import Mapping
+from ..formats.fields import UNSAID
 from ..formats.importers import REGISTRY
 from ..formats.traces.trace import PARTS_MISSING
 from .split_rule import Rule
@@ -31,6 +32,7 @@ SHOWN = 20
 SHOWN_BYTES = 4_000_000  # of all the rows that are shown; the first is shown in any case
 CHECKED = 500  # rows looked at for problems and sides in any case
 LOOKED_AT, LOOK_S = 20_000, 1.0  # and as many as this, if it takes no longer: seconds
+KINDS = 200  # of what rows say that examples cannot: so many are told of one import
 TEXT_MISSING = "text missing"  # tag of an example whose text is in a file that did not come along
 LIMITS = confined.Limits(memory=600_000_000, seconds=20.0)
 
@@ -38,7 +40,7 @@ LIMITS = confined.Limits(memory=600_000_000, seconds=20.0)
 @dataclass(frozen=True)
 class Given:
     """What was sent, or lies at a path: `names` are the files whose rows become examples, in order, and `size` the bytes to
-    be read; `packed`: more may come out of it."""
+    be read; `packed`: more may come out of it; `unread` are the other files."""
 
     path: Path
     names: tuple[str, ...]
@@ -47,6 +49,7 @@ class Given:
     changed: int
     single: bool
     packed: bool
+    unread: tuple[str, ...] = ()
 
 
 class Row(NamedTuple):
@@ -62,7 +65,7 @@ class Row(NamedTuple):
 def given(path: Path, file_name: str, format: str = AUTO) -> Given:
     """Raises Invalid at `file` or `format`."""
     said = _ask("_given", path=str(path), file_name=file_name, format=format)
-    return Given(path, tuple(said.pop("names")), **said)
+    return Given(path, tuple(said.pop("names")), unread=tuple(said.pop("unread")), **said)
 
 
 def looked_at(path: Path, file_name: str, format: str, mapping: Mapping | None, group_by: str) -> dict[str, Any]:
@@ -85,13 +88,15 @@ def _ask(function: str, **asked: Any) -> Any:
 def _given(path: str, file_name: str, format: str) -> dict[str, Any]:
     bundle = _readable(Path(path), file_name)
     importer = _importer(bundle, format)
+    names = importers.files_for(bundle, importer)
     return {
-        "names": importers.files_for(bundle, importer),
+        "names": names,
         "format": importer.name,
         "size": bundle.size,
         "changed": bundle.changed,
         "single": bundle.is_single,
         "packed": bundle.is_packed,
+        "unread": [name for name in bundle.names if name not in names],
     }
 
 
@@ -102,7 +107,7 @@ def _looked_at(path: str, file_name: str, format: str, mapping: Mapping | None, 
     names = importers.files_for(bundle, importer)
     head = bundle.head(names[0])
     mapping = mapping or importer.guess(head)
-    told = _First(Rule(None, group_by))
+    told = _First(Rule(None, group_by), importer.unsaid)
     _look(bundle, names, importer, mapping, told)
     return {
         "names": names,
@@ -116,20 +121,22 @@ def _looked_at(path: str, file_name: str, format: str, mapping: Mapping | None, 
         "rows": told.rows,
         "problems": [(each.line, each.field, each.reason, each.file) for each in told.problems],
         "problem_count": told.problem_count,
+        "unsaid": dict(told.unsaid.most_common(KINDS)),
     }
 
 
 class _First:
     """What is told of the first rows."""
 
-    def __init__(self, rule: Rule) -> None:
-        self._rule = rule
+    def __init__(self, rule: Rule, counts_unsaid: bool) -> None:
+        self._rule, self._counts_unsaid = rule, counts_unsaid
         self._bytes = 0
         self.examples: list[dict[str, Any]] = []
         self.rows: list[Row] = []
         self.problems: list[RowProblem] = []
         self.incomplete = self.problem_count = 0
         self.not_imported: Counter[str] = Counter()
+        self.unsaid: Counter[str] = Counter()
 
     def add(self, file: int, line: int, row: Example | RowProblem) -> None:
         if isinstance(row, RowProblem):
@@ -145,6 +152,8 @@ class _First:
         self.incomplete += TEXT_MISSING in row.tags
         if PARTS_MISSING in row.tags:
             self.not_imported.update(row.meta.get("not_imported", {}))
+        if self._counts_unsaid:
+            self.unsaid.update(row.meta.get(UNSAID, ()))
         grouped = row.model_copy(update={"group": self._rule.group_of(row)})
         self.rows.append(Row(file, line, row.key, row.split, hashes(grouped)))
 

@@ -33,7 +33,7 @@ def preview(
         "format": importer.name,
         "label": importer.label,
         "mappable": importer.mappable,
-        **{name: seen[name] for name in ("confidence", "columns", "mapping", "incomplete", "not_imported")},
+        **{name: seen[name] for name in ("confidence", "columns", "mapping", "incomplete", "not_imported", "unsaid")},
         "checked": checked,
         "good": checked - problem_count,
         "examples": [_shown(row, splits.get(place)) for place, row in enumerate(seen["examples"])],

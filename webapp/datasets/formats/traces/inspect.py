@@ -1,4 +1,4 @@
-"""Samples of inspect: one a row, or whole logs with their `samples`."""
+"""Samples of inspect: one a row, whole logs with their `samples`, or archives (`.eval`) with a file for each sample in each epoch."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,6 +7,7 @@ from webapp.files.records import BadRow, Row, RowProblem
 
 from ..base_importer import Importer
 from ..convert import Mapping
+from ..fields import UNSAID
 from .trace import AgentTrace, each, listed, role_of
 
 TEXTS = {"text": "text"}
@@ -14,11 +15,21 @@ TEXTS = {"text": "text"}
 USED = {"messages", "input", "output", "events", "attachments", "store", "model_usage", "target"}
 
 
+UNTOLD = {"events": "events of the run: its calls of models and tools", "store": "what its solvers stored"}
+
+
 def knows(row: Row) -> float:
-    if _is_log(row):
+    if _is_log(row) or aside(row):
         return 0.99
     sample = isinstance(row.get("messages"), list) and {"input", "target"} <= row.keys()
     return 0.99 if sample and {"epoch", "scores", "sample_id", "output"} & row.keys() else 0.0
+
+
+def aside(row: Row) -> bool:
+    """What an archive holds beside its samples: header, journal, summaries and reductions."""
+    header = isinstance(row.get("eval"), dict) and "eval_id" in row["eval"] and "samples" not in row
+    summary = row.keys() >= {"id", "epoch", "input", "target", "uuid"} and "messages" not in row
+    return header or summary or (row.keys() >= {"scorer", "samples"} and "eval" not in row)
 
 
 def _is_log(row: Row) -> bool:
@@ -50,6 +61,10 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
         data["reference"] = target
     elif target:
         data["meta"]["target"] = target
+    if row.get("id") is not None and row.get("epoch") is not None:  # an answer may be the same in two epochs
+        data["key"] = f"{row['id']}/{row['epoch']}"[-200:]
+    if unsaid := [what for name, what in UNTOLD.items() if row.get(name)]:
+        data["meta"][UNSAID] = unsaid
     return data
 
 
@@ -101,8 +116,10 @@ def _whole(text: Any, held: Row) -> str:
 IMPORTER = Importer(
     name="inspect",
     label="inspect samples",
-    help="Samples with messages, or a log with samples: one trace of an agent each; target → reference, scores kept.",
+    help="Samples with messages, a log with samples, or an .eval archive: one trace of an agent each; target → reference, scores kept.",
     knows=knows,
     convert=convert,
     merge=merge,
+    aside=aside,
+    unsaid=True,
 )

@@ -1,0 +1,347 @@
+"""Files of other evaluation tools: what they say becomes examples, and what examples cannot say is counted by name."""
+
+import io
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+
+from trainer.contracts import Example, VerifierSpec
+from trainer.verifiers import verify
+from webapp.datasets.formats import openai_graders
+from webapp.datasets.formats.importers import REGISTRY, detect
+from webapp.files.bundle import Bundle
+from webapp.files.records import Head, RowProblem
+
+FILES = Path(__file__).parent / "files"
+EVENTS = "events of the run: its calls of models and tools"
+
+ITEMS = [
+    {"item": {"id": "h1", "headline": "Shares rise", "input": "Shares rise", "ground_truth": "Markets"}},
+    {"item": {"id": "h2", "headline": "New phone", "input": "New phone", "ground_truth": "Tech {2}"}},
+]
+TEXT = "{{ sample.output_text }}"
+TRUTH = "{{item.ground_truth}}"
+EVAL = {
+    "object": "eval",
+    "id": "eval_1",
+    "name": "Headlines",
+    "data_source_config": {"type": "custom", "schema": {}},
+    "testing_criteria": [
+        {"type": "string_check", "name": "exact", "input": TEXT, "reference": TRUTH, "operation": "eq"},
+        {"type": "string_check", "name": "not tech", "input": TEXT, "reference": "Sports", "operation": "ne"},
+        {"type": "string_check", "name": "has it", "input": TEXT, "reference": TRUTH, "operation": "ilike"},
+        {
+            "type": "text_similarity",
+            "name": "near",
+            "input": TEXT,
+            "reference": TRUTH,
+            "evaluation_metric": "fuzzy_match",
+            "pass_threshold": 0.8,
+        },
+        {
+            "type": "score_model",
+            "name": "good",
+            "model": "judge-1",
+            "range": [1, 7],
+            "pass_threshold": 5,
+            "input": [{"role": "user", "content": f"How good is {TEXT} for {{{{item.headline}}}}?"}],
+        },
+        {
+            "type": "label_model",
+            "name": "tone",
+            "model": "judge-1",
+            "labels": ["calm", "shrill"],
+            "passing_labels": ["calm"],
+            "input": [{"role": "developer", "content": "Label the tone."}, {"role": "user", "content": TEXT}],
+        },
+        {"type": "python", "name": "code", "source": "def grade(sample, item):\n    raise SystemExit\n"},
+        {
+            "type": "string_check",
+            "name": "elsewhere",
+            "input": "{{item.headline}}",
+            "reference": "x",
+            "operation": "eq",
+        },
+        {"type": "string_check", "name": "lost", "input": TEXT, "reference": "{{item.nowhere}}", "operation": "eq"},
+    ],
+}
+OUTPUT = {
+    "object": "eval.run.output_item",
+    "id": "outputitem_1",
+    "run_id": "evalrun_1",
+    "eval_id": "eval_1",
+    "created_at": 1743092076,
+    "status": "pass",
+    "datasource_item_id": 5,
+    "datasource_item": {"input": "Shares rise", "ground_truth": "Markets"},
+    "results": [{"name": "exact", "sample": None, "passed": True, "score": 1.0}],
+    "sample": {
+        "input": [{"role": "developer", "content": "Name the topic."}, {"role": "user", "content": "Shares rise"}],
+        "output": [{"role": "assistant", "content": "Markets", "tool_calls": None}],
+        "finish_reason": "stop",
+        "model": "model-1",
+        "error": None,
+        "temperature": 1.0,
+    },
+}
+LOG = [
+    {"spec": {"completion_fns": ["m"], "eval_name": "topics", "run_id": "r1"}},
+    {"run_id": "r1", "event_id": 0, "sample_id": "t.0", "type": "sampling", "data": {"prompt": [{"role": "user", "content": "2+2?"}], "sampled": ["4"]}},
+    {"run_id": "r1", "event_id": 1, "sample_id": "t.1", "type": "sampling", "data": {"prompt": "3+3?", "sampled": "7"}},
+    {"run_id": "r1", "event_id": 2, "sample_id": "t.0", "type": "match", "data": {"correct": True, "expected": "4", "picked": "4"}},
+    {"run_id": "r1", "event_id": 3, "sample_id": "t.1", "type": "match", "data": {"correct": False, "expected": "6", "picked": None}},
+    {"final_report": {"accuracy": 0.5}, "run_id": "r1"},
+]  # fmt: skip
+CHOICE = {
+    "doc_id": 0,
+    "doc": {"q": "Sky?", "choices": ["blue", "red"]},
+    "target": "0",
+    "arguments": {"gen_args_0": {"arg_0": "Sky?", "arg_1": " blue"}, "gen_args_1": {"arg_0": "Sky?", "arg_1": " red"}},
+    "resps": [[["-1.5", "True"]], [["-4.25", "False"]]],
+    "filtered_resps": [["-1.5", "True"], ["-4.25", "False"]],
+    "filter": "none",
+    "metrics": ["acc"],
+    "doc_hash": "d",
+    "prompt_hash": "p",
+    "target_hash": "t",
+    "acc": 1.0,
+}
+
+
+def lines(*rows) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def archive(**files: str) -> bytes:
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w") as out:
+        for name, text in files.items():
+            out.writestr(name.replace("__", "."), text)
+    return held.getvalue()
+
+
+def examples(job) -> dict[str, Example]:
+    rows = [Example.model_validate(each.example.content) for each in job.version.members.select_related("example")]
+    return {row.key: row for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("name", "row"),
+    [
+        ("openai_evals", ITEMS[0]),
+        ("openai_evals", EVAL),
+        ("openai_evals", OUTPUT),
+        ("openai_evals", {"object": "list", "data": [OUTPUT], "has_more": False}),
+        ("openai_evals", LOG[1]),
+        ("openai_evals", {"input": [{"role": "user", "content": "2+2?"}], "ideal": "4"}),
+        ("openai_evals", EVAL["testing_criteria"][0]),
+        ("lm_eval", CHOICE),
+        ("lm_eval", {"results": {"t": {"acc,none": 1.0}}, "configs": {"t": {}}, "model_name": "m"}),
+        ("inspect", {"scorer": "match", "samples": []}),
+    ],
+)
+def test_a_row_is_known_and_no_other_format_is_as_sure(name, row):
+    head = Head("file.jsonl", (row,))
+    best, second, *_ = sorted((importer.sniff(head) for importer in REGISTRY.values()), reverse=True)
+    assert detect(head).name == name and best >= second + 0.05
+
+
+@pytest.mark.django_db
+def test_graders_become_criteria_and_what_they_cannot_be_is_counted(importing):
+    job = importing(archive(items__jsonl=lines(*ITEMS), eval__json=json.dumps(EVAL, indent=2)), file_name="evals.zip")
+    assert (job.format, job.state, job.counts["examples"]) == ("openai_evals", "finished", 2), job.error
+    found = examples(job)["h2"]
+    assert found.reference == "Tech {2}" and found.prompt[0].content == "New phone"
+    exact, other, has, good, tone = found.rubric.criteria
+    assert [each.tags[0] for each in found.rubric.criteria] == ["string_check"] * 3 + ["score_model", "label_model"]
+    assert [verify(exact.verifier, text).met for text in ("Tech {2}", "Tech 2", "tech {2}")] == [True, False, False]
+    assert [verify(other.verifier, text).met for text in ("Sports", "Tech")] == [False, True]
+    assert verify(has.verifier, "It is TECH {2}.").met and good.verifier is None
+    assert good.text == "How good is [the response] for New phone?"
+    assert tone.text.startswith("Label the tone.") and tone.text.endswith(
+        "Met where the label, one of calm, shrill, is calm."
+    )
+    assert job.unsaid == {
+        "python 'code': a program, which is never run here": 2,
+        "string_check 'elsewhere': it does not compare the whole response": 2,
+        "string_check 'lost': the item has no item.nowhere": 2,
+        "text_similarity 'near': no verifier measures fuzzy_match; its text is the reference": 2,
+        "score_model 'good': its score from 1 to 7, passing at 5 is met or not met here, and its model is not kept": 2,
+        "label_model 'tone': its model is not kept": 2,
+        "eval.json: a file without examples": 1,
+    }
+    assert found.meta["unsaid"] and found.meta["item"]["headline"] == "New phone"
+
+
+@pytest.mark.django_db
+def test_the_page_and_the_preview_name_what_is_left_out(importing, as_researcher):
+    content = archive(items__jsonl=lines(*ITEMS), eval__json=json.dumps(EVAL))
+    upload = SimpleUploadedFile("evals.zip", content)
+    preview = as_researcher.post("/datasets/import/preview", {"file": upload, "format": "auto"}).content.decode()
+    job = importing(content, file_name="evals.zip")
+    page = as_researcher.get(f"/imports/{job.pk}").content.decode()
+    for shown in (preview, page):
+        assert "a program, which is never run here" in shown and "examples cannot: " in shown
+    told = as_researcher.get(f"/api/v1/imports/{job.pk}").json()
+    assert told["unsaid"] == job.unsaid
+
+
+def test_a_sum_of_graders_weighs_their_points_and_another_formula_does_not():
+    check = {"type": "string_check", "input": TEXT, "reference": "yes", "operation": "like"}
+    multi = {
+        "type": "multi",
+        "name": "both",
+        "graders": {"a": check | {"name": "a"}, "b": check | {"name": "b", "reference": "no"}},
+        "calculate_output": "0.75 * a - b / 4",
+    }
+    result = openai_graders.graded([multi], {})
+    assert [(each["points"], each["verifier"]["args"]["texts"]) for each in result.criteria] == [
+        (0.75, ["yes"]),
+        (-0.25, ["no"]),
+    ]
+    assert result.unsaid == []
+    for formula in ("max(a, b)", "a * b", "__import__('os').system('true')", "a + c", "a / 0", "(" * 500, ""):
+        equal = openai_graders.graded([multi | {"calculate_output": formula}], {})
+        assert [each["points"] for each in equal.criteria] == [1.0, 1.0]
+        assert equal.unsaid == ["multi 'both': its formula is no weighted sum, so each of its parts counts the same"]
+
+
+@pytest.mark.parametrize("text", ["a", "1,000 {5000}", "ÄÖ (x) [y] ^$.*+?|\\", "tab\there", "—", "  edges "])
+def test_an_equality_is_decided_by_the_text_itself(text):
+    check = {"type": "string_check", "name": "n", "input": TEXT, "reference": text, "operation": "eq"}
+    (criterion,) = openai_graders.graded([check], {}).criteria
+    spec = VerifierSpec.model_validate(criterion["verifier"])
+    assert verify(spec, text).met and not verify(spec, f"{text}!").met
+
+
+@pytest.mark.django_db
+def test_outputs_of_runs_are_prompts_with_what_was_answered_and_graded(importing):
+    failed = OUTPUT | {"id": "outputitem_2", "sample": OUTPUT["sample"] | {"error": {"code": "x"}, "output": []}}
+    job = importing([{"object": "list", "data": [OUTPUT, failed], "has_more": False}])
+    assert job.format == "openai_evals" and job.counts["examples"] == 2, job.rejected
+    found = examples(job)["outputitem_1"]
+    assert [each.role for each in found.prompt] == ["system", "user"] and found.reference == "Markets"
+    assert (found.responses[0].text, found.responses[0].origin) == ("Markets", "model-1")
+    assert found.meta["results"][0]["passed"] is True and found.meta["sample"]["temperature"] == 1.0
+    assert job.unsaid["a response: sampling it failed (meta.sample.error)"] == 1
+    assert job.unsaid["the graders of the run: its output only says what they gave (meta.results)"] == 2
+
+
+@pytest.mark.django_db
+def test_a_log_of_the_package_is_gathered_by_its_samples(importing):
+    job = importing(LOG)
+    assert job.counts["examples"] == 2, job.rejected
+    found = examples(job)
+    assert found["r1/t.0"].responses[0].text == "4" and found["r1/t.1"].reference == "6"
+    assert found["r1/t.1"].meta["matches"] == [{"correct": False, "expected": "6", "picked": None}]
+
+
+@pytest.mark.django_db
+def test_graders_alone_are_refused_with_what_to_do(importing):
+    job = importing(json.dumps(EVAL), file_name="eval.json")
+    assert job.state == "failed" and "one zip archive" in job.rejected[0]["reason"]
+
+
+@pytest.mark.django_db
+def test_an_archive_that_inspect_wrote_is_read(importing):
+    """capitals.eval: written by inspect_ai 0.3.285 (members packed with Zstandard), two samples in two epochs."""
+    job = importing((FILES / "capitals.eval").read_bytes(), file_name="capitals.eval")
+    assert (job.format, job.counts["examples"]) == ("inspect", 4), job.rejected
+    found = examples(job)
+    assert found.keys() == {"fr/1", "fr/2", "2/1", "2/2"}
+    assert [each.content for each in found["2/1"].prompt] == ["Answer in one word.", "Capital of Italy?"]
+    assert [step.text for step in found["2/1"].responses[0].steps] == ["Rome, I think"]
+    assert found["2/1"].meta["target"] == ["Rome", "Roma"] and found["fr/1"].reference == "Paris"
+    assert found["2/1"].meta["scores"]["match"]["value"] == "I" and found["fr/2"].meta["metadata"] == {"level": 1}
+    assert job.unsaid == {
+        EVENTS: 4,
+        **{f"{name}: a file without examples": 1 for name in ("header.json", "reductions.json", "summaries.json")},
+        **{f"_journal/{name}: a file without examples": 1 for name in ("start.json", "summaries/1.json")},
+    }
+    assert len({each.split for each in found.values() if each.key.startswith("fr/")}) == 1
+
+
+@pytest.mark.django_db
+def test_samples_of_lm_eval_are_read_with_the_model_beside_them(importing):
+    generated = {
+        **CHOICE,
+        "arguments": {"gen_args_0": {"arg_0": "2+2=", "arg_1": {"until": ["\n"], "temperature": 0.0}}},
+        "resps": [["4, I say"]],
+        "filtered_resps": ["4"],
+        "filter": "strict",
+        "target": "4",
+    }
+    results = {"results": {"sums": {"acc,none": 1.0}}, "configs": {"sums": {}}, "model_name": "my-model"}
+    stamp = "2026-11-27T10-00-00.123456"
+    held = {
+        f"out/samples_sky_{stamp}.jsonl": lines(CHOICE),
+        f"out/samples_sums_{stamp}.jsonl": lines(generated),
+        f"out/results_{stamp}.json": json.dumps(results, indent=2),
+    }
+    job = importing(archive(**held), file_name="out.zip")
+    assert (job.format, job.counts["examples"]) == ("lm_eval", 2), job.rejected
+    found = examples(job)
+    weighed = found["sky/0"]
+    assert [each.text for each in weighed.responses] == [" blue", " red"] and weighed.meta["scores"] == {"acc": 1.0}
+    assert weighed.meta["loglikelihoods"] == {"r1": -1.5, "r2": -4.25} and weighed.domain == "sky"
+    sampled = found["sums/0/strict"]
+    assert (sampled.responses[0].text, sampled.responses[0].origin) == ("4, I say", "my-model")
+    assert sampled.reference == "4" and sampled.meta["filtered"] == ["4"]
+
+
+@pytest.mark.django_db
+def test_an_archive_that_lm_eval_wrote_is_read(importing):
+    """lm-eval.zip: written by lm_eval 0.4.13 with its dummy model; of the results only the fields that say nothing of a machine."""
+    job = importing((FILES / "lm-eval.zip").read_bytes(), file_name="lm-eval.zip")
+    assert (job.format, job.counts["examples"]) == ("lm_eval", 6), job.rejected
+    found = examples(job)
+    assert found.keys() == {f"{task}/{number}" for task in ("pick", "sums") for number in range(3)}
+    assert (found["sums/1"].prompt[0].content, found["sums/1"].reference) == ("2+2=", "4")
+    assert (found["sums/1"].responses[0].text, found["sums/1"].responses[0].origin) == ("lol", "i82qcls7")
+    assert found["pick/0"].meta["loglikelihoods"].keys() == {"r1", "r2"} and found["pick/0"].meta["scores"] == {
+        "acc": 1.0
+    }
+    assert len(job.unsaid) == 1 and "a file without examples" in next(iter(job.unsaid))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"), [("crc", "checksum"), ("size", "more than the directory"), ("body", "summaries.json")]
+)
+def test_a_member_that_is_not_what_the_archive_says_is_damaged(tmp_path, spoil, says):
+    path = tmp_path / "capitals.eval"
+    content = bytearray((FILES / "capitals.eval").read_bytes())
+    at = content.rindex(b"PK\x01\x02", 0, content.rindex(b"summaries.json"))
+    begins = int.from_bytes(content[at + 42 : at + 46], "little")
+    if spoil == "crc":
+        content[at + 16] ^= 1
+    elif spoil == "size":
+        content[at + 24 : at + 28] = (10).to_bytes(4, "little")
+    else:
+        content[begins + 80 : begins + 120] = bytes(40)
+    path.write_bytes(content)
+    bundle = Bundle(path)
+    with (
+        pytest.raises((OSError, zipfile.BadZipFile, EOFError), match=says),
+        bundle.opened("summaries.json") as (stream, _),
+    ):
+        stream.read()
+
+
+def test_what_is_wrong_is_named_at_its_field():
+    from webapp.datasets.formats.base_importer import Alone
+    from webapp.datasets.formats.convert import example
+
+    def problem(name, row):
+        found = example("x", REGISTRY[name].converter(Alone("f.jsonl")), 1, row, {})
+        assert isinstance(found, RowProblem), found
+        return found.field
+
+    assert problem("openai_evals", {"item": {"x": 1}}) == "item"
+    assert (
+        problem("openai_evals", {"item": {"messages": [{"role": "robot", "content": "x"}]}}) == "item.messages.0.role"
+    )
+    assert problem("lm_eval", CHOICE | {"arguments": []}) == "arguments"
+    assert problem("lm_eval", {"results": {}, "configs": {}}) == "doc"

@@ -1,0 +1,34 @@
+"""What the files of another tool said that examples cannot: counted when the import is over, over the version that it made."""
+
+from typing import Any
+
+from django.db import connection
+
+from ..formats.fields import UNSAID
+from ..formats.importers import REGISTRY
+from ..models import DatasetVersion
+from .inspection import KINDS, Given
+
+NAMED = 20  # files of an archive, of those that hold no examples
+COUNTED = """
+SELECT reason, count(*)
+FROM datasets_versionmember AS member
+JOIN datasets_example AS example ON example.id = member.example_id
+CROSS JOIN LATERAL (SELECT example.canonical::jsonb -> 'meta' -> %(name)s AS told) AS meta
+CROSS JOIN LATERAL jsonb_array_elements_text(CASE WHEN jsonb_typeof(told) = 'array' THEN told ELSE '[]' END) AS reason
+WHERE member.version_id = %(version)s
+GROUP BY reason ORDER BY count(*) DESC, reason LIMIT %(most)s
+"""
+
+
+def of(version: DatasetVersion, given: Given) -> dict[str, int]:
+    """Reason -> rows; empty for formats that leave nothing out. Of an archive also the files that hold no examples."""
+    if not REGISTRY[given.format].unsaid:
+        return {}
+    asked: dict[str, Any] = {"name": UNSAID, "version": version.pk, "most": KINDS}
+    with connection.cursor() as cursor:
+        cursor.execute(COUNTED, asked)
+        found: dict[str, int] = dict(cursor.fetchall())
+    unread = given.unread
+    named = {f"{name}: a file without examples": 1 for name in unread[:NAMED]}
+    return found | named | ({"other files without examples": len(unread) - NAMED} if len(unread) > NAMED else {})
