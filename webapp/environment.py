@@ -82,6 +82,12 @@ class Environment(BaseSettings):
         None,
         description="On a node of the cluster: folder for what runs fetch and write, with ARTIFACT_STORE; among temporary files if absent",
     )
+    logged_silence_hours: int = Field(
+        6,
+        ge=0,
+        le=8760,
+        description="Hours after which a run that another program logs here counts as lost when nothing comes; 0 is never",
+    )
     webhook_networks: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
         (), description="Private networks that webhooks may reach, such as 10.1.0.0/16,127.0.0.1/32; none if absent"
     )

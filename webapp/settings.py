@@ -278,6 +278,7 @@ CELERY_BEAT_SCHEDULE = {
     },
     "trim webhooks": {"task": "workers.webhooks.trim", "schedule": 86400.0, "options": {"expires": 3600.0}},
 }
+LOGGED_SILENCE_HOURS = ENV.logged_silence_hours
 WEBHOOK_NETWORKS = ENV.webhook_networks
 ENDPOINT_NETWORKS = ENV.endpoint_networks
 CLAMD, CLAMD_AWAY = ENV.clamd, ENV.clamd_away

@@ -14,7 +14,7 @@ from webapp.tracking import services as tracking
 @shared_task(name="workers.upkeep.watch_runs")
 def watch_runs() -> None:
     cluster.look()
-    jobs.watch()
+    tracking.mark_lost(since=jobs.watch())
     graded.ask_waiting()
 
 

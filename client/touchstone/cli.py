@@ -16,7 +16,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from . import account
+from . import account, imports
 from .http import ApiError, Away, Server
 from .plot import curve
 from .spool import send_kept
@@ -197,7 +197,33 @@ def import_file(
         if job["state"] != "finished":
             raise ValueError(job["error"] or f"The import is {job['state']}.")
         version = job["version"] or {}
+        for reason, rows in job["unsaid"].items():
+            err.print(Text(f"left out in {rows:,} rows: {reason}", style="yellow"))
         print(json.dumps({"dataset": job["dataset"], "version": version.get("number"), "counts": job["counts"]}))
+
+
+@app.command("import-runs")
+def import_runs(
+    path: Annotated[Path, typer.Argument(help="A folder, file or archive of TensorBoard, Trackio or Neptune")],
+    experiment: Annotated[str, typer.Option(help="Where the runs go; without it, as the files or the folder say")] = "",
+    follow: Annotated[bool, typer.Option(help="Read event files that are still written, until Ctrl-C")] = False,
+    every: Annotated[float, typer.Option(help="Seconds between two looks", min=0.1)] = FOLLOW_S,
+) -> None:
+    """Sends runs that another tool has kept. Prints a line of JSON for each, with what a run here cannot hold; sent again, they are
+    the same runs."""
+    with told():
+        for sent in imports.send(
+            server(), path, experiment, every if follow else 0.0, _watched if follow else _nothing
+        ):
+            print(json.dumps(sent.json(), ensure_ascii=False))
+
+
+def _watched(sent: imports.Sent) -> None:
+    err.print(Text(f"{sent.experiment} / {sent.name}: {sent.points:,} points"))
+
+
+def _nothing(sent: imports.Sent) -> None:
+    pass
 
 
 @app.command("export")

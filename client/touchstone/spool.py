@@ -135,24 +135,24 @@ class Sender:
         """A request that the server refuses would be refused for ever: it is told, and what follows is sent."""
         try:
             if request["do"] == "begin":
-                state.update(self._begin(request))
+                state.update(self.begin(request))
             elif "run" not in state:
                 self.refused.append("nothing was begun")
             elif request["do"] == "batch":
-                self._post("runs/log-batch", {"run_id": state["run"], **request["body"]})
+                self.post("runs/log-batch", {"run_id": state["run"], **request["body"]})
             elif request["do"] == "file":
                 self._file(request, state)
             elif request["do"] == "end":
-                self._post("runs/update", {"run_id": state["run"], **request["body"]})
+                self.post("runs/update", {"run_id": state["run"], **request["body"]})
         except ApiError as error:
             if error.status == 401:
                 raise Away(str(error)) from error  # another token may send it later
             self.refused.append(str(error))
 
-    def _begin(self, request: dict[str, Any]) -> dict[str, Any]:
+    def begin(self, request: dict[str, Any]) -> dict[str, Any]:
         if known := request.get("run"):
             told = self.server.ask("GET", f"{TRACKING}runs/get", params={"run_id": known}).json()["run"]["info"]
-            self._post("runs/update", {"run_id": known, "status": "RUNNING"})
+            self.post("runs/update", {"run_id": known, "status": "RUNNING"})
         else:
             experiment = self._experiment(request["experiment"])
             body = {
@@ -161,12 +161,12 @@ class Sender:
                 "start_time": request["at"],
                 "tags": request["tags"],
             }
-            told = self._post("runs/create", body, key=request["key"])["run"]["info"]
+            told = self.post("runs/create", body, key=request["key"])["run"]["info"]
         return {"run": told["run_id"], "experiment": told["experiment_id"]}
 
     def _experiment(self, name: str) -> str:
         try:
-            made: str = self._post("experiments/create", {"name": name})["experiment_id"]
+            made: str = self.post("experiments/create", {"name": name})["experiment_id"]
             return made
         except ApiError as error:
             if error.code != "RESOURCE_ALREADY_EXISTS":
@@ -180,7 +180,7 @@ class Sender:
             "PUT", f"{FILES}/{state['experiment']}/{state['run']}/artifacts/{request['path']}", content=content
         )
 
-    def _post(self, what: str, body: dict[str, Any], key: str | None = None) -> Any:
+    def post(self, what: str, body: dict[str, Any], key: str | None = None) -> Any:
         return self.server.ask("POST", TRACKING + what, key=key, json=body).json()
 
 

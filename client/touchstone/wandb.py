@@ -7,18 +7,17 @@ It knows `init`, `log`, `config`, `summary`, `Table`, `alert`, `save`, `finish` 
 import atexit
 import json
 import logging
-import math
-import numbers
 import os
 import shutil
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from .http import Server
 from .spool import Background, Sender, Spool, now_ms
+from .values import flat, number, word
 
 logger = logging.getLogger(__name__)
 FINISH_S = 60.0  # how long `finish` waits for the server; what is left waits on disk
@@ -59,16 +58,6 @@ class AlertLevel:
 
 class Settings(dict[str, Any]):
     """Taken and left alone: what it sets is about W&B's own service."""
-
-
-def flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    """`{"optim": {"lr": 1}}` as `optim.lr`."""
-    for key, value in values.items():
-        path = f"{before}.{key}" if before else str(key)
-        if isinstance(value, Mapping) and value:
-            yield from flat(value, path)
-        else:
-            yield path, value
 
 
 class Config(dict[str, Any]):
@@ -163,9 +152,9 @@ class Run:
         for key, value in flat(self._row):
             if isinstance(value, Table):
                 self._file(f"tables/{key}-{self.step}.table.json", value.text().encode())
-            elif (number := _number(value)) is not None:
-                metrics.append({"key": key[:250], "value": _word(number), "step": self.step, "timestamp": at})
-                self.summary[key] = number
+            elif (found := number(value)) is not None:
+                metrics.append({"key": key[:250], "value": word(found), "step": self.step, "timestamp": at})
+                self.summary[key] = found
             elif isinstance(value, str):
                 self.keep("batch", body={"tags": [{"key": key[:250], "value": value[:8_000]}]})
             else:
@@ -232,28 +221,6 @@ class Run:
 
     def define_metric(self, *_: Any, **__: Any) -> None:
         """Charts are drawn over steps."""
-
-
-def _number(value: Any) -> float | None:
-    if isinstance(value, numbers.Real):  # bool and numpy's too
-        return float(value)
-    if getattr(value, "shape", None) == () or getattr(value, "size", None) == 1 or _one_element(value):
-        try:
-            return float(value.item())
-        except (AttributeError, TypeError, ValueError):
-            return None
-    return None
-
-
-def _one_element(value: Any) -> bool:
-    return callable(getattr(value, "numel", None)) and value.numel() == 1
-
-
-def _word(value: float) -> float | str:
-    """JSON has no word for what is no finite number; the protocol does."""
-    if math.isfinite(value):
-        return value
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 run: Run | None = None

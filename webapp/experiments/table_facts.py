@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -16,6 +17,8 @@ from .table.models import MAX_PATH, MAX_TEXT, RunColumn
 Source = RunColumn.Source
 RESULT, GAIN, TOOK = "result", "gain", "took"
 SEED = "seed"
+NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]{0,14})(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?\Z")
+"""A text that is a number and nothing else. What begins with 0 like a code, or has more digits than a number keeps, is a text."""
 
 
 @dataclass(frozen=True)
@@ -88,12 +91,19 @@ def worded(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def config_facts(config: dict[str, Any]) -> list[Fact]:
-    """One for each path. Paths longer than `MAX_PATH` have no column: nobody types them."""
+def read(value: Any) -> Any:
+    """What a program elsewhere logs as a text: a number where it is one, else the text."""
+    return float(value) if isinstance(value, str) and len(value) <= 40 and NUMBER.match(value) else value
+
+
+def config_facts(config: dict[str, Any], *, texts: bool = False) -> list[Fact]:
+    """One for each path. Paths longer than `MAX_PATH` have no column: nobody types them. `texts`: all values are texts, as programs
+    elsewhere log them, and those that are numbers count as such."""
     found = []
-    for path, value in flat(config).items():
+    for path, given in flat(config).items():
         if not path or len(path) > MAX_PATH:
             continue
+        value = read(given) if texts else given
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             if math.isfinite(value):
                 found.append(Fact(Source.CONFIG, path, number=float(value)))
@@ -112,7 +122,7 @@ def family(recipe: str, config: Mapping[str, Any], version_id: int | None, model
 def keep_config(workspace_id: int, run: Run) -> None:
     """After its config has changed, or when it is made. Sets `family`, which the caller saves."""
     run.family = family(run.recipe, run.config, run.dataset_version_id, run.model_id)
-    keep(workspace_id, run.pk, config_facts(run.config))
+    keep(workspace_id, run.pk, config_facts(run.config, texts=run.is_logged))
 
 
 def keep_took(workspace_id: int, run: Run) -> None:

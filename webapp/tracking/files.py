@@ -23,6 +23,7 @@ from webapp.experiments.models import Artifact, Run
 from webapp.experiments.outputs import artifacts
 
 from .models import LoggedRun
+from .services import spoke
 
 FILE = "file"
 """The role of such an artifact."""
@@ -59,9 +60,10 @@ def keep(membership: Membership, row: LoggedRun, path: str, content: IO[bytes]) 
     path = checked(path)
     with _received(row.run_id, path, content) as (folder, file), transaction.atomic():
         quotas.hold(membership.workspace_id)
-        run = Run.objects.select_for_update(no_key=True).filter(pk=row.run_id).first()
+        run = Run.objects.with_names().select_for_update(of=("self",), no_key=True).filter(pk=row.run_id).first()
         if run is None or LoggedRun.objects.filter(pk=row.pk).exclude(deleted_at=None).exists():
             raise Conflict("This run is deleted; restore it first.", "deleted")
+        spoke(row, run)
         _check_place(run, path)
         _check_quota(membership.workspace_id, run, path, file.bytes)
         artifact = Artifact(run=run, path=FOLDER + path)

@@ -20,6 +20,7 @@ class LoggedRun(models.Model):
     door = models.CharField(max_length=12, choices=Door.choices)
     tags = models.JSONField(default=dict)
     deleted_at = models.DateTimeField(null=True, blank=True)
+    lost_at = models.DateTimeField(null=True, blank=True)  # since when it counts as failed for its program's silence
 
     def __str__(self) -> str:
         return str(self.run)

@@ -10,10 +10,12 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
+from django.conf import settings
 from django.db import IntegrityError, connection, transaction
-from django.db.models import Max
+from django.db.models import Max, Q
 from django.utils import timezone
 
+from trainer.contracts.counted import counted
 from webapp.accounts.models import Membership
 from webapp.core import audit, once
 from webapp.core.problems import Conflict, Invalid
@@ -34,6 +36,7 @@ LONGEST_KEY, LONGEST_PARAM, LONGEST_TAG = 250, 6_000, 8_000  # characters
 LAST_STEP = 2**31 - 1
 IN_SUMMARY = 100  # metrics of a run whose last value its lists have
 RESTORABLE = timedelta(days=30)
+HEARD_AFTER = timedelta(minutes=10)  # after an outage of ours: programs try again that often at least
 
 
 def experiment(membership: Membership, name: str, tags: Mapping[str, str] | None = None) -> Experiment:
@@ -95,6 +98,7 @@ def begin(
                 config=dict(params or {}),
                 state=State.RUNNING,
                 started_at=started,
+                heartbeat_at=timezone.now(),
                 created_by=membership.user,
                 launch_key=asked and asked.text,
                 launch_digest=asked.digest if asked else "",
@@ -126,6 +130,7 @@ def log(
             raise Invalid("A step has no place here.", {f"metrics.{place}.step": f"must be 0 to {LAST_STEP:,}"})
     with transaction.atomic():
         run = _held(row)
+        spoke(row, run)
         fields: dict[str, Any] = {}
         if params:
             fields["config"] = _with_params(run.config, params)
@@ -157,6 +162,8 @@ def settle(
     """The state that the program reports: it may end a run and go on with it as often as it likes. Raises Invalid, Conflict."""
     with transaction.atomic():
         run = _held(row)
+        LoggedRun.objects.filter(pk=row.pk).update(lost_at=None)
+        run.heartbeat_at = timezone.now()
         moved = state is not None and state != run.state
         if name is not None:
             run.name = names.optional_name(name, "run_name")
@@ -165,7 +172,7 @@ def settle(
             run.ended_at = (ended_at or run.ended_at or timezone.now()) if state in OVER else None
         if moved:
             run.state_at, run.state_reason = timezone.now(), ""
-        run.save(update_fields=["name", "state", "state_at", "state_reason", "ended_at"])
+        run.save(update_fields=["name", "state", "state_at", "state_reason", "ended_at", "heartbeat_at"])
         if moved:
             if run.state in OVER:
                 table_facts.keep_took(membership.workspace_id, run)
@@ -173,6 +180,44 @@ def settle(
         else:
             broadcasts.run_changed(run)
     row.run = run
+
+
+def spoke(row: LoggedRun, run: Run) -> None:
+    """Its program is there: a run that was given up goes on. Whoever calls it holds the lock of the run."""
+    run.heartbeat_at = timezone.now()
+    Run.objects.filter(pk=run.pk).update(heartbeat_at=run.heartbeat_at)
+    if LoggedRun.objects.filter(pk=row.pk).exclude(lost_at=None).update(lost_at=None) and run.state == State.FAILED:
+        run.state, run.state_at, run.ended_at = State.RUNNING, run.heartbeat_at, None
+        run.state_reason = "Its program spoke again"
+        run.save(update_fields=["state", "state_at", "state_reason", "ended_at"])
+        tell(run, None, run.state_reason)
+
+
+def mark_lost(since: datetime) -> int:
+    """Gives up runs whose program has said nothing for LOGGED_SILENCE_HOURS: they count as failed until it speaks again. How many.
+
+    `since` is when we began to hear programs: after an outage of ours each has a while to be heard.
+    """
+    now, silence = timezone.now(), timedelta(hours=settings.LOGGED_SILENCE_HOURS)
+    if not silence or now - since < HEARD_AFTER:
+        return 0
+    under_way = Run.objects.filter(recipe=LOGGED, state__in=(State.STARTING, State.RUNNING), logged__deleted_at=None)
+    quiet = under_way.filter(Q(heartbeat_at__lt=now - silence) | Q(heartbeat_at=None, state_at__lt=now - silence))
+    lost = 0
+    for pk in list(quiet.values_list("pk", flat=True)[:1_000]):
+        with transaction.atomic():
+            run = quiet.with_names().select_for_update(of=("self",), no_key=True).filter(pk=pk).first()
+            if run is None:  # it has spoken meanwhile
+                continue
+            LoggedRun.objects.filter(run=run).update(lost_at=now)
+            run.state, run.state_at, run.ended_at = State.FAILED, now, run.heartbeat_at or run.state_at
+            hours = counted(settings.LOGGED_SILENCE_HOURS, "hours")
+            run.state_reason = f"Lost: its program said nothing for {hours}. The run goes on when it speaks again."
+            run.save(update_fields=["state", "state_at", "state_reason", "ended_at"])
+            table_facts.keep_took(run.experiment.workspace_id, run)
+            tell(run, None, run.state_reason)
+            lost += 1
+    return lost
 
 
 def delete(membership: Membership, row: LoggedRun) -> None:

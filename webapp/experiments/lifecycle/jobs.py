@@ -159,8 +159,8 @@ def remove_folder(run_id: int) -> None:
         storing.remove(run_id)
 
 
-def watch() -> None:
-    """One round of upkeep: lost launches are queued again, dead and silent runs end as failed."""
+def watch() -> datetime:
+    """One round of upkeep: lost launches are queued again, dead and silent runs end as failed. Returns since when silence counts."""
     now = timezone.now()
     since = hearing.since(HEARING_KEY, now, _web_answers())
     Run.objects.filter(written_ahead("heartbeat_at"), state__in=ALIVE).update(heartbeat_at=now)
@@ -172,6 +172,7 @@ def watch() -> None:
             _inspect(run, now, since)
         except Exception:  # one odd run must not keep the others from being watched
             logger.exception("cannot inspect run %s", run.id)
+    return since
 
 
 def _requeue(now: datetime) -> None:

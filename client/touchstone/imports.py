@@ -1,0 +1,273 @@
+"""Runs that other tools have kept, sent as logged runs: TensorBoard's event files, Trackio's databases, exports of Neptune.
+
+The files are read here, where they lie; the server gets what it gets of any program. Sent again they are the same runs: only
+what is new is added. What a run cannot hold is counted by its kind.
+"""
+
+import os
+import tarfile
+import tempfile
+import time
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from . import neptune, tensorboard, trackio
+from .http import ApiError, Server
+from .spool import AT_ONCE, Sender, Spool
+from .values import flat, word
+
+LAST_STEP = 2**31 - 1
+LONGEST_KEY, LONGEST_PARAM, LONGEST_TAG = 250, 6_000, 8_000  # characters that the server takes
+MOST_OUT, MOST_MEMBERS = 16_000_000_000, 100_000  # bytes and files that come out of an archive
+Telling = Callable[["Sent"], None]
+
+
+@dataclass
+class Sent:
+    """What became of one run."""
+
+    tool: str
+    experiment: str
+    name: str
+    run: str
+    points: int = 0
+    params: int = 0
+    unsaid: "Counter[str]" = field(default_factory=Counter)
+
+    def json(self) -> dict[str, Any]:
+        return {**vars(self), "unsaid": dict(self.unsaid)}
+
+
+class Target:
+    """One run of the server, begun once for one thing on this machine."""
+
+    def __init__(self, server: Server, tool: str, experiment: str, name: str, what: str, began_ms: int) -> None:
+        self._server = server
+        sender = Sender(server, Spool(Path()))  # for its requests; nothing is spooled
+        key = sha256(f"{tool}\n{what}".encode()).hexdigest()[:64]
+        begin = {
+            "experiment": experiment,
+            "name": name[:120],
+            "at": began_ms,
+            "tags": [{"key": "imported.from", "value": tool}],
+        }
+        self._post = sender.post
+        self.sent = Sent(tool, experiment, name, sender.begin(begin | {"key": key})["run"])
+
+    def scalars(self, found: Iterator[tensorboard.Scalar]) -> int:
+        """Sends them; the time of the last in milliseconds, 0 where there was none."""
+        last = 0
+        while batch := list(islice(found, AT_ONCE)):
+            rows = []
+            for each in batch:
+                last = max(last, each.time_ms)
+                if 0 <= each.step <= LAST_STEP and 0 < len(each.key) <= LONGEST_KEY:
+                    rows.append(
+                        {
+                            "key": each.key,
+                            "value": word(each.value),
+                            "step": each.step,
+                            "timestamp": max(each.time_ms, 0),
+                        }
+                    )
+                else:
+                    self.sent.unsaid["values at steps or under names that a run does not take"] += 1
+            self._batch({"metrics": rows})
+            self.sent.points += len(rows)
+        return last
+
+    def params(self, config: Mapping[str, Any]) -> None:
+        """A param that the run has with another value stays as it is there."""
+        rows = []
+        for key, value in flat(config):
+            text = "" if value is None else str(value)
+            if not 0 < len(key) <= LONGEST_KEY or len(text) > LONGEST_PARAM:
+                self.sent.unsaid["config values that are too long"] += 1
+            else:
+                rows.append({"key": key, "value": text})
+        for start in range(0, len(rows), 100):
+            try:
+                self._batch({"params": rows[start : start + 100]})
+                self.sent.params += len(rows[start : start + 100])
+            except ApiError as error:
+                if error.code != "INVALID_PARAMETER_VALUE":
+                    raise
+                self.sent.unsaid[f"config values: {error}"] += len(rows[start : start + 100])
+
+    def tags(self, found: Mapping[str, str]) -> None:
+        rows = [{"key": key[:LONGEST_KEY], "value": text[:LONGEST_TAG]} for key, text in found.items() if key]
+        for start in range(0, len(rows), 100):
+            self._batch({"tags": rows[start : start + 100]})
+
+    def end(self, at_ms: int) -> None:
+        self._post(
+            "runs/update", {"run_id": self.sent.run, "status": "FINISHED", **({"end_time": at_ms} if at_ms else {})}
+        )
+
+    def _batch(self, body: dict[str, Any]) -> None:
+        if any(body.values()):
+            self._post("runs/log-batch", {"run_id": self.sent.run, **body})
+
+
+def send(
+    server: Server, path: Path, experiment: str = "", follow_s: float = 0.0, told: Telling = lambda sent: None
+) -> list[Sent]:
+    """Sends the runs at a path: a file, a folder, or an archive of them. With `follow_s` event files are looked at again after so
+    many seconds, until KeyboardInterrupt. Raises ValueError where there are none."""
+    if not path.exists():
+        raise ValueError(f"There is nothing at {path}.")
+    with unpacked(path) as root:
+        home = path.resolve().name.split(".")[0] or "imported"
+        if folders := tensorboard.folders(root) if root.is_dir() or "tfevents" in root.name else {}:
+            return _event_files(server, root, folders, experiment or home, follow_s, told)
+        if databases := [each for each in _files(root) if _is_database(each)]:
+            return [sent for each in databases for sent in _trackio(server, each, experiment, told)]
+        if parquet := [each for each in _files(root) if each.suffix == ".parquet"]:
+            return _neptune(server, parquet, experiment, told)
+    raise ValueError(
+        f"{path} holds no runs: neither event files of TensorBoard (*tfevents*), nor a database of Trackio (*.db), nor an export of "
+        "Neptune (*.parquet)."
+    )
+
+
+def _files(root: Path) -> list[Path]:
+    return [root] if root.is_file() else sorted(each for each in root.rglob("*") if each.is_file())
+
+
+def _is_database(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(trackio.MAGIC)) == trackio.MAGIC
+
+
+@contextmanager
+def unpacked(path: Path) -> Iterator[Path]:
+    """The path itself, or a folder for as long as it is needed with what an archive holds. Raises ValueError where that is too much."""
+    if path.is_file() and zipfile.is_zipfile(path):
+        with tempfile.TemporaryDirectory(prefix="touchstone-") as folder, zipfile.ZipFile(path) as archive:
+            _check(len(archive.infolist()), sum(each.file_size for each in archive.infolist()))
+            archive.extractall(folder)  # noqa: S202  names are made safe, and what comes out is bounded by the directory
+            yield Path(folder)
+    elif path.is_file() and tarfile.is_tarfile(path):
+        with tempfile.TemporaryDirectory(prefix="touchstone-") as folder, tarfile.open(path) as archive:
+            count = size = 0
+            for member in archive:
+                count, size = count + 1, size + member.size
+                _check(count, size)
+                if member.isfile():
+                    archive.extract(member, folder, filter="data")
+            yield Path(folder)
+    else:
+        yield path
+
+
+def _check(members: int, size: int) -> None:
+    if members > MOST_MEMBERS or size > MOST_OUT:
+        raise ValueError(
+            f"The archive holds more than {MOST_MEMBERS:,} files or {MOST_OUT // 10**9} GB; unpack it and import the folder."
+        )
+
+
+def _event_files(
+    server: Server,
+    root: Path,
+    folders: dict[Path, list[Path]],
+    experiment: str,
+    follow_s: float,
+    told: Telling,
+) -> list[Sent]:
+    runs: dict[Path, tuple[Target, dict[Path, tensorboard.EventFile], list[int]]] = {}
+    try:
+        while True:
+            for folder, paths in folders.items():
+                if folder not in runs:
+                    inside = os.path.relpath(folder, root if root.is_dir() else root.parent)
+                    name = experiment if inside == "." else inside
+                    began = min(round(each.stat().st_mtime * 1000) for each in paths)
+                    target = Target(server, "TensorBoard", experiment, name, f"{inside}\n{paths[0].name}", began)
+                    runs[folder] = (target, {}, [0])
+                target, readers, last = runs[folder]
+                _look(target, readers, paths, last)
+            if not follow_s:
+                break
+            for target, _, _ in runs.values():
+                told(target.sent)
+            time.sleep(follow_s)
+            folders = tensorboard.folders(root)
+    except KeyboardInterrupt:
+        if not follow_s:
+            raise
+    return [_over(target, readers, last[0], told) for target, readers, last in runs.values()]
+
+
+def _look(target: Target, readers: dict[Path, tensorboard.EventFile], paths: list[Path], last: list[int]) -> None:
+    for path in paths:
+        reader = readers.setdefault(path, tensorboard.EventFile(path))
+        last[0] = max(last[0], target.scalars(reader.scalars()))
+        if reader.config:
+            target.params(reader.config)
+            reader.config = {}
+        if reader.texts:
+            target.tags({f"text.{key}": text for key, text in reader.texts.items()})
+            reader.texts = {}
+
+
+def _over(target: Target, readers: dict[Path, tensorboard.EventFile], last: int, told: Telling) -> Sent:
+    for reader in readers.values():
+        target.sent.unsaid.update(reader.unsaid)
+    target.end(last)
+    told(target.sent)
+    return target.sent
+
+
+def _trackio(server: Server, path: Path, experiment: str, told: Telling) -> Iterator[Sent]:
+    opened = trackio.Database(path)
+    for key, name, began in opened.runs():
+        target = Target(
+            server,
+            "Trackio",
+            experiment or path.stem,
+            name,
+            f"{path.stem}\n{key}\n{began}",
+            round(path.stat().st_mtime * 1000),
+        )
+        config = opened.config(key)
+        target.params({name: value for name, value in config.items() if not name.startswith("_")})
+        about = {
+            f"trackio.{name.strip('_').lower()}": str(value)
+            for name, value in config.items()
+            if name.startswith("_") and value
+        }
+        alerts = {f"alert.{number}": text for number, text in enumerate(opened.alerts(key), 1)}
+        target.tags(about | alerts)
+        target.end(target.scalars(opened.scalars(key, target.sent.unsaid)))
+        told(target.sent)
+        yield target.sent
+
+
+def _neptune(server: Server, files: list[Path], experiment: str, told: Telling) -> list[Sent]:
+    runs: dict[tuple[str, str], tuple[Target, list[int]]] = {}
+    for path in files:
+        for part in neptune.parts(path):
+            place = (part.project, part.run)
+            if place not in runs:
+                name = str(part.config.get(neptune.NAME) or part.run)
+                what = f"{part.project}\n{part.run}"
+                target = Target(
+                    server, "Neptune", experiment or part.project[:120], name, what, round(path.stat().st_mtime * 1000)
+                )
+                runs[place] = (target, [0])
+            target, last = runs[place]
+            target.params(part.config)
+            last[0] = max(last[0], target.scalars(iter(part.scalars)))
+            target.sent.unsaid.update(part.unsaid)
+    for target, last in runs.values():
+        target.end(last[0])
+        told(target.sent)
+    return [target.sent for target, _ in runs.values()]

@@ -1,0 +1,200 @@
+"""TensorBoard's event files: records behind a length and its checksum, each an event in protobuf's wire format.
+
+Only what a run here can hold is read of an event: scalars in both forms, texts, and what the plugin of hyperparameters keeps.
+Everything else is counted by its kind.
+"""
+
+import struct
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+LONGEST = 64_000_000  # bytes of a record: longer ones, such as films, are passed over
+TABLE = [0] * 256
+for _byte in range(256):
+    _value = _byte
+    for _ in range(8):
+        _value = (_value >> 1) ^ (0x82F63B78 if _value & 1 else 0)
+    TABLE[_byte] = _value
+NUMBERS = {1: "<f", 2: "<d", 3: "<i", 9: "<q", 19: "<e"}  # kinds of tensors, and how one value of theirs lies in bytes
+KINDS = {3: "histogram", 4: "image", 5: "histogram", 6: "audio"}
+EVENTS = {4: "graphs", 6: "log messages", 8: "profiles", 9: "graphs"}
+
+
+class Damaged(ValueError):
+    """The bytes are no event file from here on."""
+
+
+class Scalar(NamedTuple):
+    key: str
+    step: int
+    time_ms: int
+    value: float
+
+
+def fields(data: memoryview) -> Iterator[tuple[int, Any]]:
+    """(number, value) of a message: whole numbers, or bytes. Raises Damaged."""
+    at = 0
+    while at < len(data):
+        tag, at = _varint(data, at)
+        kind = tag & 7
+        if kind == 0:
+            value, at = _varint(data, at)
+            yield tag >> 3, value
+            continue
+        size, at = {1: (8, at), 5: (4, at)}.get(kind) or (_varint(data, at) if kind == 2 else (-1, at))
+        if size < 0 or at + size > len(data):
+            raise Damaged("a message that is not whole")
+        yield tag >> 3, data[at : at + size]
+        at += size
+
+
+def _varint(data: memoryview, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while at < len(data) and shift < 70:
+        value |= (data[at] & 0x7F) << shift
+        if not data[at] & 0x80:
+            return value & 0xFFFFFFFFFFFFFFFF, at + 1
+        at, shift = at + 1, shift + 7
+    raise Damaged("a number that is not whole")
+
+
+def checksum(data: bytes) -> int:
+    """CRC-32C, masked as in these files."""
+    value = 0xFFFFFFFF
+    for byte in data:
+        value = TABLE[(value ^ byte) & 0xFF] ^ (value >> 8)
+    value ^= 0xFFFFFFFF
+    return ((value >> 15 | value << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+class EventFile:
+    """One file, read from where it was left: what is still being written is read the next time."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.place = path, 0
+        self.config: dict[str, Any] = {}
+        self.texts: dict[str, str] = {}
+        self.unsaid: Counter[str] = Counter()
+
+    def scalars(self) -> Iterator[Scalar]:
+        """The scalars behind `place`. A damaged file ends there, and `unsaid` says so."""
+        try:
+            for record in self._records():
+                yield from self._event(memoryview(record))
+        except (Damaged, UnicodeDecodeError, struct.error) as error:
+            self.unsaid[f"{self.path.name} from byte {self.place:,} on: {error}"] += 1
+            self.place = self.path.stat().st_size
+
+    def _records(self) -> Iterator[bytes]:
+        with self.path.open("rb") as file:
+            size = file.seek(0, 2)
+            while size - self.place >= 16:
+                file.seek(self.place)
+                head = file.read(12)
+                length, check = struct.unpack("<QI", head)
+                if checksum(head[:8]) != check:
+                    raise Damaged("no record of an event file begins here")
+                if size - self.place < length + 16:
+                    return
+                if length > LONGEST:
+                    self.unsaid[f"records of more than {LONGEST // 10**6} MB"] += 1
+                else:
+                    yield file.read(length)
+                self.place += length + 16
+
+    def _event(self, data: memoryview) -> Iterator[Scalar]:
+        time, step, values = 0.0, 0, list[memoryview]()
+        for number, value in fields(data):
+            if number == 1:
+                (time,) = struct.unpack("<d", value)
+            elif number == 2:
+                step = value - (1 << 64) if value >> 63 else value
+            elif number == 5:
+                values += [each for inner, each in fields(value) if inner == 1]
+            elif number in EVENTS:
+                self.unsaid[EVENTS[number]] += 1
+        for each in values:
+            if (found := self._value(each)) is not None:
+                yield Scalar(found[0], step, round(time * 1000), found[1])
+
+    def _value(self, data: memoryview) -> tuple[str, float] | None:
+        key, plugin, content, tensor = "", "", memoryview(b""), memoryview(b"")
+        for number, value in fields(data):
+            if number == 1:
+                key = bytes(value).decode()
+            elif number == 2:
+                return key, struct.unpack("<f", value)[0]
+            elif number == 9:
+                plugin, content = _plugin(value)
+            elif number == 8:
+                tensor = value
+            elif number in KINDS:
+                self.unsaid[f"{KINDS[number]} of {key}"] += 1
+                return None
+        if plugin == "hparams":
+            self.config |= _hyperparameters(content)
+            return None
+        return self._tensor(key, plugin, tensor)
+
+    def _tensor(self, key: str, plugin: str, data: memoryview) -> tuple[str, float] | None:
+        kind, elements, packed = 0, 1, memoryview(b"")
+        for number, value in fields(data):
+            if number == 1:
+                kind = value
+            elif number == 2:
+                for inner, dimension in fields(value):
+                    if inner == 2:
+                        elements *= next((size for place, size in fields(dimension) if place == 1), 0)
+            elif number in (4, 5, 6, 7, 10):
+                packed = value if isinstance(value, memoryview) else memoryview(str(value).encode())
+            elif number == 8 and plugin == "text":
+                self.texts[key] = bytes(value).decode(errors="replace")
+                return None
+        layout = NUMBERS.get(kind)
+        if layout and elements == 1 and len(packed) == struct.calcsize(layout) and plugin in ("scalars", ""):
+            return key, float(struct.unpack(layout, packed)[0])
+        self.unsaid[f"{plugin or 'tensor'} of {key}"] += 1
+        return None
+
+
+def _plugin(data: memoryview) -> tuple[str, memoryview]:
+    for number, value in fields(data):
+        if number == 1:
+            found = dict(fields(value))
+            return bytes(found.get(1, b"")).decode(), memoryview(found.get(2, b""))
+    return "", memoryview(b"")
+
+
+def _hyperparameters(data: memoryview) -> dict[str, Any]:
+    """Of the start of a session: name -> number, text or truth."""
+    found: dict[str, Any] = {}
+    for number, session in fields(data):
+        if number != 3:
+            continue
+        for place, entry in fields(session):
+            if place == 1:
+                pair = dict(fields(entry))
+                found[bytes(pair.get(1, b"")).decode()] = _plain(memoryview(pair.get(2, b"")))
+    return found
+
+
+def _plain(data: memoryview) -> Any:
+    for number, value in fields(data):
+        if number == 2:
+            return struct.unpack("<d", value)[0]
+        if number == 3:
+            return bytes(value).decode()
+        if number == 4:
+            return bool(value)
+    return None
+
+
+def folders(root: Path) -> dict[Path, list[Path]]:
+    """Folder -> its event files, in the order of their names, which begin with their time. A folder with any is a run."""
+    files = [root] if root.is_file() else sorted(path for path in root.rglob("*tfevents*") if path.is_file())
+    found: dict[Path, list[Path]] = {}
+    for path in files:
+        found.setdefault(path.parent, []).append(path)
+    return found

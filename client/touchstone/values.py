@@ -1,0 +1,39 @@
+"""Values as the server takes them."""
+
+import math
+import numbers
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+def flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """`{"optim": {"lr": 1}}` as `optim.lr`."""
+    for key, value in values.items():
+        path = f"{before}.{key}" if before else str(key)
+        if isinstance(value, Mapping) and value:
+            yield from flat(value, path)
+        else:
+            yield path, value
+
+
+def number(value: Any) -> float | None:
+    """Whatever holds one number: also a truth, and a tensor or array of one element."""
+    if isinstance(value, numbers.Real):  # bool and numpy's too
+        return float(value)
+    if getattr(value, "shape", None) == () or getattr(value, "size", None) == 1 or _one_element(value):
+        try:
+            return float(value.item())
+        except (AttributeError, TypeError, ValueError):
+            return None
+    return None
+
+
+def _one_element(value: Any) -> bool:
+    return callable(getattr(value, "numel", None)) and value.numel() == 1
+
+
+def word(value: float) -> float | str:
+    """JSON has no word for what is no finite number; the protocol does."""
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"

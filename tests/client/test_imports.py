@@ -1,0 +1,219 @@
+"""Runs that other tools have kept are sent once, whole, and what a run cannot hold is counted.
+
+The files of TensorBoard were written by tensorboardX 2.6.5 (run-a, with its hyperparameters) and tensorboard 2.21 (run-b: values as
+tensors); trackio.db by trackio 0.43.0, packed into small pages.
+"""
+
+import json
+import shutil
+import struct
+import tarfile
+import zipfile
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from touchstone import cli, imports, tensorboard
+from touchstone.http import Server
+from typer.testing import CliRunner
+
+from webapp.experiments.models import MetricPoint, Run
+
+FILES = Path(__file__).parent / "files"
+BOARD = FILES / "tensorboard"
+database = pytest.mark.django_db
+
+
+def points(name: str, key: str) -> dict[int, float | None]:
+    return dict(MetricPoint.objects.filter(run__name=name, key=key).values_list("step", "value"))
+
+
+@database
+def test_event_files_become_runs_by_their_folders(remote):
+    sent = {each.name: each for each in imports.send(remote, BOARD)}
+    hyper = "run-a/1795821005.745642"
+    assert sent.keys() == {"run-a", "run-b", hyper}
+    assert points("run-a", "loss") == {0: 5.0, 1: 4.0, 2: 3.0, 3: 2.0, 4: 1.0} and sent["run-a"].points == 10
+    assert points("run-b", "loss") == {0: 2.0, 1: 1.5, 2: 1.0, 3: 0.5}
+    assert dict(sent["run-a"].unsaid) == {"histogram of h": 1} and not sent["run-b"].unsaid
+    run = Run.objects.get(name="run-a")
+    assert (run.state, run.experiment.name, run.logged.tags["text.note/text_summary"]) == (
+        "finished",
+        "tensorboard",
+        "hello",
+    )
+    assert run.logged.tags["imported.from"] == "TensorBoard"
+    assert Run.objects.get(name=hyper).config == {"lr": "0.001", "opt": "adam"}
+    assert Run.objects.get(name="run-b").ended_at == datetime(2023, 11, 14, 22, 13, 23, tzinfo=UTC)
+
+
+@database
+def test_what_is_sent_again_is_the_same_run(remote, tmp_path):
+    imports.send(remote, BOARD, "kept")
+    before = (Run.objects.count(), MetricPoint.objects.count())
+    moved = shutil.copytree(BOARD, tmp_path / "moved")
+    imports.send(remote, moved, "kept")
+    assert (Run.objects.count(), MetricPoint.objects.count()) == before == (3, 15)
+
+
+@database
+@pytest.mark.parametrize("kind", ["zip", "tar"])
+def test_an_archive_is_read_as_its_folder(remote, tmp_path, kind):
+    path = tmp_path / f"board.{kind}"
+    if kind == "zip":
+        with zipfile.ZipFile(path, "w") as out:
+            for file in BOARD.rglob("*tfevents*"):
+                out.write(file, file.relative_to(BOARD))
+    else:
+        with tarfile.open(path, "w:gz") as out:
+            out.add(BOARD, arcname=".")
+    assert {each.name for each in imports.send(remote, path)} >= {"run-a", "run-b"}
+    assert Run.objects.filter(experiment__name="board").count() == 3
+
+
+def test_an_archive_that_is_too_much_is_refused_before_it_is_unpacked(remote_never, tmp_path, monkeypatch):
+    path = tmp_path / "board.zip"
+    with zipfile.ZipFile(path, "w") as out:
+        out.writestr("a.tfevents", bytes(2_000))
+    monkeypatch.setattr(imports, "MOST_OUT", 1_000)
+    with pytest.raises(ValueError, match="unpack it and import the folder"):
+        imports.send(remote_never, path)
+
+
+@pytest.fixture
+def remote_never():
+    return Server("http://nowhere.test", "ts_x", tries=1)
+
+
+def record(data: bytes) -> bytes:
+    head = struct.pack("<Q", len(data))
+    return head + struct.pack("<I", tensorboard.checksum(head)) + data + bytes(4)
+
+
+def scalar(key: str, step: int, value: float) -> bytes:
+    inner = b"\x0a" + bytes([len(key)]) + key.encode() + b"\x15" + struct.pack("<f", value)
+    summary = b"\x0a" + bytes([len(inner)]) + inner
+    return b"\x09" + struct.pack("<d", 1.7e9) + b"\x10" + bytes([step]) + b"\x2a" + bytes([len(summary)]) + summary
+
+
+def test_a_file_that_is_still_written_is_read_on(tmp_path):
+    path = tmp_path / "events.out.tfevents.1"
+    whole = record(scalar("loss", 1, 0.5)) + record(scalar("loss", 2, 0.25))
+    path.write_bytes(whole[:-7])
+    reader = tensorboard.EventFile(path)
+    assert [(each.step, each.value) for each in reader.scalars()] == [(1, 0.5)]
+    assert list(reader.scalars()) == [] and not reader.unsaid
+    path.write_bytes(whole)
+    assert [(each.step, each.value) for each in reader.scalars()] == [(2, 0.25)]
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        record(scalar("a", 1, 1.0)) + b"\x01" * 40,  # no length here
+        record(scalar("a", 1, 1.0)) + record(b"\x0a\xff\xff\xff\xff\x7f"),  # longer than it is
+        record(scalar("a", 1, 1.0)) + record(b"\xff" * 12),  # a number without an end
+        record(scalar("a", 1, 1.0)) + record(b"\x2a\x07\x0a\x05\x0a\x03\xff\xfe\xfd"),  # a name that is no text
+        record(scalar("a", 1, 1.0)) + record(b"\x09\x00\x00"),  # half a time
+    ],
+)
+def test_damage_ends_a_file_and_is_told(tmp_path, damaged):
+    path = tmp_path / "events.out.tfevents.1"
+    path.write_bytes(damaged)
+    reader = tensorboard.EventFile(path)
+    assert [each.key for each in reader.scalars()] == ["a"]
+    assert len(reader.unsaid) == 1 and "from byte" in next(iter(reader.unsaid))
+
+
+def test_the_checksum_is_that_of_real_files():
+    (path,) = (BOARD / "run-b").iterdir()
+    head = path.read_bytes()[:12]
+    assert tensorboard.checksum(head[:8]) == struct.unpack("<I", head[8:])[0]
+
+
+@database
+def test_a_folder_is_followed_while_it_is_written(remote, tmp_path, monkeypatch):
+    path = tmp_path / "live" / "events.out.tfevents.1"
+    path.parent.mkdir()
+    path.write_bytes(record(scalar("loss", 1, 0.5)))
+    looks = []
+
+    def wait(seconds: float) -> None:
+        looks.append(dict(MetricPoint.objects.values_list("step", "value")))
+        if len(looks) == 2:
+            raise KeyboardInterrupt
+        with path.open("ab") as file:
+            file.write(record(scalar("loss", 2, 0.25)))
+
+    monkeypatch.setattr(imports.time, "sleep", wait)
+    imports.send(remote, path.parent, follow_s=1.0)
+    assert looks == [{1: 0.5}, {1: 0.5, 2: 0.25}]
+    assert Run.objects.get().state == "finished"
+
+
+@database
+def test_a_database_of_trackio_is_read(remote):
+    (sent,) = imports.send(remote, FILES / "trackio.db", "caps")
+    assert (sent.name, sent.points, sent.params, dict(sent.unsaid)) == ("first", 8, 2, {"str of note": 4})
+    assert points("first", "deep.a") == {0: 0.0, 1: 1.0, 2: 2.0, 3: 3.0}
+    run = Run.objects.get()
+    assert run.config == {"lr": "0.001", "layers": "[1, 2]"} and run.logged.tags["trackio.created"].startswith(
+        "2026-11-27"
+    )
+
+
+@database
+def test_an_export_of_neptune_is_read(remote, tmp_path):
+    moment = datetime(2025, 11, 1, tzinfo=UTC)
+    row = {"project_id": "lab/caps", "run_id": "CAP-1", "step": None, "timestamp": None, "int_value": None, "float_value": None, "string_value": None}  # fmt: skip
+    rows = [
+        row | {"attribute_path": "sys/name", "attribute_type": "string", "string_value": "small"},
+        row | {"attribute_path": "config/lr", "attribute_type": "float", "float_value": 0.5},
+        row | {"attribute_path": "config/layers", "attribute_type": "int", "int_value": 3},
+        row | {"attribute_path": "log", "attribute_type": "string_series", "string_value": "hi", "step": Decimal(1)},
+        *(
+            row
+            | {
+                "attribute_path": "loss",
+                "attribute_type": "float_series",
+                "float_value": 2.0 - float(step),
+                "step": step,
+                "timestamp": moment,
+            }
+            for step in (Decimal(0), Decimal(1), Decimal("1.5"))
+        ),
+    ]
+    schema = pa.schema(
+        [
+            *((name, pa.string()) for name in ("project_id", "run_id", "attribute_path", "attribute_type")),
+            ("step", pa.decimal128(18, 6)),
+            ("timestamp", pa.timestamp("ms", tz="UTC")),
+            ("int_value", pa.int64()),
+            ("float_value", pa.float64()),
+            ("string_value", pa.string()),
+        ]
+    )
+    for part, chosen in enumerate((rows[:5], rows[5:])):
+        pq.write_table(pa.Table.from_pylist(chosen, schema), tmp_path / f"CAP-1_part_{part}.parquet")
+    (sent,) = imports.send(remote, tmp_path)
+    assert (sent.experiment, sent.name, sent.points, sent.params) == ("lab/caps", "small", 2, 3)
+    assert dict(sent.unsaid) == {"string_series of log": 1, "values of loss at steps that are no whole number": 1}
+    assert points("small", "loss") == {0: 2.0, 1: 1.0}
+    assert Run.objects.get().config == {"sys/name": "small", "config/lr": "0.5", "config/layers": "3"}
+
+
+@database
+def test_the_command_prints_a_line_for_each_run(remote, monkeypatch, tmp_path):
+    monkeypatch.setattr(cli, "server", lambda: remote)
+    told = CliRunner().invoke(cli.app, ["import-runs", str(BOARD / "run-a"), "--experiment", "board"])
+    assert told.exit_code == 0, told.output
+    lines = [json.loads(line) for line in told.output.splitlines()]
+    assert [line["name"] for line in lines] == ["board", "1795821005.745642"] and lines[0]["unsaid"] == {
+        "histogram of h": 1
+    }
+    (tmp_path / "notes.txt").write_text("nothing")
+    nothing = CliRunner().invoke(cli.app, ["import-runs", str(tmp_path)])
+    assert nothing.exit_code == 2 and "holds no runs" in nothing.output
