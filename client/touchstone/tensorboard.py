@@ -197,4 +197,4 @@ def folders(root: Path) -> dict[Path, list[Path]]:
     found: dict[Path, list[Path]] = {}
     for path in files:
         found.setdefault(path.parent, []).append(path)
-    return found
+    return dict(sorted(found.items()))
