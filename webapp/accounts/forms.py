@@ -135,7 +135,7 @@ class LimitsForm(forms.Form):
         required=False,
         min_value=0,
         max_value=10_000,
-        help_text="That its runs hold together. Further runs wait in the line; one that asks for more by itself is refused.",
+        help_text="That its runs and jobs hold together. Further ones wait; one that asks for more by itself is refused.",
     )
     imports_at_once = forms.IntegerField(
         label="Imports at once", required=False, min_value=0, max_value=10_000, help_text="Further imports are refused."

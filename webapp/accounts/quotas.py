@@ -20,7 +20,7 @@ GB = 2**30  # as the pages show sizes
 
 @dataclass(frozen=True)
 class Limits:
-    """None: no limit. `gpus`: those that its runs hold at once. `import_bytes` counts the files of the imports that are under way or have
+    """None: no limit. `gpus`: those that its runs and jobs hold at once. `import_bytes` counts the files of the imports that are under way or have
     made a version, `logged_bytes` those that programs elsewhere have sent along with runs that they log here."""
 
     running_runs: int | None = None

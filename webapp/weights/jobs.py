@@ -17,7 +17,7 @@ from webapp.core.ray_client import Job, RayAway, RayClient, RayRefused, Wanted
 from webapp.core.tasks import AHEAD, enqueue, written_ahead
 from webapp.inference import stored
 
-from . import tokens
+from . import gpus, tokens
 from .kinds import KINDS
 from .models import WeightsJob, WeightsLogLine
 from .states import ALIVE, State, move, refresh, tell
@@ -28,6 +28,8 @@ HEARING_KEY = "weights:hearing"
 LEASE = timedelta(seconds=60)  # how long one try to submit may take before another worker may try
 LOST = timedelta(seconds=20)  # a launch this long overdue has lost its task
 LONGEST_WAIT_S = 30
+BETWEEN = timedelta(seconds=10)  # a job whose workspace holds all its GPUs looks again
+SLACK = timedelta(milliseconds=500)  # a countdown may end a moment before the time it was made for
 QUIET = timedelta(seconds=15)  # without a sign of life: worth asking Ray
 SILENT = timedelta(minutes=5)  # given up
 STOP_GRACE = timedelta(minutes=2)
@@ -40,8 +42,13 @@ def job_id(job: WeightsJob, attempt: int | None = None) -> str:
 def launch(pk: int) -> float | None:
     """Submits the job if it still waits for that. Returns the seconds after which to try again, or None."""
     job = WeightsJob.objects.select_related("workspace", "model__base", "version__dataset").filter(pk=pk).first()
-    if job is None or not _claim(job):
+    if job is None:
         return None
+    with transaction.atomic():
+        if why := gpus.waits(job):
+            return _wait(job, why)
+        if not _claim(job):
+            return None
     try:
         if artifact_store.used():
             stored.copied(job.workspace_id, KINDS[job.kind].models(job).values(), lambda: _hold(job))
@@ -73,11 +80,6 @@ def wanted(job: WeightsJob) -> Wanted:
     return Wanted(asked.get("cpus", 0), asked.get("gpus", 0), round(asked.get("memory_gb", 0) * 1e9))
 
 
-def gpus_taken() -> float:
-    """By the jobs that Ray has or is about to get."""
-    return sum(wanted(job).gpus for job in WeightsJob.objects.filter(state__in=ALIVE).only("params"))
-
-
 def _command(job: WeightsJob) -> str:
     """The entry of runs does jobs too: a cluster that starts runs in its own way needs no second way."""
     own = job.params.get("sampler", {}).get("kind") == "vllm"
@@ -90,8 +92,18 @@ def _claim(job: WeightsJob) -> bool:
     if job.state == State.QUEUED:
         return move(job, State.STARTING, next_try_at=now + LEASE)
     due = WeightsJob.objects.filter(pk=job.pk, attempt=job.attempt, state=State.STARTING, ray_job_id="")
-    slack = timedelta(milliseconds=500)  # a countdown may end a moment before the time it was made for
-    return bool(due.filter(next_try_at__lte=now + slack).update(next_try_at=now + LEASE))
+    return bool(due.filter(next_try_at__lte=now + SLACK).update(next_try_at=now + LEASE))
+
+
+def _wait(job: WeightsJob, why: str) -> float | None:
+    """Of several workers that hold a task for this job, one comes back."""
+    now = timezone.now()
+    due = WeightsJob.objects.filter(pk=job.pk, attempt=job.attempt, state=State.QUEUED)
+    if not due.filter(next_try_at__lte=now + SLACK).update(problem=why, next_try_at=now + BETWEEN):
+        return None
+    refresh(job)
+    tell(job)
+    return BETWEEN.total_seconds()
 
 
 def _hold(job: WeightsJob) -> None:

@@ -22,7 +22,7 @@ from webapp.inference import queries as registry
 from webapp.inference.models import RegisteredModel
 from webapp.inference.tokenizers import unloadable
 
-from . import tokens
+from . import gpus, tokens
 from .kinds import Embedding, Generation, LogProbs, Scoring
 from .models import WeightsItem, WeightsJob, WeightsResult
 from .states import OVER, State, move, refresh, tell
@@ -186,6 +186,7 @@ def _start(
 
 def _create(workspace: Workspace, user: User | None, **fields: Any) -> WeightsJob:
     """The job that has this key, or a new one; one that was stopped or has failed goes on from where it was."""
+    gpus.check(workspace.pk, fields["params"])
     known = WeightsJob.objects.filter(workspace=workspace, key=fields["key"]).first()
     if known is not None and known.state in (State.STOPPED, State.FAILED):
         WeightsJob.objects.filter(pk=known.pk).update(params=fields["params"])  # perhaps with other resources

@@ -14,7 +14,7 @@ from trainer.contracts.counted import counted
 from webapp.accounts import quotas
 from webapp.core import cluster
 from webapp.core.ray_client import Wanted
-from webapp.weights import jobs as weights_jobs
+from webapp.weights import gpus as weights_gpus
 
 from ..models import LOGGED, Run
 
@@ -61,17 +61,26 @@ def _asked(run: Run) -> int:
 def taken(but: Run | None = None) -> int:
     """By the runs that Ray has or is about to get, and by jobs that need weights; those of `but` do not count."""
     runs = Run.objects.filter(state__in=RUNNING).exclude(recipe=LOGGED).defer("config")
-    return sum(asked(run) for run in runs if but is None or run.pk != but.pk) + ceil(weights_jobs.gpus_taken())
+    return sum(asked(run) for run in runs if but is None or run.pk != but.pk) + ceil(weights_gpus.taken())
 
 
 def held() -> Counter[int]:
-    """{workspace id: GPUs of its runs that Ray has or is about to get}."""
-    found: Counter[int] = Counter()
+    """{workspace id: GPUs of its runs and jobs that Ray has or is about to get}."""
+    found = Counter({workspace_id: ceil(count) for workspace_id, count in weights_gpus.by_workspace().items()})
     for run in (
         Run.objects.filter(state__in=RUNNING).exclude(recipe=LOGGED).select_related("experiment").defer("config")
     ):
         found[run.experiment.workspace_id] += asked(run)
     return found
+
+
+def of_runs(workspace_id: int) -> int:
+    """GPUs of the workspace's runs that Ray has or is about to get."""
+    rows = Run.objects.filter(state__in=RUNNING, experiment__workspace_id=workspace_id).exclude(recipe=LOGGED)
+    return sum(asked(run) for run in rows.defer("config"))
+
+
+weights_gpus.BESIDE.append(of_runs)
 
 
 def problems(workspace_id: int, config: RecipeConfig) -> list[FieldProblem]:

@@ -2,10 +2,12 @@
 
 from dataclasses import asdict
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from django.utils import timezone
 
+from tests.at_once import at_once
 from tests.webapp.core.fake_ray import FakeRay
 from trainer.config import ConfigInvalid, resolve
 from webapp.accounts import quotas
@@ -13,6 +15,8 @@ from webapp.core import cluster
 from webapp.experiments.lifecycle import jobs, resources, waiting_line
 from webapp.experiments.models import Experiment, Run
 from webapp.localstack.places import write_facts
+from webapp.weights import jobs as weights_jobs
+from webapp.weights import services as weights_services
 from webapp.weights.models import WeightsJob
 
 ASYNC = {"runner": {"kind": "async", "workers": 1}, "scaffold": None}
@@ -183,6 +187,66 @@ def test_gpus_of_jobs_are_not_given_to_runs(launch, ray, gpus, cast):
     run = launch(config=ASYNC)
     jobs.launch(run.id)
     assert reason(run) == "Waits for GPUs: it asks for 2 GPUs, the cluster has 2, and 1 are free"
+
+
+def test_gpus_of_a_workspaces_jobs_count_among_those_it_may_hold(launch, ray, gpus, cast):
+    gpus(8)
+    quotas.change(cast.owner.user, cast.workspace, quotas.Limits(gpus=2))
+    held(cast, 1.5)
+    run = launch()
+    jobs.launch(run.id)
+    assert "this workspace may hold 2 at once" in reason(run), "one and a half are two"
+    WeightsJob.objects.update(state="finished")
+    waiting_line.let_in()
+    jobs.launch(run.id)
+    assert Run.objects.get(id=run.id).state == "starting"
+
+
+def asking(cast, count):
+    now = timezone.now()
+    return WeightsJob.objects.create(
+        workspace=cast.workspace,
+        kind="generate",
+        key=f"asks {count} {now}",
+        params={"resources": {"gpus": count}},
+        next_try_at=now,
+    )
+
+
+def test_a_job_waits_until_its_workspace_holds_fewer_gpus_and_says_so(launch, ray, gpus, cast):
+    gpus(8)
+    quotas.change(cast.owner.user, cast.workspace, quotas.Limits(gpus=2))
+    run = launch()
+    jobs.launch(run.id)
+    assert Run.objects.get(id=run.id).state == "starting"
+    first, second = asking(cast, 1), asking(cast, 1)
+    assert weights_jobs.launch(first.pk) is None
+    assert weights_jobs.launch(second.pk) == weights_jobs.BETWEEN.total_seconds()
+    assert weights_jobs.launch(second.pk) is None, "another worker holds the task that comes back"
+    second.refresh_from_db()
+    words = "its workspace holds 2 of the 2 GPUs that it may hold at once, and the job asks for 1"
+    assert second.state == "queued" and words in second.problem
+    Run.objects.filter(id=run.id).update(state="finished")
+    WeightsJob.objects.filter(pk=second.pk).update(next_try_at=timezone.now())
+    assert weights_jobs.launch(second.pk) is None
+    second.refresh_from_db()
+    assert (second.state, second.problem) == ("starting", "")
+
+
+def test_a_job_that_asks_for_more_than_its_workspace_may_hold_is_refused_at_its_field(cast):
+    quotas.change(cast.owner.user, cast.workspace, quotas.Limits(gpus=1))
+    with pytest.raises(ConfigInvalid) as refused:
+        weights_services.start(cast.workspace, None, "generate", "t", {"resources": {"gpus": 1.5}}, "s")
+    assert [problem.path for problem in refused.value.problems] == ["resources.gpus"]
+    assert not WeightsJob.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_jobs_at_once_one_takes_the_last_gpu(ray, cast):
+    quotas.change(cast.owner.user, cast.workspace, quotas.Limits(gpus=1))
+    pair = [asking(cast, 1) for _ in range(4)]
+    at_once([partial(weights_jobs.launch, each.pk) for each in pair])
+    assert sorted(WeightsJob.objects.values_list("state", flat=True)) == ["queued"] * 3 + ["starting"]
 
 
 HEAD = {"raylet": {"state": "ALIVE", "resourcesTotal": {"CPU": 8.0}}}
