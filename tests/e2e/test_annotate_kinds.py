@@ -17,7 +17,25 @@ pytestmark = pytest.mark.browser
 TIN = "Keep it in a tin 🍵, away from light. Green tea fades within months."
 FRIDGE = "Put it in the fridge, where it stays cool and fresh and lasts for ages and ages."
 BOWL = "A bowl on the table will do."
+TRACE = [
+    {"kind": "reasoning", "text": "The tea **must** be somewhere. I search for it."},
+    {
+        "kind": "call",
+        "tool": "search",
+        "text": '{"query": "tea storage", "limit": 3, "where": ["kitchen", "cellar", "attic"], "since": 2020}',
+    },
+    {
+        "kind": "result",
+        "role": "tool",
+        "tool": "search",
+        "text": "\n".join(f"{n}. A page about tea" for n in range(30)),
+    },
+    {"text": "Keep it in the fridge."},
+    {"role": "user", "text": "Are you sure?"},
+    {"text": "Yes."},
+]
 RESPONSES = [{"id": f"r{n}", "text": text, "origin": "MODEL"} for n, text in enumerate((TIN, FRIDGE, BOWL))]
+RESPONSES[0]["steps"] = TRACE
 CRITERIA = [
     {"id": "c1", "text": "Names an opaque container.", "points": 5},
     {"id": "c2", "text": "Says how long tea keeps.", "points": 3},
@@ -460,7 +478,10 @@ def test_an_incomplete_verifier_is_said_at_its_criterion(bench):
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize(("kind", "count"), [("grading", 1), ("ranking", 3), ("rating", 1), ("rubric", 3)])
+@pytest.mark.parametrize(
+    ("kind", "count"),
+    [("grading", 1), ("ranking", 3), ("rating", 1), ("rubric", 3), ("best_worst", 3), ("trace_steps", 1)],
+)
 def test_each_kind_is_accessible_to_everybody(bench, kind, count, theme):
     if not AXE.exists():
         pytest.skip("axe-core is not there: run `make setup`")
@@ -479,12 +500,13 @@ ENTERED = {
     "ranking": ["2", "1", "3"],
     "rating": ["5", "3", "8"],
     "pairwise": ["6"],
+    "trace_steps": ["y", "y", "y", "y"],
 }
 
 
 @pytest.mark.parametrize("kind", ENTERED)
 def test_what_is_entered_while_the_network_is_gone_arrives_when_it_is_back(bench, kind):
-    responses = {"grading": 1, "rating": 1, "pairwise": 2}.get(kind, 3)
+    responses = {"grading": 1, "rating": 1, "pairwise": 2, "trace_steps": 1}.get(kind, 3)
     at = bench(kind, RESPONSES[:responses], scales=SCALES)
     at.page.context.set_offline(True)
     at.press(*ENTERED[kind])
@@ -545,3 +567,55 @@ def test_it_opens_at_the_last_question_and_the_reference_is_folded(server, open_
     box.hover()
     page.mouse.wheel(0, -4000)
     expect(page.get_by_text("A long story about tea.").first).to_be_in_viewport()
+
+
+# ---- steps of a trace ----
+
+
+def test_steps_of_a_trace_are_judged_by_keyboard_up_to_the_first_error(bench):
+    at = bench("trace_steps", RESPONSES[:1])
+    rows = at.page.locator(".trace-own")
+    expect(rows).to_have_count(4)
+    expect(at.page.locator(".trace-context")).to_have_count(2)
+    refused(at, "Nothing is answered yet.")
+    at.press("y")
+    says(at, "Step 1: Correct.")
+    expect(rows.nth(1)).to_have_attribute("aria-current", "true")
+    refused(at, "3 things to look at: Step 2 has no verdict yet.")
+
+    at.press("Escape", "ArrowDown", "x")
+    says(at, "The first error is at step 4.")
+    expect(rows.nth(1)).to_have_attribute("data-verdict", "correct")
+    expect(at.page.locator(".trace-first:visible")).to_have_count(1)
+    at.press("r")
+    at.type("It gets wet: yn")
+    at.saved()
+    at.page.reload()
+    expect(at.page.get_by_role("textbox", name="Reason for step 4")).to_have_value("It gets wet: yn")
+    at.press("Control+Enter")
+    at.delivered()
+    assert stored() == {
+        "steps": [
+            {"step": 1, "verdict": "correct", "reason": ""},
+            {"step": 2, "verdict": "correct", "reason": ""},
+            {"step": 4, "verdict": "incorrect", "reason": "It gets wet: yn"},
+        ],
+        "first_error": 4,
+        "note": "",
+    }
+
+
+def test_the_mark_of_the_first_error_follows_the_verdicts(bench):
+    at = bench("trace_steps", RESPONSES[:1])
+    first = at.page.locator(".trace-own:has(.trace-first:visible) .trace-title > .num")
+    at.press("ArrowDown", "ArrowDown", "n")
+    expect(first).to_have_text("4")
+    at.press("ArrowUp", "n")
+    expect(first).to_have_text("2")
+    at.press("n")  # taken back
+    expect(first).to_have_text("4")
+    at.page.get_by_role("button", name="Show all of it").click()
+    expect(at.page.get_by_role("button", name="Show less")).to_have_count(1)
+    at.press("ArrowDown", "y", "ArrowUp", "ArrowUp", "ArrowUp", "y", "y", "u", "Control+Enter")
+    at.delivered()
+    assert stored()["first_error"] is None

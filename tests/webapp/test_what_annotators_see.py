@@ -32,6 +32,11 @@ ANSWERS = {
     "rating": {"ratings": {"Clarity": 4}, "note": "CLASSIFIED"},
     "rationale": {"reasons": [{"text": "CLASSIFIED"}], "source": "CLASSIFIED"},
     "best_worst": {"best": "A", "worst": "B", "note": "CLASSIFIED"},
+    "trace_steps": {
+        "steps": [{"step": 1, "verdict": "incorrect", "reason": "CLASSIFIED"}],
+        "first_error": 1,
+        "note": "CLASSIFIED",
+    },
 }
 OWN = {  # what the annotator says; nothing of it is a secret
     "pairwise": {"verdict": "compared", "strength": 1},
@@ -41,6 +46,7 @@ OWN = {  # what the annotator says; nothing of it is a secret
     "rating": {"ratings": {"Clarity": 4}},
     "rationale": {"reasons": [{"text": "It is short"}], "source": "Short."},
     "best_worst": {"best": "A", "worst": "B"},
+    "trace_steps": {"steps": [{"step": 1, "verdict": "correct"}]},
 }
 
 

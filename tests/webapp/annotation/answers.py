@@ -165,3 +165,10 @@ def ranking(*tiers: str) -> dict[str, Any]:
 
 def ratings(**values: int | None) -> dict[str, Any]:
     return {"ratings": values, "note": ""}
+
+
+def trace_steps(*verdicts: str | None) -> dict[str, Any]:
+    """Of the steps from 1; None for one that is not judged."""
+    steps = [{"step": n, "verdict": each, "reason": ""} for n, each in enumerate(verdicts, 1) if each is not None]
+    first = next((each["step"] for each in steps if each["verdict"] == "incorrect"), None)
+    return {"steps": steps, "first_error": first, "note": ""}

@@ -15,7 +15,12 @@ def pair(key: str = "q1", **changes) -> dict:
         "key": key,
         "prompt": [{"role": "user", "content": f"Question {key}?"}],
         "responses": [
-            {"id": "ID-ONE", "text": f"first answer to {key}", "origin": "MODEL-ONE"},
+            {
+                "id": "ID-ONE",
+                "text": f"first answer to {key}",
+                "origin": "MODEL-ONE",
+                "steps": [{"text": f"first answer to {key}"}],
+            },
             {"id": "ID-TWO", "text": f"second answer to {key}", "origin": "MODEL-TWO"},
         ],
         "preferences": [{"a": "ID-ONE", "b": "ID-TWO", "strength": 1, "rater": "RATER"}],

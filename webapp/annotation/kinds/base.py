@@ -72,6 +72,10 @@ class TaskKind(ABC):
         """A text that the person works on, if the example brings it."""
         return None
 
+    def material(self, subject: Content, content: Content) -> dict[str, Any]:
+        """What only the kind's own widget draws; nothing in it may name a response, a model or a person."""
+        return {}
+
     def view_of_example(self, subject: Content, content: Content) -> dict[str, Any] | None:
         """An answer to suggest, made of what the example says; `meta.suggestions` goes first."""
         return None

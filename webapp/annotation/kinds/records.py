@@ -101,6 +101,9 @@ class TaskView(Record):
     criteria: tuple[Criterion, ...] = ()  # grading; pairwise in a study
     rationale: str | None = None  # rationale: the text to cut into reasons, if the example has one
     reference: str | None = None
+    material: dict[str, Any] = Field(
+        default_factory=dict
+    )  # what only the kind's own widget draws, such as a trace's steps
     suggestion: dict[str, Any] | None = None  # shown frame, same record as the answer
 
 

@@ -42,6 +42,7 @@ def view(
         "criteria": [_criterion(one) for one in asked.criteria(subject, content)],
         "rationale": asked.rationale(subject, content),
         "reference": content.get("reference") if done or not asked.responses_after else None,
+        "material": asked.material(subject, content),
         "suggestion": suggestion(kind, subject, order, content, offered) if suggested else None,
     }
 

@@ -16,15 +16,24 @@ from webapp.annotation.kinds.table import Given
 from webapp.annotation.review import consolidation
 from webapp.annotation.tasks import answer_checks, blinding, gold_candidates
 
-from ..answers import grades, preference, ranking, ratings, rubric
+from ..answers import grades, preference, ranking, ratings, rubric, trace_steps
 
 WIDGETS = Path(__file__).parents[4] / "webapp" / "static" / "js" / "annotate" / "kinds"
 REASON = {"text": "shorter", "response": "r1", "start": 0, "end": 5}
+STEPS = [
+    {"kind": "reasoning", "text": "Look it up."},
+    {"kind": "call", "tool": "search", "text": "{}"},
+    {"kind": "result", "role": "tool", "tool": "search", "text": "scattering"},
+    {"text": "It scatters."},
+]
 EXAMPLE = Example.model_validate(
     {
         "key": "q",
         "prompt": [{"role": "user", "content": "Why is the sky blue?"}],
-        "responses": [{"id": f"r{n}", "text": f"answer number {n}", "origin": "model"} for n in range(3)],
+        "responses": [
+            {"id": f"r{n}", "text": f"answer number {n}", "origin": "model", "steps": STEPS if n == 0 else []}
+            for n in range(3)
+        ],
         "rubric": {"criteria": [{"id": "c1", "text": "Names scattering.", "points": 3}]},
         "preferences": [{"a": "r0", "b": "r1", "strength": 2, "rater": "old", "reasons": [REASON]}],
     }
@@ -46,6 +55,7 @@ ANSWERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"verdict": "chosen", "best": "r0", "worst": "r2", "note": ""},
         {"verdict": "chosen", "best": "r1", "worst": "r0", "note": ""},
     ),
+    "trace_steps": (trace_steps("correct", "correct", None, "correct"), trace_steps("correct", "incorrect")),
 }
 
 

@@ -70,6 +70,7 @@ def test_annotators_never_see_labels_ids_models_or_other_answers(cast, script, k
         "rating": {"ratings": {"Clarity": 4}, "note": "SECRET"},
         "rationale": {"reasons": [{"text": "SECRET"}]},
         "best_worst": {"best": "A", "worst": "B", "note": "SECRET"},
+        "trace_steps": {"steps": [{"step": 1, "verdict": "correct", "reason": "SECRET"}]},
     }
     other = ApiClient(cast.researcher)
     theirs = claim(other, project)["items"][0]["id"]
@@ -92,6 +93,9 @@ def test_annotators_never_see_labels_ids_models_or_other_answers(cast, script, k
     assert script.post(f"/assignments/{theirs}/submit", {"content": answers[kind]}).status_code == 404
 
 
+ONE_OR_NONE = {"grading": 1, "rating": 1, "trace_steps": 1, "rubric": 0}
+
+
 def test_the_view_fits_its_contract(cast, script):
     from webapp.annotation.work.api import QueueOut
 
@@ -100,7 +104,7 @@ def test_the_view_fits_its_contract(cast, script):
         project = make_project(cast.researcher, [example], kind=kind, people=[cast.annotator])
         got = claim(script, project)
         assert QueueOut.model_validate(got).items[0].view.kind == kind
-        assert len(got["items"][0]["view"]["responses"]) == {"grading": 1, "rating": 1, "rubric": 0}.get(kind, 2)
+        assert len(got["items"][0]["view"]["responses"]) == ONE_OR_NONE.get(kind, 2)
 
 
 def test_the_responses_are_not_sent_before_the_rubric_stands(cast, script):

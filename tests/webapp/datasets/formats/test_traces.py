@@ -243,4 +243,4 @@ def test_the_page_of_an_example_shows_the_steps(importing, as_researcher):
     job = importing([traces.CHAT])
     page = as_researcher.get(f"/examples/{job.version.dataset.examples.get().pk}").content.decode()
     assert page.count('<li class="trace-step"') == 4 and page.count("data-agent") == 3
-    assert "calls weather" in page and "result of weather" in page
+    assert "Calls weather" in page and "Result of weather" in page

@@ -106,6 +106,7 @@ class BestWorst {
       rank.replaceChildren(...(part ? [icon(SHAPES[part])] : []));
       state.textContent = this.words(letter);
       element.toggleAttribute("data-best", part === "best");
+      element.toggleAttribute("data-worst", part === "worst");
       element.toggleAttribute("data-placed", Boolean(part));
       for (const each of PARTS) buttons[each].ariaPressed = String(part === each);
     }
