@@ -126,10 +126,7 @@ def _jobs(
             resolve(plan.recipe, config)
             folder = out / "runs" / arm.name / f"seed-{seed}"
             measures = tuple(plan.measures()) if plan.measured == "curves" else ()
-            setting = plan.sizes[size]
-            jobs.append(
-                Job(arm.name, seed, config, folder, data, model, setting.correct, plan.recipe, measures, plan.task)
-            )
+            jobs.append(Job(arm.name, seed, config, folder, data, model, plan.recipe, measures, plan.task))
     return jobs
 
 

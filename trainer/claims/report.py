@@ -6,19 +6,6 @@ from typing import Any
 from trainer.metrics.claims import RULE, ClaimResult, Measures, Plan, Size, mean_over_seeds
 from trainer.metrics.estimate import Estimate
 
-_COLUMNS = (
-    ("score", "score"),
-    ("pass@1", "pass@1"),
-    ("pass@4", "pass@4"),
-    ("pass@16", "pass@16"),
-    ("best of 16", "best@16"),
-    ("entropy", "entropy"),
-    ("drawdown", "drawdown"),
-    ("novelty", "novelty"),
-    ("novel > 10", "novel>10"),
-    ("1 - Self-BLEU", "self_bleu_diversity"),
-    ("embeddings", "embedding_diversity"),
-)
 _CURVES = """Means over seeds with 95% t-intervals, read off the curves of the runs. The first and the last fifth are of the steps; the
 start is the untrained model, the end the last evaluation."""
 _LEGEND = """Means over seeds with 95% t-intervals, of 16 responses to each held-out prompt without scaffold. score: mean rubric score;
@@ -43,7 +30,9 @@ def markdown(plan: Plan, size: Size, results: Sequence[ClaimResult], measures: M
         "",
         *_arms(plan, measures),
         "",
-        _CURVES if plan.columns else _LEGEND.format(correct=setting.correct, responses=16 * about["prompts"]),
+        _CURVES
+        if plan.measured == "curves"
+        else _LEGEND.format(correct=plan.passes[size], responses=16 * about["prompts"]),
         "",
         *_how(setting.config, about),
     ]
@@ -85,7 +74,7 @@ def _verdicts(results: Sequence[ClaimResult]) -> list[str]:
 
 
 def _arms(plan: Plan, measures: Measures) -> list[str]:
-    columns = plan.columns or _COLUMNS
+    columns = plan.columns
     lines = ["| arm | seeds | " + " | ".join(title for title, _ in columns) + " |", "|---" * (len(columns) + 2) + "|"]
     for arm in plan.arms:
         runs = measures.get(arm.name, {})

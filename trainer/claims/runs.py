@@ -33,10 +33,9 @@ class Job:
     folder: Path
     data: Path
     model: Path
-    correct: float = 1.0
     recipe: str = "policy"
     measures: tuple[str, ...] = ()
-    """Read off the curves of the run; without any, its policy answers the held-out prompts once more."""
+    """Read off the curves of the run; without any, what its policy answered after the last step."""
     task: Task = "syllables"
     """Whose judges it may ask."""
 
@@ -98,12 +97,11 @@ def perform(jobs: Sequence[Job], processes: int, tell: Callable[[str], None]) ->
 def run(job: Job) -> str:
     """One run to its result, from its last checkpoint if it has one. What went wrong, or nothing."""
     from trainer.config import RECIPES, resolve
-    from trainer.loops.registry import make_stage
     from trainer.loops.run import run_recipe
     from trainer.loops.session.stage import Job as RunJob
     from trainer.monitors import RunMonitor, Spool
 
-    from .measures import of_curves, of_policy, of_run
+    from .measures import of_responses, of_run
     from .tasks import TASKS
 
     no_bars()
@@ -111,20 +109,11 @@ def run(job: Job) -> str:
     monitor = RunMonitor(Spool(events))
     access = TASKS[job.task].access()
     run_job = RunJob(RECIPES[job.recipe], config, job.data, {"base": job.model}, job.folder, monitor, access=access)
-    made: list[Any] = []
-
-    def keep(run_job: RunJob) -> Any:
-        made.append(make_stage(run_job))
-        return made[0]
-
-    ended_well = run_recipe(run_job, True, keep)
+    ended_well = run_recipe(run_job, True)
     monitor.close()
     if not ended_well:
         return _last_reason(events)
-    if job.measures:
-        found: dict[str, Any] = of_run(events, job.measures)
-    else:
-        found = of_policy(made[0], job.correct) | of_curves(events)
+    found = of_run(events, job.measures) if job.measures else of_responses(events)
     partial = job.result.with_suffix(".partial")
     partial.write_text(json.dumps(found))
     partial.replace(job.result)

@@ -13,6 +13,7 @@ from .recipe import Amount, RecipeConfig, whole_number
 from .rewards.parts import Composition
 from .sections import phases
 from .sections.budget import Budget, PassRates
+from .sections.closing import Closing
 from .sections.common import Evaluation, Optim
 from .sections.hint import Hint
 from .sections.order import Order, same_rates
@@ -134,6 +135,11 @@ class OnPolicyConfig(RecipeConfig):
     @property
     def shown_hint(self) -> Hint | None:
         """What of the reference reasoning stands in the prompt while sampling."""
+        return None
+
+    @property
+    def closing(self) -> Closing | None:
+        """What is measured of held-out responses once the last step is done."""
         return None
 
     @property
@@ -261,7 +267,8 @@ class OnPolicyConfig(RecipeConfig):
         evaluation = self.evaluation
         if self.asks_of_pairs and evaluation.max_examples:
             return self.sampler.max_batch
-        return evaluation.max_examples * evaluation.samples
+        samples = max(evaluation.samples, self.closing.samples if self.closing else 0)
+        return evaluation.max_examples * samples
 
     @property
     def one_memory(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from trainer.claims import command, faults, rubrics, runs, toy
-from trainer.claims.measures import of_curves
+from trainer.claims.measures import of_responses
 from trainer.inference.chat import encode_prompt
 from trainer.inference.models import load_tokenizer, make_tiny
 from trainer.metrics.claims import PLANS
@@ -34,7 +34,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> list[runs.Job]:
         return [problem for job in left if (problem := runs.run(job))]
 
     monkeypatch.setattr(command, "perform", perform)
-    monkeypatch.setattr("trainer.claims.measures.SAMPLES", 2)
+    monkeypatch.setattr("trainer.metrics.claims.plan.RESPONSES", 2)
     return done
 
 
@@ -54,6 +54,7 @@ def test_a_command_given_again_does_only_what_is_left(
     stored = json.loads((out / "report.json").read_text())
     measured = stored["measures"]["ruscarl"]["0"]
     assert 0 <= measured["score"] <= 1 and measured["novelty"] > 0 and measured["entropy"] > 0
+    assert 0 <= measured["pass@1"] <= measured["pass@2"] <= 1 and measured["best@2"] >= measured["best@1"]
     assert command.main(["ruscarl", "--seeds", "0", "--steps", "2", "--out", str(out)]) == 2
     assert "holds a run of other settings" in capsys.readouterr().err
 
@@ -63,8 +64,8 @@ def test_in_a_process_of_its_own_a_run_that_fails_is_named_and_the_next_one_has_
     data = out / "examples.jsonl"
     data.write_text("".join(f"{row.canonical()}\n" for row in toy.examples(2)))
     config = RUSCARL.config(RUSCARL.arms[0], RUSCARL.shared, seed=0) | {"steps": 1}
-    good = runs.Job("rubric", 0, config, out / "good", data, out / "model", 1.0)
-    bad = runs.Job("rubric", 1, config, out / "bad", data, out / "nowhere", 1.0)
+    good = runs.Job("rubric", 0, config, out / "good", data, out / "model")
+    bad = runs.Job("rubric", 1, config, out / "bad", data, out / "nowhere")
     runs.prepare([good, bad])
     told: list[str] = []
     problems = runs.perform([bad, good], 1, told.append)  # torch is imported once
@@ -154,7 +155,7 @@ def test_curves_are_read_once_per_step_and_their_shape_is_told(tmp_path: Path) -
     ]
     file = tmp_path / "events.jsonl"
     file.write_text("".join(json.dumps(event) + "\n" for event in events))
-    found = of_curves(file)
+    found = of_responses(file)
     assert found["curve"]["score"] == score and len(found["curve"]["entropy"]) == 15
     assert found["drawdown"] == pytest.approx(0.15)
     assert (found["entropy_rise"], found["entropy_fall"]) == (pytest.approx(0.5), pytest.approx(1.0))

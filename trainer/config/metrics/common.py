@@ -17,6 +17,7 @@ class Group:
 
 GROUPS = (
     Group("outcome", "Outcome"),
+    Group("closing", "After the last step", "What the trained policy answers to the held-out prompts.", small=True),
     Group("reward", "Reward"),
     Group("judge", "Judge", "What judges said during the run, and what it cost."),
     Group("train", "Training"),

@@ -307,6 +307,58 @@ CRITERIA = (
     ),
 )
 
+_CLOSING = "Of evaluation.closing.samples responses to each held-out prompt after the last step, at the temperature of training."
+_BETTER = "higher"
+CLOSING = (
+    Metric("closing/score", "Score", f"Mean rubric score. {_CLOSING}", "closing", better=_BETTER, optional=True),
+    Metric(
+        "closing/pass_at_*",
+        "pass@k",
+        f"Chance that one of k responses passes (evaluation.closing.passed), without bias. {_CLOSING}",
+        "closing",
+        better=_BETTER,
+        optional=True,
+    ),
+    Metric(
+        "closing/best_of_*",
+        "Best of n",
+        f"Expected best score of n responses. {_CLOSING}",
+        "closing",
+        better=_BETTER,
+        optional=True,
+    ),
+    Metric(
+        "closing/novelty",
+        "Novelty",
+        "Median over the responses of how much likelier a token has become than it was to the untrained model.",
+        "closing",
+        optional=True,
+    ),
+    Metric(
+        "closing/novel_above_*",
+        "Novel responses",
+        "Whose tokens have become likelier by more than this factor than they were to the untrained model.",
+        "closing",
+        unit="responses",
+        optional=True,
+    ),
+    Metric(
+        "closing/self_bleu_diversity",
+        "by words",
+        "How much the responses to one prompt differ: 1 - Self-BLEU, and the mean cosine distance of embeddings where their model "
+        "is installed.",
+        "closing",
+        chart="Diversity",
+        optional=True,
+    ),
+    Metric("closing/embedding_diversity", "by meaning", "", "closing", chart="Diversity", optional=True),
+    Metric(
+        "closing/entropy", "Entropy", f"Of the policy's own tokens. {_CLOSING}", "closing", unit=_TOKENS, optional=True
+    ),
+    Metric("closing/length", "Length", _CLOSING, "closing", unit="tokens", optional=True),
+    Metric("closing/excluded", "Excluded responses", _EXCLUDED, "closing", unit="responses", optional=True),
+)
+
 _DROPPED = (
     "Responses that were too old or lost their worker too often, and groups that lost half of theirs. The log says why "
     "for each."
@@ -433,7 +485,7 @@ JUDGE = (
 
 ON_POLICY = (*OUTCOME, *POLICY, *RATIOS, *ROLLOUT, *PHASES, *ROUNDS, *JUDGE, *WORKERS, *SPEED, *COMMON)
 """Of every recipe whose policy is sampled and valued."""
-METRICS = (*RUBRIC_SCORE, *HELD_OUT_REWARD, *ON_POLICY, *CRITERIA)
+METRICS = (*RUBRIC_SCORE, *HELD_OUT_REWARD, *CLOSING, *ON_POLICY, *CRITERIA)
 HISTOGRAMS = (
     Metric(
         "policy/ratio_raw",

@@ -7,10 +7,11 @@ from ..errors import FieldProblem
 from ..fields import Section, knob
 from ..metrics import policy as policy_metrics
 from ..objectives import policy as policy_objective
-from ..on_policy import OnPolicyConfig, PromptData
+from ..on_policy import OnPolicyConfig, PolicyEvaluation, PromptData
 from ..recipe import Need, Output, Recipe, Slot
 from ..rewards import parts as rewards
 from ..rewards.parts import MOST_PARTS, AnyPart, Composition, RubricPart
+from ..sections.closing import Closing
 from ..sections.hint import Hint
 from ..sections.scaffold import Scaffold
 
@@ -20,6 +21,13 @@ class Data(PromptData):
         "refuse",
         "Where criteria need a judge and the reward has none: refuse the run, leave out those criteria, or leave out those "
         "prompts",
+    )
+
+
+class ClosingEvaluation(PolicyEvaluation):
+    closing: Closing | None = knob(
+        None,
+        "After the last step, answer the held-out prompts as often as pass@k, best of n, novelty and diversity need",
     )
 
 
@@ -62,6 +70,7 @@ class PolicyConfig(OnPolicyConfig):
         beside="rewards",
     )
     people: People = People()
+    evaluation: ClosingEvaluation = ClosingEvaluation()
 
     @property
     def composition(self) -> Composition:
@@ -75,8 +84,17 @@ class PolicyConfig(OnPolicyConfig):
     def shown_hint(self) -> Hint | None:
         return self.hint
 
+    @property
+    def closing(self) -> Closing | None:
+        return getattr(self.evaluation, "closing", None)  # a stage of a chain has the evaluation of the chain
+
     def problems(self) -> Iterator[FieldProblem]:
         yield from super().problems()
+        if self.closing and self.optim.processes > 1:
+            yield FieldProblem(
+                "evaluation.closing",
+                "the processes that train together (optim.processes) keep no untrained model to compare with; switch it off",
+            )
         longest = self.rollout.max_new_tokens
         estimator = getattr(self.objective, "advantage", "")
         asynchronous = self.runner.kind == "async"

@@ -16,6 +16,7 @@ from trainer.rollouts import Rewards, RewardSetup, Trajectory, episode_rows, gre
 
 from ..learner.engine_check import EngineCheck
 from ..learner.export import write_model
+from ..policy.closing import closing
 from ..policy.collecting import Collected, MakeCollector, SyncCollector
 from ..policy.evaluation import evaluate
 from ..policy.hacking import HackingWatch
@@ -103,9 +104,16 @@ class PolicyStage:
             count = len(self.parts.prompts.heldout) * self.parts.config.evaluation.samples
             watch, progress = ScoringWatch(tell, count), tell.watch("evaluating")
             result = evaluate(self.parts, self.scorer, f"eval/{number}", progress, watch)
+            last = self._closing(number, tell)
         tell.rollouts(partial(rollout_records, result.trajectories, self.parts.token_texts, "eval"))
         task = self.parts.task
-        return result.values | (task.held_out(answered(result.trajectories, self.parts.tasks)) if task else {})
+        return result.values | last | (task.held_out(answered(result.trajectories, self.parts.tasks)) if task else {})
+
+    def _closing(self, number: int, tell: Tell) -> dict[str, float]:
+        config = self.parts.config
+        if not config.closing or number < config.steps:
+            return {}
+        return closing(self.parts, self.scorer, config.closing, tell)
 
     def state(self) -> State:
         collector = self.collector.state()

@@ -10,8 +10,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from .curves import curves_of, measured
+from .responses import measured_responses, reads
+
 Size = Literal["tiny", "demo"]
 SIZES: tuple[Size, ...] = ("tiny", "demo")
+RESPONSES = 16
+"""To each held-out prompt, of a plan that measures responses."""
 Task = Literal["syllables", "graded", "faults", "rubrics"]
 """Constructed tasks of `trainer.claims`, each with a model that was taught for it."""
 
@@ -50,23 +55,21 @@ class Claim:
 
 @dataclass(frozen=True)
 class Setting:
-    """`wanted`: syllables of a perfect answer to the toy task. `correct`: the score from which on pass@k counts a response."""
+    """`wanted`: syllables of a perfect answer to the toy task."""
 
     config: Mapping[str, Any]
     seeds: tuple[int, ...]
-    correct: float = 1.0
     wanted: int = 4
     note: str = ""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """`recipe`: what trains every arm. `columns`: (title, measure) of the table of arms; without any, those of a policy's
-    responses.
+    """`recipe`: what trains every arm. `columns`: (title, measure) of the table of arms.
 
-    `measured` is `responses` where a finished run answers the held-out prompts once more, 16 times each, and `curves` where every
-    measure is read off the curves of the run (`trainer.metrics.claims.curves`): then any run of the arm will do, whoever
-    launched it.
+    `measured` is `responses` where a run answers the held-out prompts once more after its last step, 16 times each, and tells what
+    its responses are worth (`trainer.metrics.claims.responses`), and `curves` where every measure is read off the other curves
+    of the run (`trainer.metrics.claims.curves`). Either way any run of the arm will do, whoever launched it.
     """
 
     name: str
@@ -93,7 +96,15 @@ class Plan:
         config = merged(merged(shared, arm.config), {"seed": seed})
         if arm.rounds:
             config = merged(config, {"runner": {"kind": "offline", "push_every": config["steps"] // arm.rounds}})
+        if self.measured == "responses":
+            config = merged(config, {"evaluation": {"closing": {"samples": RESPONSES}}})
         return config
+
+    @property
+    def passes(self) -> Mapping[Size, float]:
+        """The score from which on pass@k counts a response."""
+        asked = {size: setting.config.get("evaluation", {}).get("closing", {}) for size, setting in self.sizes.items()}
+        return {size: closing.get("passed", 1.0) for size, closing in asked.items()}
 
     @property
     def digest(self) -> str:
@@ -102,14 +113,19 @@ class Plan:
         return hashlib.sha256(json.dumps([self.measured, decides], sort_keys=True).encode()).hexdigest()
 
     @property
-    def launchable(self) -> bool:
-        """Whether every measure is read off the curves, so that ordinary runs can make the comparison."""
-        return self.measured == "curves"
-
-    @property
     def shared(self) -> Mapping[str, Any]:
         """The settings of its smallest size, which all arms share."""
         return next(iter(self.sizes.values())).config
+
+    def of_run(self, curves: Mapping[str, Mapping[int, float]]) -> dict[str, float | None]:
+        """The measures of a finished run of the plan, from its metrics by step; None where it has none."""
+        if self.measured == "responses":
+            return measured_responses(curves)
+        return measured(curves, self.measures())
+
+    def reads(self, key: str) -> bool:
+        """Whether the metric has a part in a measure."""
+        return reads(key) if self.measured == "responses" else key in curves_of(self.measures())
 
     def measures(self) -> Iterator[str]:
         """Each measure that a part or a column names, once."""

@@ -15,10 +15,24 @@ TINY: dict[str, Any] = {
 _DEMO: dict[str, Any] = {
     "rollout": {"prompts_per_step": 8, "group_size": 8, "max_new_tokens": 40, "temperature": 0.8},
     "optim": {"lr": 5e-4, "micro_batch_tokens": 1024},
-    "evaluation": {"every": 10, "samples": 2, "temperature": 0.8},
+    "evaluation": {"every": 10, "samples": 2, "temperature": 0.8, "closing": {"passed": 0.8}},
     "checkpoint": {"every": 10, "keep": 1},
     "scaffold": None,
 }
+COLUMNS = (
+    ("score", "score"),
+    ("pass@1", "pass@1"),
+    ("pass@4", "pass@4"),
+    ("pass@16", "pass@16"),
+    ("best of 16", "best@16"),
+    ("entropy", "entropy"),
+    ("drawdown", "drawdown"),
+    ("novelty", "novelty"),
+    ("novel > 10", "novel>10"),
+    ("1 - Self-BLEU", "self_bleu_diversity"),
+    ("embeddings", "embedding_diversity"),
+)
+"""Of the responses to held-out prompts after the last step, and of the curves."""
 _TOY = "A random model of two layers that was taught to follow scaffolds, on a language of syllables (trainer/claims/toy.py)."
 _SMOLLM = "SmolLM2-135M-Instruct with adapters on the demo's prompts, whose rubrics verifiers decide."
 
@@ -54,8 +68,10 @@ RUSCARL = Plan(
     ),
     sizes={
         "tiny": Setting(merged(TINY, {"steps": 80}), (0, 1, 2, 3, 4), note=_TOY),
-        "demo": Setting(merged(_DEMO, {"steps": 100}), (0, 1, 2), correct=0.8, note=_SMOLLM),
+        "demo": Setting(merged(_DEMO, {"steps": 100}), (0, 1, 2), note=_SMOLLM),
     },
+    columns=COLUMNS,
+    summary="Part of the rubric in the prompt while sampling, against none of it and against all of it.",
 )
 
 
@@ -106,8 +122,10 @@ OAPL = Plan(
     ),
     sizes={
         "tiny": Setting(merged(TINY, _LONGER), (0, 1, 2), wanted=2, note=_TOY),
-        "demo": Setting(merged(_DEMO, {"steps": 150}), (0, 1, 2), correct=0.8, note=_SMOLLM),
+        "demo": Setting(merged(_DEMO, {"steps": 150}), (0, 1, 2), note=_SMOLLM),
     },
+    columns=COLUMNS,
+    summary="Policies whose sampler is 1, 10 or 50 steps behind, by three objectives.",
 )
 
 
@@ -170,6 +188,8 @@ OAPL_OFFLINE = Plan(
     ),
     sizes={
         "tiny": Setting(merged(TINY, _LONGER), (0, 1, 2), wanted=2, note=_TOY),
-        "demo": Setting(merged(_DEMO, {"steps": 150}), (0, 1, 2), correct=0.8, note=_SMOLLM),
+        "demo": Setting(merged(_DEMO, {"steps": 150}), (0, 1, 2), note=_SMOLLM),
     },
+    columns=COLUMNS,
+    summary="Policies that learn from stored responses in two rounds, against one whose sampler is a step behind.",
 )

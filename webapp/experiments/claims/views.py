@@ -186,8 +186,8 @@ def study_new(request: HttpRequest, plan: str) -> HttpResponseBase:
     """The form that launches every arm of a plan."""
     membership = require(request)
     found = PLANS.get(plan)
-    if found is None or not found.launchable:
-        raise Http404("no claim that can be launched here")
+    if found is None:
+        raise Http404("no such claim")
     form = StudyForm.blank(membership, found)
     if request.method == "POST":
         form = StudyForm.posted(membership, found, request.POST)

@@ -86,8 +86,8 @@ def test_one_wrong_field_launches_nothing(cast, study):
         study(seeds=1)
     assert [problem.path for problem in caught.value.problems] == ["seeds"]
     with pytest.raises(Invalid) as refused:
-        claims.launch(cast.researcher, "ruscarl", dataset=checks.DatasetChoice(id=1), model="m", seeds=2)
-    assert "python -m trainer claims ruscarl" in refused.value.fields["plan"]
+        claims.launch(cast.researcher, "nothing", dataset=checks.DatasetChoice(id=1), model="m", seeds=2)
+    assert "one of" in refused.value.fields["plan"]
     assert not ClaimStudy.objects.exists() and not Run.objects.exists()
 
 
@@ -133,6 +133,32 @@ def test_runs_count_when_they_have_finished_and_the_verdict_follows_its_rule(stu
     assert better.parts[0].difference.missing == 1
 
 
+def test_a_claim_about_responses_is_launched_and_decided_by_what_its_runs_answered_at_the_end(cast, version, model):
+    chosen = {"dataset": checks.DatasetChoice(id=version.dataset_id), "model": model.name, "seeds": 2}
+    row = claims.launch(cast.researcher, "ruscarl", config={"steps": 4, "scaffold": None}, **chosen)
+    by = {(each.arm, each.seed): each.run for each in ClaimRun.objects.select_related("run")}
+    assert {run.config["evaluation"]["closing"]["samples"] for run in by.values()} == {16}
+    for (arm, seed), run in by.items():
+        score = 0.6 + seed / 100 if arm == "ruscarl" else 0.4
+        told = {
+            "closing/score": score,
+            "closing/pass_at_4": 0.9,
+            "closing/novel_above_10": 3.0,
+            "eval/rubric_score": 0.1,
+        }
+        finish(run, (1, {"eval/rubric_score": 0.3}), (4, told))
+    found = claims.standing(row)
+    measures = found.rows[-1].cells[0].measures
+    assert (measures["score"], measures["pass@4"], measures["novel>10"]) == (0.6, 0.9, 3.0)
+    assert measures["drawdown"] == pytest.approx(0.2) and measures["entropy_rise"] is None
+    better, entropy = found.results
+    # differences 0.2 and 0.21: t = 0.205 / 0.005 = 41, p = 0.0155
+    assert [part.difference.value for part in better.parts] == pytest.approx([0.205] * 3)
+    assert better.corrected == "holds" and entropy.corrected == "not decided"
+    page = browser(cast.researcher).get(f"/experiments/claims/{row.pk}").content.decode()
+    assert "10 of 10 runs have finished" in page and "Pass@16" in page
+
+
 def test_what_decides_may_not_change_unseen(study):
     row = study()
     ClaimStudy.objects.update(plan_digest="0" * 64)
@@ -142,7 +168,9 @@ def test_what_decides_may_not_change_unseen(study):
 
 def test_the_page_has_a_card_for_each_method_with_a_form_that_fits(cast, as_researcher, version, model):
     shown = as_researcher.get("/experiments/claims").content.decode()
-    assert shown.count('id="method-') == len(METHODS) and "python -m trainer claims ruscarl" in shown
+    assert shown.count('id="method-') == len(METHODS)
+    for name in PLANS:
+        assert f"/experiments/claims/{name}/new" in shown
     for method in METHODS:
         assert escape(method.title) in shown
     for name in ("ruscarl", "remax", "oapl"):
@@ -159,7 +187,7 @@ def test_who_may_not_launch_reads(cast, as_researcher, study):
     assert "Put it to the test" not in page and f"/experiments/claims/{row.pk}" in page
     assert as_reviewer.get("/experiments/claims/rationale/new").status_code == 403
     assert as_reviewer.get(f"/experiments/claims/{row.pk}").status_code == 200
-    assert as_researcher.get("/experiments/claims/ruscarl/new").status_code == 404
+    assert as_researcher.get("/experiments/claims/nothing/new").status_code == 404
 
 
 def test_another_workspace_sees_nothing_of_it(cast, study, as_outsider):

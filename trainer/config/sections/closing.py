@@ -1,0 +1,16 @@
+"""What a run measures once its last step is done."""
+
+from ..fields import Section, knob
+
+
+class Closing(Section):
+    """The held-out prompts are answered once more, without scaffold, at the temperature of training."""
+
+    samples: int = knob(
+        16,
+        "Responses to each held-out prompt; the largest k of pass@k and n of best of n",
+        unit="responses",
+        ge=2,
+        le=1000,
+    )
+    passed: float = knob(1.0, "Rubric score from which a response passes, for pass@k", le=1)
