@@ -147,6 +147,7 @@ def _one(step: int, row: RolloutRecord) -> Sampled:
         row.reward,
         cut=row.finish_reason == "length",
         scaffold_shown=row.scaffold_shown,
+        hint=row.hint,
         right=share_right((each.points, each.verdict.met, each.verdict.source) for each in row.criteria),
         parts={part.name: part.value for part in row.parts},
         failed=row.finish_reason == "error",

@@ -36,7 +36,8 @@ class Sampled:
     """One response of a run. `group` and `index` are its place in the step.
 
     `right`: of the criteria that verifiers decided, the share that came out as the rubric wishes; None where they decided none.
-    `parts`: the values of the reward's parts. `failed`: its environment ended it with an error.
+    `scaffold_shown` criteria of the rubric, or the share `hint` of the reference reasoning, stood in its prompt. `parts`: the values
+    of the reward's parts. `failed`: its environment ended it with an error.
     """
 
     example_key: str
@@ -47,6 +48,7 @@ class Sampled:
     reward: float | None
     cut: bool = False
     scaffold_shown: int = 0
+    hint: float = 0.0
     right: float | None = None
     parts: Mapping[str, float | None] = field(default_factory=dict)
     failed: bool = False
@@ -252,6 +254,8 @@ def _example(example: Example, responses: Sequence[Sampled], model: str) -> Exam
         meta["rewards"] = rewards
     if any(each.scaffold_shown for each in responses):
         meta["scaffold_shown"] = {each.id: each.scaffold_shown for each in responses}
+    if any(each.hint for each in responses):
+        meta["hint"] = {each.id: each.hint for each in responses}
     answers = tuple(Response(id=each.id, text=each.text, origin=model) for each in responses)
     kept = {"responses": answers, "preferences": (), "meta": {**example.meta, **meta}}
     return example.model_copy(update=kept)

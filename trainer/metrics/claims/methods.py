@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Method:
-    """`recipe` trains it, with the values of `at` by dotted path above the defaults, or `evaluation` measures it. `plans` put its
+    """`recipe` trains it, with the values of `at` by dotted path above the defaults (no text: the section is off), or `evaluation` measures it. `plans` put its
     claim to the test."""
 
     name: str
@@ -131,7 +131,7 @@ METHODS: tuple[Method, ...] = (
         "Problems that the policy cannot solve by itself come within reach.",
         "ERNIE 5.0 (2026)",
         recipe="policy",
-        at={"hint.p0": "0.5"},
+        at={"scaffold": "", "hint.p0": "0.5"},
         plans=("hints",),
     ),
     Method(
@@ -141,7 +141,7 @@ METHODS: tuple[Method, ...] = (
         "Training stays stable where the two compute the same weights differently.",
         "GLM-5 (2026)",
         recipe="policy",
-        at={"objective.name": "icepop"},
+        at={"objective.name": "icepop", "scaffold": ""},
     ),
     Method(
         "misc",
@@ -150,7 +150,7 @@ METHODS: tuple[Method, ...] = (
         "Stable where IcePop's mask by whole sequences is not.",
         "ERNIE 5.0 (2026)",
         recipe="policy",
-        at={"objective.name": "misc"},
+        at={"objective.name": "misc", "scaffold": ""},
     ),
     Method(
         "double_sided",
@@ -159,7 +159,7 @@ METHODS: tuple[Method, ...] = (
         "Asynchronous training of agents stays stable without keeping old weights.",
         "GLM-5 (2026)",
         recipe="policy",
-        at={"objective.name": "double_sided"},
+        at={"objective.name": "double_sided", "scaffold": ""},
     ),
     Method(
         "kimi",
@@ -168,7 +168,7 @@ METHODS: tuple[Method, ...] = (
         "Holds off-policy drift in long-horizon training of agents.",
         "Kimi K2.5 (2026)",
         recipe="policy",
-        at={"objective.name": "kimi"},
+        at={"objective.name": "kimi", "scaffold": ""},
     ),
     Method(
         "distill",

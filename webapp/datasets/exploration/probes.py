@@ -18,7 +18,7 @@ from webapp.core.problems import Invalid
 from ..columns import packed
 from ..columns.arrays import Array
 from ..columns.filters import REACH, Filters
-from ..columns.packed import ID, Columns, Mask
+from ..columns.packed import Columns, Mask
 from ..models import DatasetVersion, Example, Probe, VersionMember
 
 MOST_SHOWN = 50
@@ -84,9 +84,11 @@ def of_probe(version: DatasetVersion, probe: Probe) -> Passed:
 
 
 def _read(held: Columns, probe: Probe) -> Passed:
-    counts = [np.frombuffer(getattr(probe, name), np.uint8) for name in COUNTS]
-    if probe.version_id != held.version_id:
-        places = _places(held[packed.ID], probe.version)
+    same = probe.version_id == held.version_id
+    ids = held[packed.ID] if same else packed.columns(probe.version)[packed.ID]
+    counts = [_counts(probe, name, len(ids)) for name in COUNTS]
+    if not same:
+        places = _places(held[packed.ID], ids)
         counts = [np.append(each, np.uint8(0))[places] for each in counts]
     passed, tried = counts
     rate = np.full(len(tried), np.nan, np.float32)
@@ -94,9 +96,14 @@ def _read(held: Columns, probe: Probe) -> Passed:
     return Passed(rate, tried)
 
 
-def _places(ids: Array, asked: DatasetVersion) -> NDArray[np.int64]:
+def _counts(probe: Probe, name: str, examples: int) -> NDArray[np.uint8]:
+    """By position in the version that was asked. A probe that holds fewer says nothing of the others."""
+    held = np.frombuffer(getattr(probe, name), np.uint8)[:examples]
+    return np.append(held, np.zeros(examples - len(held), np.uint8))
+
+
+def _places(ids: Array, theirs: Array) -> NDArray[np.int64]:
     """Where each example stands in the version that was asked; -1 for one that is not in it."""
-    theirs = packed.columns(asked)[ID]
     if not len(theirs):
         return np.full(len(ids), -1)
     order = np.argsort(theirs)
@@ -188,6 +195,6 @@ def of_example(row: Example) -> list[Rate]:
     for probe in probes:
         if probe.pk in columns:
             at = places[probe.version_id]
-            passed, tried = (int(getattr(columns[probe.pk], name)[at]) for name in COUNTS)
+            passed, tried = (int(_counts(columns[probe.pk], name, at + 1)[at]) for name in COUNTS)
             found.append(Rate(probe, proportion(passed, tried, empty=UNSCORED)))
     return found

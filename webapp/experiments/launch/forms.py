@@ -194,11 +194,15 @@ class RunForm:
         return memory.shown(config, models.select_related("base").first())
 
     def fill(self, given: Mapping[str, str]) -> None:
-        """Texts for dotted paths of the config, as a link to the form gives them; what the config lacks is left out."""
+        """Texts for dotted paths of the config, as a link to the form gives them; what the config lacks is left out. No text at a
+        section switches it off."""
         for path, text in given.items():
             if len(path) <= MAX_PATH and len(text) <= MAX_GIVEN and "\0" not in text:
                 self._of_another_kind(path.split("."), text)
-                put(self.raw, path.split("."), text)
+                if not text and isinstance(self.raw.get(path), dict):
+                    self.raw[path] = None
+                else:
+                    put(self.raw, path.split("."), text)
 
     def _of_another_kind(self, path: list[str], kind: str) -> None:
         """Empties the first item of a list whose kind is about to change, for another kind has other fields."""

@@ -163,7 +163,7 @@ def _rows(run: Run, wanted: Wanted) -> Any:
 def _sampled(rows: Any, wanted: Wanted) -> Iterator[Sampled]:
     """Without the columns of tokens, which are most of a rollout, and with what judges said only where a filter reads it."""
     made: dict[str, Any] = {
-        name: KeyTextTransform(name, "content") for name in ("response", "finish_reason", "scaffold_shown")
+        name: KeyTextTransform(name, "content") for name in ("response", "finish_reason", "scaffold_shown", "hint")
     }
     if wanted.does("incorrect"):
         made["criteria"] = KeyTransform("criteria", "content")
@@ -178,6 +178,7 @@ def _sampled(rows: Any, wanted: Wanted) -> Iterator[Sampled]:
             text=row["response"],
             cut=row["finish_reason"] == "length",
             scaffold_shown=int(row["scaffold_shown"] or 0),
+            hint=float(row["hint"] or 0.0),
             right=share_right(verdicts),
             parts=row["part_values"],
             failed=row["finish_reason"] == "error",

@@ -88,11 +88,14 @@ class Form:
 @never_cache
 @require_http_methods(["GET", "POST"])
 def run_rollouts_dataset(request: HttpRequest, run_id: int) -> HttpResponseBase:
-    """GET counts and makes nothing; POST makes the dataset, and the import's page says how far it is."""
+    """GET counts and makes nothing; POST makes the dataset, and the import's page says how far it is. A POST with `count` only leads to
+    the page that counts by what the form says."""
     membership = require(request)
     run = access.run_read(membership, run_id)
     if not datasets.asked_the_data(run):
         raise Http404("its questions are no prompts of the data")
+    if "count" in request.POST:
+        return redirect(f"{request.path}{_url(request.POST)}")
     sent = request.POST if request.method == "POST" else request.GET
     form = _read(run, sent)
     if request.method == "POST" and not form.problem:
@@ -147,15 +150,7 @@ def _context(run: Run, form: Form, sent: QueryDict) -> dict[str, Any]:
         "parts": _parts(run),
         "forms": (("tags", "tags"), ("json", "JSON"), ("pattern", "expression")),
         "name": form.given.get("name") or f"rollouts of {run}",
-        "hidden": _counted(sent, form.on),
     }
-
-
-def _counted(sent: QueryDict, on: list[str]) -> list[tuple[str, str]]:
-    """What was counted, so that this very thing is made."""
-    left = ("csrfmiddlewaretoken", "page", "show", "name", "on", "filtered")
-    kept = [(name, value) for name, values in sent.lists() if name not in left for value in values]
-    return [*kept, ("filtered", "1"), *(("on", key) for key in on)]
 
 
 def _parts(run: Run) -> list[str]:
@@ -165,9 +160,9 @@ def _parts(run: Run) -> list[str]:
 
 
 def _url(sent: QueryDict, **changes: str) -> str:
-    """This page with other cases shown."""
+    """This page with other cases shown, or none of others than it has."""
     query = sent.copy()
-    for name in ("csrfmiddlewaretoken", "page", "name"):
+    for name in ("csrfmiddlewaretoken", "page", "count"):
         query.pop(name, None)
     for name, value in changes.items():
         query[name] = value

@@ -135,6 +135,20 @@ def test_the_page_of_an_example_has_its_interval(version, probe, as_researcher):
     assert "no answer has a score" in as_researcher.get(f"/examples/{unscored}").content.decode()
 
 
+def test_of_examples_beyond_its_counts_a_probe_says_nothing(cast, version, probe, as_researcher):
+    Probe.objects.filter(pk=probe.pk).update(passed=bytes([8, 3]), tried=bytes([8, 8]))
+    for position in (2, 4):
+        example = version.members.get(position=position).example_id
+        page = as_researcher.get(f"/examples/{example}")
+        assert page.status_code == 200 and "no answer has a score" in page.content.decode()
+    assert keys(version, probe=str(probe.pk), reach="unknown") == "cde"
+    assert keys(version, probe=str(probe.pk), reach="solved") == "a"
+    rows = [record("z"), record("c", domain="law"), record("b", domain="maths")]
+    other = services.new_version(cast.researcher, version.dataset, rows, version, {"from": "test"})
+    assert keys(other, probe=str(probe.pk), reach="learnable") == "b"
+    assert keys(other, probe=str(probe.pk), reach="unknown") == "cdez"
+
+
 def test_the_page_leads_to_the_examples_and_shows_the_newest_probe(version, probe, cast, as_researcher):
     address = f"/datasets/{version.dataset_id}/versions/1/pass-rates"
     page = as_researcher.get(address).content.decode()

@@ -6,20 +6,23 @@ from django.test.utils import CaptureQueriesContext
 from django.utils.html import escape
 
 from tests.cast import browser
-from trainer.config import ConfigInvalid
+from trainer.config import ConfigInvalid, resolve
 from trainer.contracts import Preference, Reason, Response
 from trainer.metrics.claims import PLANS
 from trainer.metrics.claims.methods import METHODS
 from webapp.core.models import AuditEntry
 from webapp.core.once import KeyReused
+from webapp.core.prefill import put
 from webapp.core.problems import Conflict, Invalid
 from webapp.experiments.claims import services as claims
 from webapp.experiments.launch import checks
+from webapp.experiments.launch.forms import RunForm
 from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.models import ClaimRun, ClaimStudy, Run
 
 from ..conftest import Trainer, make_version
 
+TO_NAME = {"objective.teacher", "reward.judge", "rewards.0.judge", "rewards.0.model"}
 SHARED = {"steps": 4, "reward": {"matcher": "words"}, "data": {"form": "lines"}}
 
 
@@ -178,6 +181,24 @@ def test_the_page_has_a_card_for_each_method_with_a_form_that_fits(cast, as_rese
         form = as_researcher.get("/runs/new", {"recipe": method.recipe, **{f"at.{k}": v for k, v in method.at.items()}})
         for path in method.at:
             assert f'name="{path}"' in form.content.decode(), path
+
+
+@pytest.mark.parametrize("method", [each for each in METHODS if each.recipe], ids=lambda each: each.name)
+def test_a_card_opens_no_form_with_settings_that_exclude_each_other(cast, model, method):
+    form, raw = RunForm.blank(cast.researcher, method.recipe), {}
+    form.fill(method.at)
+    for path, text in method.at.items():
+        put(raw, path.split("."), text or None)
+        assert text or form.raw[path] is None, "switched off"
+    try:
+        resolve(method.recipe, raw)
+    except ConfigInvalid as error:
+        # what somebody has to name, and numbers, which a link has as texts
+        problems = {each.path: each.message for each in error.problems}
+        untyped = {
+            path for path, why in problems.items() if path in method.at and why.startswith("Input should be a valid")
+        }
+        assert problems.keys() - untyped <= TO_NAME, problems
 
 
 def test_who_may_not_launch_reads(cast, as_researcher, study):

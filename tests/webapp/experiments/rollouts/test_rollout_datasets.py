@@ -247,6 +247,35 @@ def test_the_page_counts_shows_cases_and_makes_what_it_counted(filtered, client,
     assert bad.status_code == 422 and "must be a number" in bad.content.decode()
 
 
+def test_count_again_and_make_both_go_by_what_the_form_says(filtered, client, cast):
+    client.force_login(cast.researcher.user)
+    address = f"/runs/{filtered.pk}/rollouts/dataset"
+    page = client.get(address, {"filtered": "1", "on": ON, **FILTERS}).content.decode()
+    form = page[page.index('<form id="filters"') : page.index("</form>", page.index('<form id="filters"'))]
+    assert 'name="best"' in form and 'name="name"' in form and "Make the dataset of 2 responses" in form
+    changed = {"filtered": "1", "on": ON, "name": "mine", "csrfmiddlewaretoken": "secret", **FILTERS, "best": "1"}
+    counted = client.post(address, {**changed, "count": "1"})
+    assert counted.status_code == 302 and "secret" not in counted.url and not ImportJob.objects.exists()
+    page = client.get(counted.url.split("#")[0]).content.decode()
+    assert "Make the dataset of 1 response" in page and 'value="mine"' in page
+    client.post(address, {**changed, "best": "3"})
+    _, (example,) = made(ImportJob.objects.get().pk)
+    assert len(example.responses) == 3
+
+
+def test_a_dataset_keeps_that_a_hint_was_shown(run, trainer, client, cast):
+    rows = [
+        trainer.rollout(index, example_key="e0", group=0, response=f"{index}", hint=hint)
+        for index, hint in enumerate((0.5, 0.0))
+    ]
+    trainer.post(trainer.event("rollouts", 1, rollouts=rows))
+    client.force_login(cast.researcher.user)
+    body = {"name": "hinted"}
+    reply = client.post(f"/api/v1/runs/{run.pk}/rollouts/dataset", body, content_type="application/json")
+    _, (example,) = made(reply.json()["import_id"])
+    assert example.meta["hint"] == {"s1-0-0": 0.5, "s1-0-1": 0.0}
+
+
 def test_without_the_filter_of_rewards_answers_that_have_none_stay(filtered, client, cast):
     client.force_login(cast.researcher.user)
     body = {"name": "all", "without": ["no_reward"]}
