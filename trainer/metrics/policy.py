@@ -44,6 +44,34 @@ def best_of_n(scores_N: ArrayLike, n: int) -> float:
     return float(weights @ scores)
 
 
+@dataclass(frozen=True)
+class Rejection:
+    """Of rejection sampling: `score` of what is kept, `drawn` responses until it is kept."""
+
+    score: float
+    drawn: float
+
+
+def rejection_sampling(scores_N: ArrayLike, n: int, threshold: float) -> Rejection:
+    """Responses are drawn without replacement until one scores `threshold`, n at most; where none does, the last one is kept.
+
+    Expected over all orders: the kept one is any success with chance pass@n, else any failure; response j + 1 is drawn where the
+    j before hold no success, so `drawn` = sum_(j<n) C(N-c, j) / C(N, j). Raises ValueError as `best_of_n`.
+    """
+    scores = np.asarray(scores_N, dtype=np.float64)
+    if not 1 <= n <= len(scores):
+        raise ValueError(f"n: {n} drawn from {len(scores)} responses")
+    if np.isnan(scores).any():
+        raise ValueError("scores: one is missing; leave its response out and say so")
+    passing = scores >= threshold
+    total, correct = len(scores), int(passing.sum())
+    found = pass_at_k(total, correct, n)
+    kept = (found * float(scores[passing].mean()) if correct else 0.0) + (
+        (1.0 - found) * float(scores[~passing].mean()) if correct < total else 0.0
+    )
+    return Rejection(kept, sum(math.comb(total - correct, j) / math.comb(total, j) for j in range(n)))
+
+
 def entropy(logits_TV: ArrayLike) -> Floats:
     """(T,) entropy in nats of the full distribution at each token; -inf logits are impossible tokens."""
     logits = np.asarray(logits_TV, dtype=np.float64)
@@ -145,6 +173,24 @@ def best_of_n_curve(scores_PN: Sequence[Sequence[float | None]], ns: Iterable[in
     }
 
 
+def rejection_curve(
+    scores_PN: Sequence[Sequence[float | None]], ns: Iterable[int], threshold: float
+) -> dict[int, tuple[Estimate, Estimate]]:
+    """Means over prompts of the score that rejection sampling keeps and of the responses it draws, n at most; see
+    `best_of_n_curve` for what is left out."""
+    scored = [[score for score in scores if score is not None] for scores in scores_PN]
+    found = {}
+    for n in ns:
+        each = [rejection_sampling(scores, n, threshold) if len(scores) >= n else None for scores in scored]
+        empty = f"no prompt has {n} scored responses"
+        drawn = [one.drawn for one in each if one]
+        found[n] = (
+            _over_prompts([one.score if one else None for one in each], empty),
+            bootstrap_mean(drawn, len(each) - len(drawn), empty),
+        )
+    return found
+
+
 def average_at_k(scores_PN: Sequence[Sequence[float | None]]) -> Estimate:
     """Avg@k: mean over prompts of the mean over its runs; runs without a score leave their prompt's mean."""
     means = []
@@ -240,6 +286,18 @@ def _weighted_median(sorted_N: Floats, counts_DN: Floats) -> Floats:
 def novel_shares(found: Novelty) -> dict[float, Estimate]:
     """Share of responses with rho above each bound."""
     return {bound: proportion(count, len(found.ratios)) for bound, count in found.above.items()}
+
+
+def scores_by_novelty(
+    rho: Sequence[float], scores: Sequence[float | None], prompts: Sequence[object], top: float = 0.1
+) -> tuple[Estimate, Estimate]:
+    """Mean clipped score of the `top` share of responses with the highest novelty, at least one, and of all others; resampled by
+    prompt. Of equal novelty the earlier response comes first."""
+    order = sorted(range(len(rho)), key=lambda place: -rho[place])
+    most = max(1, round(top * len(rho)))
+    parts = (order[:most], order[most:])
+    high, rest = (rubric_scores([scores[i] for i in part], [prompts[i] for i in part])["clipped"] for part in parts)
+    return high, rest
 
 
 def gain_at_novelty(

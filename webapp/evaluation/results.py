@@ -77,6 +77,8 @@ SEVERAL = (
     Section("avg_at_k", "Avg@k"),
     Section("pass_at_k", "pass@k"),
     Section("best_of_n", "Best of N"),
+    Section("rejection", "Rejection sampling"),
+    Section("rejection_of_n", "Rejection sampling of N"),
 )
 RESPONSES = (
     Section("scores", "Rubric scores"),

@@ -1,5 +1,6 @@
 """Metrics of many responses to one prompt, by hand and against brute force."""
 
+import itertools
 import math
 from itertools import combinations
 
@@ -146,3 +147,37 @@ def test_gain_where_novelty_is_highest() -> None:
     before = dict.fromkeys(rho, 0.0)
     found = policy.gain_at_novelty(rho, {**before, "19": 1.0, "18": None}, before)
     assert (found.value, found.n, found.missing) == (1.0, 1, 1)
+
+
+@pytest.mark.parametrize("scores", [[0.2, 1.0, 0.5, 0.9], [0.1, 0.3], [1.0, 1.0, 0.8], [0.7]])
+def test_rejection_sampling_is_the_mean_over_all_orders(scores: list[float]) -> None:
+    for n in range(1, len(scores) + 1):
+        kept, drawn = [], []
+        for order in itertools.permutations(scores):
+            first = next((at for at, score in enumerate(order[:n]) if score >= 0.8), n - 1)
+            kept.append(order[first])
+            drawn.append(first + 1)
+        found = policy.rejection_sampling(scores, n, 0.8)
+        assert (found.score, found.drawn) == pytest.approx((np.mean(kept), np.mean(drawn)))
+        assert found.score <= policy.best_of_n(scores, n) + 1e-12
+
+
+def test_rejection_sampling_counts_the_prompts_that_lack_responses() -> None:
+    found = policy.rejection_curve([[0.0, 1.0], [None, 1.0]], [1, 2], 1.0)
+    score, drawn = found[2]
+    assert (score.value, score.missing, drawn.value, drawn.missing) == (1.0, 1, 1.5, 1)
+    assert found[1][0].value == pytest.approx(0.75) and found[1][1].value == 1.0
+    with pytest.raises(ValueError, match="3 drawn from 2"):
+        policy.rejection_sampling([0.0, 1.0], 3, 1.0)
+    with pytest.raises(ValueError, match="one is missing"):
+        policy.rejection_sampling([math.nan], 1, 1.0)
+
+
+def test_scores_of_the_most_novel_responses() -> None:
+    rho = [1.0] * 18 + [5.0, 9.0]
+    scores: list[float | None] = [0.25] * 17 + [None, 1.0, 0.5]
+    high, rest = policy.scores_by_novelty(rho, scores, [at // 2 for at in range(20)])
+    assert (high.value, high.n, high.missing) == (0.75, 2, 0)
+    assert (rest.value, rest.n, rest.missing) == (0.25, 17, 1)
+    alone, nothing = policy.scores_by_novelty([2.0], [0.5], ["a"])
+    assert alone.value == 0.5 and nothing.undefined == "no response has a score"

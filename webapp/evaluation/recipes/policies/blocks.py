@@ -30,6 +30,13 @@ SEVERAL = [
     ("Avg@k score", "mean over prompts of the mean clipped score"),
     ("Best of k", "expected best clipped score"),
 ]
+REJECTION = [
+    ("Model", ""),
+    ("Responses at most", "most scored responses that a prompt has"),
+    ("Score kept", "expected clipped score of the first success, or of the last response where none succeeds"),
+    ("Responses drawn", "expected number until the first success"),
+    ("Best of as many", "expected best clipped score of all of them"),
+]
 MOST_CRITERIA = 60
 MOST_CHANGED = 20
 CHANGED = "Changed most"
@@ -219,7 +226,7 @@ def several(by_model: Models, threshold: float) -> Iterator[r.Table | r.Curve]:
     """What several responses to a prompt tell: their mean, the chance that one succeeds, the best of them."""
     scored = {name: list(_scored(rows).values()) for name, rows in by_model.items()}
     drawn = {name: max(map(len, found), default=0) for name, found in scored.items()}
-    passes, bests, rows = [], [], []
+    passes, bests, kept, rows, rejections = [], [], [], [], []
     for name, found in scored.items():
         if drawn[name] < 2:
             continue
@@ -229,6 +236,18 @@ def several(by_model: Models, threshold: float) -> Iterator[r.Table | r.Curve]:
         passed, best = bench.pass_at_k_curve(successes, ks), bench.best_of_n_curve(found, ks)
         passes.append({"name": name, "points": [r.point(k, each, mine) for k, each in passed.items()]})
         bests.append({"name": name, "points": [r.point(n, each, mine) for n, each in best.items()]})
+        rejected = bench.rejection_curve(found, ks, threshold)
+        kept.append({"name": name, "points": [r.point(n, each, mine) for n, (each, _) in rejected.items()]})
+        score, drawn_mean = rejected[most]
+        rejections.append(
+            [
+                r.text(name, mine),
+                r.number(most, "count"),
+                r.estimate(score, mine),
+                r.estimate(drawn_mean, mine, unit="number"),
+                r.estimate(best[most], mine),
+            ]
+        )
         hits = [[float(value >= threshold) for value in values] for values in found]
         ends = [bench.average_at_k(hits), passed[most], bench.average_at_k(found), best[most]]
         rows.append([r.text(name, mine), r.number(most, "count"), *(r.estimate(each, mine) for each in ends)])
@@ -237,6 +256,11 @@ def several(by_model: Models, threshold: float) -> Iterator[r.Table | r.Curve]:
         yield r.Table("Avg@k", SEVERAL, rows, f"{note} Intervals by prompt: its responses are drawn together.")
         yield r.Curve("pass@k", "k responses", "prompts with a success", passes, note)
         yield r.Curve("Best of N", "N responses", "expected best clipped score", bests)
+        how = "Responses are drawn until one succeeds, N at most; where none does, the last one is kept."
+        yield r.Table("Rejection sampling", REJECTION, rejections, f"{how} {note}")
+        yield r.Curve(
+            "Rejection sampling of N", "N responses at most", "expected clipped score of what is kept", kept, how
+        )
 
 
 def _scored(answered: Sequence["Answered"]) -> dict[str, list[float]]:

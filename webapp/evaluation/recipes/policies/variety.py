@@ -52,6 +52,7 @@ def table(context: Context, by_model: Models, reasons: Mapping[str, str]) -> Ite
                 r.estimate(each, tag("model", name), unit=unit)
                 for each, unit in _novelty(answered, reasons.get(name, ""))
             ),
+            *_where_novel(answered, reasons.get(name, "")),
             _gain(by_model, name, reasons.get(name, "")),
         ]
         for name, answered in by_model.items()
@@ -62,6 +63,8 @@ def table(context: Context, by_model: Models, reasons: Mapping[str, str]) -> Ite
         ("Meaning", "mean cosine distance between the embeddings of the responses to a prompt"),
         ("Novelty", "median over responses of rho, how much likelier one is than before training, per token"),
         *[(f"Above {bound:g}", f"share of responses with rho above {bound:g}") for bound in BOUNDS],
+        ("Score where novel", "clipped score of the tenth of responses with the highest rho"),
+        ("Score elsewhere", "clipped score of the other responses with a rho"),
         (
             "Gain where novel",
             "change of the clipped score on the tenth of prompts with the highest rho, from the first model",
@@ -105,6 +108,17 @@ def _novelty(answered: Sequence["Answered"], reason: str) -> Iterator[tuple[Esti
     yield bench.median_novelty(found, len(answered) - len(known)), "number"
     shares = bench.novel_shares(found)
     yield from ((shares[bound], "share") for bound in BOUNDS)
+
+
+def _where_novel(answered: Sequence["Answered"], reason: str) -> Iterator[r.Cell]:
+    known = [(each.rho, each.value, each.key) for each in answered if each.rho is not None]
+    if reason or not known:
+        yield from (r.number(None, why=reason or "no response has a token") for _ in range(2))
+        return
+    rho, values, keys = zip(*known, strict=True)
+    yield from (
+        r.estimate(each, tag("model", answered[0].model)) for each in bench.scores_by_novelty(rho, values, keys)
+    )
 
 
 def _gain(by_model: Models, name: str, reason: str) -> r.Cell:

@@ -96,6 +96,17 @@ def test_avg_at_k_beside_what_one_success_and_the_best_would_give():
     assert all(cell["n"] == 2 for name, cell in new.items() if name not in ("Model", "k")), "prompts, not responses"
 
 
+def test_rejection_sampling_beside_best_of_n():
+    report, _ = context().run()
+    new, old = row(report, "Rejection sampling", "new"), row(report, "Rejection sampling", "old")
+    # scores 1 and .5: half the orders keep the first, half draw again and keep the second; none of the old ones succeeds
+    names = ("Responses at most", "Score kept", "Responses drawn", "Best of as many")
+    assert [new[name]["value"] for name in names] == [2, 1.0, 1.5, 1.0]
+    assert old["Responses drawn"]["value"] == 2.0 and old["Score kept"]["value"] <= old["Best of as many"]["value"]
+    curve = {each["name"]: each["points"] for each in block(report, "Rejection sampling of N")["series"]}
+    assert [each["value"] for each in curve["new"]] == [0.75, 1.0]
+
+
 def test_who_wins_by_score_and_by_a_judge():
     report, cases = context().run()
     new = row(report, "Who wins", "new")
@@ -234,6 +245,9 @@ def test_novelty_its_shares_and_the_gain_where_it_is_highest():
         0,
     ]
     assert after["Gain where novel"]["value"] == 1.0  # p0: from 0 to 1
+    # of three responses with a rho the one of 12 is novel, and kind; of the others one of two is
+    assert (after["Score where novel"]["value"], after["Score elsewhere"]["value"]) == (1.0, 0.5)
+    assert after["Score elsewhere"]["n"] == 2
     before = row(report, "Variety and novelty", "before")
     assert before["Novelty"]["undefined"] == "run 1 keeps no checkpoint" and before["Novelty"]["missing"] == 4
     assert carrying(cases, ["model:after"])[0].values["novelty"] == 12.0
