@@ -24,7 +24,8 @@ def of_responses(events: Path) -> dict[str, Any]:
 def of_run(events: Path, measures: Sequence[str]) -> dict[str, Any]:
     """Each measure, read off its curve (`trainer.metrics.claims.curves`), and `curve` of each metric by step."""
     wanted = curves_of(measures)
-    curves = {key: {} for key in wanted} | _curves(events, set(wanted).__contains__)
+    found = _curves(events, set(wanted).__contains__)
+    curves = {key: found.get(key, {}) for key in wanted}
     return {**measured(curves, measures), "curve": curves}
 
 
@@ -32,7 +33,9 @@ def _curves(events: Path, wanted: Callable[[str], bool]) -> dict[str, dict[int, 
     """The metrics by step; a step that a resumed run repeated counts once."""
     found: dict[str, dict[int, float]] = defaultdict(dict)
     for line in jsonlines.lines(events.read_text(encoding="utf-8")):
-        event = json.loads(line) if '"metrics"' in line else {"data": {"kind": ""}}
+        if '"metrics"' not in line:
+            continue
+        event: dict[str, Any] = json.loads(line)
         if event["data"]["kind"] == "metrics":
             for key, value in event["data"]["values"].items():
                 if wanted(key):

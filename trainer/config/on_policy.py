@@ -184,6 +184,11 @@ class OnPolicyConfig(RecipeConfig):
         yield from self.runner.reuse_problems(self.steps, prompts, self.objective)
 
     def _phase_problems(self) -> Iterator[FieldProblem]:
+        if self.phases and self.runner.spread > 1:
+            yield FieldProblem(
+                "phases",
+                "responses that earlier steps have sampled (runner.spread) are of the phase before; take the phases away",
+            )
         if self.phases and (why := phases.why_not(self.runner.kind, self.runner.replay, self.optim.processes)):
             yield FieldProblem("phases", f"{why}; take the phases away")
         yield from phases.problems(self.phases, self.steps, self.evaluation.max_examples)
@@ -334,6 +339,17 @@ class OnPolicyConfig(RecipeConfig):
             yield from self._budget_problems(rollout.budget)
         if rollout.replace_flat and (why := self._needs_flat_groups()):
             yield FieldProblem("rollout.replace_flat", f"{why}; set it to 0")
+        smallest = rollout.budget.low if rollout.budget else rollout.group_size
+        if self.runner.spread > smallest:
+            yield FieldProblem(
+                "runner.spread",
+                f"a group of {smallest} has at most {smallest} steps to be sampled in; set it to that or less",
+            )
+        if self.runner.spread > 1 and rollout.replace_flat:
+            yield FieldProblem(
+                "runner.spread",
+                "dynamic sampling (rollout.replace_flat) fills a step with groups of that step; set one of them off",
+            )
         if rollout.replace_flat and self.runner.replay:
             yield FieldProblem(
                 "runner.replay", "a step of dynamic sampling fills itself with fresh prompts; set one to 0"

@@ -12,6 +12,7 @@ from .collect import (
     sample_and_score,
     sample_plans,
     score_samples,
+    score_trajectories,
 )
 from .episode import Episode, Task, episode_rows, one_of_each
 from .scoring import RewardScorer, Watch
@@ -43,5 +44,6 @@ __all__ = [
     "reward_folders",
     "sample_and_score",
     "sample_plans",
+    "score_trajectories",
     "score_samples",
 ]

@@ -161,6 +161,25 @@ def score_samples(
     return Groups(plans, tasks, scorer, where).trajectories(results, watch)
 
 
+def score_trajectories(
+    trajectories: Sequence[Trajectory],
+    tasks: Mapping[str, Task],
+    scorer: Scoring,
+    where: str,
+    watch: Watch | None = None,
+    baselines: Mapping[int, str] | None = None,
+) -> list[Trajectory]:
+    """Whole attempts that were sampled at several times, with their rewards."""
+    groups = Groups([t.plan for t in trajectories], tasks, scorer, where, baselines)
+    try:
+        for place, trajectory in enumerate(trajectories):
+            groups.played(place, Episode(tasks[trajectory.plan.example_key], (trajectory,)))
+        return [trajectory for episode in groups.scored(watch) for trajectory in episode.trajectories]
+    except BaseException:
+        groups.cancel()
+        raise
+
+
 def item_of(place: str, episode: Episode, longest: int, baseline: str | None = None) -> Item:
     """An attempt as rewards look at it."""
     task = episode.task

@@ -1,6 +1,7 @@
 """What a policy run measures: every key that `trainer.loops.recipes.policy` and `trainer.runners` emit."""
 
 from ..recipe import Metric
+from .closing import CLOSING
 from .common import COMMON
 from .phases import PHASES
 
@@ -249,6 +250,25 @@ ROLLOUT = (
         unit="responses",
     ),
     Metric(
+        "rollout/unfinished",
+        "Responses that wait",
+        "Sampled, and waiting for the rest of their group, which later steps sample (runner.spread).",
+        "rollout",
+        unit="responses",
+        optional=True,
+    ),
+    Metric(
+        "rollout/age",
+        "mean",
+        "Steps between the weights that sampled a response and those that train on it, where groups are sampled over several steps: "
+        "mean and largest. At most runner.spread less 1, and what runner.push_every adds.",
+        "rollout",
+        chart="Age of the responses",
+        unit="steps",
+        optional=True,
+    ),
+    Metric("rollout/age_max", "largest", "", "rollout", chart="Age of the responses", unit="steps", optional=True),
+    Metric(
         "rollout/largest_group",
         "largest",
         _SIZES,
@@ -305,58 +325,6 @@ CRITERIA = (
         share=True,
         optional=True,
     ),
-)
-
-_CLOSING = "Of evaluation.closing.samples responses to each held-out prompt after the last step, at the temperature of training."
-_BETTER = "higher"
-CLOSING = (
-    Metric("closing/score", "Score", f"Mean rubric score. {_CLOSING}", "closing", better=_BETTER, optional=True),
-    Metric(
-        "closing/pass_at_*",
-        "pass@k",
-        f"Chance that one of k responses passes (evaluation.closing.passed), without bias. {_CLOSING}",
-        "closing",
-        better=_BETTER,
-        optional=True,
-    ),
-    Metric(
-        "closing/best_of_*",
-        "Best of n",
-        f"Expected best score of n responses. {_CLOSING}",
-        "closing",
-        better=_BETTER,
-        optional=True,
-    ),
-    Metric(
-        "closing/novelty",
-        "Novelty",
-        "Median over the responses of how much likelier a token has become than it was to the untrained model.",
-        "closing",
-        optional=True,
-    ),
-    Metric(
-        "closing/novel_above_*",
-        "Novel responses",
-        "Whose tokens have become likelier by more than this factor than they were to the untrained model.",
-        "closing",
-        unit="responses",
-        optional=True,
-    ),
-    Metric(
-        "closing/self_bleu_diversity",
-        "by words",
-        "How much the responses to one prompt differ: 1 - Self-BLEU, and the mean cosine distance of embeddings where their model "
-        "is installed.",
-        "closing",
-        chart="Diversity",
-        optional=True,
-    ),
-    Metric("closing/embedding_diversity", "by meaning", "", "closing", chart="Diversity", optional=True),
-    Metric(
-        "closing/entropy", "Entropy", f"Of the policy's own tokens. {_CLOSING}", "closing", unit=_TOKENS, optional=True
-    ),
-    Metric("closing/length", "Length", _CLOSING, "closing", unit="tokens", optional=True),
-    Metric("closing/excluded", "Excluded responses", _EXCLUDED, "closing", unit="responses", optional=True),
 )
 
 _DROPPED = (

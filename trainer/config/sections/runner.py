@@ -130,6 +130,16 @@ class Runner(Section):
         advanced=True,
         when=SYNC,
     )
+    spread: int = knob(
+        1,
+        "With `sync`: steps over which the responses to a prompt are sampled, the one that trains them included; each step trains "
+        "whole groups all the same, whose responses come from several versions of the weights",
+        unit="steps",
+        ge=1,
+        le=64,
+        advanced=True,
+        when=SYNC,
+    )
     round_epochs: int = knob(
         1, "With `offline`: passes over the stored responses of a round", unit="passes", ge=1, le=100, when=OFFLINE
     )
@@ -214,6 +224,22 @@ class Runner(Section):
                 yield FieldProblem(f"runner.{name}", f"is for runner.kind 'sync', which is {self.kind!r}")
         if self.replay and self.kind == "sync":
             yield from self._replay_problems(objective)
+        if self.spread > 1:
+            yield from self._spread_problems(objective)
+
+    def _spread_problems(self, objective: Any) -> Iterator[FieldProblem]:
+        if self.kind != "sync":
+            yield FieldProblem("runner.spread", f"is for runner.kind 'sync', which is {self.kind!r}; set it to 1")
+        if self.replay:
+            yield FieldProblem(
+                "runner.spread", "what is trained on again (runner.replay) is of one version; set one of them off"
+            )
+        if not (sampler_is_old(objective) or getattr(objective, "decoupled", False)):
+            yield FieldProblem(
+                "runner.spread",
+                f"{objective.name!r} would take responses of older weights for its own; choose an objective that compares with the "
+                "sampler's record (oapl, kimi, double_sided), or set objective.decoupled",
+            )
 
     def _round_problems(self, steps: int, prompts: int) -> Iterator[FieldProblem]:
         if self.push_every == 1:

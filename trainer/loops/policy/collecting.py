@@ -18,6 +18,8 @@ from trainer.rollouts import (
     group_rewards,
     one_of_each,
     sample_and_score,
+    sample_plans,
+    score_trajectories,
 )
 
 from ..prompts.planner import Planner
@@ -27,6 +29,7 @@ from .parts import Parts
 from .replay import ReplayBuffer
 from .reports import size_metrics
 from .scoring_watch import ScoringWatch
+from .spreading import SpreadGroups, age_metrics
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,7 @@ class SyncCollector:
         self._weights = SamplerWeights(parts, self._version_at)
         self._waited_s = 0.0  # of this step, for rewards alone
         self._buffer = ReplayBuffer(parts.config)
+        self._spread = SpreadGroups(parts.config, planner) if parts.config.runner.spread > 1 else None
 
     def open(self, step: int) -> None:
         self.updated(step)
@@ -131,6 +135,8 @@ class SyncCollector:
     def collect(self, step: int, tell: Tell) -> Collected:
         started, self._waited_s = time.monotonic(), 0.0
         rollout = self._parts.config.rollout
+        if self._spread:
+            return self._whole(step, self._spread, started, tell)
         found = self._sampled(step, self._planner.plan(step), tell)
         if rollout.replace_flat:
             return self._without_flat(step, found, started, tell)
@@ -140,6 +146,27 @@ class SyncCollector:
         if self._parts.config.runner.replay:
             metrics["rollout/replayed"] = float(len(replayed))
         return Collected(found, time.monotonic() - started, None, metrics, replayed)
+
+    def _whole(self, step: int, spread: SpreadGroups, started: float, tell: Tell) -> Collected:
+        """The groups that this step makes whole, some of whose responses earlier steps have sampled."""
+        parts, asked = self._parts, spread.due(step)
+        plans = [plan for _, _, plan in asked]
+        results = sample_plans(parts.sampler, plans, parts.rollout, tell.watch("sampling"))
+        found, sampled_at = spread.sampled(step, asked, results), time.monotonic()
+        baselines = None
+        if self._scorer.needs_greedy:
+            greedy = greedy_samples(parts.sampler, [t.plan for t in found], parts.rollout)
+            baselines = {plan.group: result.text for plan, result in greedy}
+        watch = ScoringWatch(tell, len(found))
+        scored = score_trajectories(found, parts.tasks, self._scorer, f"train/{step}", watch, baselines)
+        ended = time.monotonic()
+        metrics = {
+            "perf/reward_wait_s": ended - sampled_at,
+            "perf/rollout_tokens_per_s": sum(len(each.tokens) for each in results) / (ended - started),
+            "rollout/responses": float(len(asked)),
+            "rollout/unfinished": float(spread.waiting),
+        }
+        return Collected(scored, ended - started, None, metrics | age_metrics(step, scored) | self._sizes(scored))
 
     def _without_flat(self, step: int, found: list[Trajectory], started: float, tell: Tell) -> Collected:
         """Dynamic sampling: groups that teach nothing give way to groups of the prompts that come next."""
@@ -179,21 +206,30 @@ class SyncCollector:
 
     def comparable(self, step: int, trajectories: Sequence[Trajectory]) -> Sequence[Trajectory]:
         # Weights that lag behind would differ, and rightly so.
-        return trajectories if self._weights.version == step - 1 else []
+        if self._weights.version != step - 1:
+            return []
+        if not self._spread:
+            return trajectories
+        return [t for t in trajectories if {version for version, _, _ in t.versions} == {step - 1}]
 
     def updated(self, step: int) -> None:
         self._weights.updated(step)
         self._buffer.updated(self._weights.version)
+        if self._spread:
+            self._spread.updated()
 
     def newest_weights(self) -> AbstractContextManager[None]:
         return self._weights.newest()
 
     def state(self) -> State:
-        return State(self._buffer.state_dict(), self._weights.state().tensors)
+        spread = self._spread.state_dict() if self._spread else {}
+        return State(self._buffer.state_dict() | spread, self._weights.state().tensors)
 
     def restore(self, step: int, state: State) -> None:
         self._weights.restore(step, state)
         self._buffer.load_state_dict(state.values, self._weights.version)
+        if self._spread:
+            self._spread.load_state_dict(state.values)
 
     def close(self) -> None:
         """Nothing to end: the sampler is the parts'."""
