@@ -1,6 +1,7 @@
 """Sentence embeddings of the installed MiniLM: which texts mean the same (Reimers & Gurevych, 2019)."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -36,17 +37,21 @@ class Embedder:
         """Unit vectors (len(texts), H): the mean over the tokens of the last layer."""
         if not texts:
             return torch.zeros(0, self._model.config.hidden_size)
-        # texts of one length side by side: what pads the shorter ones of a batch is computed for nothing
-        order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
-        batches = [order[start : start + _BATCH] for start in range(0, len(order), _BATCH)]
-        vectors_NH = torch.cat([self._batch([texts[place] for place in batch]) for batch in batches])
-        back = torch.empty(len(order), dtype=torch.long)
-        back[torch.tensor(order)] = torch.arange(len(order))
-        return vectors_NH[back]
+        tokens = self._tokenizer(list(texts), truncation=True, max_length=_TOKENS)["input_ids"]
+        vectors_NH = torch.empty(len(texts), self._model.config.hidden_size)
+        for places in _alike(tokens):
+            vectors_NH[places] = self._batch(torch.tensor([tokens[place] for place in places]))
+        return vectors_NH
 
-    def _batch(self, texts: Sequence[str]) -> torch.Tensor:
-        tokens = self._tokenizer(list(texts), padding=True, truncation=True, max_length=_TOKENS, return_tensors="pt")
-        hidden_BTH = self._model(**tokens).last_hidden_state
-        mask_BT1 = tokens["attention_mask"].unsqueeze(-1).to(hidden_BTH.dtype)
-        mean_BH = (hidden_BTH * mask_BT1).sum(1) / mask_BT1.sum(1).clamp(min=1)
+    def _batch(self, tokens_BT: torch.Tensor) -> torch.Tensor:
+        mean_BH = self._model(input_ids=tokens_BT).last_hidden_state.mean(1)
         return torch.nn.functional.normalize(mean_BH, dim=-1)
+
+
+def _alike(tokens: Sequence[Sequence[int]]) -> Iterator[list[int]]:
+    """Places of texts that have the same number of tokens, a batch at a time: nothing is padded, and nothing is masked."""
+    by_length: dict[int, list[int]] = defaultdict(list)
+    for place, text in enumerate(tokens):
+        by_length[len(text)].append(place)
+    for _, places in sorted(by_length.items()):
+        yield from (places[start : start + _BATCH] for start in range(0, len(places), _BATCH))

@@ -1,0 +1,45 @@
+"""Sentence embeddings beside those of plain transformers, a text at a time."""
+
+import pytest
+import torch
+
+from trainer.inference.embeddings import Embedder
+from trainer.inference.models import ModelInvalid
+
+
+@pytest.fixture(scope="module")
+def embed() -> Embedder:
+    try:
+        return Embedder()
+    except ModelInvalid as error:
+        pytest.skip(str(error))
+
+
+def test_a_text_has_the_same_vector_beside_any_others(embed: Embedder) -> None:
+    texts = ["The answer is false.", "It names no source", "", "polite", "The answer is false.", "word " * 400] * 12
+    vectors = embed(texts)
+    for text, vector in list(zip(texts, vectors, strict=True))[:6]:
+        tokens = embed._tokenizer(text, truncation=True, max_length=256, return_tensors="pt")
+        with torch.inference_mode():
+            alone = torch.nn.functional.normalize(embed._model(**tokens).last_hidden_state.mean(1), dim=-1)[0]
+        torch.testing.assert_close(vector, alone, atol=1e-6, rtol=0)
+    assert torch.equal(vectors[0], vectors[4]) and vectors.shape == (72, embed._model.config.hidden_size)
+
+
+def test_nothing_is_padded(embed: Embedder, monkeypatch: pytest.MonkeyPatch) -> None:
+    shapes: list[tuple[int, int]] = []
+    batch = embed._batch
+
+    def seen(tokens_BT: torch.Tensor) -> torch.Tensor:
+        shapes.append((tokens_BT.shape[0], tokens_BT.shape[1]))
+        return batch(tokens_BT)
+
+    monkeypatch.setattr(embed, "_batch", seen)
+    texts = ["one", "one two", "two"] * 50
+    lengths = [len(tokens) for tokens in embed._tokenizer(texts)["input_ids"]]
+    embed(texts)
+    assert sum(rows * tokens for rows, tokens in shapes) == sum(lengths) and max(rows for rows, _ in shapes) == 64
+
+
+def test_no_texts_have_no_vectors(embed: Embedder) -> None:
+    assert embed([]).shape == (0, embed._model.config.hidden_size)
