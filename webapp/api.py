@@ -32,6 +32,7 @@ from webapp.evaluation.api import router as evaluations
 from webapp.experiments.api import router as experiments
 from webapp.experiments.claims.api import router as claims
 from webapp.experiments.ingest.api import router as ingest
+from webapp.experiments.sweeps.api import router as sweeps
 from webapp.experiments.table.api import router as runs_table
 from webapp.experiments.table.compare_api import router as runs_compared
 from webapp.identity.api import router as identity
@@ -210,6 +211,7 @@ ROUTERS = (
     runs_table,  # before the runs: its addresses would be taken for their ids
     experiments,
     claims,
+    sweeps,
     ingest,
 )
 api.add_decorator(known_query, mode="view")

@@ -93,6 +93,7 @@ def test_beat_starts_every_round_of_upkeep_and_only_tasks_that_exist(eager, sett
         "playground.requeue_lost",
         "questions.forget_old",
         "review.take_up_lost",
+        "sweeps.watch",
         "upkeep.clear_sessions",
         "upkeep.erase_deleted_runs",
         "upkeep.forget_fetched",

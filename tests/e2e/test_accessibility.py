@@ -26,6 +26,9 @@ from webapp.datasets.services import new_version as new_dataset_version
 from webapp.experiments.claims import services as claims
 from webapp.experiments.launch import checks
 from webapp.experiments.launch import services as launch
+from webapp.experiments.sweeps import rounds
+from webapp.experiments.sweeps import services as sweeps
+from webapp.experiments.sweeps.checking import Wish
 from webapp.inference.models import RegisteredModel
 from webapp.inference.services import create_endpoint
 from webapp.judging.services import create_judge, judge_calls, new_version
@@ -41,6 +44,9 @@ PAGES = (
     "/runs/{run}/config",
     "/runs/{run}/lineage",
     "/runs/{run}/fork",
+    "/experiments/sweeps",
+    "/experiments/sweeps/{sweep}",
+    "/runs/{run}/sweep",
     "/experiments/claims",
     "/experiments/claims/rationale/new",
     "/experiments/claims/{study}",
@@ -136,6 +142,7 @@ def addresses(server, cast, process) -> list[str]:
     known |= {"model": model.pk} | looked_through(cast, version) | asked(cast) | judged(cast)
     known["study"] = studied(cast, model.name)
     known["measured"] = measured(cast)
+    known["sweep"] = swept(cast, run)
     give_rubrics(cast.owner, run)
     told_of_flattery(process(run))
     return [page.format(**known) for page in PAGES]
@@ -176,6 +183,15 @@ def told_of_flattery(trainer) -> None:
     about = {"part": "rubric", "criterion": "Is polite", "places": [{"group": 0, "index": 0}]}
     rows = [graded(0, response="What a brilliant question! Red.")]
     trainer.post(trainer.event("rollouts", 7, rollouts=rows), trainer.event("alarm", 7, **alarm, **about))
+
+
+def swept(cast, run) -> int:
+    """A sweep with two trials under way."""
+    axes = [{"path": "optim.lr", "values": [1e-4, 1e-3]}]
+    choice = checks.DatasetChoice(id=run.data.dataset_id)
+    made = sweeps.launch(cast.owner, Wish("policy", run.config, choice, axes, method="grid", source=run))
+    rounds.advance(made.pk)
+    return made.pk
 
 
 def studied(cast, model: str) -> int:

@@ -68,6 +68,7 @@ OF: Mapping[str, Area | None] = {
     "evaluations": Area.EVALUATION,
     "leaderboards": Area.EVALUATION,
     "claims": Area.EXPERIMENTS,
+    "sweeps": Area.EXPERIMENTS,
     "experiments": Area.EXPERIMENTS,
     "recipes": Area.EXPERIMENTS,
     "runs": Area.EXPERIMENTS,

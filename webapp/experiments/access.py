@@ -7,8 +7,8 @@ from django.http import Http404
 from webapp.accounts.access import at_least
 from webapp.accounts.models import Membership, Role
 
-from .models import Artifact, ClaimStudy, Run, RunAlarm, RunJudge
-from .queries import runs, studies
+from .models import Artifact, ClaimStudy, Run, RunAlarm, RunJudge, Sweep
+from .queries import runs, studies, sweeps
 
 READER = Role.REVIEWER  # annotators must not see what models answer: it would colour their judgement
 WRITER = Role.RESEARCHER
@@ -71,6 +71,17 @@ def study_read(membership: Membership, study_id: int) -> ClaimStudy:
     if found is None:
         raise Http404("no such study of a claim")
     return found
+
+
+def sweep_read(membership: Membership, sweep_id: int) -> Sweep:
+    found = sweeps(may_read(membership).workspace_id).filter(id=sweep_id).first()
+    if found is None:
+        raise Http404("no such sweep")
+    return found
+
+
+def sweep_write(membership: Membership, sweep_id: int) -> Sweep:
+    return sweep_read(may_write(membership), sweep_id)
 
 
 def _run(membership: Membership, run_id: int) -> Run:

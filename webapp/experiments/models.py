@@ -8,9 +8,11 @@ from webapp.core.problems import Conflict
 from webapp.datasets.models import DatasetVersion
 from webapp.inference.models import RegisteredModel
 
+from .sweeps.models import Sweep, SweepRun, SweepTrial
 from .table.models import RunChange, RunColumn, RunStar, RunTag, RunValue, RunView, RunViewChoice
 
 __all__ = ["RunChange", "RunColumn", "RunStar", "RunTag", "RunValue", "RunView", "RunViewChoice"]
+__all__ += ["Sweep", "SweepRun", "SweepTrial"]
 
 LOGGED = "logged"
 """The recipe of a run that another program trains and logs here: nothing of it is ours to start, stop or resume."""

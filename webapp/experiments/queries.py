@@ -8,7 +8,7 @@ from trainer.metrics.claims import PLANS
 from webapp.datasets.models import VersionMember
 from webapp.inference.models import RegisteredModel
 
-from .models import ClaimStudy, Run, RunQuerySet
+from .models import ClaimStudy, Run, RunQuerySet, Sweep, SweepTrial
 
 
 def runs(workspace_id: int) -> RunQuerySet:
@@ -42,3 +42,11 @@ def studies(workspace_id: int) -> QuerySet[ClaimStudy]:
         "finished_count": Count("runs", filter=Q(runs__run__state=Run.State.FINISHED)),
     }
     return ClaimStudy.objects.filter(workspace_id=workspace_id, plan__in=PLANS).annotate(**counted).order_by("-id")
+
+
+def sweeps(workspace_id: int) -> QuerySet[Sweep]:
+    """With `trial_count` and `over_count`, newest first."""
+    over = Q(trials__isnull=False) & ~Q(trials__state=SweepTrial.State.RUNNING)
+    counted = {"trial_count": Count("trials"), "over_count": Count("trials", filter=over)}
+    found = Sweep.objects.filter(workspace_id=workspace_id).select_related("experiment", "source")
+    return found.annotate(**counted).order_by("-id")

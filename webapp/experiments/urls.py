@@ -11,6 +11,7 @@ from .recipes import views as recipes
 from .rewards import views as rewards
 from .rollouts import views as rollouts
 from .runs import views as runs
+from .sweeps import views as sweeps
 from .table import views as table
 
 urlpatterns = [
@@ -22,6 +23,12 @@ urlpatterns = [
     path("experiments/claims/<int:study_id>", claims.study, name="claim_study"),
     path("experiments/claims/<int:study_id>/standing", claims.study_standing, name="claim_standing"),
     path("experiments/claims/<slug:plan>/new", claims.study_new, name="claim_new"),
+    path("experiments/sweeps", sweeps.sweeps, name="sweeps"),
+    path("experiments/sweeps/<int:sweep_id>", sweeps.sweep, name="sweep"),
+    path("experiments/sweeps/<int:sweep_id>/standing", sweeps.sweep_standing, name="sweep_standing"),
+    path("experiments/sweeps/<int:sweep_id>/stop", sweeps.sweep_stop, name="sweep_stop"),
+    path("experiments/sweeps/<int:sweep_id>/resume", sweeps.sweep_resume, name="sweep_resume"),
+    path("experiments/sweeps/<int:sweep_id>/trials", sweeps.sweep_add, name="sweep_add"),
     path("runs", RedirectView.as_view(pattern_name="runs", query_string=True)),
     path("runs/new", launch.run_new, name="run_new"),
     path("runs/trainable", recipes.trainable, name="trainable"),
@@ -32,6 +39,7 @@ urlpatterns = [
     path("runs/<int:run_id>", runs.run_page, name="run"),
     path("runs/<int:run_id>/labels", table.run_labels, name="run_labels"),
     path("runs/<int:run_id>/fork", launch.run_fork, name="run_fork"),
+    path("runs/<int:run_id>/sweep", sweeps.sweep_new, name="sweep_new"),
     path("runs/<int:run_id>/stop", lifecycle.run_stop, name="run_stop"),
     path("runs/<int:run_id>/resume", lifecycle.run_resume, name="run_resume"),
     path("runs/<int:run_id>/judges", rewards.run_judges, name="run_judges"),

@@ -168,6 +168,7 @@ HOLDINGS = (
     _made("evaluation.Evaluation", "Evaluations"),
     _made("experiments.Run", "Runs"),
     _made("experiments.ClaimStudy", "Studies of claims"),
+    _made("experiments.Sweep", "Sweeps"),
     Holding("experiments.RunStar", "user", "starred_runs", "Runs that you have starred.", GONE),
     Holding(
         "experiments.RunViewChoice", "user", "run_table_defaults", "The saved view that your table of runs opens with.", GONE

@@ -21,7 +21,7 @@ from webapp.datasets.models import CurationJob, ImportJob, SavedView
 from webapp.datasets.probe_services import Measured
 from webapp.evaluation import services as evaluations
 from webapp.experiments.launch import checks, services
-from webapp.experiments.models import ClaimStudy
+from webapp.experiments.models import ClaimStudy, Sweep
 from webapp.identity.models import GroupRole
 from webapp.inference import services as inference
 from webapp.inference.models import RegisteredModel
@@ -44,7 +44,7 @@ OWNERS = {
 # forms, which nobody needs who may not send them
 RESEARCHERS_READ = {
     "claim_new", "dataset_derive", "endpoint_edit", "endpoint_new", "evaluation_again", "evaluation_new", "import_new", "judge_edit", "judge_examples", "judge_new", "judge_pick",
-    "judge_try", "model_edit", "model_new", "project_new", "project_settings", "run_fork", "run_new", "run_rollouts_dataset", "trainable", "try", "weights_new",
+    "judge_try", "model_edit", "model_new", "project_new", "project_settings", "run_fork", "run_new", "run_rollouts_dataset", "sweep_new", "trainable", "try", "weights_new",
 }  # fmt: skip
 REVIEWERS_CHANGE = {
     "judge_compare",
@@ -59,7 +59,7 @@ REVIEWERS_CHANGE = {
 # a row of each is made here: where even the least role that may come in hears 404, nothing was tried
 MADE = {
     "claim_new", "claim_standing", "claim_study", "curation", "dataset_version", "endpoint", "evaluation", "example", "import_job", "judge", "judge_trial", "model", "project",
-    "project_task", "review_task", "run", "run_tab", "webhook", "weights_job",
+    "project_task", "review_task", "run", "run_tab", "sweep", "sweep_new", "sweep_standing", "webhook", "weights_job",
 }  # fmt: skip
 
 
@@ -104,6 +104,22 @@ def addresses(cast) -> dict[str, str]:
         "row_id": GroupRole.objects.create(workspace=cast.workspace, group="g", role="annotator").pk,
         "workspace_id": cast.workspace.pk,
         "study_id": ClaimStudy.objects.create(workspace=cast.workspace, plan="rationale", plan_digest="d").pk,
+        "sweep_id": Sweep.objects.create(
+            workspace=cast.workspace,
+            experiment=run.experiment,
+            name="s",
+            recipe="policy",
+            config=run.config,
+            dataset=1,
+            version=1,
+            axes=[],
+            method="grid",
+            metric="m",
+            higher=True,
+            seeds=1,
+            wanted=0,
+            at_once=1,
+        ).pk,
         "name": "grpo",
         "plan": "rationale",
         "kind": "csv",

@@ -52,25 +52,29 @@ def stop(membership: Membership, run: Run) -> Run:
 
     Of one that was logged from outside it only notes that nobody waits for more.
     """
+    return stop_as(membership.user, run, f"{membership.user} asked it to stop")
+
+
+def stop_as(actor: User | None, run: Run, reason: str) -> Run:
+    """As `stop`, for a person or, with None, for the server itself, which says why."""
     if run.state in OVER or run.state == State.STOPPING:
         return run
-    actor = membership.user
     if run.is_logged:
         move(run, State.STOPPED, actor=actor, reason="Marked as stopped; the program that logs it was not told")
         return run
-    if move_queued_to_stopped(membership, run):
+    if move_queued_to_stopped(actor, run, "Stopped before it started" if actor else reason):
         return run
-    if move(run, State.STOPPING, actor=actor, reason=f"{actor} asked it to stop"):
+    if move(run, State.STOPPING, actor=actor, reason=reason):
         enqueue("workers.runs.stop", run.id)
     return run
 
 
-def move_queued_to_stopped(membership: Membership, run: Run) -> bool:
+def move_queued_to_stopped(actor: User | None, run: Run, reason: str = "Stopped before it started") -> bool:
     """A run that no worker has taken yet is over at once; afterwards a worker finds nothing to launch."""
     with transaction.atomic():
         if not Run.objects.select_for_update().filter(id=run.id, state=State.QUEUED, attempt=run.attempt).exists():
             return False
-        return move(run, State.STOPPED, actor=membership.user, reason="Stopped before it started")
+        return move(run, State.STOPPED, actor=actor, reason=reason)
 
 
 def resume(membership: Membership, run: Run) -> Run:

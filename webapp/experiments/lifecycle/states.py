@@ -16,6 +16,7 @@ from . import waiting_line
 
 State = Run.State
 _when_finished: list[Callable[[Run], None]] = []
+_when_over: list[Callable[[Run], None]] = []
 
 # target -> the states it may be reached from. A run leaves `stopped` and `failed` only by being resumed, and `finished` by
 # being extended. One whose process was lost goes back to the line from where it is.
@@ -66,6 +67,8 @@ def move(
                     keep(run)
             if to in OVER:
                 table_facts.keep_took(run.experiment.workspace_id, run)
+                for note in _when_over:
+                    note(run)
                 # once this is committed: the lock of the line comes before any lock of a run
                 transaction.on_commit(waiting_line.let_in)
     return bool(moved)
@@ -84,6 +87,12 @@ def when_finished(write: Callable[[Run], None]) -> Callable[[Run], None]:
     """Decorates what is written, in the same transaction, of a run that has finished."""
     _when_finished.append(write)
     return write
+
+
+def when_over(note: Callable[[Run], None]) -> Callable[[Run], None]:
+    """Decorates what is noted, in the same transaction, of a run that has finished, was stopped or has failed."""
+    _when_over.append(note)
+    return note
 
 
 def _facts(run: Run) -> dict[str, object]:

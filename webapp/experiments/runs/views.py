@@ -13,7 +13,7 @@ from webapp.accounts.models import Role
 from .. import access, recipe_metrics, serializers
 from ..alarms import services as alarms
 from ..lifecycle.states import State
-from ..models import ALIVE, OVER, ClaimRun, Run, RunTag
+from ..models import ALIVE, OVER, ClaimRun, Run, RunTag, SweepRun
 from ..people import graded, reason_matches
 from ..recipes import choices
 from ..rewards import budgets
@@ -54,6 +54,7 @@ def run_page(request: HttpRequest, run_id: int, tab: str = "charts") -> HttpResp
         "result": recipe_metrics.result(run),
         "brief": recipe_metrics.brief(run),
         "claim": ClaimRun.objects.select_related("study").filter(run=run).first(),
+        "swept": SweepRun.objects.select_related("trial__sweep").filter(run=run).first(),
         "stats": pages.stats(run),
         "recipe_metrics": recipe_metrics.metrics(run.recipe),
         "samples": recipe_metrics.SAMPLES[recipe_metrics.samples(run.recipe)],

@@ -38,6 +38,7 @@ HINTS = {
     "took": "a length of time: took>1h",
     "step": "steps done",
     "run": "the number in its address",
+    "sweep": "the number in the address of a sweep",
     "result": "what the list shows as result",
     "gain": "result now, less result before",
 }

@@ -12,7 +12,7 @@ from django.utils.dateparse import parse_date, parse_datetime
 from webapp.accounts.models import Membership
 from webapp.core.numbers import whole
 
-from ..models import ACTIVE, OVER, Experiment, Run
+from ..models import ACTIVE, OVER, Experiment, Run, SweepRun
 from . import columns
 from .columns import Column
 from .language import Piece, QueryProblem, Term, parse
@@ -180,6 +180,17 @@ def _run(reader: _Reader, term: Term) -> Q:
     return Q(pk__in=[whole(value.text) for value in term.values])
 
 
+def _sweep(reader: _Reader, term: Term) -> Q:
+    """By the id that a sweep's address has."""
+    _plain(term)
+    for value in term.values:
+        if whole(value.text) is None:
+            raise QueryProblem("Write the number that the sweep's address has.", value.start, value.end)
+    return Q(
+        pk__in=SweepRun.objects.filter(trial__sweep__in=[whole(each.text) for each in term.values]).values("run_id")
+    )
+
+
 def _step(reader: _Reader, term: Term) -> Q:
     return _compared(term, "step", _number)
 
@@ -291,6 +302,7 @@ FIELDS: dict[str, Callable[[_Reader, Term], Q]] = {
     "by": _by,
     "age": _age,
     "run": _run,
+    "sweep": _sweep,
     "step": _step,
     **{name: _word(path) for name, path in WORDS.items()},
     **{name: _moment(column) for name, column in MOMENTS.items()},

@@ -1,0 +1,123 @@
+"""A sweep as a researcher makes it: from a run, a wrong value seen at its field, launched, and its trials as they come to a value."""
+
+import math
+import random
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.e2e.look import faults
+from tests.e2e.seed import seed_run
+from tests.e2e.test_accessibility import AXE, LOOK
+from tests.e2e.test_runs_table import photograph
+from tests.webapp.experiments.conftest import make_version
+from webapp.experiments import table_facts
+from webapp.experiments.launch import checks, services
+from webapp.experiments.models import Run, Sweep, SweepRun
+from webapp.experiments.sweeps import rounds
+from webapp.experiments.sweeps import services as sweeping
+from webapp.experiments.sweeps.checking import Wish
+from webapp.inference.models import RegisteredModel
+
+pytestmark = pytest.mark.browser
+METRIC = "eval/rubric_score"
+
+
+@pytest.fixture
+def run(server, cast) -> Run:
+    version = make_version(cast.owner)
+    RegisteredModel.objects.create(
+        workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/models/smollm2"
+    )
+    choice = checks.DatasetChoice(id=version.dataset_id)
+    config = {"steps": 60}
+    made = services.launch(cast.researcher, recipe="policy", config=config, dataset=choice, name="first try")
+    return seed_run(made, steps=60, state="finished")
+
+
+def come_to(sweep: Sweep, worth) -> None:
+    """Its runs have finished but for the last trial's; `worth(values, seed)` is None where one has failed."""
+    last = sweep.trials.order_by("-number").first()
+    for row in SweepRun.objects.filter(trial__sweep=sweep).exclude(trial=last).select_related("trial", "run"):
+        value = worth(row.trial.values, row.seed)
+        Run.objects.filter(pk=row.run_id).update(state="failed" if value is None else "finished", step=60)
+        if value is not None:
+            fact = table_facts.Fact("metric", sweep.metric, number=value, low=value, high=value, step=60)
+            table_facts.keep(sweep.workspace_id, row.run_id, [fact])
+    rounds.advance(sweep.pk)
+
+
+def test_a_sweep_is_made_from_a_run_and_what_is_wrong_stands_at_its_field(open_page, as_researcher, run):
+    page = open_page(as_researcher)
+    page.goto("/experiments/sweeps")
+    assert faults(page) == []
+    photograph(page, "sweeps-none")
+    page.goto(f"/runs/{run.pk}")
+    page.get_by_label("More", exact=True).click()
+    page.get_by_role("link", name="Sweep from this run").click()
+    page.get_by_label("Key", exact=True).select_option("optim.lr")
+    expect(page.get_by_text("the run had")).to_be_visible()
+    values = page.get_by_label("Values", exact=True)
+    values.fill("1e-4, 3e-4, -1")
+    values.press("Enter")
+    expect(page.locator("#h-values-0")).to_contain_text("-1")
+    assert faults(page) == []
+    photograph(page, "sweep-form-problem")
+    values.fill("1e-5 to 1e-3")
+    values.press("Enter")
+    page.get_by_label("Spread").select_option("log")
+    page.get_by_role("button", name="Another key").click()
+    page.get_by_label("Key", exact=True).nth(1).select_option("rollout.truncated")
+    page.get_by_label("Values", exact=True).nth(1).fill("train, mask")
+    page.get_by_label("Trials", exact=True).fill("6")
+    page.get_by_label("Trials", exact=True).press("Enter")
+    expect(page.locator(".derived")).to_contain_text("18")
+    page.evaluate(AXE.read_text())
+    assert page.evaluate(LOOK) == []
+    assert faults(page) == []
+    photograph(page, "sweep-form")
+    page.get_by_role("button", name="Launch sweep").click()
+    expect(page.get_by_role("heading", name="No trial yet")).to_be_visible()
+    photograph(page, "sweep-waits")
+    made = Sweep.objects.get()
+    assert (made.wanted, made.seeds, [axis["path"] for axis in made.axes]) == (6, 3, ["optim.lr", "rollout.truncated"])
+
+
+def test_trials_are_compared_by_mean_and_interval_and_more_are_added(open_page, as_researcher, cast, run):
+    axes = [
+        {"path": "optim.lr", "low": 1e-5, "high": 1e-2, "scale": "log"},
+        {"path": "rollout.truncated", "values": ["train", "mask"]},
+        {"path": "model.lora.rank", "low": 4, "high": 64, "scale": "log"},
+    ]
+    choice = checks.DatasetChoice(id=run.data.dataset_id)
+    wish = Wish("policy", run.config, choice, axes, trials=16, at_once=16, source=run, experiment="rates")
+    sweep = sweeping.launch(cast.researcher, wish)
+    rounds.advance(sweep.pk)
+    draw = random.Random(3)  # noqa: S311 - a picture, not a secret
+
+    def worth(values, seed):
+        if values["optim.lr"] > 3e-3 and seed == 2:
+            return None
+        near = 1 - abs(4 + math.log10(values["optim.lr"])) / 3
+        return 0.3 + 0.4 * near + 0.05 * (values["rollout.truncated"] == "mask") + draw.gauss(0, 0.02)
+
+    come_to(sweep, worth)
+    page = open_page(as_researcher)
+    page.goto(f"/experiments/sweeps/{sweep.pk}")
+    expect(page.get_by_role("status").first).to_contain_text("16 of 16 trials launched")
+    expect(page.locator("#trials-table tbody tr")).to_have_count(16)
+    page.evaluate(AXE.read_text())
+    assert page.evaluate(LOOK) == []
+    assert faults(page) == []
+    photograph(page, "sweep")
+    page.get_by_role("button", name="Add trials").click()
+    page.get_by_label("How many more").fill("2")
+    page.get_by_role("button", name="Add them").click()
+    expect(page.get_by_role("status").first).to_contain_text("16 of 18 trials launched")
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_role("status").first).to_be_visible()
+    sweep.refresh_from_db()
+    assert sweep.state in ("stopping", "stopped")
+    page.goto("/experiments/sweeps")
+    assert faults(page) == []
+    photograph(page, "sweeps")

@@ -1,0 +1,293 @@
+"""A sweep from its launch to its best trial: what is checked, what is launched when, what is stopped, what stays reproducible."""
+
+import pytest
+from django.db import IntegrityError, transaction
+
+from tests.at_once import at_once
+from trainer.config import ConfigInvalid
+from webapp.core.models import AuditEntry
+from webapp.core.once import KeyReused
+from webapp.core.problems import Conflict
+from webapp.datasets.models import Dataset
+from webapp.experiments.lifecycle import services as lifecycle
+from webapp.experiments.models import Experiment, Run, Sweep, SweepRun, SweepTrial
+from webapp.experiments.sweeps import choosing, reading, rounds, services
+
+from .conftest import begin, finish, measure, runs
+
+LR = {"path": "optim.lr", "low": 1e-5, "high": 1e-3, "scale": "log"}
+
+
+def refusals(cast, wish) -> dict[str, str]:
+    with pytest.raises(ConfigInvalid) as caught:
+        services.launch(cast.researcher, wish)
+    assert not Sweep.objects.exists() and Run.objects.count() == 1
+    return {problem.path: problem.message for problem in caught.value.problems}
+
+
+def test_each_combination_is_a_trial_with_its_seeds_as_ordinary_runs(cast, sweep):
+    row = sweep()
+    assert row.state == "running" and row.wanted == 3 and row.higher
+    found = Run.objects.filter(swept__trial__sweep=row).select_related("swept__trial", "experiment").order_by("id")
+    assert [(each.swept.trial.number, each.swept.seed) for each in found] == [(t, s) for t in (1, 2, 3) for s in (0, 1)]
+    assert [each.config["optim"]["lr"] for each in found] == [1e-4, 1e-4, 3e-4, 3e-4, 1e-3, 1e-3]
+    assert [each.config["seed"] for each in found] == [0, 1] * 3
+    assert {each.experiment.name for each in found} == {"rates"} and {each.state for each in found} == {"queued"}
+    assert {each.group for each in found} == {f"sweep {row.pk}"} and {each.config["steps"] for each in found} == {4}
+    assert found[3].name == "Sweep of optim.lr, trial 2, seed 1"
+    assert len({each.family for each in found}) == 3  # folded by seed in the table
+    assert AuditEntry.objects.get(action="sweep.launch").detail["method"] == "grid"
+
+
+def test_every_wrong_field_is_told_at_its_place_and_nothing_is_launched(cast, wish):
+    assert refusals(cast, wish(axes=[{"path": "optim.lr", "values": [1e-4, -1.0]}])).keys() == {"axes.0.values"}
+    assert "axes.0.path" in refusals(cast, wish(axes=[{"path": "optim.speed", "values": [1]}]))
+    assert "axis of their own" in refusals(cast, wish(axes=[{"path": "seed", "values": [1]}]))["axes.0.path"]
+    assert refusals(cast, wish(axes=[])).keys() == {"axes"}
+    twice = [{"path": "optim.lr", "values": [1e-4]}, {"path": "optim.lr", "values": [1e-3]}]
+    assert refusals(cast, wish(axes=twice)).keys() == {"axes.1.path"}
+    assert refusals(cast, wish(axes=[{"path": "optim.lr", "values": [1e-4, 1e-4]}])).keys() == {"axes.0.values"}
+    assert refusals(cast, wish(axes=[LR])).keys() == {"axes.0.points"}
+    assert refusals(cast, wish(method="random", axes=[LR | {"low": 0.0}])).keys() == {"axes.0.low"}
+    assert refusals(cast, wish(method="random", axes=[LR | {"high": 1e-6}])).keys() == {"axes.0.high"}
+    assert refusals(cast, wish(method="random", axes=[LR | {"high": -1.0, "low": -2.0, "scale": "linear"}])).keys() == {
+        "axes.0.low"
+    }
+    assert refusals(cast, wish(axes=[{"path": "rollout.truncated", "low": 1, "high": 2}])).keys() == {"axes.0.low"}
+    found = refusals(cast, wish(seeds=0, at_once=99, method="luck", metric="no/metric", first_rung=4))
+    assert found.keys() == {"seeds", "at_once", "method", "metric", "first_rung"}
+    big = [{"path": "steps", "low": 1, "high": 9000, "scale": "linear", "points": 50}, LR | {"points": 50}]
+    assert "2,500 combinations" in refusals(cast, wish(axes=big))["axes"]
+    assert "1,000 trials x 20 seeds" in refusals(cast, wish(method="random", axes=[LR], trials=1000, seeds=20))["seeds"]
+
+
+def test_a_combination_that_cannot_work_is_found_beforehand(cast, wish):
+    axes = [{"path": "steps", "values": [4, 8]}, {"path": "optim.warmup_steps", "values": [0, 8]}]
+    alone = refusals(cast, wish(axes=axes))  # 8 steps of warm-up are too many for the run's own 4
+    assert "longer than the run" in alone["axes.1.values"]
+    axes = [{"path": "steps", "values": [3, 4]}, {"path": "optim.warmup_steps", "values": [0, 4]}]
+    assert "steps = 3, optim.warmup_steps = 4" in refusals(cast, wish(axes=axes))["axes"]
+
+
+def test_a_key_launches_once(cast, wish):
+    first = services.launch(cast.researcher, wish(), "k")
+    assert services.launch(cast.researcher, wish(), "k") == first and Sweep.objects.count() == 1
+    with pytest.raises(KeyReused):
+        services.launch(cast.researcher, wish(seeds=3), "k")
+
+
+def test_values_are_means_over_seeds_and_the_best_has_a_value_for_every_seed(sweep):
+    row = sweep()
+    for trial, values in ((1, (0.4, 0.6)), (2, (0.9, None)), (3, (0.2, 0.3))):
+        for run, value in zip(runs(row, trial), values, strict=True):
+            finish(run, value, row.metric)
+    rounds.advance(row.pk)
+    row.refresh_from_db()
+    found = reading.standing(row)
+    assert row.state == "finished" and row.ended_at is not None
+    first, lost, last = found.rows
+    assert first.estimate.value == pytest.approx(0.5) and first.estimate.n == 2
+    # Student's t with one degree of freedom: 12.706 x 0.1
+    assert first.estimate.high == pytest.approx(0.5 + 12.706 * 0.1, rel=1e-3)
+    assert lost.trial.state == "lost" and (lost.estimate.value, lost.estimate.missing) == (0.9, 1)
+    assert found.best.trial.number == 1 and [each.trial.number for each in found.ranked] == [1, 3, 2]
+    assert first.trial.told == {"at": 1, "state": "finished", "value": pytest.approx(0.5)} and last.complete
+
+
+def test_trials_are_launched_as_others_end(sweep):
+    row = sweep(at_once=1)
+    assert row.trials.count() == 1
+    finish(runs(row, 1)[0], 0.1, row.metric)
+    rounds.advance(row.pk)
+    assert row.trials.count() == 1  # its other seed is under way
+    finish(runs(row, 1)[1], 0.1, row.metric)
+    rounds.advance(row.pk)
+    assert row.trials.count() == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_rounds_at_once_start_no_trial_twice(sweep):
+    row = sweep(method="random", axes=[LR], trials=4, at_once=1, seeds=1)
+    finish(runs(row, 1)[0], 0.1, row.metric)
+    at_once([lambda: rounds.advance(row.pk)] * 12, threads=12)
+    assert [each.number for each in row.trials.order_by("number")] == [1, 2]
+    assert SweepRun.objects.filter(trial__sweep=row).count() == 2
+
+
+def test_the_database_refuses_a_second_trial_of_a_number_or_a_configuration(sweep):
+    row = sweep()
+    first = row.trials.first()
+    for number, digest in ((1, "x"), (9, first.digest)):
+        with pytest.raises(IntegrityError), transaction.atomic():
+            SweepTrial.objects.create(sweep=row, number=number, values={}, digest=digest, asked=0)
+
+
+def test_a_worker_that_dies_while_it_launches_leaves_a_whole_trial_or_none(sweep, wish, cast, monkeypatch):
+    row = services.launch(cast.researcher, wish(at_once=1))
+    real, launched = rounds.launching.launch, []
+
+    def dies(*args, **kwargs):
+        launched.append(1)
+        if len(launched) == 2:
+            raise SystemExit
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(rounds.launching, "launch", dies)
+    with pytest.raises(SystemExit):
+        rounds.advance(row.pk)
+    assert not row.trials.exists() and Run.objects.count() == 1
+    monkeypatch.setattr(rounds.launching, "launch", real)
+    rounds.advance(row.pk)
+    assert row.trials.count() == 1 and len(runs(row, 1)) == 2
+
+
+def test_stopping_stops_its_runs_and_launches_nothing_more(cast, sweep):
+    row = sweep(at_once=2)
+    finish(runs(row, 1)[0], 0.1, row.metric)
+    process = begin(runs(row, 2)[0])
+    services.stop(cast.researcher, row)
+    services.stop(cast.researcher, row)
+    rounds.advance(row.pk)
+    assert [run.state for trial in (1, 2) for run in runs(row, trial)] == [
+        "finished", "stopped", "stopping", "stopped",
+    ]  # fmt: skip
+    row.refresh_from_db()
+    assert row.state == "stopping" and AuditEntry.objects.filter(action="sweep.stop").count() == 1
+    assert process.post(process.event("state", 2, state="stopped")).status_code == 200
+    rounds.advance(row.pk)
+    row.refresh_from_db()
+    assert row.state == "stopped" and row.trials.count() == 2
+    assert {each.state for each in row.trials.all()} == {"lost"}
+    services.resume(cast.researcher, row)
+    rounds.advance(row.pk)
+    assert row.trials.count() == 3 and {run.state for run in runs(row, 3)} == {"queued"}
+    with pytest.raises(Conflict):
+        services.resume(cast.researcher, row)
+
+
+def test_a_round_stops_what_a_lost_request_has_left(cast, sweep):
+    row = sweep(at_once=1)
+    Sweep.objects.filter(pk=row.pk).update(state="stopping")
+    rounds.advance(row.pk)
+    assert {run.state for run in runs(row, 1)} == {"stopped"}
+    rounds.watch()
+    row.refresh_from_db()
+    assert row.state == "stopped"
+
+
+def test_trials_are_added_to_a_sweep_that_is_over_but_not_to_a_grid(cast, sweep):
+    row = sweep(method="random", axes=[LR], trials=1, seeds=1)
+    finish(runs(row, 1)[0], 0.1, row.metric)
+    rounds.advance(row.pk)
+    row.refresh_from_db()
+    assert row.state == "finished"
+    services.add(cast.researcher, row, 2)
+    rounds.advance(row.pk)
+    assert row.state == "running" and row.trials.count() == 3
+    with pytest.raises(ConfigInvalid):
+        services.add(cast.researcher, row, 0)
+    with pytest.raises(ConfigInvalid):
+        services.add(cast.researcher, row, 1000)
+    with pytest.raises(Conflict):
+        services.add(cast.researcher, sweep(experiment="grid"), 1)
+
+
+def test_weak_trials_are_stopped_at_a_rung_by_an_ordinary_stop(cast, sweep):
+    row = sweep(first_rung=1, factor=2, axes=[{"path": "optim.lr", "values": [1e-4, 3e-4, 1e-3]}], seeds=2)
+    processes = {trial: [begin(run) for run in runs(row, trial)] for trial in (1, 2, 3)}
+    for trial, value in ((1, 0.5), (2, 0.1), (3, 0.6)):
+        measure(processes[trial][0], 1, value, row.metric)
+    rounds.watch()
+    assert all(each.rungs == [] for each in row.trials.all())  # one seed is not enough
+    for trial, value in ((1, 0.5), (2, 0.2), (3, 0.7)):
+        measure(processes[trial][1], 1, value, row.metric)
+    rounds.watch()
+    first, weak, best = row.trials.order_by("number")
+    assert [each.state for each in (first, weak, best)] == ["running", "pruned", "running"]
+    assert weak.rungs[0]["value"] == pytest.approx(0.15) and not weak.rungs[0]["goes_on"]
+    assert {run.state for run in runs(row, 2)} == {"stopping"}
+    assert "at step 1 trial 2 was not among the best" in runs(row, 2)[0].state_reason
+    for process in processes[2]:
+        assert process.post(process.event("state", 1, state="stopped")).status_code == 200
+    rounds.watch()
+    weak.refresh_from_db()
+    assert weak.state == "pruned" and weak.told["state"] == "pruned"
+    found = reading.standing(row).rows[1]
+    assert found.early == (pytest.approx(0.15), 1) and found.estimate.value is None and found.estimate.missing == 2
+    # who resumes a run of it by hand keeps it
+    lifecycle.resume(cast.researcher, runs(row, 2)[0])
+    rounds.watch()
+    weak.refresh_from_db()
+    assert weak.state == "running" and runs(row, 2)[0].state == "queued"
+
+
+def test_every_choice_can_be_made_again_from_the_rows(cast, sweep):
+    row = sweep(method="random", axes=[LR], trials=6, at_once=2, seeds=1)
+    for number in (2, 1, 3, 4):
+        finish(runs(row, number)[0], 0.1 * number, row.metric)
+        rounds.advance(row.pk)
+    trials = list(row.trials.order_by("number"))
+    assert len(trials) == 6 and [each.asked for each in trials] == [0, 0, 1, 2, 3, 4]
+    for each in trials:
+        again = rounds.asked(row, each.number, each.asked, trials)
+        assert choosing.chosen(row.method, again) == each.values
+    sixth = rounds.asked(row, 6, trials[5].asked, trials)
+    assert [known.state for known in sixth.known] == ["finished"] * 4 + ["running"]
+
+
+def test_a_run_that_is_resumed_and_finishes_counts_but_what_was_told_stays(cast, sweep):
+    row = sweep(seeds=1)
+    lifecycle.stop(cast.researcher, runs(row, 1)[0])
+    rounds.advance(row.pk)
+    assert row.trials.get(number=1).state == "lost"
+    lifecycle.resume(cast.researcher, runs(row, 1)[0])
+    finish(runs(row, 1)[0], 0.7, row.metric)
+    rounds.advance(row.pk)
+    trial = row.trials.get(number=1)
+    assert trial.state == "finished" and trial.told["state"] == "lost"
+    assert reading.standing(row).best.estimate.value == pytest.approx(0.7)
+
+
+def test_a_deleted_run_is_a_missing_seed_and_is_not_launched_again(cast, sweep):
+    row = sweep()
+    for run, value in zip(runs(row, 1), (0.4, 0.6), strict=True):
+        finish(run, value, row.metric)
+    lifecycle.delete(cast.researcher, Run.objects.with_names().get(pk=runs(row, 1)[0].pk))
+    rounds.advance(row.pk)
+    found = reading.standing(row).rows[0]
+    assert found.estimate.missing == 1 and not found.complete and row.trials.count() == 3
+
+
+def test_it_fails_with_a_reason_when_it_can_launch_nothing_any_more(cast, sweep):
+    row = sweep(at_once=1, seeds=1)
+    cast.researcher.role = "reviewer"
+    cast.researcher.save()
+    finish(runs(row, 1)[0], 0.1, row.metric)
+    rounds.advance(row.pk)
+    row.refresh_from_db()
+    assert row.state == "failed" and "may not launch" in row.state_reason
+    cast.researcher.role = "researcher"
+    cast.researcher.save()
+    services.resume(cast.researcher, row)
+    Dataset.objects.filter(pk=row.dataset).update(workspace=cast.outsider.workspace)
+    rounds.advance(row.pk)
+    row.refresh_from_db()
+    assert row.state == "failed" and "has no dataset" in row.state_reason and row.trials.count() == 1
+
+
+def test_a_configuration_that_is_refused_is_shown_and_the_others_go_on(cast, sweep):
+    axes = [{"path": "steps", "values": [3, 4]}, {"path": "optim.warmup_steps", "values": [0, 4]}]
+    row = sweep(method="random", axes=axes, trials=4, at_once=4, seeds=1)
+    refused = row.trials.get(state="refused")
+    assert refused.values == {"steps": 3, "optim.warmup_steps": 4} and "longer than the run" in refused.problem
+    assert row.trials.count() == 4 and SweepRun.objects.filter(trial__sweep=row).count() == 3
+    assert Experiment.objects.get(name="rates").runs.count() == 3
+
+
+def test_the_end_of_a_run_asks_for_the_next_round(sweep, eager, django_capture_on_commit_callbacks, monkeypatch):
+    row = sweep(at_once=1, seeds=1)
+    seen = []
+    monkeypatch.setattr(rounds, "advance", seen.append)
+    with django_capture_on_commit_callbacks(execute=True):
+        finish(runs(row, 1)[0], 0.1, row.metric)
+    assert seen == [row.pk]

@@ -1,0 +1,139 @@
+"""Sweeps by the API: launch, watch, stop, go on, add trials. Reading needs the role reviewer, changing anything researcher."""
+
+from typing import Annotated, Any
+
+from django.http import HttpRequest
+from ninja import Path, Router, Status
+from pydantic import Field
+
+from trainer.config import ConfigInvalid, FieldProblem, stored
+from webapp.accounts.access import require
+from webapp.accounts.models import Membership
+from webapp.core.paging import Limit, page
+from webapp.core.problems import Invalid
+
+from .. import access, queries
+from ..launch.checks import DatasetChoice
+from ..launch.schemas import choice
+from ..launch.services import merged
+from ..models import Sweep
+from ..parameters import LaunchKey
+from . import reading, services
+from . import schemas as s
+from .checking import Wish
+
+router = Router(tags=["sweeps"])
+SweepId = Path[Annotated[int, Field(ge=1, lt=2**63)]]
+TAKEN = ("method", "metric", "better", "seeds", "trials", "at_once", "seed", "first_rung", "factor", "name")
+
+
+@router.get("/sweeps", response=s.SweepList, summary="Sweeps, newest first")
+def sweeps(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -> dict[str, Any]:
+    membership = access.may_read(require(request))
+    found = page(queries.sweeps(membership.workspace_id), cursor, limit)
+    return {"items": [_sweep(row) for row in found.items], "next": found.next}
+
+
+@router.post("/sweeps", response={201: s.SweepStandingOut}, summary="Launch a sweep")
+def launch(request: HttpRequest, payload: s.SweepIn, idempotency_key: LaunchKey = None) -> Status[dict[str, Any]]:
+    """422 with every field that is wrong; nothing is launched then. Workers launch the trials, some at a time."""
+    membership = access.may_write(require(request))
+    sweep = services.launch(membership, _wish(membership, payload), idempotency_key)
+    return Status(201, _standing(membership, sweep.pk))
+
+
+@router.get("/sweeps/{sweep_id}", response=s.SweepStandingOut, summary="How a sweep stands, and its best trial")
+def sweep(request: HttpRequest, sweep_id: SweepId) -> dict[str, Any]:
+    return _standing(require(request), sweep_id)
+
+
+@router.get("/sweeps/{sweep_id}/trials", response=s.SweepTrialList, summary="Trials of a sweep, in their order")
+def trials(request: HttpRequest, sweep_id: SweepId, cursor: str | None = None, limit: Limit = 50) -> dict[str, Any]:
+    row = access.sweep_read(require(request), sweep_id)
+    found = page(row.trials.all(), cursor, limit, order="number")
+    shown = {each.trial.pk: each for each in reading.standing(row).rows}
+    return {"items": [_trial(shown[each.pk]) for each in found.items if each.pk in shown], "next": found.next}
+
+
+@router.post("/sweeps/{sweep_id}/trials", response=s.SweepStandingOut, summary="Add trials")
+def add_trials(request: HttpRequest, sweep_id: SweepId, payload: s.SweepTrialsIn) -> dict[str, Any]:
+    """Also to a sweep that is over. 409 for a grid, which is whole."""
+    membership = require(request)
+    services.add(membership, access.sweep_write(membership, sweep_id), payload.trials)
+    return _standing(membership, sweep_id)
+
+
+@router.post("/sweeps/{sweep_id}/stop", response=s.SweepStandingOut, summary="Stop a sweep and its runs")
+def stop(request: HttpRequest, sweep_id: SweepId) -> dict[str, Any]:
+    """Harmless where it is over. Its runs end after their present step, each with a checkpoint."""
+    membership = require(request)
+    services.stop(membership, access.sweep_write(membership, sweep_id))
+    return _standing(membership, sweep_id)
+
+
+@router.post("/sweeps/{sweep_id}/resume", response=s.SweepStandingOut, summary="Go on with a stopped sweep")
+def resume(request: HttpRequest, sweep_id: SweepId) -> dict[str, Any]:
+    """Launches the trials that are left; runs that were stopped stay so, and each can be resumed by itself."""
+    membership = require(request)
+    services.resume(membership, access.sweep_write(membership, sweep_id))
+    return _standing(membership, sweep_id)
+
+
+def _wish(membership: Membership, payload: s.SweepIn) -> Wish:
+    run = access.run_write(membership, payload.run) if payload.run is not None else None
+    taken = {name: getattr(payload, name) for name in TAKEN}
+    axes = [axis.model_dump() for axis in payload.axes]
+    if run is not None:
+        if payload.recipe not in (None, run.recipe):
+            raise Invalid("This run has another recipe.", {"recipe": f"leave it out, or write {run.recipe!r}"})
+        data = choice(payload.dataset) if payload.dataset is not None else None
+        return Wish(
+            recipe=run.recipe,
+            config=merged(stored(run.recipe, run.config), payload.config),
+            dataset=data or DatasetChoice(id=run.data.dataset_id, version=run.data.number),
+            axes=axes,
+            source=run,
+            experiment=payload.experiment or run.experiment.name,
+            **taken,
+        )
+    missing = [name for name in ("recipe", "dataset") if getattr(payload, name) is None]
+    if missing or payload.recipe is None or payload.dataset is None:
+        raise ConfigInvalid([FieldProblem(name, "say it, or name a run to sweep from") for name in missing])
+    wanted = choice(payload.dataset)
+    experiment = payload.experiment
+    return Wish(payload.recipe, payload.config, wanted, axes, experiment=experiment, **taken)
+
+
+def _standing(membership: Membership, sweep_id: int) -> dict[str, Any]:
+    row = access.sweep_read(membership, sweep_id)
+    best = reading.standing(row).best
+    return {**_sweep(row), "best": _trial(best) if best else None}
+
+
+def _sweep(row: Sweep) -> dict[str, Any]:
+    same = ("id", "name", "state", "state_reason", "recipe", "axes", "method", "metric", "seeds", "at_once", "seed")
+    return {
+        **{name: getattr(row, name) for name in (*same, "first_rung", "factor", "created_at", "ended_at")},
+        "experiment": row.experiment.name,
+        "run": row.source_id,
+        "better": "higher" if row.higher else "lower",
+        "trials": row.wanted,
+        "launched": row.trial_count,  # type: ignore[attr-defined]
+        "over": row.over_count,  # type: ignore[attr-defined]
+    }
+
+
+def _trial(row: reading.TrialRow) -> dict[str, Any]:
+    value, step = row.early or (None, None)
+    return {
+        "number": row.trial.number,
+        "state": row.trial.state,
+        "values": row.trial.values,
+        "estimate": {name: getattr(row.estimate, name) for name in ("value", "low", "high", "n", "missing")},
+        "stopped_at": step,
+        "value_there": value,
+        "problem": row.trial.problem,
+        "runs": [
+            {"run": each.run.pk, "seed": each.seed, "state": each.run.state, "value": each.value} for each in row.runs
+        ],
+    }

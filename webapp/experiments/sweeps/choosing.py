@@ -1,0 +1,108 @@
+"""Which configuration comes next: pure functions of what a sweep asks for and of what its trials had told by then.
+
+A method is a function of `TrialAsked`. What it answers must follow from that alone, so that every choice can be made again from the rows.
+"""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from . import space, tpe
+from .space import SweepAxis, Values
+
+AGAIN = 50  # draws that only found what is there, after which the rest is counted out
+MOST_LISTED = 100_000
+
+
+@dataclass(frozen=True)
+class KnownTrial:
+    """A trial as it was known when the next one was chosen. `state`: running, finished, pruned, lost or refused."""
+
+    number: int
+    values: Values
+    state: str
+    value: float | None = None
+    rungs: Mapping[int, float] = field(default_factory=dict)  # step -> value
+
+
+@dataclass(frozen=True)
+class TrialAsked:
+    """The next trial is number `number`, counted from 1; `known` are all before it, in their order."""
+
+    axes: Sequence[SweepAxis]
+    seed: int
+    number: int
+    higher: bool
+    known: Sequence[KnownTrial]
+
+
+def grid(asked: TrialAsked) -> Values | None:
+    return next(islice(space.grid(asked.axes), asked.number - 1, None), None)
+
+
+def at_random(asked: TrialAsked) -> Values | None:
+    """One that was not there; None: there are no others."""
+    taken = {space.digest(each.values) for each in asked.known}
+    for attempt in range(AGAIN):
+        found = space.drawn(asked.axes, asked.seed, asked.number, attempt)
+        if space.digest(found) not in taken:
+            return found
+    return _left(asked, taken)
+
+
+def by_what_has_worked(asked: TrialAsked) -> Values | None:
+    """TPE; one that is there already is none, and one at random takes its place."""
+    found = tpe.suggested(asked)
+    if found is None or space.digest(found) in {space.digest(each.values) for each in asked.known}:
+        return at_random(asked)
+    return found
+
+
+def _left(asked: TrialAsked, taken: set[str]) -> Values | None:
+    """Of a space of some size one of those that nobody has had; of a larger one none, for it cannot be nearly used up."""
+    total = space.size(asked.axes)
+    if total is None or total > MOST_LISTED:
+        return None
+    left = [each for each in space.every(asked.axes) if space.digest(each) not in taken]
+    return random.Random(f"{asked.seed}:{asked.number}").choice(left) if left else None  # noqa: S311
+
+
+METHODS: Mapping[str, Callable[[TrialAsked], Values | None]] = {
+    "grid": grid,
+    "random": at_random,
+    "tpe": by_what_has_worked,
+}
+
+
+def offered() -> list[str]:
+    """The methods that this installation has."""
+    return [name for name in METHODS if name != "tpe" or tpe.there()]
+
+
+def chosen(method: str, asked: TrialAsked) -> Values | None:
+    """None: there is nothing left to try."""
+    return METHODS[method](asked)
+
+
+def goes_on(value: float, others: Sequence[float], factor: int, higher: bool) -> bool:
+    """Asynchronous successive halving (Li et al., 2020): whether a trial that comes to a rung with `value` is among the best
+    1/`factor` of all that have come to it, itself included. Among fewer than `factor` only the best goes on."""
+    ranked = sorted([*others, value], reverse=higher)
+    last = ranked[max(len(ranked) // factor, 1) - 1]
+    return value >= last if higher else value <= last
+
+
+def rungs(first: int, factor: int, steps: int) -> list[int]:
+    """The steps at which trials are compared, in order: none for `first` 0, and none at the end, where nothing is left to stop."""
+    found, step = list[int](), first
+    while 0 < step < steps:
+        found.append(step)
+        step *= factor
+    return found
+
+
+def as_json(asked: TrialAsked) -> dict[str, Any]:
+    """For whoever looks into a choice."""
+    return {"number": asked.number, "known": [vars(each) for each in asked.known]}

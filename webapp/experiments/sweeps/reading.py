@@ -1,0 +1,127 @@
+"""What a sweep has shown so far: its trials with their means over seeds, and the best of them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trainer.metrics.claims.verdict import mean_over_seeds
+from trainer.metrics.estimate import Estimate
+
+from ..models import MetricPoint, Run, RunColumn, RunValue, Sweep, SweepRun, SweepTrial
+from . import keys
+from .space import SweepAxis
+
+State = SweepTrial.State
+
+
+@dataclass(frozen=True)
+class Seeded:
+    """One seed of a trial. `value` is the metric's last where the run has finished and has measured it, else None."""
+
+    seed: int
+    run: Run
+    value: float | None
+
+
+@dataclass(frozen=True)
+class TrialRow:
+    """A trial as the table shows it. `estimate` is over all seeds of the sweep: those without a value are missing.
+
+    `early`: the mean at the rung where it was stopped, and that step.
+    """
+
+    trial: SweepTrial
+    values: list[str]
+    estimate: Estimate
+    runs: list[Seeded]
+    early: tuple[float, int] | None = None
+
+    @property
+    def placed(self) -> list[tuple[int, str]]:
+        """Its values by the place of their axis."""
+        return list(enumerate(self.values))
+
+    @property
+    def complete(self) -> bool:
+        return self.trial.state == State.FINISHED and not self.estimate.missing and self.estimate.value is not None
+
+
+@dataclass(frozen=True)
+class SweepStanding:
+    sweep: Sweep
+    axes: list[SweepAxis]
+    rows: list[TrialRow]
+    best: TrialRow | None
+
+    @property
+    def states(self) -> list[tuple[str, int]]:
+        """How many trials are in each state, those states that have some."""
+        counts = {label: sum(row.trial.state == state for row in self.rows) for state, label in State.choices}
+        return [(label, n) for label, n in counts.items() if n]
+
+    @property
+    def runs(self) -> int:
+        return sum(len(row.runs) for row in self.rows)
+
+    @property
+    def ranked(self) -> list[TrialRow]:
+        """Best first; what has no value over all seeds comes behind, in the order of the trials."""
+        sign = -1 if self.sweep.higher else 1
+        whole = [row for row in self.rows if row.complete]
+        rest = [row for row in self.rows if not row.complete]
+        return sorted(whole, key=lambda row: sign * (row.estimate.value or 0.0)) + rest
+
+
+def standing(sweep: Sweep) -> SweepStanding:
+    """Three queries, however many trials."""
+    axes = [SweepAxis.of(raw) for raw in sweep.axes]
+    runs = runs_of(sweep)
+    values = last_values(sweep, [each.run for found in runs.values() for each in found])
+    rows = [_row(sweep, axes, trial, runs.get(trial.pk, []), values) for trial in sweep.trials.order_by("number")]
+    found = SweepStanding(sweep, axes, rows, None)
+    best = next((row for row in found.ranked if row.complete), None)
+    return SweepStanding(sweep, axes, rows, best)
+
+
+def runs_of(sweep: Sweep) -> dict[int, list[SweepRun]]:
+    """By trial, in the order of the seeds."""
+    found: dict[int, list[SweepRun]] = {}
+    rows = SweepRun.objects.filter(trial__sweep=sweep).select_related("run").defer("run__config", "run__summary")
+    for row in rows.order_by("trial_id", "seed"):
+        found.setdefault(row.trial_id, []).append(row)
+    return found
+
+
+def last_values(sweep: Sweep, runs: Iterable[Run]) -> dict[int, float]:
+    """The metric's last value of the runs that have finished, by run; those that have none are left out."""
+    finished = [run.pk for run in runs if run.state == Run.State.FINISHED]
+    column = RunColumn.objects.filter(
+        workspace_id=sweep.workspace_id, source=RunColumn.Source.METRIC, path=sweep.metric
+    ).first()
+    if column is None or not finished:
+        return {}
+    held = RunValue.objects.filter(column=column, run__in=finished, number__isnull=False)
+    return {run_id: number for run_id, number in held.values_list("run_id", "number") if number is not None}
+
+
+def at_rung(sweep: Sweep, runs: Sequence[SweepRun], step: int) -> list[float]:
+    """Of each run that has it, the first value of the metric at `step` or behind it."""
+    points = MetricPoint.objects.filter(
+        run__in=[each.run_id for each in runs], key=sweep.metric, step__gte=step, value__isnull=False
+    )
+    first = points.order_by("run_id", "step").distinct("run_id").values_list("value", flat=True)
+    return [value for value in first if value is not None]
+
+
+def _row(
+    sweep: Sweep, axes: Sequence[SweepAxis], trial: SweepTrial, runs: Sequence[SweepRun], values: Mapping[int, float]
+) -> TrialRow:
+    shown = [keys.worded(trial.values[axis.path]) for axis in axes]
+    held = {each.seed: Seeded(each.seed, each.run, values.get(each.run_id)) for each in runs}
+    estimate = mean_over_seeds([held[seed].value if seed in held else None for seed in range(sweep.seeds)])
+    return TrialRow(trial, shown, estimate, list(held.values()), _early(trial))
+
+
+def _early(trial: SweepTrial) -> tuple[float, int] | None:
+    rungs: list[dict[str, Any]] = trial.rungs
+    return next(((each["value"], each["step"]) for each in rungs if not each["goes_on"]), None)

@@ -1,0 +1,223 @@
+"""What workers do for a sweep: see what its trials have come to, stop the weak ones, launch the next ones.
+
+A round may come twice, at once, or not at all. It holds the row of the sweep, and writes a trial together with its runs, so a killed
+worker leaves a whole trial or none, and the next round finds what is missing.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+
+from trainer.config import ConfigInvalid
+from webapp.accounts.models import Membership
+from webapp.core.problems import Problem
+from webapp.core.tasks import enqueue
+
+from .. import access
+from ..launch import checks
+from ..launch import services as launching
+from ..lifecycle import services as lifecycle
+from ..lifecycle.states import when_over
+from ..models import OVER, Run, Sweep, SweepRun, SweepTrial
+from . import checking, choosing, reading, space, tpe
+from .services import ADVANCE, move
+from .space import SweepAxis
+
+logger = logging.getLogger(__name__)
+Trial = SweepTrial.State
+Runs = Mapping[int, Sequence[SweepRun]]
+
+
+@when_over
+def notice(run: Run) -> None:
+    """A run of a sweep is over: its sweep goes on."""
+    if row := SweepRun.objects.filter(run=run).select_related("trial").first():
+        enqueue(ADVANCE, row.trial.sweep_id)
+
+
+def watch() -> None:
+    """For every sweep that is not over: looks at its rungs, and finds what a lost worker left behind."""
+    under_way = Sweep.objects.filter(state__in=(Sweep.State.RUNNING, Sweep.State.STOPPING))
+    for sweep_id in list(under_way.order_by("pk").values_list("pk", flat=True)):
+        try:
+            advance(sweep_id)
+        except Exception:  # one sweep must not keep the others waiting
+            logger.exception("sweep %s could not go on; the next round tries again", sweep_id)
+
+
+def advance(sweep_id: int) -> None:
+    """Brings a sweep to where it stands, one trial a transaction."""
+    while _round(sweep_id):
+        pass
+    _stop_runs(sweep_id)
+
+
+def _round(sweep_id: int) -> bool:
+    """Whether it launched a trial, so that there may be room for another."""
+    with transaction.atomic():
+        sweep = Sweep.objects.select_for_update().filter(pk=sweep_id).first()
+        if sweep is None:
+            return False
+        trials, runs = list(sweep.trials.order_by("number")), reading.runs_of(sweep)
+        settle(sweep, trials, runs)
+        active = any(each.run.state not in OVER for found in runs.values() for each in found)
+        if sweep.state == Sweep.State.STOPPING and not active:
+            move(sweep, Sweep.State.STOPPED)
+        if sweep.state != Sweep.State.RUNNING:
+            return False
+        under_way = sum(trial.state == Trial.RUNNING for trial in trials)
+        if len(trials) < sweep.wanted and under_way < sweep.at_once:
+            return _next(sweep, trials)
+        if len(trials) >= sweep.wanted and not active:
+            move(sweep, Sweep.State.FINISHED, sweep.state_reason)
+        return False
+
+
+def settle(sweep: Sweep, trials: Sequence[SweepTrial], runs: Runs) -> None:
+    """Writes what has changed of the trials, in their order: decisions at rungs, and what they came to. Under the lock."""
+    values = reading.last_values(sweep, [each.run for found in runs.values() for each in found])
+    clock = sweep.clock
+    for trial in trials:
+        mine, before = runs.get(trial.pk, []), (trial.state, trial.told, len(trial.rungs))
+        if trial.state == Trial.RUNNING and sweep.first_rung:
+            _look_at_rungs(sweep, trial, trials, mine)
+        trial.state = _came_to(sweep, trial, mine, values)
+        if trial.state != Trial.RUNNING and trial.told is None:
+            sweep.clock += 1
+            told = [values[each.run_id] for each in mine] if trial.state == Trial.FINISHED else []
+            value = sum(told) / len(told) if told else None
+            trial.told = {"at": sweep.clock, "state": trial.state, "value": value}
+        if (trial.state, trial.told, len(trial.rungs)) != before:
+            trial.save(update_fields=["state", "told", "rungs"])
+    if sweep.clock != clock:
+        sweep.save(update_fields=["clock"])
+
+
+def _came_to(sweep: Sweep, trial: SweepTrial, runs: Sequence[SweepRun], values: Mapping[int, float]) -> str:
+    if trial.state == Trial.REFUSED:
+        return Trial.REFUSED
+    decided = stopped_at(trial)
+    active = [each.run for each in runs if each.run.state not in OVER]
+    if active:  # somebody may have resumed a run that was stopped early
+        on_its_way = decided and all(run.attempt_at <= decided for run in active)
+        return Trial.PRUNED if on_its_way else Trial.RUNNING
+    if len(runs) == sweep.seeds and all(each.run_id in values for each in runs):
+        return Trial.FINISHED
+    return Trial.PRUNED if decided else Trial.LOST
+
+
+def stopped_at(trial: SweepTrial) -> datetime | None:
+    """When it was decided to stop it early; None: it was not."""
+    last: dict[str, Any] = trial.rungs[-1] if trial.rungs else {"goes_on": True}
+    return None if last["goes_on"] else parse_datetime(last["time"])
+
+
+def _look_at_rungs(sweep: Sweep, trial: SweepTrial, trials: Sequence[SweepTrial], runs: Sequence[SweepRun]) -> None:
+    """Decides at each rung that all its seeds have come to."""
+    steps = int(trial.values.get("steps", sweep.config["steps"]))
+    done = {each["step"] for each in trial.rungs}
+    for step in choosing.rungs(sweep.first_rung, sweep.factor, steps):
+        if step in done:
+            continue
+        values = reading.at_rung(sweep, runs, step)
+        if stopped_at(trial) or len(values) < sweep.seeds:
+            return
+        mean = sum(values) / len(values)
+        others = [each["value"] for other in trials for each in other.rungs if each["step"] == step]
+        goes_on = choosing.goes_on(mean, others, sweep.factor, sweep.higher)
+        sweep.clock += 1
+        now = timezone.now().isoformat()
+        trial.rungs = [*trial.rungs, {"at": sweep.clock, "step": step, "value": mean, "goes_on": goes_on, "time": now}]
+
+
+def asked(sweep: Sweep, number: int, clock: int, trials: Sequence[SweepTrial]) -> choosing.TrialAsked:
+    """What was known at `clock`, when trial `number` was chosen: the rows say it however much later they are read."""
+    known = [_known(trial, clock) for trial in trials if trial.number < number]
+    return choosing.TrialAsked([SweepAxis.of(raw) for raw in sweep.axes], sweep.seed, number, sweep.higher, known)
+
+
+def _known(trial: SweepTrial, clock: int) -> choosing.KnownTrial:
+    told: dict[str, Any] = (
+        trial.told if trial.told and trial.told["at"] <= clock else {"state": "running", "value": None}
+    )
+    rungs = {each["step"]: each["value"] for each in trial.rungs if each["at"] <= clock}
+    return choosing.KnownTrial(trial.number, trial.values, told["state"], told["value"], rungs)
+
+
+def _next(sweep: Sweep, trials: Sequence[SweepTrial]) -> bool:
+    """Chooses and launches a trial. False where there is nothing more to launch."""
+    number = len(trials) + 1
+    membership = Membership.objects.filter(workspace_id=sweep.workspace_id, user=sweep.created_by).first()
+    if membership is None or not membership.may(access.WRITER):
+        move(
+            sweep, Sweep.State.FAILED, "Whoever launched it may not launch runs here any more. Sweep again as yourself."
+        )
+        return False
+    try:
+        values = choosing.chosen(sweep.method, asked(sweep, number, sweep.clock, trials))
+    except ImportError:
+        move(sweep, Sweep.State.FAILED, f"{tpe.MISSING}. Then go on.")
+        return False
+    if values is None:
+        sweep.wanted = len(trials)
+        sweep.state_reason = "Every configuration of the keys has been tried"
+        sweep.save(update_fields=["wanted", "state_reason"])
+        return True  # the next round sees whether it is over
+    return _launch(membership, sweep, number, values)
+
+
+def _launch(membership: Membership, sweep: Sweep, number: int, values: space.Values) -> bool:
+    trial = SweepTrial.objects.create(
+        sweep=sweep, number=number, values=values, digest=space.digest(values), asked=sweep.clock
+    )
+    try:
+        with transaction.atomic():
+            for seed in range(sweep.seeds):
+                _launch_seed(membership, sweep, trial, seed)
+    except (ConfigInvalid, Problem) as error:
+        dataset = checks.DatasetChoice(id=sweep.dataset, version=sweep.version)
+        if why := checking.refused(membership, sweep.recipe, sweep.config, dataset, {}):
+            trial.delete()  # nothing to do with this choice: no configuration could be launched
+            move(sweep, Sweep.State.FAILED, f"Its runs cannot be launched any more: {why}")
+            return False
+        trial.state, trial.problem = Trial.REFUSED, str(error)
+        sweep.clock += 1
+        trial.told = {"at": sweep.clock, "state": trial.state, "value": None}
+        trial.save(update_fields=["state", "problem", "told"])
+        sweep.save(update_fields=["clock"])
+    return True
+
+
+def _launch_seed(membership: Membership, sweep: Sweep, trial: SweepTrial, seed: int) -> None:
+    run = launching.launch(
+        membership,
+        recipe=sweep.recipe,
+        config=space.laid(sweep.config, {**trial.values, "seed": seed}),
+        dataset=checks.DatasetChoice(id=sweep.dataset, version=sweep.version),
+        experiment=sweep.experiment.name,
+        name=f"{sweep.name[:90]}, trial {trial.number}, seed {seed}",
+    )
+    Run.objects.filter(pk=run.pk).update(group=sweep.group)
+    SweepRun.objects.create(trial=trial, run=run, seed=seed)
+
+
+def _stop_runs(sweep_id: int) -> None:
+    """Those of trials that were stopped early, and all of a sweep that is stopping. Again where a worker died before it had."""
+    rows = SweepRun.objects.filter(trial__sweep_id=sweep_id).exclude(run__state__in=OVER).select_related("trial__sweep")
+    for row in rows.order_by("pk"):
+        decided, sweep = stopped_at(row.trial), row.trial.sweep
+        run = Run.objects.with_names().get(pk=row.run_id)
+        if sweep.state == Sweep.State.STOPPING:
+            lifecycle.stop_as(None, run, f"{sweep.name} was stopped")
+        elif decided and run.attempt_at <= decided:
+            step = row.trial.rungs[-1]["step"]
+            lifecycle.stop_as(
+                None,
+                run,
+                f"Stopped early by {sweep.name}: at step {step} trial {row.trial.number} was not among the best",
+            )

@@ -1,0 +1,124 @@
+"""Writes sweeps: launched, stopped, gone on with, made longer. What their trials do comes from `rounds`, in the workers."""
+
+from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from trainer.config import ConfigInvalid, FieldProblem
+from webapp.accounts.models import Membership
+from webapp.core import audit, once
+from webapp.core.problems import Conflict
+from webapp.core.tasks import enqueue
+
+from .. import names
+from ..launch import checks
+from ..lifecycle import services as lifecycle
+from ..models import OVER, Experiment, Run, Sweep
+from . import checking, space
+from .space import SweepAxis
+
+State = Sweep.State
+ADVANCE = "workers.sweeps.advance"
+
+
+def launch(membership: Membership, wish: checking.Wish, key: str | None = None) -> Sweep:
+    """Checks every value, then writes the sweep; workers launch its trials. The same `key` launches once.
+
+    Raises ConfigInvalid with every field that is wrong, Invalid for a name, KeyReused where the key came with another request.
+    """
+    asked = once.key(key, *(str(value) for value in vars(wish).values()))
+    if earlier := once.earlier(_mine(membership), asked):
+        return earlier
+    found = checking.check(membership, wish)
+    if found.problems or found.plan is None:
+        raise ConfigInvalid(found.problems)
+    name = names.optional_name(wish.name, "name") or f"Sweep of {', '.join(axis.path for axis in found.axes)}"[:120]
+    title = names.name(wish.experiment or found.plan.recipe.title, "experiment")
+    try:
+        with transaction.atomic():
+            checks.frozen(membership, found.plan.version)
+            experiment, _ = Experiment.objects.get_or_create(workspace=membership.workspace, name=title)
+            sweep = Sweep.objects.create(
+                workspace=membership.workspace,
+                experiment=experiment,
+                name=name,
+                created_by=membership.user,
+                launch_key=asked and asked.text,
+                launch_digest=asked.digest if asked else "",
+                **checking.sweep_fields(found, wish),
+            )
+            audit.record(membership, membership.user, "sweep.launch", sweep, name=name, method=sweep.method)
+            enqueue(ADVANCE, sweep.pk)
+    except IntegrityError:  # two requests with one key at the same moment: the other one made it
+        if earlier := once.made_meanwhile(Sweep, membership.user, _mine(membership), asked):
+            return earlier
+        raise
+    return sweep
+
+
+def _mine(membership: Membership) -> QuerySet[Sweep]:
+    return Sweep.objects.filter(workspace=membership.workspace, created_by=membership.user)
+
+
+def stop(membership: Membership, sweep: Sweep) -> Sweep:
+    """Launches no more trials and stops those under way, each of their runs as its own Stop would. Twice is harmless."""
+    with transaction.atomic():
+        row = Sweep.objects.select_for_update().get(pk=sweep.pk)
+        if not row.is_over and row.state != State.STOPPING:
+            move(row, State.STOPPING)
+            audit.record(membership, membership.user, "sweep.stop", row)
+    for run in Run.objects.with_names().filter(swept__trial__sweep=sweep).exclude(state__in=OVER).order_by("pk"):
+        lifecycle.stop(membership, run)
+    enqueue(ADVANCE, sweep.pk)
+    sweep.refresh_from_db()
+    return sweep
+
+
+def resume(membership: Membership, sweep: Sweep) -> Sweep:
+    """Goes on with the trials that are not there yet. Raises Conflict where it is under way, or nothing is left."""
+    with transaction.atomic():
+        row = Sweep.objects.select_for_update().get(pk=sweep.pk)
+        if row.state not in (State.STOPPED, State.FAILED):
+            raise Conflict(f"Only stopped and failed sweeps go on; this one is {row.state}.", "not_resumable")
+        if row.trials.count() >= row.wanted:
+            raise Conflict("All its trials have been launched. Add some, or resume single runs.", "nothing_left")
+        move(row, State.RUNNING)
+        audit.record(membership, membership.user, "sweep.resume", row)
+        enqueue(ADVANCE, row.pk)
+    sweep.refresh_from_db()
+    return sweep
+
+
+def add(membership: Membership, sweep: Sweep, trials: int) -> Sweep:
+    """So many trials more, also for one that is over. Raises ConfigInvalid at `trials`, Conflict for a grid, which is whole."""
+    with transaction.atomic():
+        row = Sweep.objects.select_for_update().get(pk=sweep.pk)
+        if row.method == Sweep.Chooses.GRID:
+            raise Conflict("A grid has all its combinations already. Sweep again with more values.", "whole")
+        if row.state == State.STOPPING:
+            raise Conflict("It is stopping. Add trials once it has stopped.", "stopping")
+        if problem := _why_not(row, trials):
+            raise ConfigInvalid([FieldProblem("trials", problem)])
+        row.wanted += trials
+        row.save(update_fields=["wanted"])
+        if row.state != State.RUNNING:
+            move(row, State.RUNNING)
+        audit.record(membership, membership.user, "sweep.add", row, trials=trials)
+        enqueue(ADVANCE, row.pk)
+    sweep.refresh_from_db()
+    return sweep
+
+
+def _why_not(row: Sweep, trials: int) -> str:
+    most = min(checking.MOST_TRIALS, checking.MOST_RUNS // row.seeds)
+    total = space.size([SweepAxis.of(each) for each in row.axes])
+    if total is not None and total < most and row.wanted + trials > total:
+        return f"the keys have {total:,} configurations, and {row.wanted:,} are taken"
+    return "" if trials >= 1 and row.wanted + trials <= most else f"1 to {max(most - row.wanted, 1):,}"
+
+
+def move(row: Sweep, state: State, reason: str = "") -> None:
+    """Under the lock of the row."""
+    row.state, row.state_reason = state, reason
+    row.ended_at = timezone.now() if row.is_over else None
+    row.save(update_fields=["state", "state_reason", "ended_at"])

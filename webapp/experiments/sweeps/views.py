@@ -1,0 +1,123 @@
+"""Pages of sweeps: the list, the form that sweeps from a run, how a sweep stands, and its buttons."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from trainer.config import ConfigInvalid
+from webapp.accounts.access import member, require
+from webapp.accounts.models import Membership, Role
+from webapp.core.numbers import whole
+from webapp.core.problems import Problem
+
+from .. import access, queries, recipe_metrics
+from ..models import LoggedElsewhere, Sweep
+from . import reading, services
+from .forms import SweepForm
+
+MOST_SHOWN = 100
+
+
+@member(access.READER)
+@never_cache
+@require_GET
+def sweeps(request: HttpRequest) -> HttpResponseBase:
+    membership = require(request)
+    context = {
+        "sweeps": list(queries.sweeps(membership.workspace_id)[:MOST_SHOWN]),
+        "most": MOST_SHOWN,
+        "may_write": membership.may(Role.RESEARCHER),
+    }
+    return render(request, "experiments/sweeps/sweeps.html", context)
+
+
+@member(access.WRITER)
+@never_cache
+@require_http_methods(["GET", "POST"])
+def sweep_new(request: HttpRequest, run_id: int) -> HttpResponseBase:
+    """The form, filled in from a run; it is checked with every change, and launched by its button."""
+    membership = require(request)
+    run = access.run_write(membership, run_id)
+    if run.is_logged:
+        messages.info(request, LoggedElsewhere().message)
+        return redirect("run", run_id)
+    if request.method == "GET":
+        return render(request, "experiments/sweeps/new.html", {"form": SweepForm.blank(membership, run)})
+    form, partial = SweepForm.posted(membership, run, request.POST), bool(request.headers.get("HX-Request"))
+    if request.POST.get("action") == "launch":
+        sweep = form.launch()
+        if sweep is not None and partial:
+            return HttpResponse(status=204, headers={"HX-Redirect": f"/experiments/sweeps/{sweep.pk}"})
+        if sweep is not None:
+            return redirect("sweep", sweep.pk)
+    else:
+        form.check()
+    if partial:
+        return render(request, "experiments/sweeps/_form.html", {"form": form})
+    return render(request, "experiments/sweeps/new.html", {"form": form}, status=422 if form.problems else 200)
+
+
+@member(access.READER)
+@never_cache
+@require_GET
+def sweep(request: HttpRequest, sweep_id: int) -> HttpResponseBase:
+    return render(request, "experiments/sweeps/sweep.html", _standing(request, sweep_id))
+
+
+@member(access.READER)
+@never_cache
+@require_GET
+def sweep_standing(request: HttpRequest, sweep_id: int) -> HttpResponseBase:
+    """A fragment of that page, which asks for it again until the sweep is over."""
+    return render(request, "experiments/sweeps/_standing.html", _standing(request, sweep_id))
+
+
+def _standing(request: HttpRequest, sweep_id: int) -> dict[str, Any]:
+    membership = require(request)
+    row = access.sweep_read(membership, sweep_id)
+    found = reading.standing(row)
+    recipe = recipe_metrics.recipe_of(row.recipe)
+    return {
+        "sweep": row,
+        "standing": found,
+        "metric": recipe.metric(row.metric) if recipe else None,
+        "runs_query": f"sweep:{row.pk} is:any",
+        "label": recipe_metrics.label(row.recipe, row.metric),
+        "may_write": membership.may(Role.RESEARCHER),
+    }
+
+
+@member(access.WRITER)
+@require_POST
+def sweep_stop(request: HttpRequest, sweep_id: int) -> HttpResponseBase:
+    """A second press finds it stopping, or over, and changes nothing."""
+    return _changed(request, sweep_id, services.stop)
+
+
+@member(access.WRITER)
+@require_POST
+def sweep_resume(request: HttpRequest, sweep_id: int) -> HttpResponseBase:
+    return _changed(request, sweep_id, services.resume)
+
+
+@member(access.WRITER)
+@require_POST
+def sweep_add(request: HttpRequest, sweep_id: int) -> HttpResponseBase:
+    trials = whole(request.POST.get("trials", "").strip(), 5) or 0
+    return _changed(request, sweep_id, lambda membership, row: services.add(membership, row, trials))
+
+
+def _changed(request: HttpRequest, sweep_id: int, change: Callable[[Membership, Sweep], Sweep]) -> HttpResponseBase:
+    membership = require(request)
+    try:
+        change(membership, access.sweep_write(membership, sweep_id))
+    except ConfigInvalid as error:
+        messages.error(request, "; ".join(f"{each.path}: {each.message}" for each in error.problems))
+    except Problem as problem:
+        messages.info(request, problem.message)
+    return redirect("sweep", sweep_id)
