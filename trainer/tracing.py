@@ -12,6 +12,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import import_module
 from typing import Any, Literal
 
+from trainer.product import SLUG
+
 logger = logging.getLogger(__name__)
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 PARENT = (
@@ -55,7 +57,7 @@ class _Process:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.service = "touchstone"
+        self.service = SLUG
         self.parent: Any = None  # of spans that have none in their own thread
         self.tracer: Any = None
         self.provider: Any = None
@@ -80,7 +82,7 @@ class _Process:
         named = {} if os.environ.get("OTEL_SERVICE_NAME") else {"service.name": self.service}
         self.provider = sdk.TracerProvider(resource=resource.create(named))
         self.provider.add_span_processor(export.BatchSpanProcessor(exporter))
-        return self.provider.get_tracer("touchstone")
+        return self.provider.get_tracer(SLUG)
 
 
 _process = _Process()

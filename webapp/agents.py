@@ -20,6 +20,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 
+from trainer.product import NAME, SLUG
 from webapp.accounts.auth import live_token
 from webapp.api import api
 from webapp.core import audit
@@ -191,8 +192,8 @@ def _result(request: HttpRequest, method: str, params: dict[str, Any]) -> dict[s
         return {
             "protocolVersion": asked if asked in VERSIONS else VERSIONS[0],
             "capabilities": {"tools": {"listChanged": False}},
-            "serverInfo": {"name": "touchstone", "version": VERSION},
-            "instructions": "Tools are operations of Touchstone's API, and may do what the token's person may do.",
+            "serverInfo": {"name": SLUG, "version": VERSION},
+            "instructions": "Tools are operations of this server's API, and may do what the token's person may do.",
         }
     if method == "ping":
         return {}
@@ -277,7 +278,7 @@ def llms(request: HttpRequest) -> HttpResponse:
     """What is here for a program that reads (llmstxt.org). It says nothing of any workspace."""
     base = public_url()
     lines = [
-        "# Touchstone",
+        f"# {NAME}",
         "",
         "> Turns human judgement into reward models and better language models: datasets, annotation, judges, runs, evaluations.",
         "",

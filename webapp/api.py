@@ -16,6 +16,7 @@ from ninja.parser import Parser
 from ninja.types import DictStrAny
 
 from trainer.config.errors import ConfigInvalid
+from trainer.product import NAME
 from webapp.accounts import areas
 from webapp.accounts.api import router as accounts
 from webapp.accounts.auth import SessionAuth, TokenAuth
@@ -82,7 +83,7 @@ class PlacedAPI(DescribedAPI):
 
 
 api = PlacedAPI(
-    title="Touchstone",
+    title=NAME,
     version="1",
     description="Everything the pages can do. Send `Authorization: Bearer ts_...`; make a token under Settings.",
     auth=[TokenAuth(), SessionAuth()],

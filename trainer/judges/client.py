@@ -12,6 +12,7 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 from trainer import tracing
+from trainer.product import USER_AGENT
 
 from .budget import Budget, Hold
 from .chat import Chat, ChatReply, ChatRequest, EndpointProblem, Prices, Target, cost
@@ -27,7 +28,6 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
 LONGEST_RETRY_AFTER_S = 300.0  # who asks for more is not waited for
 MOST_TAILS = 100  # settings kept encoded: a run has as many as it has seeds
 SHORTEST_KEY = 8  # local servers take any word as key, such as EMPTY: nothing to hide
-USER_AGENT = "Touchstone/1"
 
 
 class ChatClient:

@@ -12,6 +12,7 @@ from trainer.judges.client import LONGEST_RETRY_AFTER_S
 from trainer.judges.connections import BadAddress, Connections, Refused, TooLong
 from trainer.judges.gate import Gate, Share
 from trainer.judges.replies import retry_after
+from trainer.product import USER_AGENT
 
 from .parts import JSON, Away, Unscored
 from .signing import signature
@@ -58,7 +59,7 @@ class HttpService:
     async def _opened(self) -> Connections:
         async with self._opening:
             if self._connections is None:
-                headers = {"Content-Type": "application/json", "User-Agent": "Touchstone/1"}
+                headers = {"Content-Type": "application/json", "User-Agent": USER_AGENT}
                 try:
                     self._connections = Connections(
                         self._target.url, headers, longest=LONGEST_ANSWER, refuse=self._target.refuse

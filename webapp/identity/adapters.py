@@ -14,6 +14,7 @@ from django.contrib.auth.base_user import AbstractBaseUser
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 
+from trainer.product import NAME
 from webapp.accounts import services
 from webapp.accounts.entering import BACKEND
 from webapp.accounts.models import User
@@ -21,7 +22,6 @@ from webapp.core.sealed import Unreadable, seal, unseal
 
 from . import company, provider, second_factor
 
-NAME = "Touchstone"
 NOT_LET_IN = "The company's sign-in did not let you in. Try again."
 UNREADABLE = "This installation cannot read your second factor any more. Whoever runs it can take it off your account."
 

@@ -16,6 +16,7 @@ from django.db import transaction
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
+from trainer.product import NAME
 from webapp.core.sealed import Unreadable, unseal
 from webapp.core.tasks import AHEAD, enqueue, written_ahead
 
@@ -33,7 +34,7 @@ LONGEST_QUIET_S = 300.0
 LEASE = timedelta(seconds=3 * TIMEOUT_S)  # an attempt this old has lost its worker
 TAKEN_AT_ONCE = 200
 KEPT = timedelta(days=30)
-USER_AGENT = "Touchstone-Webhooks/1"
+USER_AGENT = f"{NAME}-Webhooks/1"
 State = Delivery.State
 
 
