@@ -3,12 +3,13 @@
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, BinaryIO
 from uuid import uuid4
 
+import httpx
 import typer
 import yaml
 from rich.console import Console, Group
@@ -151,6 +152,37 @@ def _picture(found: dict[str, Any], drawn: dict[str, list[tuple[int, float]]]) -
     return Group(*lines)
 
 
+@runs_app.command("stop")
+def runs_stop(run: int) -> None:
+    """Ends a run after its present step, with a checkpoint."""
+    _moved(run, "stop")
+
+
+@runs_app.command("resume")
+def runs_resume(run: int) -> None:
+    """Goes on with a stopped or failed run, from its last checkpoint."""
+    _moved(run, "resume")
+
+
+def _moved(run: int, how: str) -> None:
+    with told():
+        out.print(_headline(server().post(f"/runs/{run}/{how}")))
+
+
+@app.command()
+def api(
+    method: Annotated[str, typer.Argument(help="GET, POST, PATCH or DELETE")],
+    path: Annotated[str, typer.Argument(help="Behind /api/v1, with its query: /runs?state=running")],
+    body: Annotated[str, typer.Argument(help="JSON")] = "",
+    key: Annotated[str, typer.Option(help="A request with this key counts once, however often it comes")] = "",
+) -> None:
+    """Asks for anything that the API has, and prints the answer as JSON."""
+    with told():
+        given = {"json": json.loads(body)} if body else {}
+        answer = server().ask(method.upper(), f"/api/v1/{path.lstrip('/')}", key=key or None, **given)
+        print(json.dumps(answer.json(), indent=2, ensure_ascii=False) if answer.content else "")
+
+
 @app.command()
 def launch(
     file: Annotated[
@@ -180,24 +212,14 @@ def import_file(
 ) -> None:
     """Imports a file as a version of a dataset, and waits until it is there."""
     with told():
-        form = {"name": name or file.stem, "format": format, "keep_good": str(keep_good).lower()}
         known = server()
-        with file.open("rb") as content:  # not tried again: the body is read once
-            job = known.ask(
-                "POST",
-                "/api/v1/datasets/import",
-                data={k: v for k, v in form.items() if v},
-                files={"file": (file.name, content)},
-            ).json()
-        while job["state"] in ("queued", "running"):
-            time.sleep(every)
-            job = known.get(f"/imports/{job['id']}")
+        job = known.imported(known.import_file(file, name, format=format, keep_good=keep_good), every)
         for line in job["rejected"][:10]:
             err.print(Text(json.dumps(line, ensure_ascii=False), style="yellow"))
         if job["state"] != "finished":
             raise ValueError(job["error"] or f"The import is {job['state']}.")
         version = job["version"] or {}
-        for reason, rows in job["unsaid"].items():
+        for reason, rows in job.get("unsaid", {}).items():
             err.print(Text(f"left out in {rows:,} rows: {reason}", style="yellow"))
         print(json.dumps({"dataset": job["dataset"], "version": version.get("number"), "counts": job["counts"]}))
 
@@ -235,8 +257,8 @@ def export_version(
 ) -> None:
     """Writes a version of a dataset as JSON Lines."""
     with told():
-        answer = server().ask("GET", f"/api/v1/datasets/{dataset}/versions/{version}/export", params={"format": format})
-        _write(answer.content, to)
+        address = f"/api/v1/datasets/{dataset}/versions/{version}/export"
+        _write(to, lambda out: server().save(address, out, format=format))
 
 
 @app.command()
@@ -269,10 +291,10 @@ def download(
         if not named:
             raise ValueError(f"Run {run} has no artifact {path}.")
         row = named[0]
-        answer = known.ask("GET", row["download"])
-        ending = ".tar" if "x-tar" in answer.headers.get("content-type", "") else ""
-        target = to / (Path(row["path"]).name + ending) if to.is_dir() else to
-        _write(answer.content, target)
+        target = to / Path(row["path"]).name if to.is_dir() else to
+        headers = _write(target, lambda out: known.save(row["download"], out))
+        if to.is_dir() and "x-tar" in headers.get("content-type", ""):
+            target = target.rename(target.with_name(f"{target.name}.tar"))
         print(target)
 
 
@@ -281,20 +303,12 @@ def generate(model: int, prompt: str, max_new_tokens: int = 256, temperature: fl
     """Lets a model of the registry answer, as it writes."""
     with told():
         body = {"prompt": prompt, "max_new_tokens": max_new_tokens, "temperature": temperature, "seed": seed}
-        answer = server().ask("POST", f"/api/v1/models/{model}/generate", json=body)
-        for kind, data in _events(answer.text):
+        for kind, data in server().events(f"/models/{model}/generate", body):
             if kind == "token":
                 print(data["text"], end="", flush=True)
             elif kind == "error":
                 raise ValueError(f"{data.get('message') or data.get('code')}")
         print()
-
-
-def _events(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    for block in text.replace("\r\n", "\n").split("\n\n"):
-        fields = dict(line.split(": ", 1) for line in block.split("\n") if ": " in line and not line.startswith(":"))
-        if "data" in fields:
-            yield fields.get("event", "message"), json.loads(fields["data"])
 
 
 @app.command()
@@ -311,10 +325,15 @@ def sync() -> None:
             raise typer.Exit(2)
 
 
-def _write(content: bytes, to: Path) -> None:
+def _write(to: Path, fetch: Callable[[BinaryIO], httpx.Headers]) -> httpx.Headers:
+    """Whole or not at all, but for the terminal."""
     if str(to) == "-":
-        sys.stdout.buffer.write(content)
-    else:
-        partial = to.with_name(f"{to.name}.partial")
-        partial.write_bytes(content)
+        return fetch(sys.stdout.buffer)
+    partial = to.with_name(f"{to.name}.partial")
+    try:
+        with partial.open("wb") as out:
+            headers = fetch(out)
         partial.replace(to)
+    finally:
+        partial.unlink(missing_ok=True)
+    return headers

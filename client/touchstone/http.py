@@ -1,17 +1,21 @@
 """Requests with a token: tried again while the server is away, never made twice, errors in the server's words."""
 
+import json
 import os
 import random
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, BinaryIO
 from uuid import uuid4
 
 import httpx
 
 from .types import Point, Run
 
+NAME = "touchstone"
+USER_AGENT = f"{NAME}-client/1"
 ADDRESS, TOKEN = "TOUCHSTONE_URL", "TOUCHSTONE_TOKEN"  # noqa: S105  names of variables
 DEFAULT_ADDRESS = "http://127.0.0.1:8000"
 AGAIN = (429, 502, 503, 504)
@@ -58,7 +62,7 @@ class Server:
     def __post_init__(self) -> None:
         self._client = httpx.Client(
             base_url=self.address.rstrip("/"),
-            headers={"Authorization": f"Bearer {self.token}"},
+            headers={"Authorization": f"Bearer {self.token}", "User-Agent": USER_AGENT},
             timeout=TIMEOUT_S,
             transport=self.transport,
         )
@@ -86,6 +90,60 @@ class Server:
                 waits = max(pause, 0.5 * 2**attempt * random.uniform(0.7, 1.3))  # noqa: S311  no secret
                 self.sleep(min(waits, LONGEST_PAUSE_S))
         raise Away(problem)
+
+    def events(self, path: str, body: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+        """(name, data) of server-sent events as they come. Asked once: what was said is not said again. Raises ApiError, Away."""
+        try:
+            with self._client.stream(
+                "POST", f"/api/v1{path}", json=body, timeout=httpx.Timeout(TIMEOUT_S, read=None)
+            ) as answer:
+                if not answer.is_success:
+                    answer.read()
+                    raise _error(answer)
+                name = "message"
+                for line in answer.iter_lines():
+                    field, _, value = line.partition(": ")
+                    if field == "event":
+                        name = value
+                    elif field == "data":
+                        yield name, json.loads(value)
+                        name = "message"
+        except httpx.TransportError as error:
+            raise Away(f"{self.address} does not answer: {error}") from error
+
+    def save(self, path: str, to: BinaryIO, **query: Any) -> httpx.Headers:
+        """Writes what is at an address, such as a `download`, piece by piece. Raises ApiError, Away."""
+        wanted = {name: value for name, value in query.items() if value is not None}
+        try:
+            with self._client.stream("GET", path, params=wanted) as answer:
+                if not answer.is_success:
+                    answer.read()
+                    raise _error(answer)
+                for piece in answer.iter_bytes():
+                    to.write(piece)
+                return answer.headers
+        except httpx.TransportError as error:
+            raise Away(f"{self.address} does not answer: {error}") from error
+
+    def import_file(self, path: Path, name: str = "", **form: Any) -> dict[str, Any]:
+        """Sends a file as a version of a dataset; the import's job, which goes on at `/imports/ID`. Raises ApiError, Away, OSError."""
+        said = {"name": name or path.stem, **form}
+        given = {
+            key: str(value).lower() if isinstance(value, bool) else value
+            for key, value in said.items()
+            if value not in (None, "")
+        }
+        with path.open("rb") as content:
+            asked = self.ask("POST", "/api/v1/datasets/import", data=given, files={"file": (path.name, content)})
+        job: dict[str, Any] = asked.json()
+        return job
+
+    def imported(self, job: dict[str, Any], every_s: float = 2.0) -> dict[str, Any]:
+        """The job of an import when it is over."""
+        while job["state"] in ("queued", "running"):
+            self.sleep(every_s)
+            job = self.get(f"/imports/{job['id']}")
+        return job
 
     def get(self, path: str, **query: Any) -> Any:
         wanted = {name: value for name, value in query.items() if value is not None}

@@ -11,7 +11,13 @@ from touchstone.plot import curve
 from touchstone.spool import send_kept
 from typer.testing import CliRunner
 
+from tests.webapp.experiments.conftest import make_version
+from webapp.datasets import services as datasets
+from webapp.datasets.models import DatasetVersion, ImportJob
 from webapp.experiments.models import Run
+from webapp.inference import queries as inference_queries
+from webapp.inference import trying
+from webapp.inference.models import RegisteredModel
 
 pytestmark = pytest.mark.django_db
 
@@ -108,3 +114,90 @@ def test_curves_have_their_ends():
     lines = curve([(step, float(step)) for step in range(100)], 20, 3)
     assert lines[0].strip().startswith("99") and lines[-1].strip().startswith("0") and len(lines) == 3
     assert lines[0].endswith("█") and curve([], 20) == [] and len(curve([(1, 2.0)], 20)) == 6
+
+
+@pytest.fixture
+def prompts(tmp_path):
+    path = tmp_path / "prompts.jsonl"
+    path.write_text('{"key": "a", "prompt": "Name a colour."}\n{"key": "b", "prompt": "Name a fruit."}\n')
+    return path
+
+
+@pytest.fixture
+def worker(remote, monkeypatch):
+    """A worker that carries out imports whenever the command waits."""
+
+    def work(seconds: float) -> None:
+        for job in ImportJob.objects.filter(state="queued"):
+            datasets.run_import(job.pk)
+
+    monkeypatch.setattr(remote, "sleep", work)
+
+
+def test_a_file_is_imported_and_comes_out_again(run, worker, prompts, tmp_path):
+    imported = run("import", prompts, "--name", "Colours")
+    assert imported.exit_code == 0, imported.output
+    told = json.loads(imported.output.splitlines()[-1])
+    assert (told["dataset"], told["version"], told["counts"]["examples"]) == ("Colours", 1, 2)
+    version = DatasetVersion.objects.get(dataset__name="Colours")
+    out = tmp_path / "out.jsonl"
+    assert run("export", version.dataset_id, 1, "-o", out).exit_code == 0
+    assert [json.loads(line)["key"] for line in out.read_text().splitlines()] == ["a", "b"]
+    printed = run("export", version.dataset_id, 1)
+    assert printed.exit_code == 0 and printed.stdout_bytes == out.read_bytes()
+    refused = run("export", version.dataset_id, 7, "-o", tmp_path / "none.jsonl")
+    assert refused.exit_code == 1 and not list(tmp_path.glob("none*"))
+
+
+def test_an_import_says_which_lines_are_wrong_and_what_is_left_out(run, worker, tmp_path):
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text('{"key": "a", "prompt": "Hi"}\n{"key": "b"}\n')
+    refused = run("import", bad)
+    assert refused.exit_code == 2 and '"line": 2' in refused.output and "nothing was imported" in refused.output
+    kept = run("import", bad, "--keep-good")
+    assert kept.exit_code == 0 and json.loads(kept.output.splitlines()[-1])["counts"]["examples"] == 1
+    log = tmp_path / "items.jsonl"
+    log.write_text(json.dumps({"object": "eval.run.output_item", "id": "o1", "datasource_item": {"input": "Hi"}, "results": [{"score": 1}], "sample": {}}) + "\n")  # fmt: skip
+    told = run("import", log)
+    assert told.exit_code == 0 and "left out in 1 rows: the graders of the run" in told.output
+    assert run("import", tmp_path / "nowhere.jsonl").exit_code == 2
+
+
+def test_a_run_is_launched_once_by_its_key_stopped_and_resumed(run, cast, tmp_path, remote):
+    make_version(cast.researcher, name="Demo prompts")
+    RegisteredModel.objects.create(workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/m")
+    plan = tmp_path / "run.yaml"
+    plan.write_text("recipe: policy\ndataset: Demo prompts\nconfig: {steps: 4, optim: {lr: 2.0e-4}}\n")
+    first, again = run("launch", plan, "--key", "monday"), run("launch", plan, "--key", "monday")
+    assert first.exit_code == again.exit_code == 0 and first.output == again.output
+    row = Run.objects.get(pk=int(first.output))
+    assert (row.config["steps"], row.config["optim"]["lr"]) == (4, 2e-4)
+    stopped = run("runs", "stop", row.pk)
+    row.refresh_from_db()
+    assert stopped.exit_code == 0 and row.state == "stopped" and "stopped" in stopped.output
+    assert run("runs", "resume", row.pk).exit_code == 0
+    assert run("runs", "resume", row.pk).exit_code == 1
+    asked = run("api", "get", f"/runs/{row.pk}")
+    assert json.loads(asked.output)["state"] == "queued"
+    assert run("api", "POST", "/runs", "{").exit_code == 2 and run("api", "GET", "/nothing").exit_code == 1
+
+
+@pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume")
+def test_a_model_answers_as_it_writes(run, cast, monkeypatch):
+    async def answers(*asked):
+        yield {"event": "loading"}
+        for text in ("Red, ", "green: ", "ü"):
+            yield {"event": "token", "text": text, "token": 1}
+        if "fails" in str(asked[2]):
+            yield {"event": "error", "code": "memory", "message": "The model does not fit."}
+        else:
+            yield {"event": "done", "text": "Red, green: ü", "tokens": [1, 1, 1]}
+
+    monkeypatch.setattr(trying, "answers", answers)
+    monkeypatch.setattr(inference_queries, "missing_folder", lambda model: "")
+    model = RegisteredModel.objects.create(workspace=cast.workspace, name="small", source="local", path="/m")
+    told = run("generate", model.pk, "Name two colours.")
+    assert told.exit_code == 0 and told.output == "Red, green: ü\n"
+    failed = run("generate", model.pk, "This fails.")
+    assert failed.exit_code == 2 and "does not fit" in failed.output
+    assert run("generate", 999_999, "Hi").exit_code == 1

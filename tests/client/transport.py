@@ -33,5 +33,5 @@ class InProcess(httpx.BaseTransport):
         )
         if self.lost(request):
             raise httpx.ReadError("the connection broke")
-        content = b"".join(answer.streaming_content) if answer.streaming else answer.content
+        content = b"".join(answer) if answer.streaming else answer.content
         return httpx.Response(answer.status_code, headers=dict(answer.headers), content=content)
