@@ -1,6 +1,7 @@
 """The sampler that a run's config asks for."""
 
 import os
+import time
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -9,6 +10,9 @@ from trainer.config import OnPolicyConfig
 
 from .sampling import JoinableSampler, SamplerInvalid
 
+PATIENCE_S = 60.0
+"""For a vLLM server that is starting."""
+AGAIN_S = 1.0
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 HOSTS = "TOUCHSTONE_SAMPLER_HOSTS"
 """Environment: hosts of vLLM servers other than this machine, separated by commas. A config alone reaches none."""
@@ -64,19 +68,30 @@ def offline(config: OnPolicyConfig, model_dir: Path, rank: int | None) -> Any:
 
 
 def server(config: OnPolicyConfig, rank: int | None) -> Any:
-    import httpx
-
     from .vllm import module_for
 
     url = config.sampler.url
     host = urlsplit(url).hostname or ""
     if host not in _LOCAL and host not in os.environ.get(HOSTS, "").split(","):
         raise SamplerInvalid(f"sampler.url: {host or url} is not this machine; name it in {HOSTS} where the run trains")
-    try:
-        version = httpx.get(f"{url.rstrip('/')}/version", timeout=10.0, trust_env=False).json()["version"]
-    except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
-        raise SamplerInvalid(f"no vLLM server answers at {url} ({type(error).__name__}: {error})") from error
-    return module_for(str(version)).ServerEngine(url, config.model.dtype, rank, config.sampler.max_batch)
+    version = _version_of(url, time.monotonic() + PATIENCE_S)
+    return module_for(version).ServerEngine(url, config.model.dtype, rank, config.sampler.max_batch)
+
+
+def _version_of(url: str, until: float) -> str:
+    """Of the vLLM server there, which may be starting. Raises SamplerInvalid where none has answered by then."""
+    import httpx
+
+    while True:
+        try:
+            return str(httpx.get(f"{url.rstrip('/')}/version", timeout=10.0, trust_env=False).json()["version"])
+        except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
+            if not isinstance(error, httpx.TransportError) or time.monotonic() >= until:
+                raise SamplerInvalid(
+                    f"sampler.url: no vLLM server answers at {url}, asked for up to {PATIENCE_S:.0f} s ({type(error).__name__}: {error}). "
+                    "Start it with `python -m trainer sampler-server`, or name another, and launch or resume the run again"
+                ) from error
+        time.sleep(AGAIN_S)
 
 
 def generation_config(model_dir: Path) -> Any:

@@ -27,6 +27,7 @@ from . import folder, places
 _TIMEOUT = httpx.Timeout(30.0, connect=5.0)
 _PATIENCE_S = 120.0
 _CHUNK = 1 << 16
+_REACH = "See that this node reaches that address (INTERNAL_URL, else PUBLIC_URL, of the server)"
 WEIGHTS_JOB = "TOUCHSTONE_WEIGHTS_JOB"
 
 
@@ -133,7 +134,10 @@ def fetch_examples(client: httpx.Client, assignment: RunAssignment, run_dir: Pat
             break
         except httpx.HTTPError as error:
             if time.monotonic() > deadline:
-                raise JobError(f"the examples could not be fetched: {error}") from error
+                raise JobError(
+                    f"the server did not send the examples for {_PATIENCE_S:.0f} s: GET {assignment.examples_url}: "
+                    f"{type(error).__name__}: {error}. {_REACH}, and resume the run; nothing is lost"
+                ) from error
             time.sleep(1.0)
     found = version_digest(partial)
     if found != assignment.examples_digest:
@@ -165,7 +169,10 @@ def _patiently(client: httpx.Client, url: str) -> bytes:
         except httpx.HTTPError as error:
             trouble = f"{type(error).__name__}: {error}"
         if time.monotonic() > deadline:
-            raise JobError(f"{url} did not answer for {_PATIENCE_S:.0f} s: {trouble}")
+            raise JobError(
+                f"the server did not say what this run is for {_PATIENCE_S:.0f} s: GET {url}: {trouble}. {_REACH}, and launch or "
+                "resume the run again"
+            )
         time.sleep(1.0)
 
 

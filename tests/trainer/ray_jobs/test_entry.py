@@ -255,3 +255,24 @@ def test_a_folder_that_stays_taken_is_left_alone(
         assert job([]) == 3
     assert "another process has been writing to" in capsys.readouterr().err
     assert not server.events
+
+
+def test_a_job_that_does_not_reach_its_server_says_which_address_and_what_helps(
+    server: Ingest, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(entry, "_PATIENCE_S", 0.0)
+    monkeypatch.setenv("TOUCHSTONE_URL", "http://127.0.0.1:9")
+    assert job([]) == 3
+    said = capsys.readouterr().err
+    assert "GET http://127.0.0.1:9/api/v1/ingest/runs/7: ConnectError" in said and "INTERNAL_URL" in said
+
+
+def test_a_run_whose_examples_cannot_be_fetched_says_so_before_its_first_step(
+    server: Ingest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entry, "_PATIENCE_S", 0.0)
+    server.assignment["examples_url"] = "http://127.0.0.1:9/examples"
+    assert job([]) == 1
+    ((state, reason),) = server.states()
+    assert state == "failed" and "GET http://127.0.0.1:9/examples: ConnectError" in reason
+    assert "resume the run; nothing is lost" in reason

@@ -1,6 +1,7 @@
 """Which sampler a config gets, and what it says where it cannot have it; vLLM is not needed for these."""
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -8,10 +9,11 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import httpx
 import pytest
 
 from trainer.config import ConfigInvalid, resolve
-from trainer.inference import vllm
+from trainer.inference import build, vllm
 from trainer.inference.build import HOSTS, build_sampler
 from trainer.inference.checksum import FORMAT
 from trainer.inference.local import LocalSampler
@@ -46,8 +48,27 @@ def test_a_server_elsewhere_must_be_allowed_where_the_run_trains(
 ) -> None:
     with pytest.raises(SamplerInvalid, match=f"10.9.9.9 is not this machine; name it in {HOSTS}"):
         sampler_of(tiny_dir, kind="vllm_server", url="http://10.9.9.9:8001")
-    with pytest.raises(SamplerInvalid, match="no vLLM server answers at http://127.0.0.1:9"):
+    monkeypatch.setattr(build, "PATIENCE_S", 0.0)
+    with pytest.raises(SamplerInvalid, match="no vLLM server answers at http://127.0.0.1:9.*trainer sampler-server"):
         sampler_of(tiny_dir, kind="vllm_server", url="http://127.0.0.1:9")
+
+
+def test_a_server_that_is_starting_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def get(url: str, **_: Any) -> Any:
+        asked.append(url)
+        if len(asked) < 3:
+            raise httpx.ConnectError("refused")
+        return httpx.Response(200, json={"version": "0.32.0"})
+
+    monkeypatch.setattr(httpx, "get", get)
+    monkeypatch.setattr(build, "AGAIN_S", 0.0)
+    assert build._version_of("http://127.0.0.1:9/", time.monotonic() + 60.0) == "0.32.0"
+    assert asked == ["http://127.0.0.1:9/version"] * 3
+    monkeypatch.setattr(httpx, "get", lambda url, **_: httpx.Response(200, json={"name": "something else"}))
+    with pytest.raises(SamplerInvalid, match="no vLLM server answers"):
+        build._version_of("http://127.0.0.1:9", time.monotonic() + 60.0)
 
 
 @contextmanager
