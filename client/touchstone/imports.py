@@ -7,7 +7,6 @@ what is new is added. What a run cannot hold is counted by its kind.
 import os
 import tarfile
 import tempfile
-import time
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -198,7 +197,7 @@ def _event_files(
                 break
             for target, _, _ in runs.values():
                 told(target.sent)
-            time.sleep(follow_s)
+            server.sleep(follow_s)
             folders = tensorboard.folders(root)
     except KeyboardInterrupt:
         if not follow_s:

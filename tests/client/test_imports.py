@@ -148,7 +148,7 @@ def test_a_folder_is_followed_while_it_is_written(remote, tmp_path, monkeypatch)
         with path.open("ab") as file:
             file.write(record(scalar("loss", 2, 0.25)))
 
-    monkeypatch.setattr(imports.time, "sleep", wait)
+    monkeypatch.setattr(remote, "sleep", wait)
     imports.send(remote, path.parent, follow_s=1.0)
     assert looks == [{1: 0.5}, {1: 0.5, 2: 0.25}]
     assert Run.objects.get().state == "finished"
