@@ -11,6 +11,7 @@ BROKEN = ((3, 14, 1),)  # networkx, which torch needs, refuses it for a fault th
 
 
 def misfit(version, implementation, command, complete):
+    # type: (tuple[int, ...], str, str, bool) -> str
     """The one sentence, or an empty string.
 
     `version` is (major, minor, micro), `implementation` its name as in sys.implementation, `command` the name this Python was called
@@ -34,6 +35,7 @@ def misfit(version, implementation, command, complete):
 
 
 def main():
+    # type: () -> None
     try:
         import ensurepip  # noqa: F401  where Debian leaves it out, `venv` fails half way
         import venv  # noqa: F401

@@ -1,11 +1,14 @@
 """The known small cast: one workspace with each role in it, and one outsider with a workspace of their own."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from django.test import Client
 
 from webapp.accounts import services
 from webapp.accounts.models import Membership, Proof, Role, User, Workspace
+
+Answered = Any  # what the client of tests gives: a response with .json(), which differs by view
 
 
 @dataclass(frozen=True)
@@ -55,14 +58,14 @@ class ApiClient:
         _, secret = services.create_token(membership, "test", scope)
         self.client = Client(headers={"authorization": f"Bearer {secret}"})
 
-    def get(self, path: str, **query):
+    def get(self, path: str, **query: Any) -> Answered:
         return self.client.get(f"/api/v1{path}", query)
 
-    def post(self, path: str, body=None):
+    def post(self, path: str, body: Any = None) -> Answered:
         return self.client.post(f"/api/v1{path}", {} if body is None else body, content_type="application/json")
 
-    def patch(self, path: str, body):
+    def patch(self, path: str, body: Any) -> Answered:
         return self.client.patch(f"/api/v1{path}", body, content_type="application/json")
 
-    def delete(self, path: str):
+    def delete(self, path: str) -> Answered:
         return self.client.delete(f"/api/v1{path}")

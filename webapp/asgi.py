@@ -15,7 +15,8 @@ from webapp.localstack.places import metrics_folder
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
 # Before the client library is imported: each web process then counts in a file, and any of them adds up all
 os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", str(metrics_folder(settings.VAR)))
-settings.DATABASES["default"]["OPTIONS"]["pool"] = settings.DATABASE_POOL
+options: Any = settings.DATABASES["default"]["OPTIONS"]
+options["pool"] = settings.DATABASE_POOL
 django.setup(set_prefix=False)  # fills the app registry, which the imports below need
 
 from webapp.accounts.known import known  # noqa: E402

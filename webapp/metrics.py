@@ -65,7 +65,9 @@ def page(request: HttpRequest) -> HttpResponse:
 def _has_token(request: HttpRequest) -> bool:
     scheme, _, given = request.headers.get("Authorization", "").partition(" ")
     token = settings.ENV.metrics_token
-    return bool(token) and scheme.lower() == "bearer" and constant_time_compare(given.strip(), token)
+    if not token or scheme.lower() != "bearer":
+        return False
+    return constant_time_compare(given.strip(), token)
 
 
 def _comes_from_near(request: HttpRequest) -> bool:

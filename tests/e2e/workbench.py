@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 from playwright.sync_api import Locator, Page, expect
 
@@ -23,9 +24,9 @@ def make_project(
     kind: str = "pairwise",
     name: str = "Autumn round",
     tasks: int = 6,
-    record=None,
-    subject=None,
-    **settings,
+    record: Callable[[int], dict[str, Any]] | None = None,
+    subject: dict[str, Any] | None = None,
+    **settings: Any,
 ) -> Project:
     """An open project in which `people` take part. `record(number)` makes the example's parts beside key and prompt."""
     dataset = Dataset.objects.create(workspace=owner.workspace, name=f"data for {name}")
@@ -52,11 +53,11 @@ def make_project(
     return project
 
 
-def _pair(number: int) -> dict:
+def _pair(number: int) -> dict[str, Any]:
     return {"responses": [{"id": name, "text": text, "origin": f"model-{name}"} for name, text in TEXTS.items()]}
 
 
-def _example(dataset: Dataset, number: int, parts: dict) -> Example:
+def _example(dataset: Dataset, number: int, parts: dict[str, Any]) -> Example:
     prompt = [{"role": "user", "content": f"Question {number}: who wrote the first compiler?"}]
     record = ExampleRecord.model_validate({"key": f"e{number}", "prompt": prompt, **parts})
     return Example.objects.create(
@@ -119,4 +120,4 @@ class Bench:
 
     def choice(self) -> str:
         """The value of the chosen step of the first row, "" where there is none."""
-        return self.page.evaluate("document.querySelector('.work-scale :checked')?.value ?? ''")
+        return str(self.page.evaluate("document.querySelector('.work-scale :checked')?.value ?? ''"))

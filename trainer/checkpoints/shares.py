@@ -68,7 +68,8 @@ class Stored(Mapping[str, Tensor]):
         self._open: list[Any] = []
         self._parts: dict[str, list[tuple[int, int, int]]] = {}
         for number, (path, split) in enumerate(files):
-            self._open.append(safe_open(str(path), framework="pt").__enter__())
+            file: Any = safe_open(str(path), framework="pt")  # its methods carry no types
+            self._open.append(file.__enter__())
             for name in self._open[-1].keys():  # noqa: SIM118 - not a mapping
                 start, of = split.get(name, (0, -1))
                 self._parts.setdefault(name, []).append((start, of, number))

@@ -18,7 +18,8 @@ async def known(scope: Mapping[str, Any]) -> bool:
 
     The connection that this takes goes back at once: no request of Django's is there yet whose end would give it back.
     """
-    return await database_sync_to_async(_known)(scope)
+    found: bool = await database_sync_to_async(_known)(scope)
+    return found
 
 
 def _known(scope: Mapping[str, Any]) -> bool:

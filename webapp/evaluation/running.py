@@ -294,6 +294,8 @@ class Work:
         services.tell(self.evaluation)
 
     def _of_endpoint(self, writer: Writer, examples: Sequence[Example]) -> list[Written]:
+        if writer.endpoint is None:
+            raise TypeError("the writer is no endpoint")
         rows = Endpoint.objects.filter(workspace_id=self.evaluation.workspace_id)
         endpoint, budget = rows.get(pk=writer.endpoint), self._budget()
         try:

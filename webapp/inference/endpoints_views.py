@@ -66,7 +66,7 @@ def _form(
     membership: Membership, kind: str, request: HttpRequest, initial: dict[str, Any] | None = None
 ) -> EndpointForm:
     chosen = EndpointForm.of(kind)
-    more = {"workspace_id": membership.workspace_id} if chosen is LocalForm else {}
+    more: dict[str, Any] = {"workspace_id": membership.workspace_id} if chosen is LocalForm else {}
     return chosen(request.POST or None, initial=initial, **more)
 
 

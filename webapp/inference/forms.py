@@ -32,7 +32,9 @@ class ModelForm(forms.Form):
     def __init__(self, *args: Any, workspace_id: int, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         rows = RegisteredModel.objects.filter(workspace_id=workspace_id, archived_at=None)
-        self.fields["base"].queryset = rows.order_by("name")
+        base = self.fields["base"]
+        assert isinstance(base, forms.ModelChoiceField)  # noqa: S101  declared so above
+        base.queryset = rows.order_by("name")
 
     def fields_given(self) -> dict[str, Any]:
         """What the service takes."""
@@ -145,7 +147,9 @@ class LocalForm(Priced):
 
     def __init__(self, *args: Any, workspace_id: int, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["registered_model"].queryset = usable(workspace_id).order_by("name")
+        model = self.fields["registered_model"]
+        assert isinstance(model, forms.ModelChoiceField)  # noqa: S101  declared so above
+        model.queryset = usable(workspace_id).order_by("name")
 
     def fields_given(self) -> dict[str, Any]:
         given = super().fields_given()

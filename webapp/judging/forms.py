@@ -72,9 +72,11 @@ class ExtraForm(forms.Form):
         return [self[f"extra_{name}"] for name in EXTRA.get(self.kind.name, ())]
 
     def extra(self) -> Extra:
-        data = {name: self.cleaned_data.get(f"extra_{name}", "") for name in EXTRA.get(self.kind.name, ())}
-        lines = {name: _lines(data[name]) for name in ("generated", "model_reasons") if name in data}
-        return Extra(**{**data, **lines})
+        data: dict[str, Any] = {
+            name: self.cleaned_data.get(f"extra_{name}", "") for name in EXTRA.get(self.kind.name, ())
+        }
+        data |= {name: _lines(data[name]) for name in ("generated", "model_reasons") if name in data}
+        return Extra(**data)
 
 
 class JudgeForm(ExtraForm):
@@ -94,7 +96,9 @@ class JudgeForm(ExtraForm):
         super().__init__(kind, *args, **kwargs)
         rows = Endpoint.objects.filter(workspace_id=workspace_id, archived_at=None)
         rows = rows.exclude(kind=Endpoint.Kind.REWARD).order_by("name")
-        self.fields["endpoint"].queryset = rows
+        endpoint = self.fields["endpoint"]
+        assert isinstance(endpoint, forms.ModelChoiceField)  # noqa: S101  declared so above
+        endpoint.queryset = rows
         for name in ("system", "prompt"):
             self.fields[name].widget = forms.Textarea(attrs={"rows": 12, "data-template": "", "spellcheck": "false"})
             self.fields[name].help_text = kind.spec.model_fields[name].description or ""

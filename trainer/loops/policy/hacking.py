@@ -26,7 +26,7 @@ class HackingWatch:
     `bounds`: of `Watch`, where its usual ones are not meant.
     """
 
-    def __init__(self, config: OnPolicyConfig, role: str = "", **bounds: float) -> None:
+    def __init__(self, config: OnPolicyConfig, role: str = "", **bounds: Any) -> None:
         self.role = role
         parts = config.composition.parts
         panel = [part.name for part in parts if part.shadow and (_judged(part) or part.kind in _OF_THE_TASK)]

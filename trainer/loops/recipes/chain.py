@@ -119,13 +119,12 @@ class ChainStage:
             "missing": self._missing.state_dict(),
             "ended": sorted(self._ended),
         }
-        tensors = dict(self._learner.state_tensors()) | {
-            f"{ENDED}{place + 1}": policy for place, policy in self._ended.items()
-        }
+        ended = {f"{ENDED}{place + 1}": policy for place, policy in self._ended.items()}
+        tensors: dict[str, Mapping[str, Tensor]] = {**self._learner.state_tensors(), **ended}
         if self._current is not None:
             inner = self._current.part.state()
             values["stage"] = {"number": self._current.number, "state": inner.values}
-            tensors = dict(inner.tensors) | tensors
+            tensors = {**inner.tensors, **tensors}
         return State(values, tensors)
 
     def restore(self, step: int, state: State) -> None:

@@ -89,7 +89,7 @@ def _start(request: HttpRequest, form: ImportForm) -> ImportJob | None:
 
 
 def _mapping(posted: QueryDict) -> dict[str, str]:
-    return {field: posted[f"map-{field}"] for field in SYNONYMS if posted.get(f"map-{field}")}
+    return {field: str(posted[f"map-{field}"]) for field in SYNONYMS if posted.get(f"map-{field}")}
 
 
 @member(access.WRITER)

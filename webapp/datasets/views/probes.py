@@ -53,7 +53,8 @@ def _wanted(
 ) -> Probe | None:
     """Raises 404 where one is asked for and not there."""
     if evaluation := given.get("evaluation"):
-        measured = probes.all_of(version.dataset_id).filter(evaluation=whole(evaluation)).order_by("-id").first()
+        number = whole(evaluation) or 0  # what is no number is no evaluation's
+        measured = probes.all_of(version.dataset_id).filter(evaluation=number).order_by("-id").first()
         if measured is None:
             raise Http404("no such probe of this dataset")
         return measured

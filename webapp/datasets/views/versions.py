@@ -17,7 +17,7 @@ from ..versions import differences, lineage
 from .explore import address
 
 DIFFERENCES = 20
-KINDS = ("changed", "added", "removed")
+KINDS: tuple[differences.Kind, ...] = ("changed", "added", "removed")
 
 
 @member(access.READER)
@@ -72,8 +72,9 @@ def diff(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBase
     base = after.lineage.get("base") or max(number - 1, 1) if base is None else base
     before = access.version_read(membership, dataset_id, base)
     counts = differences.counts(before, after)
-    kind = request.GET.get("kind") or next((each for each in KINDS if counts[each]), "changed")
-    if kind not in KINDS:
+    first = next((each for each in KINDS if counts[each]), "changed")
+    kind = next((each for each in KINDS if each == (request.GET.get("kind") or first)), None)
+    if kind is None:
         return redirect("dataset_diff", dataset_id, number)
     page = differences.page(before, after, kind, request.GET.get("cursor"), DIFFERENCES)
     context = {

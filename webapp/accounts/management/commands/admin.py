@@ -19,8 +19,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, email: str | None, workspaces: bool, revoke: bool, **options: Any) -> None:
         if email is None:
-            for user in services.with_rights():
-                self.stdout.write(f"{user.email}\t{'administrator' if user.is_administrator else 'makes workspaces'}")
+            for person in services.with_rights():
+                self.stdout.write(
+                    f"{person.email}\t{'administrator' if person.is_administrator else 'makes workspaces'}"
+                )
             return
         user = User.objects.filter(email=email.strip().lower()).first()
         if user is None:

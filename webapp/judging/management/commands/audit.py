@@ -3,7 +3,7 @@
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from trainer.metrics.audit import Case
 from webapp.core.commands import JsonCommand
@@ -13,7 +13,7 @@ from webapp.judging.lines import LineProblem
 
 
 class Command(JsonCommand):
-    requires_system_checks: ClassVar[list[str]] = []  # reads a file, nothing else
+    requires_system_checks = []  # reads a file, nothing else
     help = (
         'Audits judges from lines {"judge", "pair", "group", "label", "given", "swapped"}: label "A", "B" or "tie", '
         "verdicts the same or null where one is missing; swapped as it was said, before un-swapping."

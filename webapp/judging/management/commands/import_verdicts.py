@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from django.core.management.base import CommandError, OutputWrapper
 
@@ -23,7 +23,7 @@ AUTO = "auto"
 
 
 class Command(JsonCommand):
-    requires_system_checks: ClassVar[list[str]] = []  # reads a file, nothing else
+    requires_system_checks = []  # reads a file, nothing else
     help = "Reads recorded verdicts (a file, folder or zip archive) and prints one JSON object. " + "; ".join(
         f"{each.name}: {each.help}" for each in REGISTRY.values()
     )

@@ -2,7 +2,7 @@
 
 from argparse import ArgumentParser
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from trainer.metrics.rationale import consistency
 from webapp.core.commands import JsonCommand
@@ -12,7 +12,7 @@ from webapp.judging.rationales import parse_sample
 
 
 class Command(JsonCommand):
-    requires_system_checks: ClassVar[list[str]] = []  # reads a file, nothing else
+    requires_system_checks = []  # reads a file, nothing else
     help = (
         'RC, AP, hybrid and accuracy from lines {"id", "matrix", "human", "label", "verdict"}: matrix is human x model '
         "scores in [0, 1], human the number of human reasons."
