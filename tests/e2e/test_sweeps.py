@@ -106,6 +106,8 @@ def test_trials_are_compared_by_mean_and_interval_and_more_are_added(open_page, 
     page.goto(f"/experiments/sweeps/{sweep.pk}")
     expect(page.get_by_role("status").first).to_contain_text("16 of 16 trials launched")
     expect(page.locator("#trials-table tbody tr")).to_have_count(16)
+    expect(page.locator(".parallel polyline")).to_have_count(10)
+    expect(page.locator("section[aria-labelledby=weights]")).to_contain_text("optim.lr")
     page.evaluate(AXE.read_text())
     assert page.evaluate(LOOK) == []
     assert faults(page) == []

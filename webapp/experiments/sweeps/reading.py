@@ -56,7 +56,8 @@ class SweepStanding:
     @property
     def states(self) -> list[tuple[str, int]]:
         """How many trials are in each state, those states that have some."""
-        counts = {label: sum(row.trial.state == state for row in self.rows) for state, label in State.choices}
+        words = dict(State.choices) | {State.LOST: "with seeds missing"}
+        counts = {label: sum(row.trial.state == state for row in self.rows) for state, label in words.items()}
         return [(label, n) for label, n in counts.items() if n]
 
     @property

@@ -17,7 +17,7 @@ from webapp.core.problems import Problem
 
 from .. import access, queries, recipe_metrics
 from ..models import LoggedElsewhere, Sweep
-from . import reading, services
+from . import drawing, importance, reading, services
 from .forms import SweepForm
 
 MOST_SHOWN = 100
@@ -82,12 +82,17 @@ def _standing(request: HttpRequest, sweep_id: int) -> dict[str, Any]:
     row = access.sweep_read(membership, sweep_id)
     found = reading.standing(row)
     recipe = recipe_metrics.recipe_of(row.recipe)
+    label = recipe_metrics.label(row.recipe, row.metric)
+    whole = [(each.trial.values, each.estimate.value) for each in found.rows if each.complete]
+    known = [(values, value) for values, value in whole if value is not None]
     return {
         "sweep": row,
         "standing": found,
         "metric": recipe.metric(row.metric) if recipe else None,
         "runs_query": f"sweep:{row.pk} is:any",
-        "label": recipe_metrics.label(row.recipe, row.metric),
+        "label": label,
+        "picture": drawing.parallel(found, label),
+        "weights": importance.weights(found.axes, known),
         "may_write": membership.may(Role.RESEARCHER),
     }
 
