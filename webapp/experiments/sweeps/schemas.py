@@ -50,7 +50,7 @@ class SweepIn(Schema):
     config: dict[str, Any] = Field(default_factory=dict)
     dataset: DatasetRef | None = None
     axes: list[SweepAxisIn] = Field(max_length=50)
-    method: str = Field("random", description="`grid`, `random` or, where Optuna is installed, `tpe`")
+    method: str = Field("random", description="`grid`, `random` or `tpe`")
     metric: str = Field("", max_length=250, description="What decides; empty: the recipe's headline")
     better: str = Field("", description="`higher` or `lower`; empty: as the recipe says of the metric")
     seeds: Number = Field(3, description="1 to 20: each trial runs with the seeds 0 to this, without it")
