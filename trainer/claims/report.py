@@ -84,7 +84,6 @@ def _arms(plan: Plan, measures: Measures) -> list[str]:
 
 
 def _how(config: Any, about: dict[str, Any]) -> list[str]:
-    rollout, optim = config["rollout"], config["optim"]
     lines = [
         "## How it was made",
         "",
@@ -92,15 +91,24 @@ def _how(config: Any, about: dict[str, Any]) -> list[str]:
         about["command"],
         "```",
         "",
-        f"{config['steps']} steps of {rollout['prompts_per_step']} prompts x {rollout['group_size']} responses of at most "
-        f"{rollout['max_new_tokens']} tokens, AdamW at {optim['lr']:g}; seeds {', '.join(map(str, about['seeds']))}; "
-        f"{about['prompts']} held-out prompts.",
+        f"{config['steps']} steps of {_sampled(config)}, AdamW at {config['optim']['lr']:g}; "
+        f"seeds {', '.join(map(str, about['seeds']))}; {about['prompts']} held-out prompts.",
         "",
         f"Machine: {about['machine']}. The last call of the command took {about['seconds'] / 60:.1f} min.",
     ]
     if about["problems"]:
         lines += ["", "Runs without a result:", "", *(f"- {problem}" for problem in about["problems"])]
     return lines
+
+
+def _sampled(config: Any) -> str:
+    """Of each role, where a run has two that take turns."""
+    sizes = {"": config["rollout"]} if "rollout" in config else {role: config[role] for role in ("judge", "writer")}
+    return " or ".join(
+        f"{each['prompts_per_step']} prompts x {each['group_size']} responses of at most {each['max_new_tokens']} tokens"
+        + (f" ({role})" if role else "")
+        for role, each in sizes.items()
+    )
 
 
 def _shown(estimate: Estimate, sign: bool = False) -> str:

@@ -9,7 +9,7 @@ from trainer.metrics.claims import Setting
 from trainer.metrics.claims.plan import Task
 from trainer.rewards.access import Access
 
-from . import faults, rubrics, toy
+from . import faults, rubrics, toy, turns
 from .teaching import Progress
 
 
@@ -25,4 +25,5 @@ TASKS: Mapping[Task, Constructed] = {
     "graded": Constructed(lambda setting: toy.graded(), toy.make_model),
     "faults": Constructed(lambda setting: faults.examples(), faults.make_model),
     "rubrics": Constructed(lambda setting: rubrics.examples(), rubrics.make_model, rubrics.access),
+    "turns": Constructed(lambda setting: turns.examples(), turns.make_model),
 }

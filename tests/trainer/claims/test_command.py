@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from trainer.claims import command, faults, rubrics, runs, toy
+from trainer.claims import command, faults, rubrics, runs, toy, turns
 from trainer.claims.measures import of_responses
 from trainer.inference.chat import encode_prompt
 from trainer.inference.models import load_tokenizer, make_tiny
@@ -107,6 +107,23 @@ def test_a_claim_about_rubric_writers_asks_the_judge_of_its_task(
     tokenizer = load_tokenizer(out / "model")
     messages, answer = next(rubrics.lessons(random.Random(0)))  # noqa: S311 - a task, not a secret
     assert len(encode_prompt(tokenizer, messages)) < 40 and len(tokenizer(answer)["input_ids"]) == 9
+
+
+def test_a_claim_about_turns_runs_all_orders_and_reads_the_variances(
+    tmp_path: Path, in_this_process: list[runs.Job], capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    turns.make_model(out / "model", steps=1)
+    assert command.main(["rubric_arm", "--seeds", "0", "--steps", "1", "--jobs", "1", "--out", str(out)]) == 0
+    assert [job.arm for job in in_this_process] == ["judge_first", "writer_first", "no_format"]
+    measured = json.loads((out / "report.json").read_text())["measures"]["judge_first"]["0"]
+    assert measured["curve"]["eval/accuracy"].keys() == {"0", "1"}
+    assert {"variance/log_ratio:first", "variance/norm_margin:first"} <= measured.keys()
+    assert "at most 16 tokens (judge) or 16 prompts" in (out / "report.md").read_text()
+    tokenizer = load_tokenizer(out / "model")
+    taught = turns.lessons(random.Random(0))  # noqa: S311 - a task, not a secret
+    messages, answer = next(each for each in taught if len(each[0]) == 1)
+    assert len(encode_prompt(tokenizer, messages)) < 60 and len(tokenizer(answer)["input_ids"]) < 16
 
 
 def test_the_pieces_of_the_task_are_tokens_of_their_own(tmp_path: Path) -> None:

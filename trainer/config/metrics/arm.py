@@ -215,13 +215,22 @@ VARIANCES = (
     Metric(
         "variance/norm_ratio",
         "rubric over judgement",
-        "Length of a rubric's score vector over a judgement's, and the bound above which the writer's step is the noisier.",
+        "Length of a rubric's score vector over a judgement's, the bound above which the writer's step is the noisier, and the one less the other.",
         "policy",
         chart=_ASKED,
         optional=True,
         count="variance/pairs",
     ),
     Metric("variance/norm_bound", "bound", "", "policy", chart=_ASKED, optional=True, count="variance/pairs"),
+    Metric(
+        "variance/norm_margin",
+        "ratio less bound",
+        "",
+        "policy",
+        chart=_ASKED,
+        optional=True,
+        count="variance/pairs",
+    ),
     Metric(
         "variance/p",
         "How often the judge is right by a rubric",

@@ -115,6 +115,8 @@ def summary(pairs: Sequence[Sequence[Measured]]) -> dict[str, float]:
         "variance/norm_ratio": writer / judge if judge else None,
         "variance/norm_bound": None if c1 is None else norm_bound(p, c1),
     }
+    ratio, bound = defined["variance/norm_ratio"], defined["variance/norm_bound"]
+    defined["variance/norm_margin"] = None if ratio is None or bound is None else ratio - bound
     always = {key: noisy[name] for name, key in _NAMES.items()}
     always |= {"variance/p": p, "variance/writer_norm": writer, "variance/judge_norm": judge}
     return always | {key: value for key, value in defined.items() if value is not None}

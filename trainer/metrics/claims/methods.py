@@ -67,6 +67,16 @@ METHODS: tuple[Method, ...] = (
         at={"data.form": "rubric_arm", "reward.by": "choice", "reward.format_weight": "0"},
     ),
     Method(
+        "rubric_arm",
+        "Judge and rubric writer in turns",
+        "A writer of rubrics and a judge that uses them learn from the same comparisons, each while the other holds still.",
+        "The judge first beats the writer first, which beats training without a reward for form; the writer's gradient is the noisier.",
+        "Rubric-ARM (2026)",
+        recipe="alternating",
+        at={"first": "judge"},
+        plans=("rubric_arm",),
+    ),
+    Method(
         "ruscarl",
         "RuscaRL",
         "Part of the rubric stands in the prompt while sampling, less for each response of a group and less as training goes on.",

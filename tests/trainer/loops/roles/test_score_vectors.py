@@ -33,6 +33,7 @@ def test_variances_of_one_pair_by_hand() -> None:
     assert found["variance/judge_norm"] == pytest.approx(math.sqrt(5))
     assert found["variance/norm_ratio"] == pytest.approx(math.sqrt(4.5 / 5))
     assert found["variance/norm_bound"] == pytest.approx(math.sqrt(0.25 / (0.25 + c1 * 0.75)))
+    assert found["variance/norm_margin"] == pytest.approx(found["variance/norm_ratio"] - found["variance/norm_bound"])
 
 
 def test_pairs_are_averaged_and_what_is_undefined_is_left_out() -> None:

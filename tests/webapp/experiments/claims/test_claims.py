@@ -270,3 +270,17 @@ def test_more_seeds_take_no_more_queries(as_researcher, study):
 
     queries(few)
     assert queries(few) == queries(many)
+
+
+def test_turns_of_judge_and_writer_are_launched_arm_by_arm(cast, pairs, model, as_researcher):
+    """Launched from the page, every arm with the plan's settings but for the steps."""
+    plan = PLANS["rubric_arm"]
+    chosen = checks.DatasetChoice(id=pairs.dataset_id)
+    made = claims.launch(
+        cast.researcher, plan.name, dataset=chosen, model=model.name, seeds=2, config={"steps": 4, "turn_steps": 2}
+    )
+    runs = {(each.arm, each.run.config["first"], each.run.config["judge"]["format_reward"]) for each in made.runs.all()}
+    assert runs == {("judge_first", "judge", True), ("writer_first", "writer", True), ("no_format", "judge", False)}
+    assert ClaimRun.objects.filter(study=made).count() == 6
+    shown = as_researcher.get(f"/experiments/claims/{made.pk}").content.decode()
+    assert all(escape(claim.text[1:]) in shown for claim in plan.claims)

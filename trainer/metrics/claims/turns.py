@@ -1,0 +1,81 @@
+"""Plans about a judge and a rubric writer that learn in turns. Torch-free."""
+
+from typing import Any
+
+from .plan import Arm, Claim, Part, Plan, Setting
+
+_TINY: dict[str, Any] = {
+    "steps": 72,
+    "turn_steps": 12,
+    "model": {"lora": None},
+    "data": {"form": "rubric_arm", "judgement": "rubric_arm", "min_items": 1, "max_items": 1},
+    "judge": {"prompts_per_step": 16, "group_size": 6, "max_new_tokens": 16},
+    "writer": {"prompts_per_step": 16, "group_size": 8, "max_new_tokens": 8},
+    "variances": {"pairs": 8, "rubrics": 6, "judgements": 6},
+    "matcher": "words",
+    "optim": {"lr": 5e-4},
+    "evaluation": {"every": 12, "max_examples": 64},
+    "checkpoint": {"every": 72, "keep": 1},
+}
+
+RUBRIC_ARM = Plan(
+    "rubric_arm",
+    "A judge and a rubric writer in turns: the judge first, the writer first, and without a reward for the form",
+    "Rubric-ARM (2026)",
+    arms=(
+        Arm("judge_first", "the judge's turn begins a round"),
+        Arm("writer_first", "the writer's turn begins a round", {"first": "writer"}),
+        Arm("no_format", "the judge first, without a reward for the form", {"judge": {"format_reward": False}}),
+    ),
+    claims=(
+        Claim(
+            "the judge first beats the writer first",
+            (
+                Part(
+                    "held-out accuracy by written rubrics at the end",
+                    "eval/accuracy:last",
+                    "judge_first",
+                    "writer_first",
+                ),
+            ),
+        ),
+        Claim(
+            "either order beats training without a reward for the form",
+            (
+                Part(
+                    "held-out accuracy, the writer first over none", "eval/accuracy:last", "writer_first", "no_format"
+                ),
+                Part("held-out accuracy, the judge first over none", "eval/accuracy:last", "judge_first", "no_format"),
+            ),
+        ),
+        Claim(
+            "before the first turn the writer's step is the noisier, as (17) to (19) say",
+            (
+                Part("its variance over the judge's, as a power of ten", "variance/log_ratio:first", "judge_first"),
+                Part("|u_r|/|u_j| above the bound of (19)", "variance/norm_margin:first", "judge_first"),
+            ),
+        ),
+    ),
+    sizes={
+        "tiny": Setting(
+            _TINY,
+            (0, 1, 2, 3, 4),
+            note="A random model of two layers that was taught the forms of rubrics and judgements, on topics that want two words of six. "
+            "Its most likely judgement at first has nothing to do with the rubric (trainer/claims/turns.py).",
+        )
+    },
+    recipe="alternating",
+    task="turns",
+    measured="curves",
+    columns=(
+        ("held-out accuracy at the start", "eval/accuracy:first"),
+        ("at the end", "eval/accuracy:last"),
+        ("orders that agree", "eval/consistent:last"),
+        ("judgements in their form, first fifth of the judge's steps", "judging/format_rate:early"),
+        ("last fifth", "judging/format_rate:late"),
+        ("writer's variance over the judge's before round one, power of ten", "variance/log_ratio:first"),
+        ("before the last round", "variance/log_ratio:last"),
+    ),
+    summary="A writer learns from what its judge makes of a rubric, so a judge that cannot use rubrics teaches it nothing. The judge "
+    "first, and paid for the form by which it uses them, is the order that the paper's variances ask for.",
+)
