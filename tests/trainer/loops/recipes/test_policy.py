@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 
+from tests import patience
 from trainer import checkpoints
 from trainer.inference.checksum import digest_of
 from trainer.loops.run import explain
@@ -116,7 +117,7 @@ def test_a_killed_run_resumes_to_the_same_metrics(
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    deadline = time.monotonic() + 100
+    deadline = time.monotonic() + 5 * patience.SECONDS
     while not checkpoints.steps(broken / "checkpoints") and time.monotonic() < deadline:
         time.sleep(0.002)
     process.send_signal(signal.SIGKILL)
