@@ -25,6 +25,7 @@ from .spool import send_kept
 app = typer.Typer(help="A Touchstone server from the terminal.", no_args_is_help=True, add_completion=False)
 runs_app = typer.Typer(help="Runs: list, show, follow.", no_args_is_help=True)
 app.add_typer(runs_app, name="runs")
+# what is no table is printed with soft_wrap: lines that a script reads are not broken at the width of a terminal that is not there
 out, err = Console(), Console(stderr=True)
 OVER = ("finished", "failed", "stopped")
 FOLLOW_S = 2.0
@@ -41,10 +42,10 @@ def told() -> Iterator[None]:
     try:
         yield
     except ApiError as error:
-        err.print(Text(str(error), style="red"))
+        err.print(Text(str(error), style="red"), soft_wrap=True)
         raise typer.Exit(1) from None
     except (Away, OSError, ValueError) as error:
-        err.print(Text(str(error), style="red"))
+        err.print(Text(str(error), style="red"), soft_wrap=True)
         raise typer.Exit(2) from None
 
 
@@ -60,7 +61,9 @@ def login(
         known = account.server(address, token)
         me = known.get("/me")
         place = account.keep(address, token)
-        out.print(f"Signed in as {me['email']} in {me['workspace']['name']}. Kept in {place}.", markup=False)
+        out.print(
+            f"Signed in as {me['email']} in {me['workspace']['name']}. Kept in {place}.", markup=False, soft_wrap=True
+        )
 
 
 @runs_app.command("list")
@@ -94,10 +97,10 @@ def runs_show(run: int, as_json: Annotated[bool, typer.Option("--json")] = False
         if as_json:
             print(json.dumps(found, indent=2))
             return
-        out.print(_headline(found))
+        out.print(_headline(found), soft_wrap=True)
         for key, value in sorted(found["summary"].items()):
-            out.print(Text(f"  {key:40} {value:.6g}"))
-        out.print(Text(yaml.safe_dump(found["config"], sort_keys=False, allow_unicode=True)))
+            out.print(Text(f"  {key:40} {value:.6g}"), soft_wrap=True)
+        out.print(Text(yaml.safe_dump(found["config"], sort_keys=False, allow_unicode=True)), soft_wrap=True)
 
 
 @runs_app.command("follow")
@@ -166,7 +169,7 @@ def runs_resume(run: int) -> None:
 
 def _moved(run: int, how: str) -> None:
     with told():
-        out.print(_headline(server().post(f"/runs/{run}/{how}")))
+        out.print(_headline(server().post(f"/runs/{run}/{how}")), soft_wrap=True)
 
 
 @app.command()
@@ -215,12 +218,12 @@ def import_file(
         known = server()
         job = known.imported(known.import_file(file, name, format=format, keep_good=keep_good), every)
         for line in job["rejected"][:10]:
-            err.print(Text(json.dumps(line, ensure_ascii=False), style="yellow"))
+            err.print(Text(json.dumps(line, ensure_ascii=False), style="yellow"), soft_wrap=True)
         if job["state"] != "finished":
             raise ValueError(job["error"] or f"The import is {job['state']}.")
         version = job["version"] or {}
         for reason, rows in job.get("unsaid", {}).items():
-            err.print(Text(f"left out in {rows:,} rows: {reason}", style="yellow"))
+            err.print(Text(f"left out in {rows:,} rows: {reason}", style="yellow"), soft_wrap=True)
         print(json.dumps({"dataset": job["dataset"], "version": version.get("number"), "counts": job["counts"]}))
 
 
@@ -241,7 +244,7 @@ def import_runs(
 
 
 def _watched(sent: imports.Sent) -> None:
-    err.print(Text(f"{sent.experiment} / {sent.name}: {sent.points:,} points"))
+    err.print(Text(f"{sent.experiment} / {sent.name}: {sent.points:,} points"), soft_wrap=True)
 
 
 def _nothing(sent: imports.Sent) -> None:
@@ -285,7 +288,7 @@ def download(
         rows = [row for row in known.all(f"/runs/{run}/artifacts", limit=200) if row["present"]]
         if not path:
             for row in rows:
-                out.print(Text(f"{row['path']}  {row['bytes']:,} bytes"))
+                out.print(Text(f"{row['path']}  {row['bytes']:,} bytes"), soft_wrap=True)
             return
         named = [row for row in rows if row["path"] in (path, f"files/{path}")]
         if not named:
@@ -320,7 +323,7 @@ def sync() -> None:
             waits += left
             print(f"{name}: {'sent' if not left else f'{left} lines wait'}")
             for why in refused:
-                err.print(Text(f"  refused: {why}", style="yellow"))
+                err.print(Text(f"  refused: {why}", style="yellow"), soft_wrap=True)
         if waits:
             raise typer.Exit(2)
 

@@ -214,6 +214,8 @@ def test_the_command_prints_a_line_for_each_run(remote, monkeypatch, tmp_path):
     assert [line["name"] for line in lines] == ["board", "1795821005.745642"] and lines[0]["unsaid"] == {
         "histogram of h": 1
     }
-    (tmp_path / "notes.txt").write_text("nothing")
-    nothing = CliRunner().invoke(cli.app, ["import-runs", str(tmp_path)])
-    assert nothing.exit_code == 2 and "holds no runs" in nothing.output
+    empty = tmp_path / ("a name of some length " * 6)
+    empty.mkdir()
+    (empty / "notes.txt").write_text("nothing")
+    nothing = CliRunner().invoke(cli.app, ["import-runs", str(empty)])
+    assert nothing.exit_code == 2 and f"{empty} holds no runs" in nothing.output, "no line is broken within a name"

@@ -203,13 +203,28 @@ def test_switches(data: Path, tiny_dir: Path, tmp_path: Path) -> None:
     assert rewards <= {0.0, 1.0} and (2, "judge/reward/form") in told
 
 
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """The folder of a run that nobody kills: made once for each config."""
+    made: dict[str, Path] = {}
+
+    def _undisturbed(wanted: Any, data: Path, tiny_dir: Path) -> Path:
+        key = wanted.model_dump_json()
+        if key not in made:
+            made[key] = tmp_path_factory.mktemp("whole")
+            assert run(wanted, data, tiny_dir, made[key])
+        return made[key]
+
+    return _undisturbed
+
+
 @pytest.mark.parametrize("lora", [{"rank": 2}, None])
 @pytest.mark.parametrize("step", [2, 3, 4, 5])
 def test_a_run_killed_in_any_turn_ends_as_if_it_had_not_been(
-    step: int, lora: Any, data: Path, tiny_dir: Path, tmp_path: Path
+    step: int, lora: Any, data: Path, tiny_dir: Path, tmp_path: Path, undisturbed: Callable[..., Path]
 ) -> None:
-    whole, broken, made = tmp_path / "whole", tmp_path / "broken", config(model={"lora": lora})
-    assert run(made, data, tiny_dir, whole)
+    broken, made = tmp_path / "broken", config(model={"lora": lora})
+    whole = undisturbed(made, data, tiny_dir)
     killed("trainer.monitors:RunMonitor.metrics", made, data, tiny_dir, broken, step=step, prepare=script)
     assert checkpoints.steps(broken / "checkpoints")[-1] == step - 1
     assert run(made, data, tiny_dir, broken, resume=True)
