@@ -6,6 +6,7 @@ from datetime import timedelta
 from functools import reduce
 from operator import or_
 from typing import Any
+from urllib.parse import urlencode
 
 from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 from django.urls import reverse
@@ -14,8 +15,9 @@ from django.utils import timezone
 from trainer.config.alarms import title as alarm_title
 from trainer.contracts.counted import counted
 from webapp.accounts.models import Membership
-from webapp.annotation.models import Comment, Project, TaskReview
+from webapp.annotation.models import Comment, Project
 from webapp.annotation.models import Job as ProjectJob
+from webapp.annotation.review import queries as review
 from webapp.datasets.models import ImportJob
 from webapp.evaluation.models import Evaluation
 from webapp.experiments import queries, recipe_metrics
@@ -37,7 +39,7 @@ MOST_WORDS = 300
 
 @dataclass(frozen=True)
 class Need:
-    """One thing to look at. `tone` is one of the interface's: bad, warn, info."""
+    """One thing to look at. `tone` is one of the interface's: bad, warn, info, good."""
 
     tone: str
     title: str
@@ -55,7 +57,7 @@ class Needs:
 
 
 def of(membership: Membership) -> Needs:
-    """For reviewers and above. The number of queries does not depend on how much there is."""
+    """For reviewers and above. The number of queries has a bound, however much there is."""
     workspace = membership.workspace.pk
     now = [
         *_failed_runs(workspace),
@@ -64,7 +66,7 @@ def of(membership: Membership) -> Needs:
         *_failed_jobs(workspace),
         *_still(workspace),
         *_alarms(workspace),
-        *_to_decide(membership),
+        *_to_decide(workspace),
         *_remarks(workspace),
     ]
     return Needs(now, _news(workspace))
@@ -77,7 +79,7 @@ def _failed_runs(workspace: int) -> list[Need]:
     failed = runs.filter(state=Run.State.FAILED, ended_at__gt=timezone.now() - LATELY).exclude(Exists(later))
     rows = list(failed.order_by("-ended_at")[: SINGLY + 1])
     if len(rows) > SINGLY:
-        href = f"{reverse('runs')}?q=state:failed+age<{LATELY.days}d"
+        href = _table("failed", LATELY)
         text = f"The last is {_named(rows[0])}: {_reason(rows[0])}"
         return [Need("bad", f"{counted(failed.count(), 'runs')} failed", text, href, icon="circle-x")]
     return [
@@ -188,18 +190,9 @@ def _alarm(alarms: Sequence[RunAlarm]) -> Need:
     return Need("warn", title, text, f"{_at('run', newest.run_id)}#alarms", icon="siren")
 
 
-def _to_decide(membership: Membership) -> list[Need]:
+def _to_decide(workspace: int) -> list[Need]:
     """Projects with tasks that have all their answers and no decision, the most first."""
-    rows = TaskReview.objects.filter(
-        project__workspace_id=membership.workspace.pk, agreement__isnull=False, task__completed_at__isnull=False
-    )
-    rows = rows.filter(task__resolution=None)
-    found = (
-        rows.values("project_id", "project__name")
-        .annotate(apart=Count("id", filter=Q(agreement__lt=1)), alike=Count("id", filter=Q(agreement__gte=1)))
-        .order_by("-apart", "-alike")
-    )
-    return [_deciding(dict(row)) for row in found[:MOST_PROJECTS]]
+    return [_deciding(row) for row in review.undecided_by_project(workspace, MOST_PROJECTS)]
 
 
 def _deciding(row: dict[str, Any]) -> Need:
@@ -240,11 +233,8 @@ def _news(workspace: int) -> list[Need]:
     )
     news = []
     if len(runs) > SINGLY:
-        day = since.date().isoformat()
-        href = f"{reverse('runs')}?q=state:finished+ended>={day}"
-        news.append(
-            Need("good", f"More than {SINGLY} runs finished", f"The last is {_named(runs[0])}.", href, icon="check")
-        )
+        text = f"The last is {_named(runs[0])}."
+        news.append(Need("good", f"More than {SINGLY} runs finished", text, _table("finished", NEWS), icon="check"))
     else:
         news += [
             Need("good", f"{_named(run)} finished", _result(run), _at("run", run.pk), icon="check") for run in runs
@@ -264,6 +254,12 @@ def _result(run: Run) -> str:
         return "It has no result of its own."
     first = "" if found.first is None else f", {measured(found.first, found.metric)} at first"
     return f"{found.metric.label} {measured(found.last, found.metric)}{first}."
+
+
+def _table(state: str, lately: timedelta) -> str:
+    """The table of runs that came to this state on these days."""
+    since = (timezone.now() - lately).date()
+    return f"{reverse('runs')}?{urlencode({'q': f'state:{state} ended>={since}'})}"
 
 
 def _runs(workspace: int) -> QuerySet[Run]:

@@ -40,6 +40,11 @@ class OverQuota(Problem):
         super().__init__(f"{message} Ask an administrator of this installation for more.", fields, "over_quota", 409)
 
 
+def too_many_gpus(most: int) -> str:
+    """Why what asks for more GPUs than its workspace may hold is refused, as the end of a sentence."""
+    return f"this workspace may hold {most} at once; lower it, or ask an administrator of this installation for more"
+
+
 def own() -> dict[int | None, Limits]:
     """{workspace id: what was set for it}; under None what was set for the installation."""
     rows = Quota.objects.values_list("workspace_id", *NAMES)

@@ -37,10 +37,7 @@ def check(workspace_id: int, params: dict[str, object]) -> None:
     """Raises ConfigInvalid at the field: a job that asks for more than its workspace may hold would wait for ever."""
     most = quotas.of(workspace_id).gpus
     if most is not None and asked(params) > most:
-        reason = (
-            f"this workspace may hold {most} at once; lower it, or ask an administrator of this installation for more"
-        )
-        raise ConfigInvalid([FieldProblem("resources.gpus", reason)])
+        raise ConfigInvalid([FieldProblem("resources.gpus", quotas.too_many_gpus(most))])
 
 
 def waits(job: WeightsJob) -> str:

@@ -77,7 +77,7 @@ def launch(pk: int) -> float | None:
 
 def wanted(job: WeightsJob) -> Wanted:
     asked = job.params.get("resources") or {}
-    return Wanted(asked.get("cpus", 0), asked.get("gpus", 0), round(asked.get("memory_gb", 0) * 1e9))
+    return Wanted(asked.get("cpus", 0), gpus.asked(job.params), round(asked.get("memory_gb", 0) * 1e9))
 
 
 def _command(job: WeightsJob) -> str:

@@ -13,6 +13,7 @@ from webapp.annotation.models import Answer, Comment, Project, Resolution, Task,
 from webapp.annotation.review import consolidation
 
 OPEN = Q(task__resolution=None)
+COMPLETE = Q(agreement__isnull=False, task__completed_at__isnull=False)
 SHOWN = ("open", "resolved", "unresolved", "all")
 
 
@@ -73,7 +74,7 @@ def listed(project: Project, ids: Sequence[int]) -> list[Listed]:
 
 def complete(project: Project) -> QuerySet[TaskReview]:
     """Reviews of tasks that have all their answers, two or more."""
-    return TaskReview.objects.filter(project=project, agreement__isnull=False, task__completed_at__isnull=False)
+    return TaskReview.objects.filter(COMPLETE, project=project)
 
 
 def undecided(project: Project, singles: bool = False) -> QuerySet[TaskReview]:
@@ -82,6 +83,15 @@ def undecided(project: Project, singles: bool = False) -> QuerySet[TaskReview]:
         return complete(project).filter(OPEN)
     whole = TaskReview.objects.filter(project=project, task__completed_at__isnull=False)
     return whole.filter(OPEN).exclude(answers=[])
+
+
+def undecided_by_project(workspace_id: int, most: int) -> list[dict[str, Any]]:
+    """{"project_id", "project__name", "apart", "alike"}: undecided tasks on which people disagree, and agree; the most first."""
+    rows = TaskReview.objects.filter(COMPLETE, OPEN, project__workspace_id=workspace_id)
+    counted = rows.values("project_id", "project__name").annotate(
+        apart=Count("id", filter=Q(agreement__lt=1)), alike=Count("id", filter=Q(agreement__gte=1))
+    )
+    return [dict(row) for row in counted.order_by("-apart", "-alike")[:most]]
 
 
 def least_agreement(project: Project, show: str = "open", after: str = "", limit: int = 50) -> tuple[list[int], str]:

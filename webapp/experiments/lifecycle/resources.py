@@ -88,7 +88,7 @@ def problems(workspace_id: int, config: RecipeConfig) -> list[FieldProblem]:
     there, held = has() or lost(), config.holdings()
     most = quotas.of(workspace_id).gpus
     if there and most is not None and held.gpus > most:
-        reason = f"and this workspace may hold {most} at once; lower it, or ask an administrator of this installation for more"
+        reason = f"and {quotas.too_many_gpus(most)}"
     elif there and held.gpus > there:
         reason = f"and the cluster has {there}; lower it"
     else:
