@@ -7,6 +7,7 @@ unused, whatever the clock says in between. Whoever signs in, or uses a token, i
 import logging
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import islice
 
 from django.db import transaction
 from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet, Subquery
@@ -107,18 +108,21 @@ def look() -> None:
     UnusedAccount.objects.bulk_create((UnusedAccount(user_id=pk, counted_at=now) for pk in new), ignore_conflicts=True)
     another_day = Q(counted_at__lte=now - DAY) | Q(counted_at__gt=now + DAY)
     UnusedAccount.objects.filter(another_day).update(rounds=F("rounds") + 1, counted_at=now)
-    for pk in UnusedAccount.objects.filter(rounds__gte=NOTICE).order_by("pk").values_list("user", flat=True)[:AT_ONCE]:
-        _erase(pk, now)
+    due = UnusedAccount.objects.filter(rounds__gte=NOTICE).order_by("pk").values_list("user", flat=True)
+    erased = (pk for pk in list(due) if _erase(pk, now))  # whoever has to stay takes nobody's turn
+    list(islice(erased, AT_ONCE))
 
 
 @transaction.atomic
-def _erase(pk: int, now: datetime) -> None:
-    """Once more under the lock of the person's row: who signs in meanwhile stays."""
+def _erase(pk: int, now: datetime) -> bool:
+    """Whether the account went. Looked at once more under the lock of the person's row: who signs in meanwhile stays."""
     list(User.objects.select_for_update().filter(pk=pk))
     person = unused(now).filter(pk=pk).first()
     if person is None:
-        return
+        return False
     try:
         erasing.erase(person, None)
     except Conflict as problem:  # the only owner of a workspace: the page tells administrators
         logger.info("an unused account stays: %s", problem.message)
+        return False
+    return True

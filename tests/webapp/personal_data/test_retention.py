@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from tests.at_once import at_once
 from tests.cast import browser
-from webapp.accounts.models import ApiToken, Membership, Role, SignedIn, User
+from webapp.accounts.models import ApiToken, Membership, Role, SignedIn, User, Workspace
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Invalid
 from webapp.personal_data import retention
@@ -99,6 +99,17 @@ def test_administrators_and_the_only_owner_of_a_workspace_stay(cast, gone, admin
     User.objects.filter(pk=administrator.pk).update(last_login=timezone.now())
     page = browser(cast.owner).get("/installation/retention").content.decode()
     assert "the only owner of Elsewhere" in page and str(cast.outsider.user) in page
+
+
+def test_whoever_has_to_stay_takes_nobodys_turn(cast, gone, monkeypatch):
+    monkeypatch.setattr(retention, "AT_ONCE", 1)
+    stays = User.objects.create_user("first@example.org")
+    alone = Workspace.objects.create(name="Alone")
+    Membership.objects.create(user=stays, workspace=alone, role=Role.OWNER)
+    User.objects.filter(pk=stays.pk).update(date_joined=LONG_AGO)
+    UnusedAccount.objects.create(user=stays, rounds=retention.NOTICE, counted_at=timezone.now())
+    rounds(retention.NOTICE + 1)
+    assert is_there(stays) and not is_there(gone)
 
 
 def test_a_changed_rule_announces_anew(gone, administrator):
