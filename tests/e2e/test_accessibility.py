@@ -43,6 +43,7 @@ PAGES = (
     "/runs/{run}/log",
     "/runs/{run}/config",
     "/runs/{run}/lineage",
+    "/runs/{run}/history",
     "/runs/{run}/fork",
     "/experiments/sweeps",
     "/experiments/sweeps/{sweep}",

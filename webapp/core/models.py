@@ -20,7 +20,10 @@ class AuditEntry(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
-        indexes = [models.Index(fields=["workspace", "-id"], name="audit_newest_first")]
+        indexes = [
+            models.Index(fields=["workspace", "-id"], name="audit_newest_first"),
+            models.Index(fields=["object_type", "object_id", "-id"], name="audit_of_an_object"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.action} {self.object_type} {self.object_id}"

@@ -61,7 +61,7 @@ def move(
         run.refresh_from_db(from_queryset=Run.objects.with_names())
         if moved:
             # who asked it to stop is the entry's actor; a name in the detail could not be taken out (`personal_data.erasing`)
-            tell(run, actor, reason if to != State.STOPPING else "")
+            tell(run, actor, reason if to != State.STOPPING or actor is None else "")
             if to == State.FINISHED:
                 for keep in _when_finished:
                     keep(run)

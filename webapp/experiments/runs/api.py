@@ -17,9 +17,10 @@ from .. import access, serializers
 from .. import schemas as s
 from ..models import LOGGED
 from ..parameters import RunId, keys_of, router, run_of
+from . import history as run_history
 from . import likeness
 from . import queries as runs_queries
-from .schemas import CompareOut, ExperimentList, LogOut, RunList
+from .schemas import CompareOut, ExperimentList, HistoryOut, LogOut, RunList
 
 MAX_COMPARED = 8
 
@@ -77,3 +78,10 @@ def log(
 ) -> dict[str, Any]:
     """`before_seq`: the lines just before that one, to read backwards."""
     return runs_queries.log(run_of(request, run_id), after_seq, before_seq=before_seq)
+
+
+@router.get("/runs/{run_id}/history", response=HistoryOut, summary="Every change of a run's state: when, by whom, why")
+def history(request: HttpRequest, run_id: RunId, cursor: str | None = None, limit: Limit = 50) -> dict[str, Any]:
+    """From the audit log, newest first."""
+    found, following = run_history.events(run_of(request, run_id), cursor, limit)
+    return {"items": [event.json() for event in found], "next": following}

@@ -45,3 +45,20 @@ class CompareOut(Schema):
 class ExperimentList(Schema):
     items: list[ExperimentOut]
     next: str | None
+
+
+class EventOut(Schema):
+    at: datetime
+    action: str
+    what: str
+    state: str = Field(description="That the run came to; empty where it stayed in its state")
+    attempt: int | None
+    who: str = Field(description="Empty where the server did it by itself, or the account was erased")
+    erased: bool
+    why: str
+    lasted_s: float | None = Field(description="How long it stayed in that state, up to now; null once the run is over")
+
+
+class HistoryOut(Schema):
+    items: list[EventOut]
+    next: str | None

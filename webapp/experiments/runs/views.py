@@ -9,6 +9,7 @@ from django.views.decorators.http import require_GET
 
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
+from webapp.core.problems import Problem
 
 from .. import access, recipe_metrics, serializers
 from ..alarms import services as alarms
@@ -18,11 +19,11 @@ from ..people import graded, reason_matches
 from ..recipes import choices
 from ..rewards import budgets
 from ..rollouts import datasets
-from . import pages
+from . import history, pages
 from . import queries as runs_queries
 
-TABS = ("charts", "rollouts", "log", "config", "lineage")
-LOGGED_TABS = ("charts", "config", "lineage")
+TABS = ("charts", "rollouts", "log", "config", "lineage", "history")
+LOGGED_TABS = ("charts", "config", "lineage", "history")
 
 
 def _what_can_be_done(run: Run, may_write: bool) -> dict[str, bool]:
@@ -34,6 +35,25 @@ def _what_can_be_done(run: Run, may_write: bool) -> dict[str, bool]:
         "is_over": run.state in OVER,
         "can_extend": run.state in (State.FINISHED, State.STOPPED) and not run.is_logged,
     }
+
+
+def _of_tab(run: Run, tab: str, cursor: str | None) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if run.state == State.FAILED:
+        found["last_lines"] = pages.last_lines(run)
+    if tab == "config":
+        found["config_rows"] = pages.config_rows(run)
+    if tab == "lineage":
+        found["lineage"] = pages.lineage(run)
+    if tab == "charts":
+        found["phases"] = recipe_metrics.phases(run)
+    if tab == "history":
+        try:
+            found["history"], found["older"] = history.events(run, cursor)
+            found["later"] = cursor
+        except Problem:  # a cursor of another list, cut or typed by hand: begin at the beginning
+            found["history"], found["older"] = history.events(run)
+    return found
 
 
 @member(access.READER)
@@ -69,14 +89,7 @@ def run_page(request: HttpRequest, run_id: int, tab: str = "charts") -> HttpResp
         "judges": budgets.shown(run),
         "licences": list(budgets.licences(run).values()),
     }
-    if run.state == State.FAILED:
-        context["last_lines"] = pages.last_lines(run)
-    if tab == "config":
-        context["config_rows"] = pages.config_rows(run)
-    if tab == "lineage":
-        context["lineage"] = pages.lineage(run)
-    if tab == "charts":
-        context["phases"] = recipe_metrics.phases(run)
+    context |= _of_tab(run, tab, request.GET.get("cursor"))
     return render(request, f"experiments/run_{tab}.html", context)
 
 

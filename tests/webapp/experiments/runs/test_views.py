@@ -9,7 +9,7 @@ from tests.webapp.experiments.conftest import make_version
 from webapp.datasets.models import DatasetVersion
 from webapp.experiments.models import LogLine, MetricPoint, Run
 
-TABS = ("", "/rollouts", "/log", "/config", "/lineage")
+TABS = ("", "/rollouts", "/log", "/config", "/lineage", "/history")
 
 
 @pytest.fixture

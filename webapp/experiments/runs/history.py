@@ -1,0 +1,112 @@
+"""What happened to a run, and by whom: its entries of the audit log, in words."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from webapp.core import audit
+from webapp.core.models import AuditEntry
+from webapp.core.paging import Page, page
+
+from ..models import OVER, Run
+
+ON_A_PAGE = 100
+BEGINS = {"run.launch": Run.State.QUEUED.value, "run.logged": Run.State.RUNNING.value}
+STATES = BEGINS | {f"run.{state}": state for state in Run.State.values}
+"""{action: the state that the run comes to with it}"""
+WORDS = {
+    "run.launch": "Launched",
+    "run.logged": "Logged by another program",
+    "run.stopping": "Asked to stop",
+    "run.rename": "Renamed",
+    "run.tags": "Tagged",
+    "run.notes": "Notes written",
+    "run.budget": "Budget of a judge changed",
+    "run.alarm_asked": "Responses of an alarm sent to people",
+    "run.reasons_matched": "Reasons matched",
+    "run.hidden": "Deleted by the program that logs it",
+    "run.restored": "Restored",
+}
+
+
+@dataclass(frozen=True)
+class Event:
+    """`state` is empty where it stayed; `lasted_s` is how long it then stayed in that state, None of the last one of a run that is
+    over. `who` is empty where the server did it by itself, and where the account was `erased`."""
+
+    at: datetime
+    action: str
+    what: str
+    state: str
+    attempt: int | None
+    who: str
+    erased: bool
+    why: str
+    lasted_s: float | None
+
+    def json(self) -> dict[str, Any]:
+        return {**self.__dict__, "at": self.at.isoformat()}
+
+
+def events(run: Run, cursor: str | None = None, limit: int = ON_A_PAGE) -> tuple[list[Event], str | None]:
+    """Newest first, and the cursor of those before them, None where there are none."""
+    found: Page[AuditEntry] = page(_entries(run).select_related("actor", "seal"), cursor, limit)
+    until = _after(run, found.items[0]) if found.items else None
+    return list(_in_words(run, found.items, until)), found.next
+
+
+def _entries(run: Run) -> QuerySet[AuditEntry]:
+    # an id is never given twice, so these are no other run's; the workspace is named for safety
+    return AuditEntry.objects.filter(object_type="run", object_id=run.pk, workspace_id=run.experiment.workspace_id)
+
+
+def _after(run: Run, newest: AuditEntry) -> datetime | None:
+    """Until when the state lasted that a page begins with; None of a run that is over."""
+    later = _entries(run).filter(id__gt=newest.pk, action__in=STATES).order_by("id").first()
+    if later is not None:
+        return later.created_at
+    return None if run.state in OVER else timezone.now()
+
+
+def _in_words(run: Run, entries: Iterable[AuditEntry], until: datetime | None) -> Iterable[Event]:
+    for entry in entries:
+        state = STATES.get(entry.action, "")
+        attempt = entry.detail.get("attempt", 1 if state else None)
+        lasted = (until - entry.created_at).total_seconds() if state and until is not None else None
+        yield Event(
+            at=entry.created_at,
+            action=entry.action,
+            what=WORDS.get(entry.action, "") or _named(state, attempt) or entry.action.removeprefix("run."),
+            state=state,
+            attempt=attempt,
+            who=str(entry.actor) if entry.actor else "",
+            erased=entry.actor is None and audit.had_actor(entry),
+            why=_why(entry),
+            lasted_s=None if lasted is None else max(0.0, lasted),
+        )
+        if state:
+            until = entry.created_at
+
+
+def _named(state: str, attempt: int | None) -> str:
+    if state == Run.State.QUEUED and attempt and attempt > 1:
+        return f"In the line again, as attempt {attempt}"
+    return Run.State(state).label if state else ""
+
+
+def _why(entry: AuditEntry) -> str:
+    """What the entry says beside the state: a reason, the new name, the tags."""
+    detail = entry.detail
+    if "tags" in detail:
+        return ", ".join(detail["tags"]) or "no tags"
+    if entry.action == "run.budget":
+        limits = {"budget_tokens": "tokens", "budget_money": "money"}
+        told = [f"{word} {detail[key] or 'without limit'}" for key, word in limits.items() if key in detail]
+        return f"{detail.get('judge', '')}: {', '.join(told)}"
+    if entry.action == "run.rename":
+        return str(detail.get("name") or "no name")
+    return str(detail.get("reason", ""))
