@@ -45,6 +45,7 @@ PAGES = (
     "/runs/{run}/lineage",
     "/runs/{run}/history",
     "/runs/{run}/fork",
+    "/experiments/line",
     "/experiments/sweeps",
     "/experiments/sweeps/{sweep}",
     "/runs/{run}/sweep",

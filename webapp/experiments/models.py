@@ -52,6 +52,11 @@ class Run(models.Model):
         FINISHED = "finished", "Finished"
         FAILED = "failed", "Failed"
 
+    class Priority(models.IntegerChoices):
+        LOW = -1, "Low"
+        NORMAL = 0, "Normal"
+        HIGH = 1, "High"
+
     experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="runs")
     number = models.PositiveIntegerField()  # counts within the experiment
     name = models.CharField(max_length=120, blank=True)
@@ -72,6 +77,8 @@ class Run(models.Model):
     attempt_at = models.DateTimeField(default=timezone.now)  # when this attempt was asked for
     token_digest = models.CharField(max_length=64, blank=True)  # of this attempt's run token
     ray_job_id = models.CharField(max_length=80, blank=True)  # set once Ray has accepted this attempt
+    # among the runs of its workspace, while it waits in the line
+    priority = models.SmallIntegerField(choices=Priority.choices, default=Priority.NORMAL, db_default=0)
     tries = models.PositiveIntegerField(default=0)  # submissions of this attempt that Ray did not answer
     # processes lost in a row, without a checkpoint or a wish of somebody's between
     losses = models.PositiveSmallIntegerField(default=0, db_default=0)

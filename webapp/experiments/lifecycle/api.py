@@ -9,9 +9,10 @@ from webapp.accounts.access import require
 
 from .. import access, serializers
 from .. import schemas as s
+from ..models import Run
 from ..parameters import RunId, router
 from . import services
-from .schemas import ExtendIn, RenameIn
+from .schemas import ExtendIn, PriorityIn, RenameIn
 
 
 @router.patch("/runs/{run_id}", response=s.RunOut, summary="Rename a run")
@@ -46,3 +47,11 @@ def extend(request: HttpRequest, run_id: RunId, payload: ExtendIn) -> dict[str, 
     """From the last checkpoint of a finished or stopped run. 409 where its model is in use, or no checkpoint is kept."""
     membership = require(request)
     return serializers.run(services.extend(membership, access.run_write(membership, run_id), payload.steps))
+
+
+@router.post("/runs/{run_id}/priority", response=s.RunOut, summary="Let it start before or after the others that wait")
+def priority(request: HttpRequest, run_id: RunId, payload: PriorityIn) -> dict[str, Any]:
+    """It counts among the runs of the workspace, now and whenever the run waits again. Whoever runs already is not interrupted."""
+    membership = require(request)
+    run = access.run_write(membership, run_id)
+    return serializers.run(services.prioritise(membership, run, Run.Priority[payload.priority.upper()]))

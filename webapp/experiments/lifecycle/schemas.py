@@ -1,6 +1,6 @@
 """What is sent to change a run, as OpenAPI shows it."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from ninja import Schema
 from pydantic import ConfigDict, Field
@@ -14,3 +14,9 @@ class ExtendIn(Schema):
 
 class RenameIn(Schema):
     name: str
+
+
+class PriorityIn(Schema):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"priority": "high"}})
+
+    priority: Literal["low", "normal", "high"] = Field(description="Among the runs of the workspace, while it waits")

@@ -17,7 +17,7 @@ from .. import names, table_facts
 from ..live import broadcasts
 from ..models import OVER, LoggedElsewhere, Run
 from ..outputs import artifacts, starting_points
-from . import tokens
+from . import tokens, waiting_line
 from .states import State, move
 
 MOST_LOSSES = 2  # processes in a row, after which the next one's end is the run's
@@ -141,6 +141,22 @@ def rename(membership: Membership, run: Run, name: str) -> Run:
         run.refresh_from_db(from_queryset=Run.objects.with_names())
         audit.record(membership, membership.user, "run.rename", run, name=name)
         broadcasts.run_changed(run)
+    return run
+
+
+def prioritise(membership: Membership, run: Run, priority: Run.Priority) -> Run:
+    """Where the run stands among those of its workspace, whenever it waits in the line. The same twice changes nothing.
+
+    Raises Conflict for one that was logged from outside: it waits for nothing here.
+    """
+    if run.is_logged:
+        raise LoggedElsewhere
+    with transaction.atomic():
+        if Run.objects.filter(id=run.id).exclude(priority=priority).update(priority=priority):
+            audit.record(membership, membership.user, "run.priority", run, priority=priority.label.lower())
+            # once this is committed: the lock of the line comes before any lock of a run
+            transaction.on_commit(waiting_line.let_in)
+    run.refresh_from_db(from_queryset=Run.objects.with_names())
     return run
 
 

@@ -2,8 +2,9 @@
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase
-from django.shortcuts import redirect
-from django.views.decorators.http import require_POST
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_POST
 
 from trainer.config import ConfigInvalid
 from webapp.accounts.access import member, require
@@ -11,7 +12,8 @@ from webapp.core.numbers import whole
 from webapp.core.problems import Problem
 
 from .. import access
-from . import services
+from ..models import Run
+from . import line_page, services
 
 
 @member(access.WRITER)
@@ -47,6 +49,37 @@ def run_extend(request: HttpRequest, run_id: int) -> HttpResponseBase:
     except Problem as problem:
         messages.error(request, problem.message)
     return redirect("run", run_id)
+
+
+@member(access.WRITER)
+@require_POST
+def run_priority(request: HttpRequest, run_id: int) -> HttpResponseBase:
+    """From the page of the run or from the line, and back to there."""
+    membership = require(request)
+    run = access.run_write(membership, run_id)
+    wanted = request.POST.get("priority", "").upper()
+    if wanted in Run.Priority.names:
+        try:
+            services.prioritise(membership, run, Run.Priority[wanted])
+        except Problem as problem:
+            messages.error(request, problem.message)
+    else:
+        messages.error(request, "There is no such priority: low, normal or high.")
+    return redirect("runs_line") if request.POST.get("from") == "line" else redirect("run", run_id)
+
+
+@member(access.READER)
+@never_cache
+@require_GET
+def runs_line(request: HttpRequest) -> HttpResponseBase:
+    """Who runs, who waits, in which order and until about when."""
+    membership = require(request)
+    context = {
+        "line": line_page.whole(membership.workspace_id),
+        "may_write": membership.may(access.WRITER),
+    }
+    part = "experiments/_line.html" if request.headers.get("HX-Request") else "experiments/line.html"
+    return render(request, part, context)
 
 
 @member(access.WRITER)

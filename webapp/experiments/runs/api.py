@@ -15,12 +15,13 @@ from webapp.core.strict_query import OneOf
 
 from .. import access, serializers
 from .. import schemas as s
+from ..lifecycle import line_page
 from ..models import LOGGED
 from ..parameters import RunId, keys_of, router, run_of
 from . import history as run_history
 from . import likeness
 from . import queries as runs_queries
-from .schemas import CompareOut, ExperimentList, HistoryOut, LogOut, RunList
+from .schemas import CompareOut, ExperimentList, HistoryOut, LineOut, LogOut, RunList
 
 MAX_COMPARED = 8
 
@@ -62,6 +63,12 @@ def compare(
     rows = [access.run_read(membership, run_id) for run_id in wanted if run_id is not None]
     found = runs_queries.compare(rows, runs_queries.top_keys(rows) if named is None else keys_of(named), max_points)
     return found | {"unlike": {str(row.id): why for row, why in zip(rows, likeness.unlike(rows), strict=True) if why}}
+
+
+@router.get("/runs/line", response=LineOut, summary="Who runs, who waits, in which order and until about when")
+def line(request: HttpRequest) -> dict[str, Any]:
+    """Of other workspaces only that their runs are there. Times are null where nobody knows them."""
+    return line_page.whole(access.may_read(require(request)).workspace_id).json()
 
 
 @router.get("/runs/{run_id}", response=s.RunOut, summary="One run")

@@ -23,6 +23,7 @@ WORDS = {
     "run.logged": "Logged by another program",
     "run.stopping": "Asked to stop",
     "run.rename": "Renamed",
+    "run.priority": "Priority in the line changed",
     "run.tags": "Tagged",
     "run.notes": "Notes written",
     "run.budget": "Budget of a judge changed",
@@ -107,6 +108,8 @@ def _why(entry: AuditEntry) -> str:
         limits = {"budget_tokens": "tokens", "budget_money": "money"}
         told = [f"{word} {detail[key] or 'without limit'}" for key, word in limits.items() if key in detail]
         return f"{detail.get('judge', '')}: {', '.join(told)}"
+    if entry.action == "run.priority":
+        return f"to {detail.get('priority')}"
     if entry.action == "run.rename":
         return str(detail.get("name") or "no name")
     return str(detail.get("reason", ""))

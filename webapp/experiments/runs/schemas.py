@@ -62,3 +62,26 @@ class EventOut(Schema):
 class HistoryOut(Schema):
     items: list[EventOut]
     next: str | None
+
+
+class LineRunOut(Schema):
+    """`id`, `name` and `experiment` are null of another workspace's run."""
+
+    id: int | None
+    name: str | None
+    experiment: str | None
+    state: str
+    priority: str | None
+    gpus: int = Field(description="That it has, or asks for; 0 where the cluster has none")
+    since: datetime
+    seconds: float | None = Field(description="Until it is over or, of one that waits, until its turn; null: not known")
+    why: str = Field(description="What one that waits waits for; empty of another workspace's")
+
+
+class LineOut(Schema):
+    places: int | None = Field(description="Runs that may run at once; null: as many as there are")
+    gpus: int
+    gpus_free: int
+    running: list[LineRunOut]
+    waiting: list[LineRunOut]
+    more: int = Field(description="That wait behind those of `waiting`")

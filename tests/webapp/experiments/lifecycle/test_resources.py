@@ -93,9 +93,11 @@ def test_whoever_finds_no_gpu_waits_in_line_and_says_for_how_many(launch, ray, g
     jobs.launch(second.id)
     jobs.launch(third.id)
     assert list(ray.jobs) == [f"run-{first.id}-1"]
-    assert reason(second) == "Waits for GPUs: it asks for 2 GPUs, the cluster has 2, and 0 are free"
+    assert reason(second) == (
+        "Waits for GPUs: it asks for 2 GPUs, the cluster has 2, and 0 are free (run 1 of Policy from rubrics has 2)"
+    )
     assert reason(third).endswith(
-        "it asks for 1 GPU, the cluster has 2, and 0 are free, and 1 more is before it in the line"
+        "and 0 are free (run 1 of Policy from rubrics has 2), and 1 more is before it in the line"
     )
 
     Run.objects.filter(id=first.id).update(state="finished")
@@ -186,7 +188,9 @@ def test_gpus_of_jobs_are_not_given_to_runs(launch, ray, gpus, cast):
     held(cast, 0.5)
     run = launch(config=ASYNC)
     jobs.launch(run.id)
-    assert reason(run) == "Waits for GPUs: it asks for 2 GPUs, the cluster has 2, and 1 are free"
+    assert reason(run) == (
+        "Waits for GPUs: it asks for 2 GPUs, the cluster has 2, and 1 are free (jobs under Models have 0.5)"
+    )
 
 
 def test_gpus_of_a_workspaces_jobs_count_among_those_it_may_hold(launch, ray, gpus, cast):
@@ -303,7 +307,8 @@ def test_reasons_are_those_for_which_the_line_keeps_runs(launch, ray, gpus, cast
         "Waits for GPUs: it asks for 4 GPUs, the cluster has 2. It starts once there are as many; others pass it"
     )
     assert reason(third).endswith(
-        "it asks for 1 GPU, the cluster has 2, and 0 are free, and 1 more is before it in the line"
+        "and 0 are free (run 2 of Policy from rubrics has 1, run 3 of Policy from rubrics has 1), "
+        "and 1 more is before it in the line"
     )
 
 

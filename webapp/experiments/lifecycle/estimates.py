@@ -1,0 +1,44 @@
+"""For about how long a run goes on, and when the next places are free. What is not known is None, never a guess."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from trainer.contracts.counted import counted
+
+from ..models import Run
+
+MINUTE, HOUR, DAY = 60, 3_600, 86_400
+
+
+def left(run: Run, now: datetime) -> float | None:
+    """Seconds until the run is over, as its process last said; None where it has not said, or stands still."""
+    if run.state not in (Run.State.RUNNING, Run.State.STOPPING) or run.eta_s is None or run.heartbeat_at is None:
+        return None
+    return max(0.0, run.eta_s - max(0.0, (now - run.heartbeat_at).total_seconds()))
+
+
+def until(wanted: int, frees: Iterable[tuple[float | None, int]]) -> float | None:
+    """Seconds until `wanted` are free; `frees` holds after how long each who has some gives back how many. None where those of whom
+    it is known do not suffice."""
+    if wanted <= 0:
+        return 0.0
+    for seconds, count in sorted((after, count) for after, count in frees if after is not None):
+        wanted -= count
+        if wanted <= 0:
+            return seconds
+    return None
+
+
+def about(seconds: float) -> str:
+    """In steps so coarse that a text with it changes seldom: about 6 min, about 3 hours."""
+    if seconds < 1.5 * MINUTE:
+        return "about a minute"
+    if seconds < 10 * MINUTE:
+        return f"about {round(seconds / MINUTE)} min"
+    if seconds < 57.5 * MINUTE:
+        return f"about {5 * round(seconds / (5 * MINUTE))} min"
+    if seconds < 1.5 * HOUR:
+        return "about an hour"
+    if seconds < 36 * HOUR:
+        return f"about {counted(round(seconds / HOUR), 'hours')}"
+    return f"about {counted(round(seconds / DAY), 'days')}"
