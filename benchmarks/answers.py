@@ -105,7 +105,8 @@ def _opened(user: Any, project: Any, suffix: str) -> dict[str, tuple[float, str,
     """{page: p95 of the milliseconds from the request to the whole page}."""
     from django.test import Client
 
-    browser, found = Client(headers={"host": "localhost"}), {}
+    browser = Client(headers={"host": "localhost"})
+    found: dict[str, tuple[float, str, float | None]] = {}
     browser.force_login(user)
     for page in PAGES:
         read = partial(browser.get, f"/projects/{project.pk}/{page}")

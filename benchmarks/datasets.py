@@ -18,11 +18,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from benchmarks.machine import cpu_seconds, describe, memory
 from webapp.localstack.postgres import Postgres
+
+if TYPE_CHECKING:
+    from webapp.datasets.models import DatasetVersion
 
 ROWS = 1_000_000
 VOCABULARY = 20_000
@@ -161,6 +166,7 @@ def write(path: Path, rows: int) -> list[str]:
 
 def time_reads(version: object, rows: int, words: list[str]) -> dict[str, list[float]]:
     from webapp.datasets import queries
+    from webapp.datasets.columns.filters import Filters
     from webapp.datasets.exploration import narrowing
     from webapp.datasets.models import DatasetVersion
 
@@ -169,38 +175,35 @@ def time_reads(version: object, rows: int, words: list[str]) -> dict[str, list[f
     rare, common = words[2_000:], words[:20]
 
     def searched(vocabulary: list[str], cut: int = 99) -> Callable[[], object]:
-        return lambda: queries.examples(version, queries.Filters(text=draw.choice(vocabulary)[:cut]))
+        return lambda: queries.examples(version, Filters(text=draw.choice(vocabulary)[:cut]))
 
     kinds: dict[str, Callable[[], object]] = {
-        "first page": lambda: queries.examples(version, queries.Filters()),
-        "page deep inside": lambda: queries.examples(version, queries.Filters(), str(draw.randrange(rows))),
+        "first page": lambda: queries.examples(version, Filters()),
+        "page deep inside": lambda: queries.examples(version, Filters(), str(draw.randrange(rows))),
         "rare word": searched(rare),
         "common word": searched(common),
         "half-typed word": searched(rare, 3),
-        "two words": lambda: queries.examples(version, queries.Filters(text=" ".join(draw.sample(words[:500], 2)))),
-        "held out": lambda: queries.examples(version, queries.Filters(split="heldout"), str(draw.randrange(rows))),
-        "filter without match": lambda: queries.examples(version, queries.Filters(verifier="word_count")),
-        "held-out rare word": lambda: queries.examples(
-            version, queries.Filters(text=draw.choice(rare), split="heldout")
-        ),
+        "two words": lambda: queries.examples(version, Filters(text=" ".join(draw.sample(words[:500], 2)))),
+        "held out": lambda: queries.examples(version, Filters(split="heldout"), str(draw.randrange(rows))),
+        "filter without match": lambda: queries.examples(version, Filters(verifier="word_count")),
+        "held-out rare word": lambda: queries.examples(version, Filters(text=draw.choice(rare), split="heldout")),
         "held-out common word deep": lambda: queries.examples(
-            version, queries.Filters(text=draw.choice(common), split="heldout"), str(draw.randrange(rows))
+            version, Filters(text=draw.choice(common), split="heldout"), str(draw.randrange(rows))
         ),
-        "histograms": lambda: narrowing.histograms(version, queries.Filters()),
-        "histograms of a common word": lambda: narrowing.histograms(version, queries.Filters(text=draw.choice(common))),
+        "histograms": lambda: narrowing.histograms(version, Filters()),
+        "histograms of a common word": lambda: narrowing.histograms(version, Filters(text=draw.choice(common))),
         "better side, by length": lambda: queries.examples(
-            version, queries.Filters(label="first", length=(200.0, 260.0)), str(draw.randrange(rows))
+            version, Filters(label="first", length=(200.0, 260.0)), str(draw.randrange(rows))
         ),
         "surface and ratio": lambda: queries.examples(
-            version, queries.Filters(slice="rejected:longer", ratio=(1.5, None)), str(draw.randrange(rows))
+            version, Filters(slice="rejected:longer", ratio=(1.5, None)), str(draw.randrange(rows))
         ),
-        "count of a rare word": lambda: narrowing.count(version, queries.Filters(text=draw.choice(rare))),
+        "count of a rare word": lambda: narrowing.count(version, Filters(text=draw.choice(rare))),
     }
     return {name: [timed(read) for _ in range(READS)] for name, read in kinds.items()}
 
 
 def time_exports(version: object) -> dict[str, float]:
-    from webapp.datasets.exports import stream
     from webapp.datasets.models import DatasetVersion
 
     assert isinstance(version, DatasetVersion)  # noqa: S101  imported late
@@ -209,10 +212,13 @@ def time_exports(version: object) -> dict[str, float]:
         "TRL": ("trl_preference", "jsonl"),
         "TRL, Parquet": ("trl_preference", "parquet"),
     }
-    return {
-        name: timed(lambda asked=asked: first_rows(stream.chunks(version, stream.order(*asked)))) / 1000
-        for name, asked in orders.items()
-    }
+    return {name: timed(partial(_first_rows_of, version, asked)) / 1000 for name, asked in orders.items()}
+
+
+def _first_rows_of(version: "DatasetVersion", asked: tuple[str, str]) -> None:
+    from webapp.datasets.exports import stream
+
+    first_rows(stream.chunks(version, stream.order(*asked)))
 
 
 def first_rows(pieces: Iterator[bytes]) -> None:

@@ -23,8 +23,9 @@ from typing import Any
 
 import torch
 
+from benchmarks import configs
 from benchmarks.machine import describe
-from trainer.config import PolicyConfig, resolve
+from trainer.config import PolicyConfig
 from trainer.contracts import Message
 from trainer.inference.chat import encode_prompt
 from trainer.inference.local import LocalSampler, stop_token_ids
@@ -178,8 +179,7 @@ class Setting:
 
     def config(self, seed: int) -> PolicyConfig:
         responses = max(len(QUESTIONS), self.tokens // self.length)
-        return resolve(
-            "policy",
+        return configs.policy(
             {
                 "seed": seed,
                 "model": {"dtype": self.dtype},
@@ -201,7 +201,7 @@ def outcome(setting: Setting, seed: int, fault: Fault | None = None, lr: float =
     model, trained = (load_model(setting.folder, setting.dtype).to(setting.device) for _ in range(2))
     stop_ids = stop_token_ids(model.generation_config, tokenizer)
     learner = Learner(trained, config)
-    if setting.push == "adapters":
+    if setting.push == "adapters" and config.model.lora:
         model = with_low_rank(model, config.model.lora.rank)
     start = Start(config, LocalSampler(model, tokenizer), learner, stop_ids, config.rollout.temperature, lr)
     if fault:

@@ -115,7 +115,7 @@ def margins(answering: Answering, pairs: Sequence[Pair]) -> NDArray[np.float64]:
 
 
 def preferred(
-    pairs: Sequence[Pair], scores_N2: NDArray[np.float64], name: str, truth: str, left: int, seed: int
+    pairs: Sequence[Pair], scores_N2: NDArray[np.float64], name: str, truth: tuple[str, str], left: int, seed: int
 ) -> Row:
     """Of two answers the one with the higher score; equal or missing scores are no right answer."""
     places = np.array([pair.better for pair in pairs])
@@ -157,7 +157,7 @@ def logit(answering: Answering, shared: Path, most: int, seed: int, rows: list[R
         print(rows[-1], flush=True)
         if source.name in PEOPLE:
             judged.add(source.name, pairs, scores)
-    named = {"model": answering.name, "digest": answering.digest, "wording": wording(USUAL)}
+    named: dict[str, Any] = {"model": answering.name, "digest": answering.digest, "wording": wording(USUAL)}
     described = (
         f"preferences of people on {', '.join(PEOPLE)}, {most} pairs of each at most: preferred = met, other = not met"
     )
@@ -210,7 +210,12 @@ def matcher(shared: Path, seed: int) -> Iterable[Row]:
     embed = Embedder()
     for kind in ("items", "reasons"):
         values, same, items = lifts(embed, kind)
-        named = {"model": "all-MiniLM-L6-v2", "digest": "", "wording": kind, "verdicts": "same_or_not.jsonl"}
+        named: dict[str, Any] = {
+            "model": "all-MiniLM-L6-v2",
+            "digest": "",
+            "wording": kind,
+            "verdicts": "same_or_not.jsonl",
+        }
         found = calibrate(values, same, items, seed=seed, **named)
         note = f"lift {found.threshold:.3f}, learned on the other half; other seeds split otherwise"
         yield Row(f"matcher, {kind}", "written for this", found.accuracy, found.majority, 0.5, note)

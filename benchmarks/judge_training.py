@@ -176,7 +176,7 @@ def train_trl(options: argparse.Namespace, turns: Turns) -> None:
     from transformers import TrainerCallback
     from trl import GRPOTrainer
 
-    class Clock(TrainerCallback):  # type: ignore[misc]
+    class Clock(TrainerCallback):
         """Around the whole step: the trainer clips and calls the optimiser outside its `training_step`."""
 
         def on_step_begin(self, *args: Any, **kwargs: Any) -> None:

@@ -23,6 +23,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from benchmarks import configs
 from benchmarks.ingest import services
 from benchmarks.judges import CRITERIA, IN_FLIGHT, STATEMENTS, chat_server, judge, response_text, result
 from benchmarks.machine import describe
@@ -113,12 +114,11 @@ def access_of(run: Any, web: str) -> Any:
 
 
 def stored_per_second(web: str, url: str, groups: int) -> dict[str, Any]:
-    from trainer.config import resolve
     from trainer.rollouts import RewardSetup
     from webapp.judging.models import Verdict
 
     run, config = judged_run({"scaffold": None}, url)
-    scorer = RewardSetup(resolve("policy", config), access_of(run, web)).open()
+    scorer = RewardSetup(configs.policy(config), access_of(run, web)).open()
     try:
         scorer.score(_items(1, "warm"))
         before = Verdict.objects.count()

@@ -52,7 +52,7 @@ CONFIG: dict[str, Any] = {
 MEASURES = ("label precision", "share kept", "order bias", "held-out score", "sampled score")
 
 
-@dataclass(frozen=True)
+@dataclass
 class PlantedJudge:
     """Knows the verifiers' scores. `biased`: the share of pairs for which it names the first answer, whatever it is."""
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
+from benchmarks import configs
 from benchmarks.machine import describe
-from trainer.config import resolve
 from trainer.inference.build import build_sampler
 from trainer.inference.models import load_model, load_tokenizer, prepare_smollm2
 from trainer.loops.learner.learner import Learner
@@ -56,7 +56,7 @@ def main() -> None:
 
 def measured(way: Way, model: Path, pushes: int) -> float:
     """The median in ms."""
-    config = resolve("policy", {"model": {"lora": way.lora}, "sampler": {"push": way.push}})
+    config = configs.policy({"model": {"lora": way.lora}, "sampler": {"push": way.push}})
     learner = Learner(load_model(model, "float32"), config, reference=False)
     sampler: Any = build_sampler(config, model, load_tokenizer(model))
     if way.follows:

@@ -81,7 +81,7 @@ def _command(options: argparse.Namespace, name: str, side: str) -> list[str]:
 
 def _examples(options: argparse.Namespace) -> list[Example]:
     """As many decided pairs as all updates need, all of them to train on; the first ones again where they end."""
-    wanted = (options.steps + 1) * options.batch
+    wanted: int = (options.steps + 1) * options.batch
     if options.set != "demo":
         found = take(options.set, options.shared, 0, wanted, 0, lambda example: True).examples
     else:
@@ -122,7 +122,7 @@ def update_trl(name: str, options: argparse.Namespace, turns: Turns) -> None:
     from transformers import TrainerCallback
     from trl import DPOConfig, DPOTrainer, RewardConfig, RewardTrainer, SFTConfig, SFTTrainer
 
-    class Clock(TrainerCallback):  # type: ignore[misc]
+    class Clock(TrainerCallback):
         """Around the whole update: the trainer clips and calls the optimiser outside its `training_step`."""
 
         def on_step_begin(self, *args: Any, **kwargs: Any) -> None:
@@ -131,7 +131,7 @@ def update_trl(name: str, options: argparse.Namespace, turns: Turns) -> None:
         def on_step_end(self, *args: Any, **kwargs: Any) -> None:
             turns.end()
 
-    trainer_class, config_class, more = {
+    sides: dict[str, tuple[Any, Any, dict[str, Any]]] = {
         "sft": (SFTTrainer, SFTConfig, {}),
         "reward_model": (RewardTrainer, RewardConfig, {"center_rewards_coefficient": 0.01}),
         "dpo": (
@@ -139,7 +139,8 @@ def update_trl(name: str, options: argparse.Namespace, turns: Turns) -> None:
             DPOConfig,
             {"precompute_ref_log_probs": True, "loss_type": ["sigmoid", "sft"], "loss_weights": [1.0, 0.2]},
         ),
-    }[name]
+    }
+    trainer_class, config_class, more = sides[name]
 
     with tempfile.TemporaryDirectory() as folder:
         arguments = config_class(

@@ -24,10 +24,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks import configs
 from benchmarks.machine import away, describe
 from benchmarks.preference_sets import SETS, lacking, shorter_than, take
 from benchmarks.recipes import RANK, in_order, trl_row
 from trainer.config import RECIPES, resolve
+from trainer.config.recipes.reward_model import RewardModelConfig
 from trainer.contracts import Example, ModelSource
 from trainer.inference.adapters import whole_directory
 from trainer.inference.models import best_device, load_scalar, load_tokenizer, prepare_smollm2
@@ -134,10 +136,14 @@ def baselines(options: argparse.Namespace, train: Sequence[Example], heldout: Se
     }
 
 
+def _no_tokens(*_: Any) -> tuple[int, ...]:
+    return (0,)
+
+
 def _pairs(examples: Sequence[Example]) -> list[Pair[tuple[int, ...]]]:
     """Read as the recipe reads them; tokens play no part."""
-    data = resolve("reward_model", {"data": {"labels": "majority"}}).data
-    sets = prepare_pairs([e.model_copy(update={"split": "train"}) for e in examples], data, lambda *_: (0,), len, 0)
+    data = configs.resolved(RewardModelConfig, "reward_model", {"data": {"labels": "majority"}}).data
+    sets = prepare_pairs([e.model_copy(update={"split": "train"}) for e in examples], data, _no_tokens, len, 0)
     return sets.train
 
 

@@ -17,8 +17,9 @@ from typing import Any
 
 import torch
 
+from benchmarks import configs
 from benchmarks.machine import describe
-from trainer.config import RECIPES, PolicyConfig, resolve
+from trainer.config import RECIPES, PolicyConfig
 from trainer.contracts import Criterion, Example, Message, Rubric, VerifierSpec
 from trainer.inference.models import make_tiny
 from trainer.loops.session.session import Session
@@ -127,8 +128,7 @@ def entry(ours: float, peer: float, unit: str) -> dict[str, Any]:
 
 
 def config(steps: int, seed: int, runner: dict[str, Any]) -> PolicyConfig:
-    return resolve(
-        "policy",
+    return configs.policy(
         {
             "steps": steps,
             "seed": seed,

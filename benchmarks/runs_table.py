@@ -131,7 +131,7 @@ def filled(runs: int, metrics: int) -> tuple[Any, int]:
     from trainer.config import RECIPES, resolve
     from webapp.accounts import services as accounts
 
-    config = resolve("policy", RECIPES["policy"].example).model_dump(mode="json")
+    config = resolve("policy", dict(RECIPES["policy"].example)).model_dump(mode="json")
     people = get_user_model().objects
     users = [people.create_user(f"{name}@example.org", name=name) for name in ("large", "small")]
     for user, count in zip(users, (runs, max(runs // 10, 1)), strict=True):
@@ -160,7 +160,7 @@ def _fill(workspace: int, user: int, runs: int, config: dict[str, Any], metrics:
         for i in range(5)
     ]
     experiments = [Experiment.objects.create(workspace_id=workspace, name=f"work {i}") for i in range(200)]
-    given = {
+    given: dict[str, Any] = {
         "runs": runs, "first": experiments[0].pk, "version": version.pk, "model": models[0].pk, "user": user,
         "config": json.dumps(config), "workspace": workspace,
     }  # fmt: skip

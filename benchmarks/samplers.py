@@ -16,8 +16,8 @@ from typing import Any
 
 import torch
 
+from benchmarks import configs
 from benchmarks.machine import away, describe
-from trainer.config import resolve
 from trainer.contracts import Message
 from trainer.inference.build import build_sampler
 from trainer.inference.chat import encode_prompt
@@ -65,8 +65,8 @@ def main() -> None:
 
 
 def _sampler(kind: str, options: argparse.Namespace, tokenizer: Any) -> Sampler:
-    config = resolve(
-        "policy", {"sampler": {"kind": kind, "max_batch": 64}, "model": {"dtype": options.dtype, "lora": None}}
+    config = configs.policy(
+        {"sampler": {"kind": kind, "max_batch": 64}, "model": {"dtype": options.dtype, "lora": None}}
     )
     sampler: Any = build_sampler(config, options.model, tokenizer)
     sampler._stop_ids = frozenset()  # nothing ends a response but its length

@@ -15,9 +15,10 @@ from typing import Any
 
 import torch
 
+from benchmarks import configs
 from benchmarks.demo import DEMO, ROOT
 from benchmarks.machine import describe
-from trainer.config import PolicyConfig, resolve
+from trainer.config import PolicyConfig
 from trainer.inference.build import build_sampler
 from trainer.inference.models import load_tokenizer, prepare_smollm2
 from trainer.inference.sampling import SampleRequest
@@ -64,7 +65,7 @@ def main() -> None:
 
 
 def _config(changes: dict[str, Any]) -> PolicyConfig:
-    return resolve("policy", json.loads((DEMO / "run.json").read_text())["config"] | changes)  # type: ignore[return-value]
+    return configs.policy(json.loads((DEMO / "run.json").read_text())["config"] | changes)
 
 
 def _requests(config: PolicyConfig, model: Path) -> list[SampleRequest]:

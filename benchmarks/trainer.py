@@ -26,9 +26,9 @@ from unittest.mock import patch
 
 import torch
 
+from benchmarks import configs
 from benchmarks.machine import describe
 from benchmarks.trainer_side import DEVICE, Side, Taken, grpo_config, matmul_flops, pass_flops
-from trainer.config import resolve
 from trainer.contracts import Message
 from trainer.inference.chat import encode_prompt
 from trainer.inference.local import LocalSampler
@@ -113,8 +113,7 @@ def _in_own_process(options: argparse.Namespace, side: str, dtype: str) -> Taken
 
 def measure_ours(options: argparse.Namespace) -> Taken:
     (dtype,) = options.dtypes
-    config = resolve(
-        "policy",
+    config = configs.policy(
         {
             "model": {"lora": {"rank": RANK, "alpha": 2.0 * RANK}, "dtype": dtype},
             "rollout": {
@@ -187,7 +186,7 @@ def measure_trl(options: argparse.Namespace) -> Taken:
             side.begin_training()
             return output
 
-    class Clock(TrainerCallback):  # type: ignore[misc]
+    class Clock(TrainerCallback):
         """Around the whole step: the trainer clips and calls the optimiser outside its `training_step`."""
 
         def on_step_begin(self, *args: Any, **kwargs: Any) -> None:

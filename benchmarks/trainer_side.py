@@ -119,7 +119,7 @@ def pass_flops(model: Any, nodes: int, pairs: int, predicted: int) -> float:
     width, vocabulary = model.config.hidden_size, model.config.vocab_size
     layers = sum(p.numel() for name, p in model.named_parameters() if ".layers." in name and p.ndim == 2)
     attention = 4.0 * model.config.num_hidden_layers * pairs * width
-    return 2.0 * nodes * layers + attention + 2.0 * predicted * width * vocabulary
+    return float(2.0 * nodes * layers + attention + 2.0 * predicted * width * vocabulary)
 
 
 def matmul_flops(dtype: torch.dtype) -> float:

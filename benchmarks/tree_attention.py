@@ -95,9 +95,15 @@ def difference(one: dict[str, Tensor], other: dict[str, Tensor]) -> float:
 
 def _model(layers: int, dtype: torch.dtype) -> Any:
     torch.manual_seed(0)
-    shape = {"hidden_size": 576, "intermediate_size": 1536, "num_attention_heads": 9, "num_key_value_heads": 3}
+    shape: dict[str, Any] = {
+        "hidden_size": 576,
+        "intermediate_size": 1536,
+        "num_attention_heads": 9,
+        "num_key_value_heads": 3,
+    }
     config = LlamaConfig(**shape, num_hidden_layers=layers, vocab_size=4096, max_position_embeddings=65536)
-    return LlamaForCausalLM(config).to(DEVICE, dtype).eval()
+    model: Any = LlamaForCausalLM(config)
+    return model.to(DEVICE, dtype).eval()
 
 
 def _tokens(nodes: int, group: int) -> tuple[list[int], list[list[int]]]:

@@ -12,9 +12,9 @@ from typing import Any
 
 import torch
 
-from benchmarks import engine_check
+from benchmarks import configs, engine_check
 from benchmarks.gpu.rows import Row, Setting, left_out
-from trainer.config import PolicyConfig, resolve
+from trainer.config import PolicyConfig
 from trainer.inference.build import build_sampler
 from trainer.inference.models import best_device, load_model, load_tokenizer, make_tiny, prepare_smollm2
 from trainer.loops.learner.engine_check import BOUNDS, Agreement, agreement, allowed_outside
@@ -99,8 +99,7 @@ class Start:
         self._sampler.close()
 
     def _config(self, temperature: float) -> PolicyConfig:
-        return resolve(
-            "policy",
+        return configs.policy(
             {
                 "model": {"dtype": self.dtype, "lora": None},
                 "sampler": {"kind": self.kind},

@@ -7,10 +7,11 @@ from typing import Any
 
 import torch
 
+from benchmarks import configs
 from benchmarks.gpu.meter import empty, measuring, own_gib
 from benchmarks.gpu.rows import Row, Setting
 from benchmarks.gpu.shapes import HALF, ONE_AND_HALF, SEVEN, TOY, Shape, config_of, make
-from trainer.config import PolicyConfig, resolve
+from trainer.config import PolicyConfig
 from trainer.inference.local import LocalSampler
 from trainer.inference.models import load_tokenizer, make_tiny
 from trainer.loops.learner.learner import Learner
@@ -36,8 +37,7 @@ class Case:
         return f"{self.shape.name} {f'LoRA-{self.rank}' if self.rank else 'full'}"
 
     def config(self, prompts: int, group: int, tokens: int, **optim: Any) -> PolicyConfig:
-        return resolve(
-            "policy",
+        return configs.policy(
             {
                 "model": {"dtype": "bfloat16", "lora": {"rank": self.rank, "alpha": 32.0} if self.rank else None},
                 "rollout": {"prompts_per_step": prompts, "group_size": group, "max_new_tokens": tokens},

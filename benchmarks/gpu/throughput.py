@@ -14,6 +14,7 @@ from unittest.mock import patch
 
 import torch
 
+from benchmarks import configs
 from benchmarks.gpu.meter import empty, measuring, peak_flops, settle
 from benchmarks.gpu.rows import Row, Setting, left_out
 from benchmarks.gpu.shapes import HALF, QWEN3_06, QWEN3_4, SEVEN, TOY, Shape, make
@@ -170,11 +171,10 @@ def _rate(sampler: Sampler, requests: list[SampleRequest], setting: Setting) -> 
 def _vllm(name: str, folder: Path, requests: list[SampleRequest], setting: Setting) -> list[Row]:
     from vllm import SamplingParams
 
-    from trainer.config import resolve
     from trainer.inference.build import build_sampler
 
     wanted = {"kind": "vllm", "max_batch": len(requests), "kv_cache_gb": 8.0, "compile": True}
-    config = resolve("policy", {"model": {"dtype": "bfloat16", "lora": None}, "sampler": wanted})
+    config = configs.policy({"model": {"dtype": "bfloat16", "lora": None}, "sampler": wanted})
     sampler: Any = build_sampler(config, folder, load_tokenizer(folder))
     sampler._stop_ids = []
     ours = _rate(sampler, requests, setting)
