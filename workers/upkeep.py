@@ -4,6 +4,7 @@ from celery import shared_task
 
 from webapp.accounts import sessions
 from webapp.core import cluster
+from webapp.experiments.after import rounds as chains
 from webapp.experiments.lifecycle import jobs
 from webapp.experiments.people import graded
 from webapp.identity import recovery_codes
@@ -16,6 +17,7 @@ def watch_runs() -> None:
     cluster.look()
     tracking.mark_lost(since=jobs.watch())
     graded.ask_waiting()
+    chains.watch()
 
 
 @shared_task(name="workers.upkeep.forget_fetched")

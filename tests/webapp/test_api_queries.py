@@ -109,5 +109,13 @@ def test_these_operations_do_a_thing_once_for_a_key():
         for parameter in spec["parameters"]
         if parameter["in"] == "header"
     }
-    made = ("/claims", "/sweeps", "/runs", "/runs/{run_id}/fork", "/evaluations", "/evaluations/{evaluation_id}/rerun")
+    made = (
+        "/claims",
+        "/sweeps",
+        "/runs",
+        "/runs/{run_id}/fork",
+        "/runs/{run_id}/chain",
+        "/evaluations",
+        "/evaluations/{evaluation_id}/rerun",
+    )
     assert takes == {("post", path, "Idempotency-Key") for path in made}

@@ -8,10 +8,11 @@ from webapp.core.problems import Conflict
 from webapp.datasets.models import DatasetVersion
 from webapp.inference.models import RegisteredModel
 
+from .after.models import ChainStep
 from .sweeps.models import Sweep, SweepRun, SweepTrial
 from .table.models import RunChange, RunColumn, RunStar, RunTag, RunValue, RunView, RunViewChoice
 
-__all__ = ["RunChange", "RunColumn", "RunStar", "RunTag", "RunValue", "RunView", "RunViewChoice"]
+__all__ = ["ChainStep", "RunChange", "RunColumn", "RunStar", "RunTag", "RunValue", "RunView", "RunViewChoice"]
 __all__ += ["Sweep", "SweepRun", "SweepTrial"]
 
 LOGGED = "logged"

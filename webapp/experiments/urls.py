@@ -1,6 +1,7 @@
 from django.urls import path
 from django.views.generic import RedirectView
 
+from .after import views as chains
 from .alarms import views as alarms
 from .claims import views as claims
 from .launch import views as launch
@@ -44,6 +45,10 @@ urlpatterns = [
     path("runs/<int:run_id>/stop", lifecycle.run_stop, name="run_stop"),
     path("runs/<int:run_id>/priority", lifecycle.run_priority, name="run_priority"),
     path("runs/<int:run_id>/resume", lifecycle.run_resume, name="run_resume"),
+    path("runs/<int:run_id>/chain/recipe", chains.chain_recipe, name="chain_recipe"),
+    path("runs/<int:run_id>/chain/evaluate", chains.chain_evaluate, name="chain_evaluate"),
+    path("runs/<int:run_id>/chain/<int:step_id>/cancel", chains.chain_cancel, name="chain_cancel"),
+    path("runs/<int:run_id>/chain/<int:behind_id>/<str:recipe>", chains.chain_new, name="chain_new"),
     path("runs/<int:run_id>/judges", rewards.run_judges, name="run_judges"),
     path("runs/<int:run_id>/judges/<int:judge_id>", rewards.run_budget, name="run_budget"),
     path("runs/<int:run_id>/extend", lifecycle.run_extend, name="run_extend"),

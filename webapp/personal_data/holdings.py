@@ -169,6 +169,7 @@ HOLDINGS = (
     _made("experiments.Run", "Runs"),
     _made("experiments.ClaimStudy", "Studies of claims"),
     _made("experiments.Sweep", "Sweeps"),
+    _made("experiments.ChainStep", "Steps of chains"),
     Holding("experiments.RunStar", "user", "starred_runs", "Runs that you have starred.", GONE),
     Holding(
         "experiments.RunViewChoice", "user", "run_table_defaults", "The saved view that your table of runs opens with.", GONE

@@ -20,6 +20,7 @@ from webapp.datasets import probe_services
 from webapp.datasets.models import CurationJob, ImportJob, SavedView
 from webapp.datasets.probe_services import Measured
 from webapp.evaluation import services as evaluations
+from webapp.experiments.after import services as chains
 from webapp.experiments.launch import checks, services
 from webapp.experiments.models import ClaimStudy, Sweep
 from webapp.identity.models import GroupRole
@@ -43,6 +44,8 @@ OWNERS = {
 }  # fmt: skip
 # forms, which nobody needs who may not send them
 RESEARCHERS_READ = {
+    "chain_new",
+    "chain_recipe",
     "claim_new", "dataset_derive", "endpoint_edit", "endpoint_new", "evaluation_again", "evaluation_new", "import_new", "judge_edit", "judge_examples", "judge_new", "judge_pick",
     "judge_try", "model_edit", "model_new", "project_new", "project_settings", "run_fork", "run_new", "run_rollouts_dataset", "sweep_new", "trainable", "try", "weights_new",
 }  # fmt: skip
@@ -59,7 +62,7 @@ REVIEWERS_CHANGE = {
 # a row of each is made here: where even the least role that may come in hears 404, nothing was tried
 MADE = {
     "claim_new", "claim_standing", "claim_study", "curation", "dataset_version", "endpoint", "evaluation", "example", "import_job", "judge", "judge_trial", "model", "project",
-    "project_task", "review_task", "run", "run_tab", "sweep", "sweep_new", "sweep_standing", "webhook", "weights_job",
+    "project_task", "review_task", "run", "run_tab", "sweep", "sweep_new", "sweep_standing", "webhook", "weights_job", "chain_new",
 }  # fmt: skip
 
 
@@ -120,6 +123,9 @@ def addresses(cast) -> dict[str, str]:
             wanted=0,
             at_once=1,
         ).pk,
+        "behind_id": 0,
+        "step_id": chains.add(cast.researcher, run, chains.StepAsked(kind="run", dataset=chosen, with_output=False)).pk,
+        "recipe": "policy",
         "name": "grpo",
         "plan": "rationale",
         "kind": "csv",

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 from uuid import uuid4
 
 from trainer.config import RECIPES, ConfigInvalid, Recipe, resolve, stored
@@ -50,6 +50,7 @@ class RunForm:
     problems: dict[str, str] = field(default_factory=dict)
     forked_from: Run | None = None
     start_step: int = 0  # of the checkpoint of `forked_from` to go on from
+    waits_for: ClassVar[str] = ""  # what it is launched after, in words; empty: at once
 
     @classmethod
     def blank(cls, membership: Membership, recipe: str = "policy", dataset: str = "") -> "RunForm":

@@ -24,6 +24,9 @@ WORDS = {
     "run.stopping": "Asked to stop",
     "run.rename": "Renamed",
     "run.priority": "Priority in the line changed",
+    "run.then": "Something was put behind it",
+    "run.then_cancelled": "What stood behind it was taken back",
+    "run.then_refused": "What stood behind it could not be launched",
     "run.tags": "Tagged",
     "run.notes": "Notes written",
     "run.budget": "Budget of a judge changed",
@@ -112,4 +115,6 @@ def _why(entry: AuditEntry) -> str:
         return f"to {detail.get('priority')}"
     if entry.action == "run.rename":
         return str(detail.get("name") or "no name")
+    if "then" in detail:
+        return ": ".join(str(detail[key]) for key in ("then", "reason") if detail.get(key))
     return str(detail.get("reason", ""))

@@ -1,17 +1,20 @@
 """Pages of runs: the list, one run by tabs, and runs side by side."""
 
 from typing import Any
+from uuid import uuid4
 
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
+from trainer.config import RECIPES
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
 from webapp.core.problems import Problem
 
 from .. import access, recipe_metrics, serializers
+from ..after import queries as chains
 from ..alarms import services as alarms
 from ..lifecycle.states import State
 from ..models import ALIVE, OVER, ClaimRun, Run, RunTag, SweepRun
@@ -22,7 +25,7 @@ from ..rollouts import datasets
 from . import history, pages
 from . import queries as runs_queries
 
-TABS = ("charts", "rollouts", "log", "config", "lineage", "history")
+TABS = ("charts", "rollouts", "log", "config", "lineage", "chain", "history")
 LOGGED_TABS = ("charts", "config", "lineage", "history")
 
 
@@ -47,6 +50,10 @@ def _of_tab(run: Run, tab: str, cursor: str | None) -> dict[str, Any]:
         found["lineage"] = pages.lineage(run)
     if tab == "charts":
         found["phases"] = recipe_metrics.phases(run)
+    if tab == "chain":
+        found["chain"], found["recipes"] = chains.chain(run), list(RECIPES.values())
+        found["judges_offered"] = chains.judges(run.experiment.workspace_id)
+        found["key"] = uuid4().hex
     if tab == "history":
         try:
             found["history"], found["older"] = history.events(run, cursor)

@@ -1,0 +1,57 @@
+"""What is launched once a run has finished: a step of a chain."""
+
+from django.db import models
+
+
+class ChainStep(models.Model):
+    """A run or an evaluation that waits for a run (`after`), or for a step before it that is itself not launched yet (`behind`).
+
+    `asked` is the request as it was checked: recipe, config, dataset and, of a run, whether it begins with the model that the run before
+    it leaves behind. States move by conditional updates under the lock of the row.
+    """
+
+    class Kind(models.TextChoices):
+        RUN = "run", "Train"
+        EVALUATION = "evaluation", "Evaluate"
+
+    class State(models.TextChoices):
+        WAITING = "waiting", "Waiting"
+        LAUNCHED = "launched", "Launched"
+        REFUSED = "refused", "Refused"
+        CANCELLED = "cancelled", "Cancelled"
+
+    after = models.ForeignKey(
+        "experiments.Run", null=True, blank=True, on_delete=models.CASCADE, related_name="chain_steps"
+    )
+    behind = models.ForeignKey("self", null=True, blank=True, on_delete=models.CASCADE, related_name="steps")
+    workspace = models.ForeignKey("accounts.Workspace", on_delete=models.CASCADE, related_name="chain_steps")
+    kind = models.CharField(max_length=10, choices=Kind.choices)
+    name = models.CharField(max_length=120, blank=True)
+    asked = models.JSONField()
+    state = models.CharField(max_length=9, choices=State.choices, default=State.WAITING)
+    reason = models.TextField(blank=True)
+    run = models.ForeignKey(
+        "experiments.Run", null=True, blank=True, on_delete=models.SET_NULL, related_name="launched_by_step"
+    )
+    evaluation = models.ForeignKey(
+        "evaluation.Evaluation", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    launch_key = models.CharField(max_length=64, null=True, blank=True)  # noqa: DJ001 null: nothing to be unique with
+    launch_digest = models.CharField(max_length=64, blank=True)  # of what was asked for with the key
+    created_by = models.ForeignKey("accounts.User", null=True, on_delete=models.SET_NULL, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+    decided_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["created_by", "launch_key"], name="one_step_per_key_of_a_person"),
+            models.CheckConstraint(
+                condition=models.Q(after__isnull=False, behind__isnull=True)
+                | models.Q(after__isnull=True, behind__isnull=False),
+                name="a_step_waits_for_one",
+            ),
+        ]
+        indexes = [models.Index(fields=["after"], name="waiting_steps", condition=models.Q(state="waiting"))]
+
+    def __str__(self) -> str:
+        return self.name or f"{self.get_kind_display()} ({self.asked.get('recipe', '')})"

@@ -1,0 +1,127 @@
+"""What workers do for chains: launch what waits for a run that has finished.
+
+A message may come twice, at once, or not at all. A step is launched under its lock, in the transaction that writes what came of it: a
+killed worker leaves a step that waits or one that is launched, and the next round of upkeep finds the former.
+"""
+
+import logging
+
+from django.db import transaction
+from django.utils import timezone
+
+from trainer.config import ConfigInvalid
+from webapp.accounts.models import Membership
+from webapp.core import audit
+from webapp.core.problems import Problem
+from webapp.core.tasks import enqueue
+from webapp.evaluation import services as evaluating
+from webapp.evaluation.models import Evaluation
+
+from .. import access
+from ..launch import checks
+from ..launch import services as launching
+from ..lifecycle.states import when_finished
+from ..live import broadcasts
+from ..models import Artifact, ChainStep, Run
+from .services import POLICY, TAKE_UP, end
+
+logger = logging.getLogger(__name__)
+State, Kind = ChainStep.State, ChainStep.Kind
+
+
+class StepRefused(Problem):
+    """Why a step cannot be launched, in words."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, {}, "refused", 409)
+
+
+@when_finished
+def notice(run: Run) -> None:
+    if ChainStep.objects.filter(after=run, state=State.WAITING).exists():
+        enqueue(TAKE_UP, run.pk)
+
+
+def watch() -> None:
+    """Launches what a lost message has left waiting."""
+    ready = ChainStep.objects.filter(state=State.WAITING, after__state=Run.State.FINISHED)
+    for run_id in list(ready.order_by("after_id").values_list("after_id", flat=True).distinct()):
+        try:
+            take_up(run_id)
+        except Exception:  # one chain must not keep the others waiting
+            logger.exception("what stands behind run %s could not be launched; the next round tries again", run_id)
+
+
+def take_up(run_id: int) -> None:
+    """Launches every step that waits for this run, if it has finished."""
+    waiting = ChainStep.objects.filter(after_id=run_id, state=State.WAITING, after__state=Run.State.FINISHED)
+    for pk in list(waiting.order_by("pk").values_list("pk", flat=True)):
+        with transaction.atomic():
+            step = waiting.select_for_update(of=("self",)).filter(pk=pk).first()
+            if step is not None:
+                _launch(step, Run.objects.with_names().get(pk=run_id))
+
+
+def _launch(step: ChainStep, first: Run) -> None:
+    try:
+        with transaction.atomic():  # what a refusal has written of it is undone
+            membership = Membership.objects.filter(workspace_id=step.workspace_id, user=step.created_by).first()
+            if step.created_by is None or membership is None or not membership.may(access.WRITER):
+                raise StepRefused("Whoever asked for it may not launch anything here any more")
+            if step.kind == Kind.RUN:
+                step.run = _train(membership, step, first)
+                ChainStep.objects.filter(behind=step).update(after=step.run, behind=None)
+            else:
+                step.evaluation = _evaluate(membership, step, first)
+            step.state, step.decided_at = State.LAUNCHED, timezone.now()
+            step.save(update_fields=["run", "evaluation", "state", "decided_at"])
+    except (ConfigInvalid, Problem) as error:
+        step.run = step.evaluation = None
+        end(step, State.REFUSED, _why(error), actor=None)
+        told = {"step": step.pk, "then": str(step), "reason": step.reason}
+        audit.record(first.experiment.workspace, None, "run.then_refused", first, **told)
+    broadcasts.run_changed(first)
+
+
+def _train(membership: Membership, step: ChainStep, first: Run) -> Run:
+    asked = step.asked
+    return launching.launch(
+        membership,
+        recipe=asked["recipe"],
+        config=asked["config"],
+        dataset=checks.DatasetChoice(**asked["dataset"]),
+        model=_output(first) if asked["with_output"] else None,
+        experiment=asked["experiment"],
+        name=step.name,
+    )
+
+
+def _output(first: Run) -> str:
+    """The name of the policy that the run has left behind at its end."""
+    left = Artifact.objects.filter(run=first, registered__role=POLICY).select_related("registered")
+    newest = left.order_by("-step", "-id").first()
+    if newest is None or newest.registered is None:
+        raise StepRefused(f"{first} has left no model that a run can begin with")
+    return newest.registered.name
+
+
+def _evaluate(membership: Membership, step: ChainStep, first: Run) -> Evaluation:
+    asked = step.asked
+    version = checks.version_of(membership, checks.DatasetChoice(**asked["dataset"]))
+    if version is None:
+        raise StepRefused("Its dataset is gone")
+    return evaluating.create(
+        membership,
+        recipe=asked["recipe"],
+        config={**asked["config"], "responses": [{"run": first.pk, "name": str(first)[:60]}]},
+        dataset=version,
+        name=step.name or f"{first} of {first.experiment.name}"[:100],
+    )
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, ConfigInvalid):
+        return "; ".join(f"{problem.path}: {problem.message}" for problem in error.problems)
+    if isinstance(error, Problem) and error.fields:
+        return f"{error.message} {'; '.join(f'{path}: {text}' for path, text in error.fields.items())}"
+    return str(error)

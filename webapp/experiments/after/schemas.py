@@ -1,0 +1,46 @@
+"""Chains, as OpenAPI shows them."""
+
+from datetime import datetime
+from typing import Any, Literal
+
+from ninja import Schema
+from pydantic import ConfigDict, Field
+
+from ..launch.schemas import DatasetRef
+from ..schemas import Id
+
+
+class ChainStepIn(Schema):
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"example": {"kind": "run", "recipe": "policy", "config": {"steps": 40}}},
+    )
+
+    kind: Literal["run", "evaluation"]
+    recipe: str = Field("policy", description="Of an evaluation always `policy`: of the run's held-out responses")
+    config: dict[str, Any] = Field(default_factory=dict, description="What differs from the recipe's defaults")
+    dataset: DatasetRef | None = Field(None, description="null: that of what is before it")
+    with_output: bool = Field(True, description="The run begins with the model that the run before it leaves behind")
+    behind: Id | None = Field(None, description="A step that is not launched yet; null: the run itself")
+    experiment: str = ""
+    name: str = ""
+
+
+class ChainStepOut(Schema):
+    id: int
+    kind: str
+    name: str
+    recipe: str
+    with_output: bool | None = Field(description="null of an evaluation")
+    state: str = Field(description="waiting, launched, refused or cancelled")
+    reason: str = Field(description="What it waits for, or why it was not launched")
+    after: int | None = Field(description="The run that it waits for")
+    behind: int | None = Field(description="The step that it waits for, as long as that is no run yet")
+    run: int | None
+    evaluation: int | None
+    created_at: datetime
+
+
+class ChainOut(Schema):
+    first: int = Field(description="The run at the beginning of the chain")
+    items: list[ChainStepOut]

@@ -1,0 +1,164 @@
+"""What people do to the chain behind a run: add a step, take one back. Each checks, changes rows and audits."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from trainer.config import RECIPES, ConfigInvalid, FieldProblem
+from webapp.accounts.models import Membership, User
+from webapp.core import audit, once
+from webapp.core.problems import Conflict, Invalid
+from webapp.core.tasks import enqueue
+from webapp.evaluation import services as evaluating
+
+from .. import names
+from ..launch import checks
+from ..live import broadcasts
+from ..models import ChainStep, LoggedElsewhere, Run
+
+TAKE_UP = "workers.after.take_up"
+POLICY = "policy"  # what a run leaves in the registry that another run can begin with; the recipe of evaluations of runs, too
+MOST = 20  # steps that wait for one run
+State, Kind = ChainStep.State, ChainStep.Kind
+
+
+@dataclass(frozen=True)
+class StepAsked:
+    """A step as it is asked for. `with_output`: the run begins with the model that the run before it leaves behind."""
+
+    kind: str
+    recipe: str = POLICY
+    config: dict[str, Any] = field(default_factory=dict)
+    dataset: checks.DatasetChoice = field(default_factory=checks.DatasetChoice)
+    experiment: str = ""
+    name: str = ""
+    with_output: bool = True
+
+
+def add(
+    membership: Membership, run: Run, asked: StepAsked, behind: ChainStep | None = None, key: str | None = None
+) -> ChainStep:
+    """A step that waits for `run`, or for a step `behind` which it stands. The same `key` adds one.
+
+    Raises ConfigInvalid with every field that is wrong, as the launch itself would; Invalid, Conflict, KeyReused.
+    """
+    if run.is_logged:
+        raise LoggedElsewhere
+    said = once.key(key, run.pk, behind and behind.pk, asked.__dict__)
+    if earlier := once.earlier(_mine(membership), said):
+        return earlier
+    content = _checked(membership, run, behind, asked)
+    name = names.optional_name(asked.name, "name")
+    try:
+        with transaction.atomic():
+            # whoever is behind a step that is launched at this moment waits for its run
+            held = ChainStep.objects.select_for_update().get(pk=behind.pk) if behind else None
+            first = held.run if held and held.state == State.LAUNCHED else None if held else run
+            if held and first is None and (held.state != State.WAITING or held.kind != Kind.RUN):
+                raise Conflict("Nothing can stand behind that step: no run comes of it.", "no_run")
+            if ChainStep.objects.filter(after=first, behind=None if first else held).count() >= MOST:
+                raise Conflict(f"At most {MOST} steps wait for one run.", "too_many")
+            step = ChainStep.objects.create(
+                after=first,
+                behind=None if first else held,
+                workspace=membership.workspace,
+                kind=asked.kind,
+                name=name,
+                asked=content,
+                launch_key=said and said.text,
+                launch_digest=said.digest if said else "",
+                created_by=membership.user,
+            )
+            audit.record(membership, membership.user, "run.then", run, step=step.pk, kind=asked.kind, then=str(step))
+            broadcasts.run_changed(run)
+            if first:
+                enqueue(TAKE_UP, first.pk)  # it may have finished by now
+    except IntegrityError:  # two requests with one key at the same moment: the other one made it
+        if earlier := once.made_meanwhile(ChainStep, membership.user, _mine(membership), said):
+            return earlier
+        raise
+    return step
+
+
+def _mine(membership: Membership) -> QuerySet[ChainStep]:
+    return ChainStep.objects.filter(created_by=membership.user, workspace=membership.workspace)
+
+
+def _checked(membership: Membership, run: Run, behind: ChainStep | None, asked: StepAsked) -> dict[str, Any]:
+    """The request with every default. What the run before it will leave is not there yet: its base model is looked at instead."""
+    if asked.kind == Kind.EVALUATION:
+        return _checked_evaluation(membership, run, behind, asked)
+    recipe, base = (behind.asked["recipe"], behind.asked["config"]["model"]["name"]) if behind else (run.recipe, "")
+    if asked.with_output and not leaves_a_policy(recipe):
+        wrong = f"{RECIPES[recipe].title} leaves no model that another run can begin with"
+        raise ConfigInvalid([FieldProblem("with_output", wrong)])
+    model = (base or run.base.name) if asked.with_output else None
+    plan = checks.plan(membership, asked.recipe, asked.config, asked.dataset, model)
+    title = names.name(asked.experiment or plan.recipe.title, "experiment")
+    dataset = {"id": plan.version.dataset_id, "version": plan.version.number}
+    told = {"recipe": asked.recipe, "config": plan.config, "dataset": dataset, "experiment": title}
+    return told | {"with_output": asked.with_output}
+
+
+def _checked_evaluation(membership: Membership, run: Run, behind: ChainStep | None, asked: StepAsked) -> dict[str, Any]:
+    if asked.recipe != POLICY:
+        raise ConfigInvalid([FieldProblem("recipe", "behind a run stands an evaluation of its responses: 'policy'")])
+    if "responses" in asked.config:
+        raise ConfigInvalid([FieldProblem("responses", "leave it out: they are those of the run before it")])
+    before = behind.asked["config"] if behind else run.config
+    if not before.get("evaluation", {}).get("max_examples") or not leaves_a_policy(
+        behind.asked["recipe"] if behind else run.recipe
+    ):
+        wrong = "the run before it answers no held-out prompts, so there is nothing to evaluate"
+        raise ConfigInvalid([FieldProblem("responses", wrong)])
+    version = checks.version_of(membership, asked.dataset)
+    if version is None:
+        raise ConfigInvalid([FieldProblem("dataset", checks.missing(asked.dataset))])
+    resolved = evaluating.plan(membership, asked.recipe, asked.config, version, None)
+    config = resolved.model_dump(mode="json", exclude={"responses"})
+    return {"recipe": asked.recipe, "config": config, "dataset": {"id": version.dataset_id, "version": version.number}}
+
+
+def dataset_of(run: Run, behind: ChainStep | None) -> checks.DatasetChoice:
+    """That of what a new step would stand behind."""
+    if behind:
+        return checks.DatasetChoice(**behind.asked["dataset"])
+    return checks.DatasetChoice(id=run.data.dataset_id, version=run.data.number)
+
+
+def leaves_a_policy(recipe: str) -> bool:
+    known = RECIPES.get(recipe)
+    return bool(known and known.outputs and known.outputs[0].role == POLICY)
+
+
+def cancel(membership: Membership, run: Run, step: ChainStep) -> ChainStep:
+    """Takes back a step that waits, and those behind it. Twice is harmless; Conflict where it was launched or refused."""
+    with transaction.atomic():
+        held = ChainStep.objects.select_for_update().get(pk=step.pk)
+        if held.state == State.WAITING:
+            end(held, State.CANCELLED, "", actor=membership.user)
+            audit.record(membership, membership.user, "run.then_cancelled", run, step=held.pk, then=str(held))
+            broadcasts.run_changed(run)
+        elif held.state != State.CANCELLED:
+            raise Conflict(f"This step was {held.state}: only one that waits can be cancelled.", "not_waiting")
+    return held
+
+
+def end(step: ChainStep, state: str, reason: str, actor: User | None) -> None:
+    """Refused or cancelled; whatever stands behind it never comes either. Under the lock of the step."""
+    ChainStep.objects.filter(pk=step.pk, state=State.WAITING).update(
+        state=state, reason=reason, decided_at=timezone.now()
+    )
+    step.refresh_from_db(fields=["state", "reason", "decided_at"])
+    for each in ChainStep.objects.select_for_update().filter(behind=step, state=State.WAITING).order_by("pk"):
+        end(each, State.CANCELLED, f"“{step}” before it was {state}", actor)
+
+
+def invalid(error: ConfigInvalid | Invalid) -> dict[str, str]:
+    """The fields of either as one."""
+    if isinstance(error, ConfigInvalid):
+        return {problem.path: problem.message for problem in error.problems}
+    return dict(error.fields) or {"": error.message}

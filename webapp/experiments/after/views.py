@@ -1,0 +1,104 @@
+"""Pages of chains: what stands behind a run, and the forms that put something there."""
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from trainer.config import RECIPES, ConfigInvalid
+from webapp.accounts.access import member, require
+from webapp.core.numbers import whole
+from webapp.core.problems import Conflict, Invalid
+
+from .. import access as runs
+from ..models import ChainStep
+from . import access, services
+from .forms import StepForm
+
+
+@member(runs.WRITER)
+@never_cache
+@require_http_methods(["GET", "POST"])
+def chain_new(request: HttpRequest, run_id: int, behind_id: int, recipe: str) -> HttpResponseBase:
+    """The form of a run that is launched once what is before it has finished."""
+    membership = require(request)
+    run, behind = access.behind(membership, run_id, behind_id)
+    if recipe not in RECIPES:
+        raise Http404("no such recipe")
+    if run.is_logged:
+        raise Http404("another program trains this run")
+    if request.method == "POST":
+        form = StepForm.posted(membership, request.POST)
+        assert isinstance(form, StepForm)  # noqa: S101  # made by its own class
+        form.with_output = request.POST.get("with_output") == "on"
+        return _submitted(request, form.stand(run, behind))
+    form = StepForm.blank(membership, recipe, f"{run.data.dataset_id}:{run.data.number}")
+    assert isinstance(form, StepForm)  # noqa: S101
+    form.stand(run, behind).begin()
+    form.experiment = run.experiment.name
+    return render(request, "experiments/chain_new.html", {"form": form})
+
+
+def _submitted(request: HttpRequest, form: StepForm) -> HttpResponse:
+    """Adds the step on the launch button; every other change only checks and draws the form again."""
+    hx = request.headers.get("HX-Request")
+    if request.POST.get("action") == "launch":
+        step = form.add()
+        if step is not None and form.first:
+            there = f"/runs/{form.first.pk}/chain"
+            return HttpResponse(status=204, headers={"HX-Redirect": there}) if hx else redirect(there)
+    else:
+        form.check()
+    status = 422 if form.problems and not hx else 200
+    page = "experiments/_form.html" if hx else "experiments/chain_new.html"
+    return render(request, page, {"form": form}, status=status)
+
+
+@member(runs.WRITER)
+@require_POST
+def chain_evaluate(request: HttpRequest, run_id: int) -> HttpResponseBase:
+    """An evaluation of the run's held-out responses, once it has finished."""
+    membership = require(request)
+    run, behind = access.behind(membership, run_id, whole(request.POST.get("behind", ""), 12) or 0)
+    if run.is_logged:
+        raise Http404("another program trains this run")
+    judge = whole(request.POST.get("judge", ""), 12)
+    asked = services.StepAsked(
+        kind=ChainStep.Kind.EVALUATION,
+        config={"judge": judge} if judge else {},
+        dataset=services.dataset_of(run, behind),
+        name=request.POST.get("name", ""),
+    )
+    try:
+        services.add(membership, run, asked, behind, request.POST.get("key", "")[:64] or None)
+    except (ConfigInvalid, Invalid) as error:
+        messages.error(request, "; ".join(services.invalid(error).values()))
+    except Conflict as error:
+        messages.error(request, error.message)
+    return redirect("run_tab", run_id, "chain")
+
+
+@member(runs.WRITER)
+@never_cache
+@require_http_methods(["GET"])
+def chain_recipe(request: HttpRequest, run_id: int) -> HttpResponseBase:
+    """From the choice of a recipe to its form."""
+    access.behind(require(request), run_id, behind := whole(request.GET.get("behind", ""), 12) or 0)
+    recipe = request.GET.get("recipe", "")
+    if recipe not in RECIPES:
+        raise Http404("no such recipe")
+    return redirect("chain_new", run_id, behind, recipe)
+
+
+@member(runs.WRITER)
+@require_POST
+def chain_cancel(request: HttpRequest, run_id: int, step_id: int) -> HttpResponseBase:
+    """A second press finds it cancelled, and changes nothing."""
+    membership = require(request)
+    run, step = access.step_write(membership, run_id, step_id)
+    try:
+        services.cancel(membership, run, step)
+    except Conflict as error:
+        messages.error(request, error.message)
+    return redirect("run_tab", run_id, "chain")
