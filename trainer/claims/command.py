@@ -10,13 +10,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from trainer.config import ConfigInvalid, resolve
+from trainer.config import RECIPES, ConfigInvalid, resolve
 from trainer.contracts import jsonlines
 from trainer.machine import describe
-from trainer.metrics.claims import PLANS, SIZES, Plan, Size, judge_all
+from trainer.metrics.claims import PLANS, SIZES, Arm, Plan, Size, judge_all
+from trainer.outputs import FOLDER
 
 from . import report
-from .runs import Job, perform, prepare
+from .runs import Job, Used, perform, prepare
 from .tasks import TASKS
 
 
@@ -121,13 +122,27 @@ def _jobs(
     jobs = []
     for seed in seeds:
         for arm in plan.arms:
-            shared = plan.sizes[size].config
+            shared, recipe = plan.sizes[size].config, plan.recipe_of(arm)
             config = plan.config(arm, {**shared, "steps": steps} if steps else shared, seed)
-            resolve(plan.recipe, config)
-            folder = out / "runs" / arm.name / f"seed-{seed}"
+            resolve(recipe, config)
             measures = tuple(plan.measures()) if plan.measured == "curves" else ()
-            jobs.append(Job(arm.name, seed, config, folder, data, model, plan.recipe, measures, plan.task))
+            uses = _uses(plan, arm, out, seed)
+            job = Job(arm.name, seed, config, _folder(out, arm, seed), data, model, recipe, measures, plan.task, uses)
+            jobs.append(job)
     return jobs
+
+
+def _folder(out: Path, arm: Arm, seed: int) -> Path:
+    return out / "runs" / arm.name / f"seed-{seed}"
+
+
+def _uses(plan: Plan, arm: Arm, out: Path, seed: int) -> dict[str, Used]:
+    found = {}
+    for role, (used, output) in plan.used(arm).items():
+        name = output or RECIPES[plan.recipe_of(used)].outputs[0].role
+        folder = _folder(out, used, seed)
+        found[role] = Used(used.name, folder / "result.json", folder / FOLDER / name)
+    return found
 
 
 def _write(plan: Plan, size: Size, jobs: Sequence[Job], about: dict[str, Any], places: Sequence[Path]) -> None:

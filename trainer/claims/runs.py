@@ -6,9 +6,9 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,15 @@ class SettingsChanged(ValueError):
 
 
 @dataclass(frozen=True)
+class Used:
+    """What an earlier run of the same seed leaves: there once `result` is."""
+
+    arm: str
+    result: Path
+    model: Path
+
+
+@dataclass(frozen=True)
 class Job:
     arm: str
     seed: int
@@ -38,6 +47,17 @@ class Job:
     """Read off the curves of the run; without any, what its policy answered after the last step."""
     task: Task = "syllables"
     """Whose judges it may ask."""
+    uses: Mapping[str, Used] = field(default_factory=dict)
+    """By role of a slot."""
+
+    @property
+    def models(self) -> dict[str, Path]:
+        """Folders by role of a slot."""
+        return {"base": self.model} | {role: used.model for role, used in self.uses.items()}
+
+    @property
+    def waits(self) -> bool:
+        return not all(used.result.exists() for used in self.uses.values())
 
     @property
     def result(self) -> Path:
@@ -72,26 +92,39 @@ def prepare(jobs: Sequence[Job]) -> None:
 
 
 def perform(jobs: Sequence[Job], processes: int, tell: Callable[[str], None]) -> list[str]:
-    """Every job that has no result yet, with a line of progress now and then; what went wrong, one line each."""
+    """Every job that has no result yet, with a line of progress now and then; what went wrong, one line each. A job that uses another's
+    model begins when that one has its result, and not at all where it has none."""
     left = [job for job in jobs if not job.result.exists()]
     if not left:
         return []
     os.environ["OMP_NUM_THREADS"] = str(max(1, len(os.sched_getaffinity(0)) // processes))
     pool = ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_begin, initargs=(os.getpid(),))
-    futures = {pool.submit(run, job): job for job in left}
+    futures: dict[Future[str], Job] = {}
     progress = _Progress(jobs, tell)
     try:
-        waiting: set[Future[str]] = set(futures)
-        while waiting:
-            _, waiting = wait(waiting, timeout=_POLL_S)
+        while _submitted(pool, left, futures):
+            wait([future for future in futures if not future.done()], _POLL_S, FIRST_COMPLETED)
             progress.show()
     except KeyboardInterrupt:
         tell("stopped; the same command goes on from here")
         os._exit(130)  # the processes see it and end
     pool.shutdown()
-    return [
-        f"{job.arm}, seed {job.seed}: {problem}" for future, job in futures.items() if (problem := _problem(future))
-    ]
+    found = [(job, problem) for future, job in futures.items() if (problem := _problem(future))]
+    return [f"{job.arm}, seed {job.seed}: {problem}" for job, problem in found + [(job, _unmet(job)) for job in left]]
+
+
+def _submitted(pool: ProcessPoolExecutor, left: list[Job], futures: dict[Future[str], Job]) -> bool:
+    """Hands over whatever waits for no other run, and takes it off the list; whether any run is under way."""
+    under_way = any(not future.done() for future in futures)  # before looking at results, which they write
+    ready = [job for job in left if not job.waits]
+    futures.update((pool.submit(run, job), job) for job in ready)
+    left[:] = [job for job in left if job not in ready]
+    return under_way or bool(ready)
+
+
+def _unmet(job: Job) -> str:
+    missing = ", ".join(sorted({used.arm for used in job.uses.values() if not used.result.exists()}))
+    return f"not begun: it uses the model of {missing}, whose run of this seed has no result"
 
 
 def run(job: Job) -> str:
@@ -108,7 +141,7 @@ def run(job: Job) -> str:
     config, events = resolve(job.recipe, job.config), job.folder / "events.jsonl"
     monitor = RunMonitor(Spool(events))
     access = TASKS[job.task].access()
-    run_job = RunJob(RECIPES[job.recipe], config, job.data, {"base": job.model}, job.folder, monitor, access=access)
+    run_job = RunJob(RECIPES[job.recipe], config, job.data, job.models, job.folder, monitor, access=access)
     ended_well = run_recipe(run_job, True)
     monitor.close()
     if not ended_well:

@@ -2,6 +2,7 @@
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ from trainer.claims import command, faults, rubrics, runs, toy, turns
 from trainer.claims.measures import of_responses
 from trainer.inference.chat import encode_prompt
 from trainer.inference.models import load_tokenizer, make_tiny
-from trainer.metrics.claims import PLANS
+from trainer.metrics.claims import PLANS, Arm, Claim, Part, Plan, Setting
+from trainer.metrics.claims.plan import merged
 from trainer.rubrics import score_rubric
 
 RUSCARL = PLANS["ruscarl"]
@@ -66,13 +68,76 @@ def test_in_a_process_of_its_own_a_run_that_fails_is_named_and_the_next_one_has_
     config = RUSCARL.config(RUSCARL.arms[0], RUSCARL.shared, seed=0) | {"steps": 1}
     good = runs.Job("rubric", 0, config, out / "good", data, out / "model")
     bad = runs.Job("rubric", 1, config, out / "bad", data, out / "nowhere")
-    runs.prepare([good, bad])
+    leaves = runs.Used("rubric", bad.result, bad.folder / "outputs" / "policy")
+    after = runs.Job("later", 1, config, out / "after", data, out / "model", uses={"base": leaves})
+    runs.prepare([good, bad, after])
     told: list[str] = []
-    problems = runs.perform([bad, good], 1, told.append)  # torch is imported once
-    assert len(problems) == 1 and problems[0].startswith("rubric, seed 1: ") and "no config.json here" in problems[0]
+    problems = runs.perform([after, bad, good], 1, told.append)  # torch is imported once
+    assert len(problems) == 2 and problems[0].startswith("rubric, seed 1: ") and "no config.json here" in problems[0]
+    unmet = "later, seed 1: not begun: it uses the model of rubric, whose run of this seed has no result"
+    assert problems[1] == unmet and not (after.folder / "events.jsonl").exists()
     assert json.loads(good.result.read_text())["curve"]["score"].keys() == {"0", "1"}
-    assert any(line.startswith("1 of 2 runs, 1 of 2 steps") for line in told)
+    assert any(line.startswith("1 of 3 runs, 1 of 3 steps") for line in told)
     assert runs.perform([good], 1, told.append) == []
+
+
+CHAINED = Plan(
+    "chained",
+    "Two policies and what both teach",
+    "",
+    arms=(
+        Arm("first", "the first", {"data": {"shuffle": False}}),
+        Arm("second", "goes on from the first", uses={"base": "first"}),
+        Arm(
+            "both",
+            "distilled",
+            {
+                "model": {"lora": None},
+                "teachers": [{"model": "first", "stage": "easy"}, {"model": "second"}],
+                "rollout": {"prompts_per_step": 2, "group_size": 1, "max_new_tokens": 4},
+                "evaluation": {"every": 1, "max_examples": 2},
+            },
+            recipe="distill",
+            uses={"base": "first", "teachers.0.model": "first/policy", "teachers.1.model": "second"},
+        ),
+    ),
+    claims=(Claim("both", (Part("", "eval/rubric_score:last", "both", "first"),)),),
+    sizes={
+        "tiny": Setting(merged(PLANS["stages"].shared, {"rollout": {"prompts_per_step": 2, "group_size": 2}}), (0,))
+    },
+    task="graded",
+    measured="curves",
+)
+
+
+def test_an_arm_uses_what_earlier_arms_of_its_seed_have_left(
+    out: Path, in_this_process: list[runs.Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(PLANS, "chained", CHAINED)
+    assert command.main(["chained", "--seeds", "0", "--steps", "1", "--jobs", "1", "--out", str(out)]) == 0
+    first, second, both = in_this_process
+    left = out / "runs" / "first" / "seed-0" / "outputs" / "policy"
+    assert second.models == {"base": left} and (left / "config.json").is_file()
+    assert both.models == {
+        "base": left,
+        "teachers.0.model": left,
+        "teachers.1.model": second.folder / "outputs" / "policy",
+    }
+    assert (
+        not both.waits
+        and both.recipe == "distill"
+        and both.config["steps"] == 1
+        and first.models["base"] == out / "model"
+    )
+    measured = json.loads((out / "report.json").read_text())["measures"]
+    ends, begins = (measured[arm]["0"]["curve"]["eval/rubric_score"] for arm in ("first", "second"))
+    assert ends["1"] == begins["0"]  # it goes on where the first has ended
+
+
+def test_an_arm_uses_no_arm_that_stands_behind_it() -> None:
+    turned = replace(CHAINED, arms=CHAINED.arms[::-1])
+    with pytest.raises(ValueError, match="chained: arm both uses first, which is no arm before it"):
+        turned.used(turned.arms[0])
 
 
 def test_a_claim_about_judges_runs_their_recipe_and_is_read_off_its_curves(

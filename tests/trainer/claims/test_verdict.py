@@ -77,7 +77,8 @@ def test_every_run_of_a_plan_has_a_config_that_works_and_every_part_its_arms(nam
     plan = PLANS[name]
     for setting in plan.sizes.values():
         for arm in plan.arms:
-            config = resolve(plan.recipe, plan.config(arm, setting.config, seed=3))
+            config = resolve(plan.recipe_of(arm), plan.config(arm, setting.config, seed=3))
+            assert plan.used(arm).keys() == arm.uses.keys()
             assert config.seed == 3 and config.steps == setting.config["steps"]
     for claim in plan.claims:
         for part in claim.parts:

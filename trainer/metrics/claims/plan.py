@@ -23,12 +23,24 @@ Task = Literal["syllables", "graded", "faults", "rubrics", "turns"]
 
 @dataclass(frozen=True)
 class Arm:
-    """`config`: what it changes in the settings that all arms share. `rounds`: offline ones that its steps are cut into."""
+    """`config`: what it changes in the settings that all arms share. `rounds`: offline ones that its steps are cut into.
+
+    `recipe`: what trains it, if that is not the plan's; of the settings that all arms share it has the number of steps alone. `uses`: by
+    role of a slot, the earlier arm whose output of the same seed fills it, in place of the model that all runs begin with. `first` is the
+    first output of that arm's recipe, `first/stage-1` the one of this name.
+    """
 
     name: str
     title: str
     config: Mapping[str, Any] = field(default_factory=dict)
     rounds: int = 0
+    recipe: str = ""
+    uses: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def decides(self) -> dict[str, Any]:
+        """Without what an arm may have and has not."""
+        return {key: value for key, value in vars(self).items() if value or key not in ("recipe", "uses")}
 
 
 @dataclass(frozen=True)
@@ -93,12 +105,32 @@ class Plan:
 
     def config(self, arm: Arm, shared: Mapping[str, Any], seed: int) -> dict[str, Any]:
         """The raw config of one run: the settings that all arms share, what the arm changes, and the seed."""
-        config = merged(merged(shared, arm.config), {"seed": seed})
+        given = {"steps": shared["steps"]} if self.recipe_of(arm) != self.recipe else shared
+        config = merged(merged(given, arm.config), {"seed": seed})
         if arm.rounds:
             config = merged(config, {"runner": {"kind": "offline", "push_every": config["steps"] // arm.rounds}})
-        if self.measured == "responses":
+        if self.measured == "responses" and self.recipe_of(arm) == self.recipe:
             config = merged(config, {"evaluation": {"closing": {"samples": RESPONSES}}})
         return config
+
+    def recipe_of(self, arm: Arm) -> str:
+        return arm.recipe or self.recipe
+
+    def used(self, arm: Arm) -> dict[str, tuple[Arm, str]]:
+        """By role, the arm whose output it uses, and the output's name; none for the first one of that arm's recipe. Raises ValueError
+        where that arm does not stand before it."""
+        found, earlier = {}, {each.name: each for each in self.arms[: self.arms.index(arm)]}
+        for role, text in arm.uses.items():
+            name, _, output = text.partition("/")
+            if name not in earlier:
+                raise ValueError(f"{self.name}: arm {arm.name} uses {name}, which is no arm before it")
+            found[role] = earlier[name], output
+        return found
+
+    @property
+    def chained(self) -> bool:
+        """Whether runs wait for models that other runs of it leave."""
+        return any(arm.uses for arm in self.arms)
 
     @property
     def passes(self) -> Mapping[Size, float]:
@@ -109,7 +141,7 @@ class Plan:
     @property
     def digest(self) -> str:
         """SHA-256 of what decides: arms, claims and how they are measured. Settings and seeds are the launcher's to choose."""
-        decides = [[vars(arm) for arm in self.arms], [[each.text, *map(vars, each.parts)] for each in self.claims]]
+        decides = [[arm.decides for arm in self.arms], [[each.text, *map(vars, each.parts)] for each in self.claims]]
         return hashlib.sha256(json.dumps([self.measured, decides], sort_keys=True).encode()).hexdigest()
 
     @property

@@ -88,6 +88,9 @@ def launch(
     Invalid or ConfigInvalid with every field that is wrong, KeyReused where the key came with another request.
     """
     plan = plan_of(name)
+    if plan.chained:
+        why = f"some of its runs begin with models that others leave: python -m trainer claims {name}"
+        raise Invalid("This claim is put to the test from a shell.", {"plan": why})
     asked = once.key(key, name, str(dataset), model, seeds, config)
     if earlier := once.earlier(_mine(membership), asked):
         return earlier
@@ -126,7 +129,7 @@ def _launch_arms(
         for arm in plan.arms:
             run = launching.launch(
                 membership,
-                recipe=plan.recipe,
+                recipe=plan.recipe_of(arm),
                 config=plan.config(arm, shared, seed),
                 dataset=dataset,
                 model=model,
