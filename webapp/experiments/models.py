@@ -84,6 +84,8 @@ class Run(models.Model):
     # processes lost in a row, without a checkpoint or a wish of somebody's between
     losses = models.PositiveSmallIntegerField(default=0, db_default=0)
     next_try_at = models.DateTimeField(null=True, blank=True)  # the launch is due; null once Ray has accepted
+    # somebody wants it to stop by then, done with its step or not; null: it has the time that its steps take
+    stop_by = models.DateTimeField(null=True, blank=True)
     launch_key = models.CharField(max_length=64, null=True, blank=True)  # noqa: DJ001 null: nothing to be unique with
     launch_digest = models.CharField(max_length=64, blank=True)  # of what was asked for with the key
     start_step = models.PositiveIntegerField(default=0)  # of the checkpoint of `forked_from` that it goes on from

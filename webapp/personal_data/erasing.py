@@ -12,7 +12,8 @@ from typing import Any
 
 from django.apps import apps
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, Value
+from django.db.models.functions import Concat, Substr
 
 from webapp.accounts import removals, sessions
 from webapp.accounts.addresses import NOWHERE
@@ -28,7 +29,7 @@ from .services import remove
 NAME = "Erased account"
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)  # the day of the erasure would lead to its entry in the audit log
 SOMEBODY = "Somebody"
-# sentences that the program wrote with a name in them: (model, column, what stands behind the name)
+# texts that the program began with a name: (model, column, what stands behind the name)
 SENTENCES = (
     ("experiments.Run", "state_reason", " asked it to stop"),
     ("weights.WeightsJob", "problem", " asked it to stop"),
@@ -103,8 +104,9 @@ def _keep_under_pseudonym(person: User) -> None:
 def _unname(person: User) -> None:
     """Takes the name out of sentences of the program, and the address out of trials of webhooks."""
     for model, column, rest in SENTENCES:
-        rows = apps.get_model(model)._base_manager.filter(**{column: f"{person}{rest}"})
-        rows.update(**{column: SOMEBODY + rest})
+        told = f"{person}{rest}"
+        rows = apps.get_model(model)._base_manager.filter(**{f"{column}__startswith": told})
+        rows.update(**{column: Concat(Value(SOMEBODY + rest), Substr(column, len(told) + 1))})
     sent = apps.get_model("webhooks.Delivery").objects.filter(payload={"sent_by": person.email})
     sent.update(payload={"sent_by": ""})
 

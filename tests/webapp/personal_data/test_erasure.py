@@ -176,11 +176,14 @@ def test_the_audit_log_keeps_its_entries_and_its_chain(cast):
     assert "erased account" in page and "anna" not in page
 
 
-def test_sentences_of_the_program_lose_the_name(cast):
+@pytest.mark.parametrize(
+    "rest", ["", " at once", ". It finishes its step first, which may take about 6 min, and saves"]
+)
+def test_sentences_of_the_program_lose_the_name(cast, rest):
     run, _ = a_run(cast)
-    Run.objects.filter(pk=run).update(state_reason="Rosa asked it to stop")
+    Run.objects.filter(pk=run).update(state_reason=f"Rosa asked it to stop{rest}")
     erase(cast.researcher.user, cast.owner.user)
-    assert Run.objects.get(pk=run).state_reason == "Somebody asked it to stop"
+    assert Run.objects.get(pk=run).state_reason == f"Somebody asked it to stop{rest}"
 
 
 def test_the_last_owner_and_the_last_administrator_are_told_what_to_do_first(cast):

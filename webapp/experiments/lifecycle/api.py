@@ -29,10 +29,12 @@ def delete(request: HttpRequest, run_id: RunId) -> Status[None]:
 
 
 @router.post("/runs/{run_id}/stop", response=s.RunOut, summary="Stop after the present step, with a checkpoint")
-def stop(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
-    """Stopping a run that is over changes nothing."""
+def stop(request: HttpRequest, run_id: RunId, now: bool = False) -> dict[str, Any]:
+    """Stopping a run that is over changes nothing. `now`: it is ended without waiting for its step, which is lost; also where it is
+    stopping already."""
     membership = require(request)
-    return serializers.run(services.stop(membership, access.run_write(membership, run_id)))
+    does = services.stop_now if now else services.stop
+    return serializers.run(does(membership, access.run_write(membership, run_id)))
 
 
 @router.post("/runs/{run_id}/resume", response=s.RunOut, summary="Go on from the last checkpoint")

@@ -27,7 +27,7 @@ from webapp.core.tasks import AHEAD, enqueue, written_ahead
 from ..live import broadcasts
 from ..models import ALIVE, LogLine, Run
 from ..outputs import artifact_store as storing
-from . import resources, tokens, waiting_line
+from . import resources, stopping, tokens, waiting_line
 from . import services as lifecycle
 from .commands import trainer_command
 from .states import State, move
@@ -40,7 +40,6 @@ LONGEST_WAIT_S = 30
 QUIET = timedelta(seconds=8)  # four missed signs of life: worth asking Ray
 SILENT = timedelta(seconds=60)  # no sign of life for this long while we could hear one, and no word from Ray: given up
 STALLED = timedelta(minutes=5)  # the same where it may well live: it loads torch, its machine swaps, its network is cut
-STOP_GRACE = timedelta(minutes=2)  # time to finish the step and write a checkpoint
 HEARING_KEY = "experiments:hearing"
 
 
@@ -145,10 +144,14 @@ def _submitted(client: RayClient, run: Run) -> None:
 
 
 def stop(run_id: int) -> None:
-    """A run that was never submitted is over at once. Otherwise its process hears of it with its next heartbeat."""
-    unheard = Run.objects.filter(state=State.STOPPING, ray_job_id="", heartbeat_at=None)
-    if run := unheard.with_names().filter(id=run_id).first():
+    """A run that was never submitted is over at once, and one that has to stop at once is ended. Otherwise its process hears of it
+    with its next heartbeat."""
+    asked = Run.objects.filter(state=State.STOPPING).with_names()
+    if run := asked.filter(id=run_id, ray_job_id="", heartbeat_at=None).first():
         move(run, State.STOPPED, reason="Stopped before it started")
+    elif run := asked.filter(id=run_id, stop_by__isnull=False).first():
+        now = timezone.now()
+        _inspect(run, now, now)
 
 
 def remove_folder(run_id: int) -> None:
@@ -199,7 +202,7 @@ def _inspect(run: Run, now: datetime, since: datetime) -> None:
             stop(run.id)
         return
     quiet = now - (run.heartbeat_at or run.state_at)
-    overdue = run.state == State.STOPPING and now - max(run.state_at, since) > STOP_GRACE
+    overdue = stopping.is_overdue(run, now, since)
     if quiet < QUIET and not overdue:
         return
     client, job = None, None
@@ -214,7 +217,9 @@ def _inspect(run: Run, now: datetime, since: datetime) -> None:
         _lost(run, _death(run, job), client, may_go_on=not job.was_killed or run.step > run.start_step)
     elif overdue:
         _kill(client, run)
-        _end(run, "It did not stop by itself and was killed; its last checkpoint remains", client)
+        at_once = run.stop_by is not None
+        told = "It was ended before it had finished its step" if at_once else "It did not stop by itself and was killed"
+        _end(run, f"{told}; its last checkpoint remains", client)
     elif now - max(run.heartbeat_at or run.state_at, since) > (STALLED if job or not run.heartbeat_at else SILENT):
         _kill(client, run)
         _lost(run, f"No sign of life for {quiet.total_seconds():.0f} s", client)

@@ -17,7 +17,7 @@ from .. import names, table_facts
 from ..live import broadcasts
 from ..models import OVER, LoggedElsewhere, Run
 from ..outputs import artifacts, starting_points
-from . import tokens, waiting_line
+from . import stopping, tokens, waiting_line
 from .states import State, move
 
 MOST_LOSSES = 2  # processes in a row, after which the next one's end is the run's
@@ -52,7 +52,20 @@ def stop(membership: Membership, run: Run) -> Run:
 
     Of one that was logged from outside it only notes that nobody waits for more.
     """
-    return stop_as(membership.user, run, f"{membership.user} asked it to stop")
+    return stop_as(membership.user, run, f"{membership.user} asked it to stop{stopping.finishing(run)}")
+
+
+def stop_now(membership: Membership, run: Run) -> Run:
+    """Ends a run without waiting for its step: what that has done is lost, the last checkpoint remains. Twice is harmless."""
+    stop(membership, run)
+    with transaction.atomic():
+        waits = Run.objects.filter(id=run.id, attempt=run.attempt, state=State.STOPPING, stop_by=None)
+        if waits.update(stop_by=timezone.now(), state_reason=f"{membership.user} asked it to stop at once"):
+            audit.record(membership, membership.user, "run.stop_now", run)
+            enqueue("workers.runs.stop", run.id)
+            run.refresh_from_db(from_queryset=Run.objects.with_names())
+            broadcasts.run_changed(run)
+    return run
 
 
 def stop_as(actor: User | None, run: Run, reason: str) -> Run:
@@ -121,6 +134,7 @@ def _again(run: Run, sources: tuple[State, ...], *, actor: User | None = None, r
             next_try_at=timezone.now(),
             heartbeat_at=None,
             ended_at=None,
+            stop_by=None,
             eta_s=None,
             phase="",
             **{"attempt_at": timezone.now(), **fields},

@@ -19,9 +19,10 @@ from . import line_page, services
 @member(access.WRITER)
 @require_POST
 def run_stop(request: HttpRequest, run_id: int) -> HttpResponseBase:
-    """A second press finds the run stopping, or over, and changes nothing."""
+    """A second press finds the run stopping, or over, and changes nothing. `now`: without waiting for its step."""
     membership = require(request)
-    services.stop(membership, access.run_write(membership, run_id))
+    does = services.stop_now if request.POST.get("now") else services.stop
+    does(membership, access.run_write(membership, run_id))
     return redirect("run", run_id)
 
 

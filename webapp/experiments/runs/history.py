@@ -23,6 +23,7 @@ WORDS = {
     "run.logged": "Logged by another program",
     "run.stopping": "Asked to stop",
     "run.rename": "Renamed",
+    "run.stop_now": "Asked to stop at once",
     "run.priority": "Priority in the line changed",
     "run.then": "Something was put behind it",
     "run.then_cancelled": "What stood behind it was taken back",

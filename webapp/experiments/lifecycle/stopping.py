@@ -1,0 +1,48 @@
+"""How long a run that was asked to stop may take to finish its step and to write a checkpoint."""
+
+from datetime import datetime, timedelta
+
+from django.db.models import Max
+
+from ..models import MetricPoint, Run
+from . import estimates
+
+GRACE = timedelta(minutes=2)  # where there is nothing to finish, or little; and to write the checkpoint
+UNMEASURED = timedelta(minutes=15)  # where its first step is under way, and nobody knows how long that takes
+LONGEST = timedelta(hours=2)  # a step that takes longer is given up
+STEP_S = "perf/step_s"
+LAST = 20  # steps that say how long one takes
+LOADING = ("", "loading")  # phases in which nothing would be lost
+
+
+def step_took(run: Run) -> float | None:
+    """Seconds of the slowest of its last steps; None before its first."""
+    recent = MetricPoint.objects.filter(run=run, key=STEP_S, step__gt=run.step - LAST)
+    found: float | None = recent.aggregate(slowest=Max("value"))["slowest"]
+    return found
+
+
+def grace(run: Run) -> timedelta:
+    """From the moment in which it was asked. A process that says nothing meanwhile is given up sooner, as any other."""
+    slowest = step_took(run)
+    if slowest is None:
+        return GRACE if run.phase in LOADING else UNMEASURED
+    return min(GRACE + timedelta(seconds=1.5 * slowest), LONGEST)
+
+
+def is_overdue(run: Run, now: datetime, since: datetime) -> bool:
+    """Whether it should have stopped by now; `since` is from when on we could have heard of it."""
+    if run.state != Run.State.STOPPING:
+        return False
+    if run.stop_by is not None and run.stop_by <= now:
+        return True
+    asked = now - max(run.state_at, since)
+    return asked > GRACE and asked > grace(run)
+
+
+def finishing(run: Run) -> str:
+    """What it does first, where that takes a while; an end of a sentence."""
+    slowest = step_took(run)
+    if slowest is None or slowest < estimates.MINUTE:
+        return ""
+    return f". It finishes its step first, which may take {estimates.about(slowest)}, and saves"
