@@ -126,14 +126,30 @@ def _jobs(
             config = plan.config(arm, {**shared, "steps": steps} if steps else shared, seed)
             resolve(recipe, config)
             measures = tuple(plan.measures()) if plan.measured == "curves" else ()
-            uses = _uses(plan, arm, out, seed)
-            job = Job(arm.name, seed, config, _folder(out, arm, seed), data, model, recipe, measures, plan.task, uses)
-            jobs.append(job)
+            folder, uses = _folder(out, arm, seed), _uses(plan, arm, out, seed)
+            own = _picked(plan, arm, folder, model, seed) if arm.data else data
+            jobs.append(Job(arm.name, seed, config, folder, own, model, recipe, measures, plan.task, uses))
     return jobs
 
 
 def _folder(out: Path, arm: Arm, seed: int) -> Path:
     return out / "runs" / arm.name / f"seed-{seed}"
+
+
+def _picked(plan: Plan, arm: Arm, folder: Path, model: Path, seed: int) -> Path:
+    """The file of an arm that trains on data of its own, made once. Raises ValueError where its task has none."""
+    pick = TASKS[plan.task].pick
+    if pick is None:
+        raise ValueError(
+            f"{plan.name}: the task {plan.task} has no selections, so arm {arm.name} cannot have {arm.data}"
+        )
+    file = folder / "examples.jsonl"
+    if not file.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        partial = file.with_suffix(".partial")
+        partial.write_text("".join(f"{row.canonical()}\n" for row in pick(arm.data, model, seed)))
+        partial.replace(file)
+    return file
 
 
 def _uses(plan: Plan, arm: Arm, out: Path, seed: int) -> dict[str, Used]:

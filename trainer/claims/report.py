@@ -102,7 +102,9 @@ def _how(config: Any, about: dict[str, Any]) -> list[str]:
 
 
 def _sampled(config: Any) -> str:
-    """Of each role, where a run has two that take turns."""
+    """Of each role, where a run has two that take turns; of demonstrations, where it samples nothing."""
+    if "batch_size" in config:
+        return f"{config['batch_size']} demonstrations"
     sizes = {"": config["rollout"]} if "rollout" in config else {role: config[role] for role in ("judge", "writer")}
     return " or ".join(
         f"{each['prompts_per_step']} prompts x {each['group_size']} responses of at most {each['max_new_tokens']} tokens"

@@ -9,7 +9,7 @@ from trainer.metrics.claims import Setting
 from trainer.metrics.claims.plan import Task
 from trainer.rewards.access import Access
 
-from . import faults, rubrics, toy, turns
+from . import faults, pool, rubrics, toy, turns
 from .teaching import Progress
 
 
@@ -18,11 +18,15 @@ class Constructed:
     examples: Callable[[Setting], Sequence[Example]]
     make_model: Callable[[Path, Progress], bool]
     access: Callable[[], Access] = Access
+    pick: Callable[[str, Path, int], Sequence[Example]] | None = None
+    """The data of an arm that has its own: its name, the folder of the model, the seed."""
 
 
 TASKS: Mapping[Task, Constructed] = {
     "syllables": Constructed(lambda setting: toy.examples(setting.wanted), toy.make_model),
     "graded": Constructed(lambda setting: toy.graded(), toy.make_model),
+    "halves": Constructed(lambda setting: toy.halves(), toy.make_model),
+    "pool": Constructed(lambda setting: pool.demonstrations(), toy.make_model, pick=pool.picked),
     "faults": Constructed(lambda setting: faults.examples(), faults.make_model),
     "rubrics": Constructed(lambda setting: rubrics.examples(), rubrics.make_model, rubrics.access),
     "turns": Constructed(lambda setting: turns.examples(), turns.make_model),

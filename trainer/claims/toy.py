@@ -7,7 +7,7 @@ and others hardly ever: those have to be found. Held-out prompts have the topics
 """
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ GRADES: tuple[tuple[str, tuple[int, ...]], ...] = (
     ("hard", (5, 25)),
 )
 """Of each topic the difficulty, and the ranks of the syllables that a good answer says all of."""
+HALVES = ("first", "second")
 _TRAINED, _HELD_OUT = 6, 4
 _SAID = 4
 
@@ -51,9 +52,21 @@ def graded(seed: int = 5) -> list[Example]:
     asks for: reward 1, else 0. What the untrained model says by Zipf's law makes an `easy` topic pass often, a `middle` one now
     and then, and a `hard` one hardly ever (`chance`, which stands in the data as the pass rate).
     """
+    return _passing(zip(TOPICS, GRADES, strict=True), seed)
+
+
+def halves(seed: int = 5) -> list[Example]:
+    """The same, of topics that each ask for one syllable: four in the domain `first`, with those of the ranks 2, 4, 6 and 8, and four in
+    `second`, with those of the ranks 3, 5, 7 and 9. An answer has room for four syllables: for all of a domain, not of both."""
+    grades = [(HALVES[place % 2], (place + 2,)) for place in range(len(TOPICS))]
+    return _passing(zip(TOPICS, grades, strict=True), seed)
+
+
+def _passing(topics: Iterable[tuple[str, tuple[str, tuple[int, ...]]]], seed: int) -> list[Example]:
+    """For each topic six prompts to train on and four held out."""
     chooser, said = random.Random(seed), ranked()  # noqa: S311 - a task, not a secret
     rows = []
-    for topic, (level, places) in zip(TOPICS, GRADES, strict=True):
+    for topic, (level, places) in topics:
         wanted, rate = [said[place - 1] for place in places], chance(places)
         verifier = VerifierSpec(name="must_contain", args={"texts": wanted, "match": "all", "whole_word": True})
         rubric = Rubric(criteria=(Criterion(id="all", text=" ".join(wanted), points=1.0, verifier=verifier),))

@@ -140,6 +140,24 @@ def test_an_arm_uses_no_arm_that_stands_behind_it() -> None:
         turned.used(turned.arms[0])
 
 
+def test_an_arm_may_have_data_of_its_own(
+    out: Path, in_this_process: list[runs.Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert command.main(["kcenter", "--seeds", "0", "--steps", "1", "--jobs", "1", "--out", str(out)]) == 0
+    assert [job.data.parent.parent.name for job in in_this_process] == ["all", "random", "cover", "distance"]
+    lines = [len(job.data.read_text().splitlines()) for job in in_this_process]
+    assert lines == [1064, 164, 164, 164] and "steps of 16 demonstrations, AdamW" in (out / "report.md").read_text()
+    monkeypatch.setitem(PLANS, "kcenter", replace(PLANS["kcenter"], task="graded"))
+    assert command.main(["kcenter", "--seeds", "7", "--steps", "1", "--out", str(out)]) == 2
+
+
+def test_stages_in_a_row_are_read_by_their_steps(out: Path, in_this_process: list[runs.Job]) -> None:
+    assert command.main(["cross_stage", "--seeds", "0", "--steps", "1", "--jobs", "1", "--out", str(out)]) == 0
+    measured = json.loads((out / "report.json").read_text())["measures"]["distilled"]["0"]
+    assert 0 <= measured["eval/domain/first:at_80"] <= 1 and measured["eval/domain/first:since_80"] == 0.0
+    assert measured["eval/gap:last"] is None, "it ended before it distilled"
+
+
 def test_a_claim_about_judges_runs_their_recipe_and_is_read_off_its_curves(
     tmp_path: Path, in_this_process: list[runs.Job], capsys: pytest.CaptureFixture[str]
 ) -> None:

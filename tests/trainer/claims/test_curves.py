@@ -30,7 +30,20 @@ def test_runs_are_compared_at_equal_rollouts() -> None:
     assert curves_of(["score:by_256", "score:last", "loss:last"]) == ["score", "rollout/responses", "loss"]
 
 
-@pytest.mark.parametrize("name", ["accuracy", "eval/rc:", ":last", "eval/rc:mean", "eval/rc:by_0", "eval/rc:by_"])
+def test_a_stage_is_measured_from_its_first_step_to_its_last() -> None:
+    curve = {0: 0.1, 10: 0.9, 20: 0.4, 30: 0.6}
+    found = measured({"a": curve}, ["a:at_10", "a:at_19", "a:since_20", "a:from_10_to_20"])
+    assert found == pytest.approx({"a:at_10": 0.9, "a:at_19": 0.9, "a:since_20": 0.2, "a:from_10_to_20": -0.5})
+    assert measured({"a": {5: 0.3}}, ["a:at_4", "a:since_4", "b:at_4"]) == {
+        "a:at_4": None,
+        "a:since_4": None,
+        "b:at_4": None,
+    }
+
+
+@pytest.mark.parametrize(
+    "name", ["accuracy", "eval/rc:", "a:at_", "a:from_3", ":last", "eval/rc:mean", "eval/rc:by_0", "eval/rc:by_"]
+)
 def test_what_names_no_reading_is_no_measure(name: str) -> None:
     with pytest.raises(ValueError, match="expected a metric, a colon and one of first, last"):
         metric_of(name)

@@ -5,6 +5,8 @@ from .curricula import HINTS, STAGES
 from .judges import RATIONALE
 from .plan import SIZES, Arm, Claim, Part, Plan, Setting, Size
 from .policies import OAPL, OAPL_OFFLINE, RUSCARL
+from .selection import KCENTER
+from .stages import CROSS_STAGE, SELF_DISTIL
 from .turns import RUBRIC_ARM
 from .verdict import RULE, ClaimResult, Measures, PartResult, judge_all, mean_over_seeds
 from .writers import MAMS
@@ -27,5 +29,19 @@ __all__ = [
 ]
 
 PLANS: dict[str, Plan] = {
-    plan.name: plan for plan in (RATIONALE, MAMS, RUBRIC_ARM, RUSCARL, OAPL, OAPL_OFFLINE, BUDGETS, STAGES, HINTS)
+    plan.name: plan
+    for plan in (
+        RATIONALE,
+        MAMS,
+        RUBRIC_ARM,
+        RUSCARL,
+        OAPL,
+        OAPL_OFFLINE,
+        BUDGETS,
+        STAGES,
+        HINTS,
+        CROSS_STAGE,
+        SELF_DISTIL,
+        KCENTER,
+    )
 }

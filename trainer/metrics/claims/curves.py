@@ -3,7 +3,8 @@
 A measure is named `metric:reading`. Readings of a curve: `first` and `last` are its first and last values; `change` is the last
 less the first; `early` and `late` are the means of the first and the last fifth of its points (of one at least); `rise` is the
 late mean less the early one. `by_N` is its last value by the time that at most N responses had been sampled, so that runs can be
-compared at equal rollouts, however many each step takes.
+compared at equal rollouts, however many each step takes. `at_N` is its last value up to step N, `since_N` the last of all less that one, and
+`from_N_to_M` the one at M less the one at N.
 """
 
 import re
@@ -14,14 +15,16 @@ READINGS = ("first", "last", "change", "early", "late", "rise")
 SAMPLED = "rollout/responses"
 """The curve that says how many responses each step has sampled."""
 _SHARE, _AT = 5, re.compile(r"by_([1-9][0-9]*)")
+_STEPS = re.compile(r"at_(\d+)|since_(\d+)|from_(\d+)_to_(\d+)")
 
 
 def metric_of(measure: str) -> str:
     """The key of the metric that a measure reads. Raises ValueError for a measure that names no reading."""
     metric, _, reading = measure.rpartition(":")
-    if not metric or not (reading in READINGS or _AT.fullmatch(reading)):
+    if not metric or not (reading in READINGS or _AT.fullmatch(reading) or _STEPS.fullmatch(reading)):
         raise ValueError(
-            f"{measure!r} is no measure; expected a metric, a colon and one of {', '.join(READINGS)} or by_N, N responses"
+            f"{measure!r} is no measure; expected a metric, a colon and one of {', '.join(READINGS)}, at_N, since_N or from_N_to_M, "
+            "N and M being steps, or by_N, N responses"
         )
     return metric
 
@@ -60,6 +63,24 @@ def read(curve: Mapping[int, float], reading: str) -> float | None:
     return found[reading]
 
 
+def read_steps(curve: Mapping[int, float], reading: str) -> float | None:
+    """None where the curve has no value by then."""
+    asked = _STEPS.fullmatch(reading)
+    if not asked or not curve:
+        return None
+    at, since, begin, end = (None if group is None else int(group) for group in asked.groups())
+    if at is not None:
+        return _by_step(curve, at)
+    first, second = (since, max(curve)) if since is not None else (begin, end)
+    before, after = (_by_step(curve, step or 0) for step in (first, second))
+    return None if before is None or after is None else after - before
+
+
+def _by_step(curve: Mapping[int, float], step: int) -> float | None:
+    steps = [each for each in curve if each <= step]
+    return curve[max(steps)] if steps else None
+
+
 def measured(curves: Mapping[str, Mapping[int, float]], measures: Iterable[str]) -> dict[str, float | None]:
     """Each measure of one run; None where the run has no such curve. Raises ValueError for what is no measure."""
     return {each: _measured(curves, metric_of(each), each.rpartition(":")[2]) for each in measures}
@@ -67,4 +88,6 @@ def measured(curves: Mapping[str, Mapping[int, float]], measures: Iterable[str])
 
 def _measured(curves: Mapping[str, Mapping[int, float]], metric: str, reading: str) -> float | None:
     curve, at = curves.get(metric, {}), _AT.fullmatch(reading)
-    return read_by(curve, curves.get(SAMPLED, {}), int(at[1])) if at else read(curve, reading)
+    if at:
+        return read_by(curve, curves.get(SAMPLED, {}), int(at[1]))
+    return read_steps(curve, reading) if _STEPS.fullmatch(reading) else read(curve, reading)

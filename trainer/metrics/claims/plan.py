@@ -17,7 +17,7 @@ Size = Literal["tiny", "demo"]
 SIZES: tuple[Size, ...] = ("tiny", "demo")
 RESPONSES = 16
 """To each held-out prompt, of a plan that measures responses."""
-Task = Literal["syllables", "graded", "faults", "rubrics", "turns"]
+Task = Literal["syllables", "graded", "halves", "pool", "faults", "rubrics", "turns"]
 """Constructed tasks of `trainer.claims`, each with a model that was taught for it."""
 
 
@@ -27,7 +27,7 @@ class Arm:
 
     `recipe`: what trains it, if that is not the plan's; of the settings that all arms share it has the number of steps alone. `uses`: by
     role of a slot, the earlier arm whose output of the same seed fills it, in place of the model that all runs begin with. `first` is the
-    first output of that arm's recipe, `first/stage-1` the one of this name.
+    first output of that arm's recipe, `first/stage-1` the one of this name. `data`: which of the task's own selections it trains on.
     """
 
     name: str
@@ -36,11 +36,12 @@ class Arm:
     rounds: int = 0
     recipe: str = ""
     uses: Mapping[str, str] = field(default_factory=dict)
+    data: str = ""
 
     @property
     def decides(self) -> dict[str, Any]:
         """Without what an arm may have and has not."""
-        return {key: value for key, value in vars(self).items() if value or key not in ("recipe", "uses")}
+        return {key: value for key, value in vars(self).items() if value or key not in ("recipe", "uses", "data")}
 
 
 @dataclass(frozen=True)
@@ -128,9 +129,9 @@ class Plan:
         return found
 
     @property
-    def chained(self) -> bool:
-        """Whether runs wait for models that other runs of it leave."""
-        return any(arm.uses for arm in self.arms)
+    def by_shell(self) -> bool:
+        """Whether runs wait for models that other runs of it leave, or have data of their own: a page launches no such runs."""
+        return any(arm.uses or arm.data for arm in self.arms)
 
     @property
     def passes(self) -> Mapping[Size, float]:

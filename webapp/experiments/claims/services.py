@@ -88,8 +88,8 @@ def launch(
     Invalid or ConfigInvalid with every field that is wrong, KeyReused where the key came with another request.
     """
     plan = plan_of(name)
-    if plan.chained:
-        why = f"some of its runs begin with models that others leave: python -m trainer claims {name}"
+    if plan.by_shell:
+        why = f"some of its runs begin with models that others leave, or have data of their own: python -m trainer claims {name}"
         raise Invalid("This claim is put to the test from a shell.", {"plan": why})
     asked = once.key(key, name, str(dataset), model, seeds, config)
     if earlier := once.earlier(_mine(membership), asked):

@@ -174,8 +174,9 @@ def test_what_decides_may_not_change_unseen(study):
 def test_the_page_has_a_card_for_each_method_with_a_form_that_fits(cast, as_researcher, version, model):
     shown = as_researcher.get("/experiments/claims").content.decode()
     assert shown.count('id="method-') == len(METHODS)
-    for name in PLANS:
-        assert f"/experiments/claims/{name}/new" in shown
+    for name, plan in PLANS.items():
+        assert (f"/experiments/claims/{name}/new" in shown) is not plan.by_shell
+        assert (f"python -m trainer claims {name}" in shown) is plan.by_shell
     for method in METHODS:
         assert escape(method.title) in shown
     for name in ("ruscarl", "remax", "oapl"):

@@ -1,0 +1,136 @@
+"""Plans about runs of several stages: distilling what earlier ones could do, and learning one's own best answers. Torch-free."""
+
+from .plan import Arm, Claim, Part, Plan, Setting, merged
+from .policies import TINY
+
+_SEEDS = (0, 1, 2, 3, 4)
+_FIRST, _SECOND = "eval/domain/first", "eval/domain/second"
+_NOTE = (
+    "A random model of two layers that was taught to say syllables by Zipf's law, on topics that are each about one syllable "
+    "(trainer/claims/toy.py): four in a domain called first, four in one called second. An answer has room for four syllables. "
+    "A response is worth 1 or 0."
+)
+_SHARED = {key: value for key, value in TINY.items() if key != "scaffold"} | {"leaves": "last"}
+_LEARN = ({"do": "reinforce", "steps": 40, "domain": "first"}, {"do": "reinforce", "steps": 40, "domain": "second"})
+
+CROSS_STAGE = Plan(
+    "cross_stage",
+    "Distilling both stages' policies against ending with the second stage",
+    "GLM-5 (2026)",
+    arms=(
+        Arm(
+            "second",
+            "40 steps on the first domain, then on the second to the end",
+            {"stages": list(_LEARN)},
+        ),
+        Arm(
+            "distilled",
+            "40 steps on the first domain, 40 on the second, 40 that distil both",
+            {"stages": [*_LEARN, {"do": "distil", "steps": 40}]},
+        ),
+    ),
+    claims=(
+        Claim(
+            "forty steps on the second domain make the policy forget the first",
+            (Part("score on the first domain, lost since step 40", f"{_FIRST}:from_40_to_80", "second", sign=-1),),
+        ),
+        Claim(
+            "distilling both brings the first domain back",
+            (
+                Part("score on the first domain, over the second stage's end", f"{_FIRST}:since_80", "distilled"),
+                Part("and over as many more steps of the second stage", f"{_FIRST}:last", "distilled", "second"),
+            ),
+        ),
+        Claim(
+            "the score over both domains is higher than after as many steps without distilling",
+            (Part("score over all prompts", "eval/rubric_score:last", "distilled", "second"),),
+        ),
+        Claim(
+            "and so is the score on the second domain by itself (ours: the paper claims that nothing is lost)",
+            (Part("score on the second domain", f"{_SECOND}:last", "distilled", "second"),),
+        ),
+    ),
+    sizes={
+        "tiny": Setting(
+            merged(
+                _SHARED,
+                {
+                    "steps": 120,
+                    "evaluation": {"every": 10, "samples": 8},
+                    "distillation": {"prompts_per_step": 64},
+                },
+            ),
+            _SEEDS,
+            note=_NOTE,
+        )
+    },
+    recipe="chain",
+    task="halves",
+    measured="curves",
+    columns=(
+        ("score at the end", "eval/rubric_score:last"),
+        ("first domain at step 40", f"{_FIRST}:at_40"),
+        ("at step 80", f"{_FIRST}:at_80"),
+        ("at the end", f"{_FIRST}:last"),
+        ("second domain at step 80", f"{_SECOND}:at_80"),
+        ("at the end", f"{_SECOND}:last"),
+        ("gap to the teachers", "eval/gap:last"),
+    ),
+    summary="One domain after the other, and then both of their policies as teachers of one.",
+)
+
+_LEVELS = ("easy", "middle", "hard")
+
+SELF_DISTIL = Plan(
+    "self_distil",
+    "RL, the best answers taught to the model of the start, and RL again, against RL alone at equal rollouts",
+    "GLM-4.5 (2025)",
+    arms=(
+        Arm("alone", "80 steps of RL: 5,120 responses", {"stages": [{"do": "reinforce", "steps": 80}]}),
+        Arm(
+            "iterated",
+            "30 steps of RL, 1,024 responses to choose from, 16 steps that imitate, 34 of RL: 5,120 responses",
+            {
+                "stages": [
+                    {"do": "reinforce", "steps": 30},
+                    {"do": "imitate", "steps": 16, "begin": "start"},
+                    {"do": "reinforce", "steps": 34},
+                ],
+                "imitation": {"prompts": 32, "responses": 32, "correct": 1, "best": 4},
+            },
+        ),
+    ),
+    claims=(
+        Claim(
+            "at equal rollouts, self-distillation has a higher held-out score than RL alone",
+            (Part("score over all prompts", "eval/rubric_score:last", "iterated", "alone"),),
+        ),
+        Claim(
+            "and it gains where prompts are neither solved nor out of reach from the start",
+            (Part("score on prompts of middle difficulty", "eval/domain/middle:last", "iterated", "alone"),),
+        ),
+        Claim(
+            "to begin anew and imitate loses nothing of what the first round had learned (ours)",
+            (Part("score over all prompts, step 46 over step 30", "eval/rubric_score:from_30_to_46", "iterated"),),
+        ),
+    ),
+    sizes={
+        "tiny": Setting(
+            merged(_SHARED, {"steps": 80, "evaluation": {"every": 2, "samples": 4}}),
+            _SEEDS,
+            note="A random model of two layers that was taught to say syllables by Zipf's law, on topics of three difficulties that are known by "
+            "construction (trainer/claims/toy.py). A response is worth 1 or 0.",
+        )
+    },
+    recipe="chain",
+    task="graded",
+    measured="curves",
+    columns=(
+        ("score at the end", "eval/rubric_score:last"),
+        *((f"{level} prompts", f"eval/domain/{level}:last") for level in _LEVELS),
+        ("score at step 30", "eval/rubric_score:at_30"),
+        ("at step 46", "eval/rubric_score:at_46"),
+        ("responses kept to imitate", "sift/kept:last"),
+    ),
+    summary="The best of one's own answers, learnt by the model of the start, and RL from there.",
+)
