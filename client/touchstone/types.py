@@ -41,6 +41,8 @@ class Run(TypedDict):
     model: Named | None
     outputs: list[dict[str, Any]]
     attempt: int
+    under_way_s: float | None
+    time_limit_s: float | None
     last_seq: int
     forked_from: int | None
     start_step: int

@@ -1,5 +1,7 @@
 """Experiments, their runs, and all that a run tells: events, metrics, rollouts, log lines, artifacts."""
 
+from datetime import timedelta
+
 from django.db import models
 from django.utils import timezone
 
@@ -86,6 +88,10 @@ class Run(models.Model):
     next_try_at = models.DateTimeField(null=True, blank=True)  # the launch is due; null once Ray has accepted
     # somebody wants it to stop by then, done with its step or not; null: it has the time that its steps take
     stop_by = models.DateTimeField(null=True, blank=True)
+    # for how long its attempts ran, without the one that runs since `begun_at`, and may run in all (null: no limit)
+    under_way = models.DurationField(default=timedelta, db_default=models.Value(timedelta()))
+    begun_at = models.DateTimeField(null=True, blank=True)
+    time_limit = models.DurationField(null=True, blank=True)
     launch_key = models.CharField(max_length=64, null=True, blank=True)  # noqa: DJ001 null: nothing to be unique with
     launch_digest = models.CharField(max_length=64, blank=True)  # of what was asked for with the key
     start_step = models.PositiveIntegerField(default=0)  # of the checkpoint of `forked_from` that it goes on from

@@ -90,6 +90,8 @@ class RunOut(Schema):
                 "dataset": {"id": 1, "name": "demo", "version_id": 1, "version": 1},
                 "model": {"id": 1, "name": "smollm2-135m-instruct"},
                 "attempt": 1,
+                "under_way_s": 118.2,
+                "time_limit_s": None,
                 "last_seq": 118,
                 "forked_from": None,
                 "start_step": 0,
@@ -116,6 +118,10 @@ class RunOut(Schema):
     dataset: RunDatasetOut | None = Field(description="Null of a run that was logged from outside")
     model: Named | None = Field(description="Null of a run that was logged from outside")
     attempt: int
+    under_way_s: float | None = Field(
+        description="For how long it has run, all attempts together; null of a run that was logged from outside"
+    )
+    time_limit_s: float | None = Field(description="For how long it may; then it stops and saves. null: no limit")
     last_seq: int
     forked_from: int | None
     start_step: int = Field(description="Of the checkpoint that it went on from; 0: it began anew")

@@ -1,7 +1,9 @@
 """Rows as the JSON that the API, the websocket and the pages' scripts all see."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
+
+from django.utils import timezone
 
 from . import recipe_metrics
 from .models import Artifact, Experiment, LogLine, Run
@@ -35,6 +37,8 @@ def run(row: Run, *, config: bool = True) -> dict[str, Any]:
         },
         "model": model and {"id": model.pk, "name": model.name},
         "attempt": row.attempt,
+        "under_way_s": None if row.is_logged else under_way(row, timezone.now()).total_seconds(),
+        "time_limit_s": row.time_limit.total_seconds() if row.time_limit is not None else None,
         "last_seq": row.last_seq,
         "forked_from": row.forked_from_id,
         "start_step": row.start_step,
@@ -43,6 +47,12 @@ def run(row: Run, *, config: bool = True) -> dict[str, Any]:
         "first_metric_at": iso(row.first_metric_at),
         "ended_at": iso(row.ended_at),
     }
+
+
+def under_way(row: Run, now: datetime) -> timedelta:
+    """For how long it has run, all its attempts together; what it waited in the line does not count."""
+    running = now - row.begun_at if row.begun_at is not None else timedelta()
+    return row.under_way + max(running, timedelta())
 
 
 def outputs(row: Run) -> list[dict[str, Any]]:

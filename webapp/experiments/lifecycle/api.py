@@ -1,8 +1,10 @@
 """What is done to a run after its launch, over the API."""
 
+from datetime import timedelta
 from typing import Any
 
 from django.http import HttpRequest
+from django.utils import timezone
 from ninja import Status
 
 from webapp.accounts.access import require
@@ -11,8 +13,8 @@ from .. import access, serializers
 from .. import schemas as s
 from ..models import Run
 from ..parameters import RunId, router
-from . import services
-from .schemas import ExtendIn, PriorityIn, RenameIn
+from . import services, time_limit
+from .schemas import ExtendIn, PriorityIn, RenameIn, TimeLimitIn
 
 
 @router.patch("/runs/{run_id}", response=s.RunOut, summary="Rename a run")
@@ -57,3 +59,13 @@ def priority(request: HttpRequest, run_id: RunId, payload: PriorityIn) -> dict[s
     membership = require(request)
     run = access.run_write(membership, run_id)
     return serializers.run(services.prioritise(membership, run, Run.Priority[payload.priority.upper()]))
+
+
+@router.post("/runs/{run_id}/limit", response=s.RunOut, summary="Limit how long it may run")
+def limit(request: HttpRequest, run_id: RunId, payload: TimeLimitIn) -> dict[str, Any]:
+    """All its attempts together, without what it waits in the line. Then it stops after its step, with a checkpoint, and is resumed
+    only with a new limit (409, `time_limit`). 422 where that much is used already."""
+    membership = require(request)
+    run = access.run_write(membership, run_id)
+    wanted = None if payload.seconds is None else timedelta(seconds=payload.seconds)
+    return serializers.run(time_limit.change(membership, run, wanted, timezone.now()))

@@ -27,7 +27,7 @@ from webapp.core.tasks import AHEAD, enqueue, written_ahead
 from ..live import broadcasts
 from ..models import ALIVE, LogLine, Run
 from ..outputs import artifact_store as storing
-from . import resources, stopping, tokens, waiting_line
+from . import resources, stopping, time_limit, tokens, waiting_line
 from . import services as lifecycle
 from .commands import trainer_command
 from .states import State, move
@@ -172,6 +172,8 @@ def watch() -> datetime:
     waiting_line.let_in()
     for run in waiting_line.launched(ALIVE).with_names():
         try:
+            if time_limit.is_used_up(run, now):
+                lifecycle.stop_used_up(run)
             _inspect(run, now, since)
         except Exception:  # one odd run must not keep the others from being watched
             logger.exception("cannot inspect run %s", run.id)

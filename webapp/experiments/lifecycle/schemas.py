@@ -20,3 +20,11 @@ class PriorityIn(Schema):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"priority": "high"}})
 
     priority: Literal["low", "normal", "high"] = Field(description="Among the runs of the workspace, while it waits")
+
+
+class TimeLimitIn(Schema):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"seconds": 7200}})
+
+    seconds: Annotated[int, Field(ge=60, le=315_360_000)] | None = Field(
+        description="For how long it may run, all attempts together; null lifts the limit"
+    )

@@ -17,7 +17,7 @@ from .. import names, table_facts
 from ..live import broadcasts
 from ..models import OVER, LoggedElsewhere, Run
 from ..outputs import artifacts, starting_points
-from . import stopping, tokens, waiting_line
+from . import stopping, time_limit, tokens, waiting_line
 from .states import State, move
 
 MOST_LOSSES = 2  # processes in a row, after which the next one's end is the run's
@@ -36,6 +36,7 @@ def extend(membership: Membership, run: Run, steps: int) -> Run:
         raise Conflict(f"Only finished and stopped runs can be extended; this one is {run.state}.", "not_extendable")
     if steps <= run.steps_total:
         raise ConfigInvalid([FieldProblem("steps", f"must be more than the {run.steps_total:,} it has")])
+    time_limit.check(run, timezone.now())
     config = resolve(run.recipe, stored(run.recipe, run.config) | {"steps": steps}).model_dump(mode="json")
     if user := artifacts.user_of(run):
         reason = f"{user} uses the model that this run has trained, and extending would change it. Fork the run from its last checkpoint instead."
@@ -66,6 +67,12 @@ def stop_now(membership: Membership, run: Run) -> Run:
             run.refresh_from_db(from_queryset=Run.objects.with_names())
             broadcasts.run_changed(run)
     return run
+
+
+def stop_used_up(run: Run) -> Run:
+    """The time that the run may take is over."""
+    told = f"Its time limit of {time_limit.words(run.time_limit or time_limit.NONE)} is used up"
+    return stop_as(None, run, f"{told}{stopping.finishing(run)}")
 
 
 def stop_as(actor: User | None, run: Run, reason: str) -> Run:
@@ -100,6 +107,7 @@ def resume(membership: Membership, run: Run) -> Run:
         raise LoggedElsewhere
     if run.state not in (State.STOPPED, State.FAILED):
         raise Conflict(f"Only stopped and failed runs can be resumed; this one is {run.state}.", code="not_resumable")
+    time_limit.check(run, timezone.now())
     _again(run, (State.STOPPED, State.FAILED), actor=membership.user, losses=0)
     return run
 

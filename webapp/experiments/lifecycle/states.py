@@ -12,7 +12,7 @@ from webapp.webhooks.services import announce
 from .. import table_facts
 from ..live import broadcasts
 from ..models import OVER, Run
-from . import waiting_line
+from . import time_limit, waiting_line
 
 State = Run.State
 _when_finished: list[Callable[[Run], None]] = []
@@ -52,6 +52,7 @@ def move(
     if to in OVER:
         fields.setdefault("ended_at", now)
         fields.update(next_try_at=None, eta_s=None)
+    fields.update(time_limit.clock(to, now))
     with transaction.atomic():
         moved = Run.objects.filter(
             id=run.id,

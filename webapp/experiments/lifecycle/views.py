@@ -1,8 +1,11 @@
 """Buttons of a run's page: stop, resume, extend, rename, delete."""
 
+from datetime import timedelta
+
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect, render
+from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
@@ -13,7 +16,7 @@ from webapp.core.problems import Problem
 
 from .. import access
 from ..models import Run
-from . import line_page, services
+from . import line_page, services, time_limit
 
 
 @member(access.WRITER)
@@ -67,6 +70,26 @@ def run_priority(request: HttpRequest, run_id: int) -> HttpResponseBase:
     else:
         messages.error(request, "There is no such priority: low, normal or high.")
     return redirect("runs_line") if request.POST.get("from") == "line" else redirect("run", run_id)
+
+
+@member(access.WRITER)
+@require_POST
+def run_limit(request: HttpRequest, run_id: int) -> HttpResponseBase:
+    """Hours, with a fraction if need be; empty lifts the limit."""
+    membership = require(request)
+    run = access.run_write(membership, run_id)
+    text = request.POST.get("hours", "").strip().replace(",", ".")
+    try:
+        hours = float(text) if text else None
+        limit = None if hours is None else timedelta(hours=hours)
+    except (ValueError, OverflowError):
+        messages.error(request, "The time limit is a number of hours, such as 1.5; empty lifts it.")
+        return redirect("run", run_id)
+    try:
+        time_limit.change(membership, run, limit, timezone.now())
+    except Problem as problem:
+        messages.error(request, f"Time limit: {problem.fields.get('seconds', problem.message)}.")
+    return redirect("run", run_id)
 
 
 @member(access.READER)

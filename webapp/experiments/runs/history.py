@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import QuerySet
@@ -12,6 +12,7 @@ from webapp.core import audit
 from webapp.core.models import AuditEntry
 from webapp.core.paging import Page, page
 
+from ..lifecycle import time_limit
 from ..models import OVER, Run
 
 ON_A_PAGE = 100
@@ -23,6 +24,7 @@ WORDS = {
     "run.logged": "Logged by another program",
     "run.stopping": "Asked to stop",
     "run.rename": "Renamed",
+    "run.time_limit": "Time limit changed",
     "run.stop_now": "Asked to stop at once",
     "run.priority": "Priority in the line changed",
     "run.then": "Something was put behind it",
@@ -112,6 +114,8 @@ def _why(entry: AuditEntry) -> str:
         limits = {"budget_tokens": "tokens", "budget_money": "money"}
         told = [f"{word} {detail[key] or 'without limit'}" for key, word in limits.items() if key in detail]
         return f"{detail.get('judge', '')}: {', '.join(told)}"
+    if entry.action == "run.time_limit":
+        return "lifted" if detail["seconds"] is None else f"to {time_limit.words(timedelta(seconds=detail['seconds']))}"
     if entry.action == "run.priority":
         return f"to {detail.get('priority')}"
     if entry.action == "run.rename":

@@ -94,6 +94,7 @@ def run_page(request: HttpRequest, run_id: int, tab: str = "charts") -> HttpResp
         **_what_can_be_done(run, may_write),
         "command": "" if run.is_logged else pages.curl(run),
         "judges": budgets.shown(run),
+        "limit_hours": run.time_limit.total_seconds() / 3600 if run.time_limit else "",
         "licences": list(budgets.licences(run).values()),
     }
     context |= _of_tab(run, tab, request.GET.get("cursor"))

@@ -53,6 +53,10 @@ function show() {
     element.hidden = !learner;
     element.textContent = `Trains on ${learner}${sampler ? ` · samples on ${sampler}` : ""}`;
   });
+  bind("limit").forEach((element) => {
+    element.hidden = run.time_limit_s === null;
+    if (!element.hidden) element.textContent = `Time limit: ${duration(run.under_way_s)} of ${duration(run.time_limit_s)} used`;
+  });
   bind("reason").forEach((element) => {
     element.textContent = run.state_reason;
     element.hidden = !run.state_reason || run.state === "failed";

@@ -1,0 +1,67 @@
+"""How long a run may run, all its attempts together. Then it stops as if somebody had asked it to: after its step, with a checkpoint."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import DateTimeField, DurationField, ExpressionWrapper, F, Value
+from django.db.models.functions import Coalesce, Greatest
+
+from webapp.accounts.models import Membership
+from webapp.core import audit
+from webapp.core.problems import Conflict, Invalid
+
+from ..live import broadcasts
+from ..models import OVER, LoggedElsewhere, Run
+from ..serializers import under_way
+
+NONE = timedelta()
+LEAST, MOST = timedelta(minutes=1), timedelta(days=3650)
+
+
+def clock(to: str, now: datetime) -> dict[str, Any]:
+    """What a move to state `to` changes of the time: it counts while a process runs, not while the run waits in the line."""
+    moment = Value(now, DateTimeField())
+    if to == Run.State.RUNNING:
+        return {"begun_at": Coalesce("begun_at", moment)}
+    if to in OVER or to == Run.State.QUEUED:
+        lasted = ExpressionWrapper(moment - F("begun_at"), output_field=DurationField())
+        zero = Value(NONE, DurationField())  # before it ran, and where the clock went back
+        return {"under_way": F("under_way") + Greatest(Coalesce(lasted, zero), zero), "begun_at": None}
+    return {}
+
+
+def is_used_up(run: Run, now: datetime) -> bool:
+    return run.time_limit is not None and under_way(run, now) >= run.time_limit
+
+
+def check(run: Run, now: datetime) -> None:
+    """Raises Conflict where the run would be stopped again at once."""
+    if is_used_up(run, now):
+        raise Conflict("Its time limit is used up. Raise or lift it first, under Time limit.", "time_limit")
+
+
+def change(membership: Membership, run: Run, limit: timedelta | None, now: datetime) -> Run:
+    """A new limit, or none. Raises Invalid at `seconds` where that much is used already; the same twice changes nothing."""
+    if run.is_logged:
+        raise LoggedElsewhere
+    with transaction.atomic():
+        held = Run.objects.select_for_update(no_key=True).get(pk=run.pk)
+        if limit is not None and not LEAST <= limit <= MOST:
+            raise Invalid("That is no time limit.", {"seconds": "must be between a minute and ten years"})
+        if limit is not None and limit <= (used := under_way(held, now)):
+            told = f"must be more than the {used.total_seconds() / 3600:.2f} h that it has run"
+            raise Invalid("That much is used already.", {"seconds": told})
+        if held.time_limit != limit:
+            Run.objects.filter(pk=run.pk).update(time_limit=limit)
+            seconds = None if limit is None else limit.total_seconds()
+            audit.record(membership, membership.user, "run.time_limit", run, seconds=seconds)
+    run.refresh_from_db(from_queryset=Run.objects.with_names())
+    broadcasts.run_changed(run)
+    return run
+
+
+def words(limit: timedelta) -> str:
+    """2 h, 1 h 30 min, 20 min."""
+    hours, minutes = divmod(round(limit.total_seconds() / 60), 60)
+    return " ".join(part for part in (f"{hours} h" * bool(hours), f"{minutes} min" * bool(minutes)) if part) or "0 min"
