@@ -42,12 +42,35 @@ class ArmData(WriterData):
     )
 
 
+class RoleOptim(Section):
+    """What of the optimiser a role has for itself. The rest of `optim` is about what both share, or about a pass over tokens."""
+
+    lr: float | None = knob(None, "Peak learning rate of this role; empty: `optim.lr`", gt=0, le=1)
+    grad_clip: float | None = knob(None, "Largest norm of its gradient; empty: `optim.grad_clip`", gt=0, advanced=True)
+    minibatch_size: int | None = knob(
+        None,
+        "Its responses per optimiser update; empty: `optim.minibatch_size`",
+        unit="responses",
+        ge=1,
+        advanced=True,
+    )
+    epochs_per_step: int | None = knob(
+        None, "Passes over each of its steps' responses; empty: `optim.epochs_per_step`", ge=1, le=16, advanced=True
+    )
+
+    @property
+    def own(self) -> dict[str, Any]:
+        """What is set, by the name that it has in `optim`."""
+        return self.model_dump(exclude_none=True)
+
+
 class Turns(Section):
     """What of a turn both roles have."""
 
     prompts_per_step: int = knob(4, "Pairs drawn per step", unit="pairs", ge=1, le=4096)
     temperature: float = knob(1.0, "Sampling temperature", gt=0, le=5)
     top_p: float = knob(1.0, "Nucleus: smallest set of tokens with this probability", gt=0, le=1)
+    optim: RoleOptim = RoleOptim()
 
 
 class JudgeTurns(Turns):
@@ -115,6 +138,12 @@ class TurnConfig(OnPolicyConfig):
 
     asks_of_pairs: ClassVar[bool] = True
     parts: Any = ()
+    fields: Any = {}
+    """What has another path in the run's config than in this one."""
+
+    def field(self, path: str) -> str:
+        found: str = self.fields.get(path, path)
+        return found
 
     @property
     def one_memory(self) -> bool:
@@ -183,10 +212,13 @@ class AlternatingConfig(RecipeConfig):
             rollout=Rollout(**own.model_dump(include=names)),
             sampler=self.sampler,
             objective=self.objective,
-            optim=self.optim,
+            optim=self.optim.model_copy(update=own.optim.own),
         )
-        parts = self._judgement_parts() if role == "judge" else self._rubric_parts()
-        changes = {"parts": parts, "evaluation": made.evaluation.model_copy(update=dict(self.evaluation))}
+        changes = {
+            "parts": self._judgement_parts() if role == "judge" else self._rubric_parts(),
+            "fields": {f"optim.{name}": f"{role}.optim.{name}" for name in own.optim.own},
+            "evaluation": made.evaluation.model_copy(update=dict(self.evaluation)),
+        }
         return made.model_copy(update=changes)
 
     def problems(self) -> Iterator[FieldProblem]:
@@ -199,10 +231,12 @@ class AlternatingConfig(RecipeConfig):
             yield FieldProblem("optim.processes", "the two roles take turns in one model of one process; set it to 1")
         shared = set(super().problems())
         for role in ROLES:
-            for problem in self.turn(role).problems():
-                if problem not in shared:
-                    shared.add(problem)
-                    yield replace(problem, path=problem.path.replace("rollout.", f"{role}."))
+            turn = self.turn(role)
+            for problem in turn.problems():
+                told = replace(problem, path=turn.field(problem.path).replace("rollout.", f"{role}."))
+                if told not in shared:
+                    shared.add(told)
+                    yield told
 
     def holdings(self) -> Holdings:
         """Those of the role whose texts are longer; the other's trained weights are in the machine's memory meanwhile."""

@@ -272,10 +272,10 @@ class PolicyStage:
         rows = [(trajectories[row], float(advantages_B[row])) for row in error.rows]
         artifact = save_offending(self.parts.run_dir, step, rows)
         tell.artifact(artifact)
-        lr = self.parts.config.optim.lr
+        config = self.parts.config
         return RunFailed(
             f"{error} at step {step}, {_touched(error)}; {self._last_good(step, error.updates)}. The responses are in "
-            f"{artifact.path}. Lower optim.lr (now {lr:g}) or optim.grad_clip and run again."
+            f"{artifact.path}. Lower {config.field('optim.lr')} (now {config.optim.lr:g}) or {config.field('optim.grad_clip')} and run again."
         )
 
     def _last_good(self, step: int, updates: int) -> str:

@@ -291,3 +291,40 @@ def test_a_later_turn_of_the_writer_goes_on_counting_steps_without_rewards(
         step: {row.reward for at, row in rollouts(out) if at == step and row.phase == "train"} for step in (1, 3)
     }
     assert rewards == {1: {1.0}, 3: {None}}
+
+
+OWN = {
+    "judge": {"prompts_per_step": 2, "group_size": 4, "max_new_tokens": 4, "optim": {"lr": 3e-4, "minibatch_size": 4}},
+    "writer": {"prompts_per_step": 2, "group_size": 4, "max_new_tokens": 4, "optim": {"lr": 7e-3}},
+}
+
+
+def test_each_role_learns_at_its_own_rate_and_a_kill_between_turns_changes_nothing(
+    data: Path, tiny_dir: Path, tmp_path: Path
+) -> None:
+    whole, broken, made = tmp_path / "whole", tmp_path / "broken", config(**OWN)
+    assert run(made, data, tiny_dir, whole)
+    told = metrics_of(whole)
+    assert [told[step, "optim/lr"] for step in range(1, 7)] == [3e-4, 3e-4, 7e-3, 7e-3, 3e-4, 3e-4]
+    killed("trainer.monitors:RunMonitor.metrics", made, data, tiny_dir, broken, step=4, prepare=script)
+    assert run(made, data, tiny_dir, broken, resume=True)
+    one, other = weights(whole, 6), weights(broken, 6)
+    assert not any(moved(one[owner], other[owner]) for owner in one)
+
+
+def test_a_role_whose_own_values_are_those_of_both_learns_the_same_to_the_bit(
+    data: Path, tiny_dir: Path, tmp_path: Path
+) -> None:
+    said = {role: {**OWN[role], "optim": {"lr": 2e-4, "grad_clip": 1.0, "epochs_per_step": 1}} for role in OWN}
+    ends = []
+    for name, changes in (("shared", {}), ("said", said)):
+        made = config(steps=4, optim={"lr": 2e-4}, evaluation={"every": 0, "max_examples": 3}, **changes)
+        assert run(made, data, tiny_dir, tmp_path / name)
+        ends.append(weights(tmp_path / name, 4))
+    assert not any(moved(ends[0][owner], ends[1][owner]) for owner in ends[0])
+    # Another rate of the writer moves the writer alone, until the judge reads its rubrics.
+    faster = {"writer": {**OWN["writer"], "optim": {"lr": 1e-3}}}
+    made = config(steps=4, optim={"lr": 2e-4}, evaluation={"every": 0, "max_examples": 3}, **faster)
+    assert run(made, data, tiny_dir, tmp_path / "faster")
+    end = weights(tmp_path / "faster", 4)
+    assert not moved(end["policy"], ends[0]["policy"]) and moved(end["writer-policy"], ends[0]["writer-policy"])
