@@ -60,8 +60,8 @@ METHODS: tuple[Method, ...] = (
     Method(
         "rubric_arm_writer",
         "Rubric writers by a judge's choice",
-        "Hard rules and principles, rewarded where a frozen judge that compares by them chooses what people preferred.",
-        "Judge and writer trained in turns, the judge first, beat the other order, and beat training without a reward for form.",
+        "The writer's half alone: hard rules and principles, rewarded where a judge that stays as it is chooses by them what people preferred.",
+        "A writer is worth what its judge makes of its rubrics. The paper trains the judge too; what that adds is the claim of *Judge and rubric writer in turns*.",
         "Rubric-ARM (2026)",
         recipe="rubric_writer",
         at={"data.form": "rubric_arm", "reward.by": "choice", "reward.format_weight": "0"},
