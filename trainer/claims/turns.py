@@ -1,7 +1,8 @@
 """Topics, rubrics of one word and pairs of answers: a task on which a model of two layers can be judge and rubric writer.
 
 A prompt is a topic and a number, such as `fox 42`. Each of six words stands in one of the two answers, which are filled up to two
-lengths. A topic wants two of the words: they stand nearly always in the answer that people prefer, and the others in either. A
+lengths. An answer with fewer of the six says some twice, so that both have four places of such words: to count them tells nothing.
+A topic wants two of the words: they stand nearly always in the answer that people prefer, and the others in either. A
 rubric names one word. So the best rubric for a topic names a word that it wants, and the best judge decides for the answer that says
 the word of the rubric. Length tells nothing: of each pair one answer is long, drawn by lot. Held-out pairs have the topics of training
 and answers of their own.
@@ -149,6 +150,7 @@ def _answers(chooser: random.Random, wants: Sequence[str]) -> tuple[str, str]:
 
 
 def _text(chooser: random.Random, words: Sequence[str], size: int) -> str:
-    said = [*words, *[FILLER] * (size - len(words))]
+    again = [words[place % len(words)] for place in range(SHORT - len(words))]
+    said = [*words, *again, *[FILLER] * (size - SHORT)]
     chooser.shuffle(said)
     return " ".join(said)

@@ -29,6 +29,14 @@ def test_length_tells_nothing() -> None:
     assert abs(sum(longer) / len(longer) - 0.5) < 0.05
 
 
+def test_to_count_words_tells_nothing() -> None:
+    """Who would count them instead of reading the rubric is right no more often than by lot."""
+    for example in turns.examples():
+        for response in example.responses:
+            said = response.text.split()
+            assert sum(word in turns.WORDS for word in said) == turns.SHORT == len(said) - said.count(turns.FILLER)
+
+
 def test_two_ways_to_judge_are_taught_and_the_form_belongs_to_one() -> None:
     taught = list(islice(turns.lessons(random.Random(0)), turns.READING + 4000))[turns.READING :]  # noqa: S311 - a task
     rubrics = [text for messages, text in taught if len(messages) == 2]

@@ -9,11 +9,10 @@ _TINY: dict[str, Any] = {
     "turn_steps": 12,
     "model": {"lora": None},
     "data": {"form": "rubric_arm", "judgement": "rubric_arm", "min_items": 1, "max_items": 1},
-    "judge": {"prompts_per_step": 16, "group_size": 6, "max_new_tokens": 16},
-    "writer": {"prompts_per_step": 16, "group_size": 8, "max_new_tokens": 8},
+    "judge": {"prompts_per_step": 16, "group_size": 6, "max_new_tokens": 16, "optim": {"lr": 5e-4}},
+    "writer": {"prompts_per_step": 16, "group_size": 8, "max_new_tokens": 8, "optim": {"lr": 7e-4}},
     "variances": {"pairs": 8, "rubrics": 6, "judgements": 6},
     "matcher": "words",
-    "optim": {"lr": 5e-4},
     "evaluation": {"every": 12, "max_examples": 64},
     "checkpoint": {"every": 72, "keep": 1},
 }
