@@ -54,6 +54,7 @@ OUTCOME = (
         "Held-out score by domain",
         f"Of the held-out prompts of each domain of the data, where there are 2 to 20. {_SCORE}",
         "outcome",
+        chart="Held-out score by domain",
         better="higher",
         optional=True,
     ),

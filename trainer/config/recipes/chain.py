@@ -285,6 +285,14 @@ SIFTED = (
     ),
 )
 _OWN = {each.key for each in policy.METRICS}
+
+
+def _of_imitation(metric: Metric) -> Metric:
+    """Beside the one of the same name that a stage with rewards draws."""
+    title = "Gradient norm of imitation" if metric.key == "train/grad_norm" else metric.title
+    return replace(metric, optional=True, title=title)
+
+
 _GAPS = tuple(replace(each, optional=True) for each in GAPS if each.key not in _OWN or each.key == "policy/kl_teacher")
 METRICS = (
     *policy.RUBRIC_SCORE,
@@ -293,7 +301,7 @@ METRICS = (
     *policy.CRITERIA,
     *(each for each in _GAPS if each.key != "eval/stage/*"),
     *SIFTED,
-    *(replace(each, optional=True) for each in FITTING if each.key not in _OWN),
+    *(_of_imitation(each) for each in FITTING if each.key not in _OWN),
 )
 RECIPE = Recipe(
     name="chain",

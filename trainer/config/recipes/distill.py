@@ -166,7 +166,7 @@ _NOT_DECLARED = (
 OUTCOME = (
     Metric(
         "eval/gap",
-        "Held-out gap to the teacher",
+        "Held-out gap",
         f"{_GAP} On answers to prompts that are never trained on; the band is its 95% interval over prompts. Healthy: falls "
         "fast, then levels off above 0 where the policy is smaller than its teachers or they disagree.",
         "outcome",
@@ -175,7 +175,6 @@ OUTCOME = (
         band="eval/gap_se",
         band_times=1.96,
         count="eval/measured",
-        optional=True,
     ),
     Metric("eval/gap_se", "Standard error of the held-out gap", "Over prompts.", "outcome", optional=True),
     Metric(
@@ -224,7 +223,6 @@ OUTCOME = (
         "Held-out answers measured",
         "What the held-out gap rests on; an answer without a token has no gap.",
         "data",
-        unit="answers",
         optional=True,
     ),
 )
