@@ -13,8 +13,7 @@ from .models import ClaimStudy, Run, RunQuerySet, Sweep, SweepTrial
 
 def runs(workspace_id: int) -> RunQuerySet:
     """The workspace's runs with the names they show: one query for a whole list."""
-    found = Run.objects.with_names().filter(experiment__workspace_id=workspace_id)
-    return found.exclude(logged__deleted_at__isnull=False)  # by the program that logged it, which may restore it
+    return Run.objects.with_names().filter(experiment__workspace_id=workspace_id).present()
 
 
 def models_by_role(run: Run) -> dict[str, RegisteredModel]:

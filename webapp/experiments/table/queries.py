@@ -72,8 +72,7 @@ def invalid_query(problem: QueryProblem) -> Invalid:
 def found(membership: Membership, query: str) -> "QuerySet[Run]":
     """The workspace's runs that a query finds. Raises QueryProblem."""
     ours = Experiment.objects.filter(workspace_id=membership.workspace_id)
-    found = Run.objects.filter(condition(membership, query), experiment__in=ours.values("pk"))
-    return found.exclude(logged__deleted_at__isnull=False)  # by the program that logged it, which may restore it
+    return Run.objects.filter(condition(membership, query), experiment__in=ours.values("pk")).present()
 
 
 def page(membership: Membership, layout: Layout, cursor: str | None = None, limit: int = PAGE) -> Page[Row]:
