@@ -27,6 +27,7 @@ TASKS: Mapping[Task, Constructed] = {
     "graded": Constructed(lambda setting: toy.graded(), toy.make_model),
     "halves": Constructed(lambda setting: toy.halves(), toy.make_model),
     "pool": Constructed(lambda setting: pool.demonstrations(), toy.make_model, pick=pool.picked),
+    "wordy": Constructed(lambda setting: toy.graded(), toy.make_wordy),
     "faults": Constructed(lambda setting: faults.examples(), faults.make_model),
     "rubrics": Constructed(lambda setting: rubrics.examples(), rubrics.make_model, rubrics.access),
     "turns": Constructed(lambda setting: turns.examples(), turns.make_model),

@@ -31,6 +31,8 @@ GRADES: tuple[tuple[str, tuple[int, ...]], ...] = (
 HALVES = ("first", "second")
 _TRAINED, _HELD_OUT = 6, 4
 _SAID = 4
+_WORDY = (2, 8)
+"""Fewest and most syllables of an answer of the wordy model."""
 
 
 def examples(wanted: int, seed: int = 5) -> list[Example]:
@@ -103,13 +105,20 @@ def make_model(directory: Path, progress: Progress = silent, seed: int = 0) -> b
     return teach(directory, Course(_lessons(random.Random(seed))), progress, seed)  # noqa: S311 - as above
 
 
+def make_wordy(directory: Path, progress: Progress = silent, seed: int = 0) -> bool:
+    """The same with answers of 2 to 8 syllables, as many of each length: one syllable or two are wanted, so most are waste."""
+    chooser = random.Random(seed)  # noqa: S311 - as above
+    return teach(directory, Course(_lessons(chooser, _WORDY)), progress, seed)
+
+
 def _criterion(syllable: str) -> Criterion:
     verifier = VerifierSpec(name="must_contain", args={"texts": [syllable], "match": "any", "whole_word": True})
     return Criterion(id=syllable, text=syllable, points=1.0, verifier=verifier)
 
 
-def _lessons(chooser: random.Random) -> Iterator[Lesson]:
-    """Conversations with an answer: the scaffold's syllables in its order, filled up by Zipf's law."""
+def _lessons(chooser: random.Random, between: tuple[int, int] | None = None) -> Iterator[Lesson]:
+    """Conversations with an answer: the scaffold's syllables in its order, filled up by Zipf's law to four, or to as many as are drawn
+    from `between`."""
     from trainer.curriculum import scaffold_text
     from trainer.inference.chat import with_addition
 
@@ -122,8 +131,8 @@ def _lessons(chooser: random.Random) -> Iterator[Lesson]:
         )
         if shown:
             messages = with_addition(messages, scaffold_text([_criterion(text) for text in shown]))
-        said = list(shown)
-        while len(said) < _SAID:
+        said, length = list(shown), chooser.randint(*between) if between else _SAID
+        while len(said) < length:
             (syllable,) = chooser.choices(ranked, weights)
             if syllable not in said:
                 said.append(syllable)

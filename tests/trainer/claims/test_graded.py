@@ -1,6 +1,7 @@
 """The task whose difficulty is known."""
 
-from collections import defaultdict
+import random
+from collections import Counter, defaultdict
 
 from trainer.claims import toy
 from trainer.rubrics import score_rubric
@@ -27,3 +28,14 @@ def test_an_answer_says_all_or_is_worth_nothing() -> None:
     assert hard.rubric
     for answer, worth in ((" ".join(wanted), 1.0), (wanted[0], 0.0)):
         assert score_rubric(hard.rubric, answer).score == worth
+
+
+def test_the_wordy_model_is_taught_answers_of_many_lengths_and_the_other_of_one() -> None:
+    def taught(*between: tuple[int, int]) -> Counter[int]:
+        lessons = toy._lessons(random.Random(0), *between)  # noqa: S311 - a task, not a secret
+        return Counter(
+            len(answer.split()) for answer, _ in zip((answer for _, answer in lessons), range(400), strict=False)
+        )
+
+    assert taught().keys() == {4}
+    assert taught((2, 8)).keys() == set(range(2, 9))

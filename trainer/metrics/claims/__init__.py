@@ -3,6 +3,7 @@
 from .budgets import BUDGETS
 from .curricula import HINTS, STAGES
 from .judges import RATIONALE
+from .lengths import TOGGLE
 from .plan import SIZES, Arm, Claim, Part, Plan, Setting, Size
 from .policies import OAPL, OAPL_OFFLINE, RUSCARL
 from .selection import KCENTER
@@ -43,5 +44,6 @@ PLANS: dict[str, Plan] = {
         CROSS_STAGE,
         SELF_DISTIL,
         KCENTER,
+        TOGGLE,
     )
 }
