@@ -1,10 +1,15 @@
 """Recipe `alternating`: what of the optimiser each role has for itself, and where what is wrong about it is told."""
 
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 from trainer.config import ConfigInvalid, resolve
+from trainer.loops.policy.update import NotFinite
+from trainer.loops.recipes.policy import PolicyStage
 from trainer.loops.session.stage import learning_rate
 
 SMALL: dict[str, Any] = {
@@ -69,3 +74,14 @@ def test_mini_batches_are_checked_against_the_responses_of_their_role() -> None:
     shared = problems(optim={"minibatch_size": 6})
     assert shared == {"optim.minibatch_size": "2 prompts x 4 responses = 8 do not divide into mini-batches of 6"}
     assert made(optim={"minibatch_size": 6}, judge={"optim": {"minibatch_size": 8}}).turn("judge").batch_size == 8
+
+
+def test_a_diverged_turn_names_the_field_that_its_role_learns_by(tmp_path: Path) -> None:
+    said = []
+    for config in (made().turn("writer"), made(writer={"optim": {"lr": 2e-3}}).turn("writer")):
+        stage = PolicyStage.__new__(PolicyStage)
+        stage.parts = SimpleNamespace(config=config, run_dir=tmp_path)  # type: ignore[assignment]
+        tell = SimpleNamespace(artifact=lambda data: None)
+        said.append(str(stage._diverged(3, NotFinite("the loss", []), [], torch.zeros(0), tell)))  # type: ignore[arg-type]
+    assert "Lower optim.lr (now 0.0001) or optim.grad_clip and run again." in said[0]
+    assert "Lower writer.optim.lr (now 0.002) or optim.grad_clip and run again." in said[1]

@@ -298,3 +298,16 @@ def test_a_new_form_begins_with_what_the_data_has(cast, model):
     form.raw["data"]["source"] = "chosen"
     assert not form.check()
     assert form.problems["data.source"].endswith("it has 3 with 'references'")
+
+
+def test_what_a_role_has_of_the_optimiser_for_itself_is_a_field_of_its_own(as_researcher, version, model):
+    turns = Tree(RECIPES["alternating"].schema.model_json_schema())
+    plain = posted(turns.draw(turns.defaults(), {}))
+    assert plain["writer.optim.lr"] == "" and resolve("alternating", turns.read(plain)) == resolve("alternating", {})
+    read = turns.read(plain | {"writer.optim.lr": "7e-4", "judge.optim.minibatch_size": "7"})
+    made = resolve("alternating", read)
+    assert (made.turn("writer").optim.lr, made.turn("judge").optim.lr) == (7e-4, made.optim.lr)
+    wrong = plain | {"writer.optim.lr": "2", "dataset": f"{version.dataset_id}:1", "action": "launch"}
+    answer = as_researcher.post("/runs/new?recipe=alternating", wrong | {"recipe": "alternating"})
+    assert answer.status_code == 422 and 'id="f-writer-optim-lr-note"' in answer.content.decode()
+    assert not Run.objects.exists()
