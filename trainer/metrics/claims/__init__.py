@@ -4,8 +4,10 @@ from .budgets import BUDGETS
 from .curricula import HINTS, STAGES
 from .judges import RATIONALE
 from .lengths import TOGGLE
+from .mismatch import STALE, WPSM
 from .plan import SIZES, Arm, Claim, Part, Plan, Setting, Size
 from .policies import OAPL, OAPL_OFFLINE, RUSCARL
+from .scaffolds import RUSCARL_SHAPE
 from .selection import KCENTER
 from .stages import CROSS_STAGE, SELF_DISTIL
 from .turns import RUBRIC_ARM
@@ -45,5 +47,8 @@ PLANS: dict[str, Plan] = {
         SELF_DISTIL,
         KCENTER,
         TOGGLE,
+        WPSM,
+        STALE,
+        RUSCARL_SHAPE,
     )
 }

@@ -84,7 +84,7 @@ METHODS: tuple[Method, ...] = (
         "Breaking the Exploration Bottleneck (Zhou et al., 2025)",
         recipe="policy",
         at={"scaffold.group": "linear", "scaffold.step": "sigmoid"},
-        plans=("ruscarl",),
+        plans=("ruscarl", "ruscarl_shape"),
     ),
     Method(
         "oapl",
@@ -154,6 +154,16 @@ METHODS: tuple[Method, ...] = (
         plans=("toggle",),
     ),
     Method(
+        "wpsm",
+        "Mask of well-learned responses",
+        "Responses of which the policy is sure, to prompts that it mostly solves, count for less.",
+        "The policy keeps its entropy, and learns more from what it has not solved.",
+        "ERNIE 5.0 (2026): WPSM",
+        recipe="policy",
+        at={"well_learned.tau": "0.8", "scaffold": ""},
+        plans=("wpsm",),
+    ),
+    Method(
         "icepop",
         "IcePop",
         "Tokens on which trainer and sampler disagree too much leave the loss.",
@@ -161,6 +171,7 @@ METHODS: tuple[Method, ...] = (
         "GLM-5 (2026)",
         recipe="policy",
         at={"objective.name": "icepop", "scaffold": ""},
+        plans=("wpsm",),
     ),
     Method(
         "misc",
@@ -170,6 +181,7 @@ METHODS: tuple[Method, ...] = (
         "ERNIE 5.0 (2026)",
         recipe="policy",
         at={"objective.name": "misc", "scaffold": ""},
+        plans=("wpsm",),
     ),
     Method(
         "double_sided",
@@ -179,6 +191,7 @@ METHODS: tuple[Method, ...] = (
         "GLM-5 (2026)",
         recipe="policy",
         at={"objective.name": "double_sided", "scaffold": ""},
+        plans=("stale",),
     ),
     Method(
         "kimi",

@@ -1,0 +1,114 @@
+"""Plans about objectives that guard against a sampler that is not the trainer: old weights, well-learned responses. Torch-free."""
+
+from typing import Any
+
+from .plan import Arm, Claim, Part, Plan, Setting, merged
+from .policies import COLUMNS, TINY
+
+_SEEDS = (0, 1, 2, 3, 4)
+_LAG = 4
+_LAGGING = {
+    "steps": 80,
+    "runner": {"push_every": _LAG},
+    "optim": {"minibatch_size": 32},
+    "evaluation": {"every": 5, "samples": 8},
+}
+"""Two updates a step and a sampler up to three steps behind: otherwise every ratio is 1, and nothing is cut or weighed."""
+_ENTROPY = "policy/entropy:late"
+_SCORE = "eval/rubric_score:last"
+
+
+def _bounded(name: str, **more: Any) -> dict[str, Any]:
+    """By sequence, with the same bounds for both objectives."""
+    return {"name": name, "eps_low": 0.02, "eps_high": 0.03, "pop_high": 2.0, **more}
+
+
+_ICEPOP = _bounded("icepop", level="sequence", pop_mode="weight")
+_MISC = _bounded("misc", pop_mode="weight")
+
+WPSM = Plan(
+    "wpsm",
+    "MISC and WPSM against IcePop by whole responses",
+    "ERNIE 5.0 (2026)",
+    arms=(
+        Arm("icepop", "IcePop by whole responses", {"objective": _ICEPOP}),
+        Arm("misc", "MISC", {"objective": _MISC}),
+        Arm("misc_wpsm", "MISC and WPSM", {"objective": _MISC, "well_learned": {"tau": 0.5, "eta": 1.0, "alpha": 0.9}}),
+    ),
+    claims=(
+        Claim(
+            "MISC and WPSM together keep more entropy than IcePop by whole responses",
+            (Part("entropy, last fifth of steps, nats", _ENTROPY, "misc_wpsm", "icepop", margin=0.05),),
+        ),
+        Claim(
+            "and the held-out score is higher",
+            (Part("score over all prompts", _SCORE, "misc_wpsm", "icepop"),),
+        ),
+        Claim(
+            "WPSM keeps more entropy than MISC alone (ours)",
+            (Part("entropy, last fifth of steps, nats", _ENTROPY, "misc_wpsm", "misc", margin=0.05),),
+        ),
+    ),
+    sizes={
+        "tiny": Setting(
+            merged(TINY, _LAGGING),
+            _SEEDS,
+            note="A random model of two layers that was taught to say syllables by Zipf's law, on topics of three difficulties "
+            "(trainer/claims/toy.py). A response is worth 1 or 0. The sampler lags by up to three steps, and a step has two updates.",
+        )
+    },
+    task="graded",
+    measured="curves",
+    columns=(
+        ("entropy, last fifth", _ENTROPY),
+        ("score at the end", _SCORE),
+        *((f"{level} prompts", f"eval/domain/{level}:last") for level in ("easy", "middle", "hard")),
+        ("clipped, last fifth", "policy/clip_share:late"),
+        ("silenced, mean of last fifth", "policy/pop_share:late"),
+        ("well learned, last fifth", "policy/well_learned:late"),
+    ),
+    summary="What the policy has learned well counts for less, and responses are weighed by how far the sampler is from the trainer.",
+)
+
+
+def _lagging(name: str, push_every: int) -> dict[str, Any]:
+    """The same advantages, bounds and mean over tokens for both objectives."""
+    objective = {"name": name, "advantage": "centred", "aggregation": "token", "eps_low": 0.2, "eps_high": 0.28}
+    return {"objective": objective, "runner": {"push_every": push_every}}
+
+
+STALE = Plan(
+    "stale",
+    "Double-sided importance sampling against none, with weights pushed every 10 steps",
+    "GLM-5 (2026)",
+    arms=(
+        Arm("fresh", "GRPO, weights pushed every step", _lagging("grpo", 1)),
+        Arm("grpo", "GRPO, uncorrected", _lagging("grpo", 10)),
+        Arm("double_sided", "double-sided importance sampling", _lagging("double_sided", 10)),
+    ),
+    claims=(
+        Claim(
+            "with weights up to 9 steps old, double-sided importance sampling has a higher held-out score than none",
+            (Part("score", "score", "double_sided", "grpo"),),
+        ),
+        Claim(
+            "and is more stable",
+            (Part("less lost from the best held-out score on the way", "drawdown", "double_sided", "grpo", sign=-1),),
+        ),
+        Claim(
+            "old weights cost GRPO score without a correction (ours: else there is nothing to correct)",
+            (Part("score lost", "score", "fresh", "grpo"),),
+        ),
+    ),
+    sizes={
+        "tiny": Setting(
+            merged(TINY, {"steps": 100, "evaluation": {"every": 10, "samples": 4}}),
+            _SEEDS,
+            wanted=2,
+            note="A random model of two layers that was taught to say syllables by Zipf's law, on a language of syllables "
+            "(trainer/claims/toy.py).",
+        )
+    },
+    columns=COLUMNS,
+    summary="Tokens on which trainer and sampler are too far apart leave the loss, while the sampler is up to 9 steps behind.",
+)

@@ -1,0 +1,54 @@
+"""A plan about the parts of RuscaRL. Torch-free."""
+
+from typing import Any
+
+from .plan import Arm, Claim, Part, Plan, Setting, merged
+from .policies import COLUMNS, RUSCARL, TINY
+
+
+def _arm(name: str, title: str, **scaffold: Any) -> Arm:
+    return Arm(name, title, {"scaffold": scaffold})
+
+
+RUSCARL_SHAPE = Plan(
+    "ruscarl_shape",
+    "RuscaRL's shapes and ratios, one at a time",
+    RUSCARL.paper,
+    arms=(
+        _arm("linear", "RuscaRL: linear in a group, sigmoid over the run, ratios without the scaffold"),
+        _arm("binary", "half of a group sees the scaffold, half none of it", group="binary", binary_n=4),
+        _arm("same", "a whole group sees as much", group="none"),
+        _arm("line", "falls linearly over the run", step="linear"),
+        _arm("corrected", "ratios corrected for the scaffold", ratio_mode="corrected"),
+        _arm("scaffolded", "ratios with the scaffold", ratio_mode="scaffolded"),
+    ),
+    claims=(
+        Claim(
+            "linear differences within a group beat the other shapes on the held-out score",
+            (
+                Part("over binary", "score", "linear", "binary"),
+                Part("over none", "score", "linear", "same"),
+            ),
+        ),
+        Claim(
+            "a sigmoid over the run beats a line",
+            (Part("score", "score", "linear", "line"),),
+        ),
+        Claim(
+            "ratios without the scaffold beat the other two",
+            (
+                Part("over corrected", "score", "linear", "corrected"),
+                Part("over scaffolded", "score", "linear", "scaffolded"),
+            ),
+        ),
+    ),
+    sizes={
+        "tiny": Setting(
+            merged(TINY, {"steps": 60}),
+            (0, 1, 2, 3, 4),
+            note="A random model of two layers that was taught to follow scaffolds, on a language of syllables (trainer/claims/toy.py).",
+        )
+    },
+    columns=COLUMNS,
+    summary="How much of the rubric each response of a group sees, how that falls over the run, and what the ratios are of.",
+)
