@@ -40,6 +40,7 @@ from webapp.identity.api import router as identity
 from webapp.inference.api import router as models
 from webapp.inference.endpoints_api import router as endpoints
 from webapp.judging.api import router as judges
+from webapp.lineage.api import router as lineage
 from webapp.personal_data.api import router as personal_data
 from webapp.playground.api import router as playground
 from webapp.webhooks.api import router as webhooks
@@ -216,5 +217,5 @@ ROUTERS = (
     ingest,
 )
 api.add_decorator(known_query, mode="view")
-for router in (*ROUTERS, playground, weights, weights_ingest, installation, personal_data):
+for router in (*ROUTERS, lineage, playground, weights, weights_ingest, installation, personal_data):
     api.add_router("", router)

@@ -43,6 +43,7 @@ urlpatterns = [
     path("", include("webapp.objectives.urls")),
     path("", include("webapp.experiments.urls")),
     path("", include("webapp.playground.urls")),
+    path("", include("webapp.lineage.urls")),
     path("", include("webapp.backups.urls")),
     path("", include("webapp.personal_data.urls")),
 ]

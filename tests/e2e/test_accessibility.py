@@ -44,6 +44,8 @@ PAGES = (
     "/runs/{run}/config",
     "/runs/{run}/lineage",
     "/runs/{run}/history",
+    "/lineage/run/{run}",
+    "/lineage/example/{example}",
     "/runs/{run}/chain",
     "/runs/{run}/chain/0/policy",
     "/runs/{run}/fork",

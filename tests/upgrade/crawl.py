@@ -129,6 +129,7 @@ def some() -> dict[str, object]:
     task = apps.get_model("annotation.Task").objects.select_related("project__version").first()
     dataset = task.project.version.dataset_id
     ids |= {"task_id": task.pk, "project_id": task.project_id, "dataset_id": dataset}
+    ids |= {"what": "run", "what_id": ids["run_id"]}
     return ids | {"number": 1, "kind": "csv", "tab": "lineage", "name": "grpo", "behind_id": 0, "recipe": "policy"}
 
 

@@ -38,7 +38,7 @@ ABOUT = {
     Area.ANNOTATION: "projects, tasks, answers, comments",
     Area.DATASETS: "datasets, versions, examples, imports, curation",
     Area.EVALUATION: "evaluations, recordings, leaderboards",
-    Area.EXPERIMENTS: "experiments, runs, recipes, claims; live messages",
+    Area.EXPERIMENTS: "experiments, runs, recipes, claims, lineage; live messages",
     Area.JUDGING: "judges, their trials and verdicts, verifiers",
     Area.MODELS: "models, endpoints, jobs with weights, trying",
 }
@@ -70,6 +70,7 @@ OF: Mapping[str, Area | None] = {
     "claims": Area.EXPERIMENTS,
     "sweeps": Area.EXPERIMENTS,
     "experiments": Area.EXPERIMENTS,
+    "lineage": Area.EXPERIMENTS,
     "recipes": Area.EXPERIMENTS,
     "runs": Area.EXPERIMENTS,
     "judge-kinds": Area.JUDGING,

@@ -8,6 +8,7 @@ import json
 from typing import Any
 
 from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 
 from trainer.contracts import Example as ExampleRecord
@@ -86,7 +87,11 @@ class DatasetVersion(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["dataset", "number"], name="one_version_per_number")]
-        indexes = [models.Index(fields=["dataset", "digest"], name="version_digest")]
+        indexes = [
+            models.Index(fields=["dataset", "digest"], name="version_digest"),
+            # for what a version, a run or an evaluation became part of: see `webapp.lineage`
+            GinIndex(fields=["lineage"], opclasses=["jsonb_path_ops"], name="version_lineage"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.dataset} v{self.number}"

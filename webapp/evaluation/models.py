@@ -1,6 +1,7 @@
 """Evaluations, the cases behind their numbers, and recorded verdicts that were sent in."""
 
 from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models import Q
 
@@ -86,6 +87,8 @@ class Evaluation(models.Model):
         indexes = [
             models.Index(fields=["workspace", "-id"], name="evaluation_listing"),
             models.Index(fields=["workspace", "benchmark"], name="evaluation_benchmark"),
+            # for what a judge, a model or a run was tried in: see `webapp.lineage`
+            GinIndex(fields=["config"], opclasses=["jsonb_path_ops"], name="evaluation_config"),
         ]
 
     def __str__(self) -> str:

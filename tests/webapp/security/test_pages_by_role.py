@@ -61,7 +61,7 @@ REVIEWERS_CHANGE = {
 }
 # a row of each is made here: where even the least role that may come in hears 404, nothing was tried
 MADE = {
-    "claim_new", "claim_standing", "claim_study", "curation", "dataset_version", "endpoint", "evaluation", "example", "import_job", "judge", "judge_trial", "model", "project",
+    "claim_new", "claim_standing", "claim_study", "curation", "dataset_version", "endpoint", "evaluation", "example", "import_job", "judge", "judge_trial", "lineage", "model", "project",
     "project_task", "review_task", "run", "run_tab", "sweep", "sweep_new", "sweep_standing", "webhook", "weights_job", "chain_new",
 }  # fmt: skip
 
@@ -125,6 +125,8 @@ def addresses(cast) -> dict[str, str]:
         ).pk,
         "behind_id": 0,
         "step_id": chains.add(cast.researcher, run, chains.StepAsked(kind="run", dataset=chosen, with_output=False)).pk,
+        "what": "run",
+        "what_id": run.pk,
         "recipe": "policy",
         "name": "grpo",
         "plan": "rationale",

@@ -1,0 +1,255 @@
+"""From an answer to whatever it reached, and back from a run to the people it rests on."""
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from tests.cast import ApiClient, browser
+from tests.webapp.annotation.answers import annotators, answer, make_project, preference
+from tests.webapp.experiments.conftest import make_version
+from webapp.accounts import services as accounts
+from webapp.accounts.models import Membership
+from webapp.annotation.agreement import refresh
+from webapp.annotation.models import Answer, Publication
+from webapp.annotation.publishing import services as publish
+from webapp.datasets.models import DatasetVersion
+from webapp.evaluation.models import Evaluation
+from webapp.evaluation.recipes import RECIPES
+from webapp.experiments.models import Artifact, ClaimRun, ClaimStudy, Experiment, Run, RunJudge
+from webapp.inference.models import Endpoint, RegisteredModel
+from webapp.judging.models import Judge, JudgeVersion
+from webapp.lineage import edges
+from webapp.lineage.walking import walk
+
+pytestmark = pytest.mark.django_db
+
+
+class World:
+    """Anna and another compare; what is published trains a reward model, that judges, and the judge rewards a policy."""
+
+    def __init__(self, cast) -> None:
+        self.cast = cast
+        self.project = make_project(cast, n=3)
+        self.people = annotators(cast, self.project)
+        tasks = list(self.project.tasks.order_by("rank"))
+        for person in self.people:
+            answer(tasks[0], person, preference(2))
+        answer(tasks[1], self.people[1], preference(-1))
+        refresh.bring_up_to_date(self.project)
+        self.tasks = tasks
+        self.publication: Publication = publish.publish(cast.researcher, self.project)
+        self.version: DatasetVersion = self.publication.version
+        self.base = RegisteredModel.objects.create(workspace=cast.workspace, name="base", source="hub", path="o/m")
+        self.experiment = Experiment.objects.create(workspace=cast.workspace, name="e")
+        self.trained = self.run("reward_model", self.version)
+        self.reward = self.output(self.trained, "reward")
+        self.endpoint = Endpoint.objects.create(
+            workspace=cast.workspace, name="local", kind="local", registered_model=self.reward
+        )
+        made = Judge.objects.create(workspace=cast.workspace, name="j", kind="pointwise")
+        self.judge = JudgeVersion.objects.create(judge=made, number=1, spec={}, endpoint=self.endpoint, digest="x")
+        self.prompts = make_version(cast.owner, name="prompts")
+        self.policy = self.run("policy", self.prompts)
+        RunJudge.objects.create(run=self.policy, version=self.judge)
+        self.model = self.output(self.policy, "policy")
+        self.evaluation = self.evaluated({"judges": [{"version": self.judge.pk}]})
+        self.study = ClaimStudy.objects.create(workspace=cast.workspace, plan="rationale", plan_digest="d")
+        ClaimRun.objects.create(study=self.study, run=self.policy, arm="a", seed=0)
+
+    def run(self, recipe: str, version: DatasetVersion) -> Run:
+        number = self.experiment.runs.count() + 1
+        return Run.objects.create(
+            experiment=self.experiment,
+            number=number,
+            recipe=recipe,
+            config={},
+            dataset_version=version,
+            model=self.base,
+        )
+
+    def output(self, run: Run, name: str) -> RegisteredModel:
+        made = RegisteredModel.objects.create(
+            workspace=self.cast.workspace, name=name, source="run", path=name, base=self.base
+        )
+        Artifact.objects.create(run=run, step=1, role="model", path=name, bytes=1, digest=name, registered=made)
+        return made
+
+    def evaluated(self, config: dict, recipe: str = "judge_audit") -> Evaluation:
+        return Evaluation.objects.create(
+            workspace=self.cast.workspace, name="audit", recipe=recipe, config=config, benchmark="b"
+        )
+
+
+@pytest.fixture
+def world(cast) -> World:
+    return World(cast)
+
+
+def test_an_answer_reaches_version_reward_model_judge_policy_and_report(world):
+    given = Answer.objects.filter(assignment__task=world.tasks[0]).first()
+    found = walk(("answer", given.pk), "down")
+    assert found.ids == {
+        "publication": {world.publication.pk},
+        "version": {world.version.pk},
+        "run": {world.trained.pk, world.policy.pk},
+        "model": {world.reward.pk, world.model.pk},
+        "judge": {world.judge.pk},
+        "evaluation": {world.evaluation.pk},
+        "study": {world.study.pk},
+    }
+    assert found.whole and found.direct == {("publication", world.publication.pk)}
+
+
+def test_a_policy_rests_on_the_people_and_the_guidelines_behind_its_judge(world):
+    found = walk(("run", world.policy.pk), "up")
+    assert found.ids["person"] == {each.user_id for each in world.people}
+    given = set(Answer.objects.values_list("guidelines_id", flat=True)) - {None}
+    assert found.ids.get("guidelines", set()) == given
+    assert found.ids["version"] == {world.version.pk, world.project.version_id, world.prompts.pk}
+    assert found.ids["judge"] == {world.judge.pk} and found.ids["model"] == {world.base.pk, world.reward.pk}
+    assert "study" not in found.ids and ("judge", world.judge.pk) in found.direct
+
+
+def test_both_ways_tell_the_same(world):
+    starts = [("run", world.policy.pk), ("model", world.model.pk), ("evaluation", world.evaluation.pk)]
+    for start in starts:
+        for kind, ids in walk(start, "up").ids.items():
+            for pk in ids:
+                assert start[1] in walk((kind, pk), "down").ids[start[0]], (kind, pk, start)
+
+
+def test_who_answered_after_the_publication_is_not_behind_it(world):
+    late = annotators(world.cast, world.project, n=2)[1]
+    answer(world.tasks[2], late, preference(3))
+    assert late.user_id not in walk(("version", world.version.pk), "up").ids["person"]
+    assert walk(("person", late.user_id), "down").ids == {}
+
+
+def test_a_withdrawn_example_reaches_the_versions_that_hold_it_and_no_others(world):
+    example = world.tasks[0].example
+    lineage = {"from": "filter", "base": world.version.number, "base_id": world.version.pk}
+    without = DatasetVersion.objects.create(
+        dataset=world.version.dataset, number=99, state="frozen", digest="w" * 64, lineage=lineage
+    )
+    found = walk(("example", example.pk), "down")
+    assert {world.version.pk, world.project.version_id} == found.ids["version"]
+    assert world.policy.pk in found.ids["run"] and found.ids["publication"] == {world.publication.pk}
+    assert without.pk in walk(("version", world.version.pk), "down").ids["version"]
+    assert world.project.version_id in walk(("example", example.pk), "up").ids.get("version", set())
+
+
+def test_every_field_of_an_evaluation_that_names_a_row_is_followed(world):
+    known = {"judges": edges.JUDGES, "models": edges.MODELS, "runs": edges.RUNS}
+    known |= {"projects": edges.PROJECTS, "studies": edges.PROJECTS}
+    missing = []
+    for recipe in RECIPES.values():
+        schema = recipe.schema.model_json_schema()
+        for path, source in _sources(schema, schema.get("$defs", {})):
+            kind = source.partition(":")[0]
+            if kind in known and path not in known[kind]:
+                missing.append((recipe.name, path, source))
+    assert not missing
+
+
+def _sources(schema, defs, path=""):
+    if "$ref" in schema:
+        schema = {**defs[schema["$ref"].rsplit("/", 1)[-1]], **schema}
+    if "source" in schema:
+        yield path, schema["source"]
+    for each in [*schema.get("anyOf", ()), *schema.get("allOf", ())]:
+        yield from _sources(each, defs, path)
+    if "items" in schema:
+        yield from _sources(schema["items"], defs, f"{path}[*]")
+    for name, each in schema.get("properties", {}).items():
+        yield from _sources(each, defs, f"{path}.{name}" if path else name)
+
+
+@pytest.mark.parametrize("path", edges.JUDGES)
+def test_a_judge_is_found_wherever_an_evaluation_names_it(world, path):
+    made = world.evaluated({"judges": [{"version": world.judge.pk}]} if "." in path else {path: world.judge.pk})
+    assert made.pk in walk(("judge", world.judge.pk), "down").ids["evaluation"]
+    assert world.judge.pk in walk(("evaluation", made.pk), "up").ids["judge"]
+
+
+def test_a_walk_ends_at_its_bound_and_says_so(world):
+    found = walk(("version", world.version.pk), "down", most=3)
+    assert not found.whole and sum(found.counts.values()) <= 4
+    answered = ApiClient(world.cast.reviewer).get(f"/lineage/version/{world.version.pk}").json()
+    assert answered["whole"] is True
+
+
+def test_the_api_counts_lists_by_pages_and_says_what_to_make_again(world):
+    client = ApiClient(world.cast.researcher)
+    told = client.get(f"/lineage/person/{world.people[0].user_id}").json()
+    assert told["counts"]["run"] == 2 and told["again"] == told["counts"]
+    assert told["start"]["name"] == "Anna" and told["people_named"] is True
+    first = client.get(f"/lineage/version/{world.version.pk}/rows?of=run&limit=1").json()
+    second = client.get(f"/lineage/version/{world.version.pk}/rows?of=run&limit=1&cursor={first['next']}").json()
+    assert [first["items"][0]["id"], second["items"][0]["id"]] == [world.policy.pk, world.trained.pk]
+    assert second["items"][0]["direct"] and not first["items"][0]["direct"] and second["next"] is None
+    assert client.get(f"/lineage/version/{world.version.pk}/rows?of=nothing").status_code == 422
+    assert client.get(f"/lineage/nothing/{world.version.pk}").status_code == 422
+
+
+def test_people_are_counted_and_not_named_for_reviewers(world):
+    client, address = ApiClient(world.cast.reviewer), f"/lineage/run/{world.policy.pk}"
+    told = client.get(f"{address}?way=up").json()
+    assert told["counts"]["person"] == 2 and told["people_named"] is False
+    assert client.get(f"{address}/rows?way=up&of=person").json()["items"] == []
+    assert client.get(f"/lineage/person/{world.people[0].user_id}").status_code == 404
+    shown = browser(world.cast.reviewer).get(f"/lineage/run/{world.policy.pk}").content.decode()
+    assert "Person 2" not in shown and "under pseudonyms" in shown
+    shown = browser(world.cast.researcher).get(f"/lineage/run/{world.policy.pk}").content.decode()
+    assert "Person 2" in shown
+
+
+def test_a_token_for_runs_alone_names_nobody(world):
+    _, secret = accounts.create_token(world.cast.owner, "runs", rights={"experiments": "read"})
+    client, address = Client(headers={"authorization": f"Bearer {secret}"}), f"/api/v1/lineage/run/{world.policy.pk}"
+    told = client.get(f"{address}?way=up").json()
+    assert told["counts"]["person"] == 2 and told["people_named"] is False
+    assert client.get(f"{address}/rows?way=up&of=person").json()["items"] == []
+    assert client.get(f"/api/v1/lineage/person/{world.people[0].user_id}").status_code == 404
+
+
+def test_others_find_nothing(world):
+    for kind, pk in (("run", world.policy.pk), ("person", world.people[0].user_id), ("version", world.version.pk)):
+        assert ApiClient(world.cast.outsider).get(f"/lineage/{kind}/{pk}").status_code == 404
+        assert browser(world.cast.outsider).get(f"/lineage/{kind}/{pk}").status_code == 404
+    assert ApiClient(world.cast.annotator).get(f"/lineage/run/{world.policy.pk}").status_code == 403
+    assert browser(world.cast.annotator).get(f"/lineage/run/{world.policy.pk}").status_code == 403
+
+
+def test_the_page_asks_as_much_for_many_rows_as_for_few(world):
+    page, address = browser(world.cast.researcher), f"/lineage/version/{world.version.pk}"
+
+    def asked() -> int:
+        with CaptureQueriesContext(
+            connection,
+        ) as queries:
+            assert page.get(address).status_code == 200
+        return len(queries)
+
+    page.get(address)
+    few = asked()
+    for number in range(20):
+        self_made = world.output(world.run("policy", world.version), f"m{number}")
+        world.evaluated({"judges": [{"version": world.judge.pk}]})
+        assert self_made.pk
+    assert asked() == few
+    shown = page.get(address).content.decode()
+    assert "If this dataset version were withdrawn" in shown and "All 22" in shown
+    more = page.get(f"{address}?way=down&of=run").content.decode()
+    assert more.count("Go on from here") == 22
+
+
+def test_the_page_says_where_nothing_is_known(world, cast):
+    page = browser(cast.reviewer)
+    assert "It rests on nothing here" in page.get(f"/lineage/version/{world.prompts.pk}?way=up").content.decode()
+    assert (
+        "Nothing was made of it yet" in page.get(f"/lineage/evaluation/{world.evaluation.pk}?way=down").content.decode()
+    )
+    assert page.get(f"/lineage/run/{world.policy.pk}?way=sideways").status_code == 404
+    assert page.get(f"/lineage/run/{world.policy.pk}?of=model&cursor=x").status_code == 404
+    assert Membership.objects.filter(workspace=cast.workspace).count() >= 4

@@ -1,0 +1,162 @@
+"""What rests on what, read from the rows as they are: every relation once, to be followed in either direction.
+
+Nothing is copied into a graph of its own. An edge leads from what stands `above` to what was made of it, `below`.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Edge:
+    """`up` and `down` are the columns of `source` (tables, joined) that hold the ids. `many`: pairs come many times over.
+    `ways`: in which directions it is followed."""
+
+    above: str
+    below: str
+    source: str
+    up: str
+    down: str
+    where: str = "TRUE"
+    many: bool = False
+    ways: tuple[str, ...] = ("down", "up")
+
+    def sql(self, way: str) -> str:
+        """What is one step from the row `r` (kind, id)."""
+        here, there = (self.up, self.down) if way == "down" else (self.down, self.up)
+        start, kind = (self.above, self.below) if way == "down" else (self.below, self.above)
+        found = f"({there})::bigint AS id FROM {self.source}"
+        where = f"{_starts(start, kind, way)} AND {here} = r.id AND ({there}) IS NOT NULL AND {self.where}"
+        return f"SELECT {'DISTINCT ' if self.many else ''}'{kind}'::text AS kind, {found} WHERE {where}"
+
+
+@dataclass(frozen=True)
+class Named:
+    """Rows of `table` whose JSON `column` names ids of `above`, each at one of `paths`: `judge`, `judges[*].version`."""
+
+    above: str
+    below: str
+    table: str
+    column: str
+    paths: tuple[str, ...]
+    ways: tuple[str, ...] = ("down", "up")
+
+    def sql(self, way: str) -> str:
+        if way == "down":
+            # containment is what the index of the column answers
+            found = " OR ".join(f"t.{self.column} @> {_containing(path)}" for path in self.paths)
+            starts = _starts(self.above, self.below, way)
+            return f"SELECT '{self.below}'::text AS kind, t.id FROM {self.table} t WHERE {starts} AND ({found})"  # noqa: S608
+        paths = ", ".join(f"('$.{path} ? (@.type() == \"number\")'::jsonpath)" for path in self.paths)
+        named = f"(VALUES {paths}) AS p (path), jsonb_path_query(t.{self.column}, p.path) AS said (id)"
+        where = f"r.kind = '{self.below}' AND t.id = r.id"
+        found = f"'{self.above}'::text AS kind, (said.id #>> '{{}}')::bigint"
+        return f"SELECT {found} FROM {self.table} t, {named} WHERE {where}"  # noqa: S608
+
+
+def _starts(kind: str, found: str, way: str) -> str:
+    """From rows of this kind; `held` is a version of which only what trains on it or tries it counts."""
+    also = ", 'held'" if way == "down" and kind == "version" and found in USERS else ""
+    return f"r.kind IN ('{kind}'{also})"
+
+
+def _containing(path: str) -> str:
+    """`judges[*].version` as the document {"judges": [{"version": r.id}]}."""
+    made = "to_jsonb(r.id)"
+    for part in reversed(path.split(".")):
+        name, listed = part.removesuffix("[*]"), part.endswith("[*]")
+        made = f"jsonb_build_object('{name}', {f'jsonb_build_array({made})' if listed else made})"
+    return made
+
+
+USERS = ("run", "evaluation", "job")
+"""What uses a version as it stands: followed from versions that hold a certain example, whatever is derived from them."""
+KEPT = """annotation_publishedcase c ON c.publication_id = p.id AND c.fate = 'kept' AND c.answers > 0
+    JOIN annotation_assignment s ON s.task_id = c.task_id
+    JOIN annotation_answer a ON a.assignment_id = s.id AND a.submitted_at <= p.created_at"""
+OF_ANSWERS = """annotation_answer a JOIN annotation_assignment s ON s.id = a.assignment_id
+    JOIN annotation_publishedcase c ON c.task_id = s.task_id AND c.fate = 'kept' AND c.answers > 0
+    JOIN annotation_publication p ON p.id = c.publication_id AND a.submitted_at <= p.created_at"""
+JUDGES = (
+    *(
+        "judges[*].version",
+        "judge",
+        "rubric_judge",
+        "generator",
+        "matcher",
+        "necessity",
+        "second_matcher",
+        "decomposer",
+    ),
+    *("flaws", "pairwise", "lister", "quality", "likert", "pointwise"),
+)
+MODELS = ("models[*].model", "writers[*].model")
+RUNS = ("responses[*].run",)
+PROJECTS = ("project", "grading", "comparing")
+VERSION, EVALUATION = "datasets_datasetversion", "evaluation_evaluation"
+
+EDGES: tuple[Edge | Named, ...] = (
+    Edge(
+        "person",
+        "publication",
+        f"annotation_participant m JOIN annotation_publication p ON p.project_id = m.project_id JOIN {KEPT}",
+        "m.user_id",
+        "p.id",
+        "s.user_id = m.user_id",
+        many=True,
+    ),
+    Edge(
+        "guidelines",
+        "publication",
+        f"annotation_guidelines g JOIN annotation_publication p ON p.project_id = g.project_id JOIN {KEPT}",
+        "g.id",
+        "p.id",
+        "a.guidelines_id = g.id",
+        many=True,
+    ),
+    Edge("answer", "publication", OF_ANSWERS, "a.id", "p.id", many=True, ways=("down",)),
+    Edge(
+        "person",
+        "answer",
+        "annotation_answer a JOIN annotation_assignment s ON s.id = a.assignment_id",
+        "s.user_id",
+        "a.id",
+        ways=("up",),
+    ),
+    Edge("guidelines", "answer", "annotation_answer a", "a.guidelines_id", "a.id", ways=("up",)),
+    Edge("project", "answer", "annotation_answer a", "a.project_id", "a.id", ways=("up",)),
+    Edge("version", "project", "annotation_project t", "t.version_id", "t.id"),
+    Edge("project", "publication", "annotation_publication t", "t.project_id", "t.id"),
+    Edge("publication", "version", "annotation_publication t", "t.id", "t.version_id"),
+    Named("version", "version", VERSION, "lineage", ("base_id", "version_id")),
+    Named("run", "version", VERSION, "lineage", ("run",)),
+    Named("evaluation", "version", VERSION, "lineage", ("evaluation",)),
+    Edge("version", "run", "experiments_run t", "t.dataset_version_id", "t.id"),
+    Edge("version", "evaluation", f"{EVALUATION} t", "t.dataset_version_id", "t.id"),
+    Edge("version", "job", "weights_weightsjob t", "t.version_id", "t.id"),
+    Edge("judge", "run", "experiments_runjudge t", "t.version_id", "t.run_id"),
+    Edge("judge", "run", "experiments_runslot t", "t.judge_id", "t.run_id"),
+    Named("judge", "evaluation", EVALUATION, "config", JUDGES),
+    Edge("model", "run", "experiments_run t", "t.model_id", "t.id"),
+    Edge("model", "run", "experiments_runslot t", "t.model_id", "t.run_id"),
+    Edge("model", "model", "inference_registeredmodel t", "t.base_id", "t.id"),
+    Edge("model", "job", "weights_weightsjob t", "t.model_id", "t.id"),
+    Edge(
+        "model",
+        "judge",
+        "inference_endpoint e JOIN judging_judgeversion t ON t.endpoint_id = e.id",
+        "e.registered_model_id",
+        "t.id",
+    ),
+    Named("model", "evaluation", EVALUATION, "config", MODELS),
+    Edge("job", "evaluation", "evaluation_evaluation_jobs t", "t.weightsjob_id", "t.evaluation_id"),
+    Edge("run", "model", "experiments_artifact t", "t.run_id", "t.registered_id"),
+    Edge("run", "run", "experiments_run t", "t.forked_from_id", "t.id"),
+    Named("run", "evaluation", EVALUATION, "config", RUNS),
+    Named("project", "evaluation", EVALUATION, "config", PROJECTS),
+    Edge("run", "study", "experiments_claimrun t", "t.run_id", "t.study_id"),
+)
+
+
+def steps(way: str) -> str:
+    """One step from `r` over every edge."""
+    return "\nUNION ALL ".join(edge.sql(way) for edge in EDGES if way in edge.ways)

@@ -1,0 +1,176 @@
+"""The kinds of rows that lineage speaks of: which rows there are in a workspace, what they are called, where they are shown."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Model, QuerySet
+from django.http import Http404
+from django.urls import reverse
+
+from webapp.accounts.access import at_least
+from webapp.accounts.models import Membership, Role, User
+from webapp.annotation.access import may_name
+from webapp.annotation.models import Answer, Guidelines, Project, Publication
+from webapp.datasets.models import DatasetVersion, Example
+from webapp.evaluation.models import Evaluation
+from webapp.experiments.models import ClaimStudy, Run
+from webapp.inference.models import RegisteredModel
+from webapp.judging.models import JudgeVersion
+from webapp.weights.models import WeightsJob
+
+Rows = QuerySet[Any]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """`rows`: those of a workspace. `made`: it is made again if what it rests on is withdrawn."""
+
+    name: str
+    title: str
+    one: str
+    icon: str
+    rows: Callable[[int], Rows]
+    address: Callable[[Any], str]
+    label: Callable[[Any], str] = str
+    made: bool = True
+
+
+def _people(workspace_id: int) -> Rows:
+    """Who takes part in its projects, members still or not."""
+    return User.objects.filter(participations__project__workspace_id=workspace_id).distinct()
+
+
+def _page(name: str, *fields: str) -> Callable[[Any], str]:
+    return lambda row: reverse(name, args=[getattr(row, field) for field in fields])
+
+
+KINDS = {
+    each.name: each
+    for each in (
+        Kind("person", "People", "person", "users", _people, lambda row: "", str, made=False),
+        Kind(
+            "guidelines",
+            "Guidelines",
+            "version of guidelines",
+            "book-open",
+            lambda pk: Guidelines.objects.filter(project__workspace_id=pk).select_related("project"),
+            _page("project", "project_id"),
+            lambda row: f"{row.project.name}: guidelines v{row.number}",
+            made=False,
+        ),
+        Kind(
+            "answer",
+            "Answers",
+            "answer",
+            "pencil",
+            lambda pk: Answer.objects.filter(project__workspace_id=pk).select_related("project", "assignment"),
+            lambda row: reverse("review_task", args=[row.assignment.task_id]),
+            lambda row: f"{row.project.name}: answer {row.pk}",
+            made=False,
+        ),
+        Kind(
+            "example",
+            "Examples",
+            "example",
+            "list",
+            lambda pk: Example.objects.filter(dataset__workspace_id=pk).select_related("dataset").defer("canonical"),
+            _page("example", "pk"),
+            lambda row: f"{row.dataset.name}: {row.key}",
+            made=False,
+        ),
+        Kind(
+            "project",
+            "Annotation projects",
+            "annotation project",
+            "pencil",
+            lambda pk: Project.objects.filter(workspace_id=pk),
+            _page("project", "pk"),
+            made=False,
+        ),
+        Kind(
+            "publication",
+            "Publications",
+            "publication",
+            "upload",
+            lambda pk: Publication.objects.filter(project__workspace_id=pk).select_related(
+                "project", "version__dataset"
+            ),
+            _page("project", "project_id"),
+            lambda row: f"{row.project.name} as {row.version}",
+        ),
+        Kind(
+            "version",
+            "Dataset versions",
+            "dataset version",
+            "database",
+            lambda pk: DatasetVersion.objects.filter(dataset__workspace_id=pk).select_related("dataset"),
+            _page("dataset_version", "dataset_id", "number"),
+        ),
+        Kind(
+            "judge",
+            "Judges",
+            "version of a judge",
+            "scale",
+            lambda pk: JudgeVersion.objects.filter(judge__workspace_id=pk).select_related("judge"),
+            _page("judge_version", "judge_id", "number"),
+        ),
+        Kind(
+            "job",
+            "Jobs",
+            "job with weights",
+            "layers",
+            lambda pk: WeightsJob.objects.filter(workspace_id=pk),
+            _page("weights_job", "pk"),
+        ),
+        Kind(
+            "run",
+            "Runs",
+            "run",
+            "flask-conical",
+            lambda pk: Run.objects.filter(experiment__workspace_id=pk).select_related("experiment").defer("config"),
+            _page("run", "pk"),
+            lambda row: f"{row.experiment.name}: {row}",
+        ),
+        Kind(
+            "model",
+            "Models",
+            "model",
+            "box",
+            lambda pk: RegisteredModel.objects.filter(workspace_id=pk),
+            _page("model", "pk"),
+        ),
+        Kind(
+            "evaluation",
+            "Evaluations",
+            "evaluation",
+            "clipboard-check",
+            lambda pk: Evaluation.objects.filter(workspace_id=pk).defer("config", "results"),
+            _page("evaluation", "pk"),
+        ),
+        Kind(
+            "study",
+            "Claims put to the test",
+            "study of a claim",
+            "award",
+            lambda pk: ClaimStudy.objects.filter(workspace_id=pk),
+            _page("claim_study", "pk"),
+            lambda row: f"{row.plan}, study {row.pk}",
+        ),
+    )
+}
+
+
+def may_read(membership: Membership) -> Membership:
+    return at_least(membership, Role.REVIEWER)
+
+
+def fetched(membership: Membership, kind: str, row_id: int) -> Model:
+    """A row of the caller's workspace, or 404; people only for who may know who they are."""
+    may_read(membership)
+    if kind not in KINDS or (kind == "person" and not may_name(membership)):
+        raise Http404("no such row")
+    row: Model | None = KINDS[kind].rows(membership.workspace_id).filter(pk=row_id).first()
+    if row is None:
+        raise Http404("no such row")
+    return row

@@ -1,0 +1,58 @@
+"""What the page and the API show of a walk: counts for each kind, and the rows of one kind by pages."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Model, QuerySet
+
+from webapp.accounts.models import Membership
+from webapp.annotation.access import may_name
+
+from .kinds import KINDS, Kind, fetched
+from .walking import Reach, Way, walk
+
+
+@dataclass(frozen=True)
+class Walked:
+    """`named`: whether the caller may know who the people are."""
+
+    kind: Kind
+    row: Model
+    way: Way
+    reach: Reach
+    workspace_id: int
+    named: bool
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """In the order in which one rests on the other; kinds of which nothing was found are left out."""
+        return {name: count for name in KINDS if (count := self.reach.counts[name])}
+
+    @property
+    def again(self) -> dict[str, int]:
+        """What would have to be made again without the start."""
+        return {name: count for name, count in self.counts.items() if KINDS[name].made}
+
+    def rows(self, kind: str) -> QuerySet[Any]:
+        """Those of one kind; none of people for whoever may not know who they are."""
+        rows = KINDS[kind].rows(self.workspace_id)
+        if kind == "person" and not self.named:
+            return rows.none()
+        return rows.filter(pk__in=self.reach.ids.get(kind, ()))
+
+    def told(self, kind: str, row: Model) -> dict[str, Any]:
+        known = KINDS[kind]
+        return {
+            "kind": kind,
+            "id": row.pk,
+            "name": known.label(row),
+            "url": known.address(row),
+            "direct": (kind, row.pk) in self.reach.direct,
+        }
+
+
+def walked(membership: Membership, kind: str, row_id: int, way: Way, *, named: bool = True) -> Walked:
+    """`named`: False where the caller's key does not open what people do. Raises Http404."""
+    row = fetched(membership, kind, row_id)
+    reach = walk((kind, row_id), way)
+    return Walked(KINDS[kind], row, way, reach, membership.workspace_id, named and may_name(membership))

@@ -1,0 +1,93 @@
+"""From a row to everything it reached, or to everything it rests on: one recursive query over `edges`."""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from django.db import connection
+
+from webapp.annotation.models import PublishedCase, Task
+from webapp.datasets.models import Example, VersionMember
+
+from .edges import steps
+
+Way = Literal["down", "up"]
+Node = tuple[str, int]
+MOST = 20_000
+"""Rows that one walk finds at most: what lies behind them is not looked at, and the answer says so."""
+
+_WALK = """
+WITH RECURSIVE reached (kind, id) AS (
+    SELECT kind::text, id::bigint FROM unnest(%s::text[], %s::bigint[]) AS start (kind, id)
+    UNION
+    SELECT found.kind, found.id FROM reached r CROSS JOIN LATERAL ({steps}) AS found (kind, id)
+)
+SELECT kind, id FROM reached LIMIT %s
+"""
+_STEP = """
+SELECT DISTINCT found.kind, found.id FROM (SELECT %s::text AS kind, %s::bigint AS id) r
+CROSS JOIN LATERAL ({steps}) AS found (kind, id) LIMIT %s
+"""
+
+
+@dataclass(frozen=True)
+class Reach:
+    """`ids`: {kind: ids of its rows}, without the start; `direct`: those one step away. Not `whole`: there are more."""
+
+    ids: dict[str, set[int]]
+    direct: set[Node] = field(default_factory=set)
+    whole: bool = True
+
+    @property
+    def counts(self) -> Counter[str]:
+        return Counter({kind: len(ids) for kind, ids in self.ids.items()})
+
+
+def walk(start: Node, way: Way, most: int = MOST) -> Reach:
+    """What `start` reached (`down`), or what it rests on (`up`)."""
+    if start[0] == "example":
+        return _of_example(start[1], way, most)
+    found = _reached([start], way, most)
+    return _gathered([node for node in found if node != start], _near(start, way, most), len(found) <= most)
+
+
+def _of_example(example_id: int, way: Way, most: int) -> Reach:
+    """Down: the versions that hold the example, as it is or with labels added, are known exactly, so that one which was
+    derived without it is not among them. Up: what those versions rest on that hold this very row."""
+    if way == "up":
+        held = list(VersionMember.objects.filter(example=example_id).values_list("version_id", flat=True)[: most + 1])
+        near = {("version", pk) for pk in held}
+        found = _reached(sorted(near), way, most)
+        return _gathered(found, near, len(found) <= most)
+    row = Example.objects.only("dataset_id", "key").get(pk=example_id)
+    # the same key in one dataset is the same example, with other labels
+    rows = VersionMember.objects.filter(example__dataset_id=row.dataset_id, example__key=row.key)
+    held = list(rows.values_list("version_id", flat=True).distinct()[: most + 1])
+    found = _reached([("held", pk) for pk in held], way, most)
+    near = {("version", pk) for pk in held}
+    tasks = Task.objects.filter(example__dataset_id=row.dataset_id, example__key=row.key)
+    near |= {("project", pk) for pk in tasks.values_list("project_id", flat=True).distinct()}
+    kept = PublishedCase.objects.filter(task__in=tasks, fate=PublishedCase.Fate.KEPT, answers__gt=0)
+    near |= {("publication", pk) for pk in kept.values_list("publication_id", flat=True).distinct()}
+    return _gathered([*found, *near], near, len(found) <= most)
+
+
+def _reached(start: Sequence[Node], way: Way, most: int) -> list[Node]:
+    kinds, ids = [kind for kind, _ in start], [pk for _, pk in start]
+    with connection.cursor() as cursor:
+        cursor.execute(_WALK.format(steps=steps(way)), [kinds, ids, most + 1])
+        return [(kind, pk) for kind, pk in cursor.fetchall()]
+
+
+def _near(start: Node, way: Way, most: int) -> set[Node]:
+    with connection.cursor() as cursor:
+        cursor.execute(_STEP.format(steps=steps(way)), [*start, most])
+        return {(kind, pk) for kind, pk in cursor.fetchall()}
+
+
+def _gathered(found: Sequence[Node], near: set[Node], whole: bool) -> Reach:
+    ids: defaultdict[str, set[int]] = defaultdict(set)
+    for kind, pk in found:
+        ids["version" if kind == "held" else kind].add(pk)
+    return Reach(dict(ids), near, whole)
