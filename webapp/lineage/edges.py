@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Edge:
+class Relation:
     """`up` and `down` are the columns of `source` (tables, joined) that hold the ids. `many`: pairs come many times over.
     `ways`: in which directions it is followed."""
 
@@ -30,7 +30,7 @@ class Edge:
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedRelation:
     """Rows of `table` whose JSON `column` names ids of `above`, each at one of `paths`: `judge`, `judges[*].version`."""
 
     above: str
@@ -94,8 +94,8 @@ RUNS = ("responses[*].run",)
 PROJECTS = ("project", "grading", "comparing")
 VERSION, EVALUATION = "datasets_datasetversion", "evaluation_evaluation"
 
-EDGES: tuple[Edge | Named, ...] = (
-    Edge(
+EDGES: tuple[Relation | NamedRelation, ...] = (
+    Relation(
         "person",
         "publication",
         f"annotation_participant m JOIN annotation_publication p ON p.project_id = m.project_id JOIN {KEPT}",
@@ -104,7 +104,7 @@ EDGES: tuple[Edge | Named, ...] = (
         "s.user_id = m.user_id",
         many=True,
     ),
-    Edge(
+    Relation(
         "guidelines",
         "publication",
         f"annotation_guidelines g JOIN annotation_publication p ON p.project_id = g.project_id JOIN {KEPT}",
@@ -113,8 +113,8 @@ EDGES: tuple[Edge | Named, ...] = (
         "a.guidelines_id = g.id",
         many=True,
     ),
-    Edge("answer", "publication", OF_ANSWERS, "a.id", "p.id", many=True, ways=("down",)),
-    Edge(
+    Relation("answer", "publication", OF_ANSWERS, "a.id", "p.id", many=True, ways=("down",)),
+    Relation(
         "person",
         "answer",
         "annotation_answer a JOIN annotation_assignment s ON s.id = a.assignment_id",
@@ -122,38 +122,38 @@ EDGES: tuple[Edge | Named, ...] = (
         "a.id",
         ways=("up",),
     ),
-    Edge("guidelines", "answer", "annotation_answer a", "a.guidelines_id", "a.id", ways=("up",)),
-    Edge("project", "answer", "annotation_answer a", "a.project_id", "a.id", ways=("up",)),
-    Edge("version", "project", "annotation_project t", "t.version_id", "t.id"),
-    Edge("project", "publication", "annotation_publication t", "t.project_id", "t.id"),
-    Edge("publication", "version", "annotation_publication t", "t.id", "t.version_id"),
-    Named("version", "version", VERSION, "lineage", ("base_id", "version_id")),
-    Named("run", "version", VERSION, "lineage", ("run",)),
-    Named("evaluation", "version", VERSION, "lineage", ("evaluation",)),
-    Edge("version", "run", "experiments_run t", "t.dataset_version_id", "t.id"),
-    Edge("version", "evaluation", f"{EVALUATION} t", "t.dataset_version_id", "t.id"),
-    Edge("version", "job", "weights_weightsjob t", "t.version_id", "t.id"),
-    Edge("judge", "run", "experiments_runjudge t", "t.version_id", "t.run_id"),
-    Edge("judge", "run", "experiments_runslot t", "t.judge_id", "t.run_id"),
-    Named("judge", "evaluation", EVALUATION, "config", JUDGES),
-    Edge("model", "run", "experiments_run t", "t.model_id", "t.id"),
-    Edge("model", "run", "experiments_runslot t", "t.model_id", "t.run_id"),
-    Edge("model", "model", "inference_registeredmodel t", "t.base_id", "t.id"),
-    Edge("model", "job", "weights_weightsjob t", "t.model_id", "t.id"),
-    Edge(
+    Relation("guidelines", "answer", "annotation_answer a", "a.guidelines_id", "a.id", ways=("up",)),
+    Relation("project", "answer", "annotation_answer a", "a.project_id", "a.id", ways=("up",)),
+    Relation("version", "project", "annotation_project t", "t.version_id", "t.id"),
+    Relation("project", "publication", "annotation_publication t", "t.project_id", "t.id"),
+    Relation("publication", "version", "annotation_publication t", "t.id", "t.version_id"),
+    NamedRelation("version", "version", VERSION, "lineage", ("base_id", "version_id")),
+    NamedRelation("run", "version", VERSION, "lineage", ("run",)),
+    NamedRelation("evaluation", "version", VERSION, "lineage", ("evaluation",)),
+    Relation("version", "run", "experiments_run t", "t.dataset_version_id", "t.id"),
+    Relation("version", "evaluation", f"{EVALUATION} t", "t.dataset_version_id", "t.id"),
+    Relation("version", "job", "weights_weightsjob t", "t.version_id", "t.id"),
+    Relation("judge", "run", "experiments_runjudge t", "t.version_id", "t.run_id"),
+    Relation("judge", "run", "experiments_runslot t", "t.judge_id", "t.run_id"),
+    NamedRelation("judge", "evaluation", EVALUATION, "config", JUDGES),
+    Relation("model", "run", "experiments_run t", "t.model_id", "t.id"),
+    Relation("model", "run", "experiments_runslot t", "t.model_id", "t.run_id"),
+    Relation("model", "model", "inference_registeredmodel t", "t.base_id", "t.id"),
+    Relation("model", "job", "weights_weightsjob t", "t.model_id", "t.id"),
+    Relation(
         "model",
         "judge",
         "inference_endpoint e JOIN judging_judgeversion t ON t.endpoint_id = e.id",
         "e.registered_model_id",
         "t.id",
     ),
-    Named("model", "evaluation", EVALUATION, "config", MODELS),
-    Edge("job", "evaluation", "evaluation_evaluation_jobs t", "t.weightsjob_id", "t.evaluation_id"),
-    Edge("run", "model", "experiments_artifact t", "t.run_id", "t.registered_id"),
-    Edge("run", "run", "experiments_run t", "t.forked_from_id", "t.id"),
-    Named("run", "evaluation", EVALUATION, "config", RUNS),
-    Named("project", "evaluation", EVALUATION, "config", PROJECTS),
-    Edge("run", "study", "experiments_claimrun t", "t.run_id", "t.study_id"),
+    NamedRelation("model", "evaluation", EVALUATION, "config", MODELS),
+    Relation("job", "evaluation", "evaluation_evaluation_jobs t", "t.weightsjob_id", "t.evaluation_id"),
+    Relation("run", "model", "experiments_artifact t", "t.run_id", "t.registered_id"),
+    Relation("run", "run", "experiments_run t", "t.forked_from_id", "t.id"),
+    NamedRelation("run", "evaluation", EVALUATION, "config", RUNS),
+    NamedRelation("project", "evaluation", EVALUATION, "config", PROJECTS),
+    Relation("run", "study", "experiments_claimrun t", "t.run_id", "t.study_id"),
 )
 
 

@@ -23,7 +23,7 @@ Rows = QuerySet[Any]
 
 
 @dataclass(frozen=True)
-class Kind:
+class LineageKind:
     """`rows`: those of a workspace. `made`: it is made again if what it rests on is withdrawn."""
 
     name: str
@@ -48,8 +48,8 @@ def _page(name: str, *fields: str) -> Callable[[Any], str]:
 KINDS = {
     each.name: each
     for each in (
-        Kind("person", "People", "person", "users", _people, lambda row: "", str, made=False),
-        Kind(
+        LineageKind("person", "People", "person", "users", _people, lambda row: "", str, made=False),
+        LineageKind(
             "guidelines",
             "Guidelines",
             "version of guidelines",
@@ -59,7 +59,7 @@ KINDS = {
             lambda row: f"{row.project.name}: guidelines v{row.number}",
             made=False,
         ),
-        Kind(
+        LineageKind(
             "answer",
             "Answers",
             "answer",
@@ -69,7 +69,7 @@ KINDS = {
             lambda row: f"{row.project.name}: answer {row.pk}",
             made=False,
         ),
-        Kind(
+        LineageKind(
             "example",
             "Examples",
             "example",
@@ -79,7 +79,7 @@ KINDS = {
             lambda row: f"{row.dataset.name}: {row.key}",
             made=False,
         ),
-        Kind(
+        LineageKind(
             "project",
             "Annotation projects",
             "annotation project",
@@ -88,7 +88,7 @@ KINDS = {
             _page("project", "pk"),
             made=False,
         ),
-        Kind(
+        LineageKind(
             "publication",
             "Publications",
             "publication",
@@ -99,7 +99,7 @@ KINDS = {
             _page("project", "project_id"),
             lambda row: f"{row.project.name} as {row.version}",
         ),
-        Kind(
+        LineageKind(
             "version",
             "Dataset versions",
             "dataset version",
@@ -107,7 +107,7 @@ KINDS = {
             lambda pk: DatasetVersion.objects.filter(dataset__workspace_id=pk).select_related("dataset"),
             _page("dataset_version", "dataset_id", "number"),
         ),
-        Kind(
+        LineageKind(
             "judge",
             "Judges",
             "version of a judge",
@@ -115,7 +115,7 @@ KINDS = {
             lambda pk: JudgeVersion.objects.filter(judge__workspace_id=pk).select_related("judge"),
             _page("judge_version", "judge_id", "number"),
         ),
-        Kind(
+        LineageKind(
             "job",
             "Jobs",
             "job with weights",
@@ -123,7 +123,7 @@ KINDS = {
             lambda pk: WeightsJob.objects.filter(workspace_id=pk),
             _page("weights_job", "pk"),
         ),
-        Kind(
+        LineageKind(
             "run",
             "Runs",
             "run",
@@ -132,7 +132,7 @@ KINDS = {
             _page("run", "pk"),
             lambda row: f"{row.experiment.name}: {row}",
         ),
-        Kind(
+        LineageKind(
             "model",
             "Models",
             "model",
@@ -140,7 +140,7 @@ KINDS = {
             lambda pk: RegisteredModel.objects.filter(workspace_id=pk),
             _page("model", "pk"),
         ),
-        Kind(
+        LineageKind(
             "evaluation",
             "Evaluations",
             "evaluation",
@@ -148,7 +148,7 @@ KINDS = {
             lambda pk: Evaluation.objects.filter(workspace_id=pk).defer("config", "results"),
             _page("evaluation", "pk"),
         ),
-        Kind(
+        LineageKind(
             "study",
             "Claims put to the test",
             "study of a claim",

@@ -8,18 +8,18 @@ from django.db.models import Model, QuerySet
 from webapp.accounts.models import Membership
 from webapp.annotation.access import may_name
 
-from .kinds import KINDS, Kind, fetched
-from .walking import Reach, Way, walk
+from .kinds import KINDS, LineageKind, fetched
+from .walking import Reached, Way, walk
 
 
 @dataclass(frozen=True)
 class Walked:
     """`named`: whether the caller may know who the people are."""
 
-    kind: Kind
+    kind: LineageKind
     row: Model
     way: Way
-    reach: Reach
+    reach: Reached
     workspace_id: int
     named: bool
 

@@ -32,7 +32,7 @@ CROSS JOIN LATERAL ({steps}) AS found (kind, id) LIMIT %s
 
 
 @dataclass(frozen=True)
-class Reach:
+class Reached:
     """`ids`: {kind: ids of its rows}, without the start; `direct`: those one step away. Not `whole`: there are more."""
 
     ids: dict[str, set[int]]
@@ -44,7 +44,7 @@ class Reach:
         return Counter({kind: len(ids) for kind, ids in self.ids.items()})
 
 
-def walk(start: Node, way: Way, most: int = MOST) -> Reach:
+def walk(start: Node, way: Way, most: int = MOST) -> Reached:
     """What `start` reached (`down`), or what it rests on (`up`)."""
     if start[0] == "example":
         return _of_example(start[1], way, most)
@@ -52,7 +52,7 @@ def walk(start: Node, way: Way, most: int = MOST) -> Reach:
     return _gathered([node for node in found if node != start], _near(start, way, most), len(found) <= most)
 
 
-def _of_example(example_id: int, way: Way, most: int) -> Reach:
+def _of_example(example_id: int, way: Way, most: int) -> Reached:
     """Down: the versions that hold the example, as it is or with labels added, are known exactly, so that one which was
     derived without it is not among them. Up: what those versions rest on that hold this very row."""
     if way == "up":
@@ -86,8 +86,8 @@ def _near(start: Node, way: Way, most: int) -> set[Node]:
         return {(kind, pk) for kind, pk in cursor.fetchall()}
 
 
-def _gathered(found: Sequence[Node], near: set[Node], whole: bool) -> Reach:
+def _gathered(found: Sequence[Node], near: set[Node], whole: bool) -> Reached:
     ids: defaultdict[str, set[int]] = defaultdict(set)
     for kind, pk in found:
         ids["version" if kind == "held" else kind].add(pk)
-    return Reach(dict(ids), near, whole)
+    return Reached(dict(ids), near, whole)
