@@ -91,7 +91,7 @@ def _how(config: Any, about: dict[str, Any]) -> list[str]:
         about["command"],
         "```",
         "",
-        f"{config['steps']} steps of {_sampled(config)}, AdamW at {config['optim']['lr']:g}; "
+        f"{config['steps']} steps of {_sampled(config)}, AdamW at {_rate(config)}; "
         f"seeds {', '.join(map(str, about['seeds']))}; {about['prompts']} held-out prompts.",
         "",
         f"Machine: {about['machine']}. The last call of the command took {about['seconds'] / 60:.1f} min.",
@@ -111,6 +111,15 @@ def _sampled(config: Any) -> str:
         + (f" ({role})" if role else "")
         for role, each in sizes.items()
     )
+
+
+def _rate(config: Any) -> str:
+    """Of each role, where one has its own."""
+    shared = config.get("optim", {}).get("lr")
+    own = {role: config.get(role, {}).get("optim", {}).get("lr", shared) for role in ("judge", "writer")}
+    if set(own.values()) == {shared}:
+        return f"{shared:g}"
+    return " or ".join(f"{lr:g} ({role})" for role, lr in own.items())
 
 
 def _shown(estimate: Estimate, sign: bool = False) -> str:
