@@ -9,7 +9,7 @@ from .plan import SIZES, Arm, Claim, Part, Plan, Setting, Size
 from .policies import OAPL, OAPL_OFFLINE, RUSCARL
 from .scaffolds import RUSCARL_SHAPE
 from .selection import KCENTER
-from .stages import CROSS_STAGE, SELF_DISTIL
+from .stages import CROSS_STAGE, CROSS_STAGE_LEARNT, SELF_DISTIL
 from .turns import RUBRIC_ARM
 from .verdict import RULE, ClaimResult, Measures, PartResult, judge_all, mean_over_seeds
 from .writers import MAMS
@@ -44,6 +44,7 @@ PLANS: dict[str, Plan] = {
         STAGES,
         HINTS,
         CROSS_STAGE,
+        CROSS_STAGE_LEARNT,
         SELF_DISTIL,
         KCENTER,
         TOGGLE,

@@ -218,7 +218,7 @@ METHODS: tuple[Method, ...] = (
         "What the second stage made the policy forget comes back, and the second stage's skill stays.",
         "GLM-5 (2026)",
         recipe="chain",
-        plans=("cross_stage",),
+        plans=("cross_stage", "cross_stage_learnt"),
     ),
     Method(
         "self_distil",
