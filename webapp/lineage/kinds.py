@@ -65,7 +65,7 @@ KINDS = {
             "answer",
             "pencil",
             lambda pk: Answer.objects.filter(project__workspace_id=pk).select_related("project", "assignment"),
-            lambda row: reverse("review_task", args=[row.assignment.task_id]),
+            lambda row: reverse("review_task", args=[row.project_id, row.assignment.task_id]),
             lambda row: f"{row.project.name}: answer {row.pk}",
             made=False,
         ),

@@ -20,7 +20,9 @@ from webapp.experiments.models import Artifact, ClaimRun, ClaimStudy, Experiment
 from webapp.inference.models import Endpoint, RegisteredModel
 from webapp.judging.models import Judge, JudgeVersion
 from webapp.lineage import edges
+from webapp.lineage.kinds import KINDS
 from webapp.lineage.walking import walk
+from webapp.weights.models import WeightsJob
 
 pytestmark = pytest.mark.django_db
 
@@ -242,6 +244,22 @@ def test_the_page_asks_as_much_for_many_rows_as_for_few(world):
     assert "If this dataset version were withdrawn" in shown and "All 22" in shown
     more = page.get(f"{address}?way=down&of=run").content.decode()
     assert more.count("Go on from here") == 22
+
+
+def test_every_kind_of_row_is_a_start(world):
+    given = Answer.objects.select_related("assignment").first()
+    assert given is not None
+    guidelines = world.project.guidelines.create(number=7)
+    job = WeightsJob.objects.create(workspace=world.cast.workspace, kind="generate", title="t", key="k")
+    starts = {"person": given.assignment.user_id, "answer": given.pk, "example": world.tasks[0].example_id}
+    starts |= {"project": world.project.pk, "publication": world.publication.pk, "version": world.version.pk}
+    starts |= {"judge": world.judge.pk, "job": job.pk, "run": world.policy.pk, "model": world.model.pk}
+    starts |= {"evaluation": world.evaluation.pk, "study": world.study.pk, "guidelines": guidelines.pk}
+    page = browser(world.cast.owner)
+    assert set(starts) == set(KINDS)
+    for kind, pk in starts.items():
+        for way in ("down", "up"):
+            assert page.get(f"/lineage/{kind}/{pk}?way={way}").status_code == 200, (kind, way)
 
 
 def test_the_page_says_where_nothing_is_known(world, cast):
