@@ -121,6 +121,7 @@ def asked(cast, monkeypatch) -> Iterator:
         "hook_id": Webhook.objects.create(workspace=cast.workspace, url="https://example.org", events=[]).pk,
         "token_id": services.create_token(cast.owner, "lab")[0].pk,
     }
+    ids |= {"what": "model", "what_id": ids["model_id"]}
     people = {**{Role(who.role): who for who in (cast.annotator, cast.reviewer, cast.researcher)}, None: cast.outsider}
     keys = {role: services.create_token(who, "test")[1] for role, who in people.items()}
     signals = (request_started, request_finished)
@@ -131,7 +132,7 @@ def asked(cast, monkeypatch) -> Iterator:
         signal.connect(close_old_connections)
 
 
-def _statuses(operation, ids: dict[str, int], keys: dict[Role | None, str]) -> dict[Role | None, int]:
+def _statuses(operation, ids: dict[str, int | str], keys: dict[Role | None, str]) -> dict[Role | None, int]:
     """Of the first request that fits. Most fit at once; of some, hardly one in ten does, and what is drawn depends on what
     else has been imported."""
     found: dict[Role | None, int] = {}
