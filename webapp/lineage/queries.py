@@ -1,6 +1,6 @@
 """What the page and the API show of a walk: counts for each kind, and the rows of one kind by pages."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db.models import Model, QuerySet
@@ -54,5 +54,14 @@ class Walked:
 def walked(membership: Membership, kind: str, row_id: int, way: Way, *, named: bool = True) -> Walked:
     """`named`: False where the caller's key does not open what people do. Raises Http404."""
     row = fetched(membership, kind, row_id)
-    reach = walk((kind, row_id), way)
+    reach = _within(membership.workspace_id, walk((kind, row_id), way))
     return Walked(KINDS[kind], row, way, reach, membership.workspace_id, named and may_name(membership))
+
+
+def _within(workspace_id: int, reach: Reached) -> Reached:
+    """Without the rows of other workspaces: a person may annotate in several."""
+    kept = {
+        kind: set(KINDS[kind].rows(workspace_id).filter(pk__in=ids).values_list("pk", flat=True))
+        for kind, ids in reach.ids.items()
+    }
+    return replace(reach, ids=kept)

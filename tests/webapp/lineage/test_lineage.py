@@ -1,5 +1,7 @@
 """From an answer to whatever it reached, and back from a run to the people it rests on."""
 
+from dataclasses import replace
+
 import pytest
 from django.db import connection
 from django.test import Client
@@ -9,7 +11,7 @@ from tests.cast import ApiClient, browser
 from tests.webapp.annotation.answers import annotators, answer, make_project, preference
 from tests.webapp.experiments.conftest import make_version
 from webapp.accounts import services as accounts
-from webapp.accounts.models import Membership
+from webapp.accounts.models import Membership, Role
 from webapp.annotation.agreement import refresh
 from webapp.annotation.models import Answer, Publication
 from webapp.annotation.publishing import services as publish
@@ -221,6 +223,20 @@ def test_others_find_nothing(world):
         assert browser(world.cast.outsider).get(f"/lineage/{kind}/{pk}").status_code == 404
     assert ApiClient(world.cast.annotator).get(f"/lineage/run/{world.policy.pk}").status_code == 403
     assert browser(world.cast.annotator).get(f"/lineage/run/{world.policy.pk}").status_code == 403
+
+
+def test_of_who_annotates_in_two_workspaces_each_counts_its_own(world):
+    person, theirs = world.people[0].user, world.cast.outsider
+    before = ApiClient(world.cast.researcher).get(f"/lineage/person/{person.pk}").json()
+    member = Membership.objects.create(user=person, workspace=theirs.workspace, role=Role.ANNOTATOR)
+    there = replace(world.cast, workspace=theirs.workspace, owner=theirs, researcher=theirs, annotator=member)
+    elsewhere = make_project(there, n=1)
+    for one in annotators(there, elsewhere):
+        answer(elsewhere.tasks.get(), one, preference(1))
+    refresh.bring_up_to_date(elsewhere)
+    publish.publish(theirs, elsewhere)
+    assert ApiClient(world.cast.researcher).get(f"/lineage/person/{person.pk}").json() == before
+    assert ApiClient(theirs).get(f"/lineage/person/{person.pk}").json()["counts"] == {"publication": 1, "version": 1}
 
 
 def test_the_page_asks_as_much_for_many_rows_as_for_few(world):
