@@ -41,6 +41,7 @@ class Stack:
         self.env |= {name: value for name, value in (env or {}).items() if value is not None}
         for name in (name for name, value in (env or {}).items() if value is None):
             self.env.pop(name, None)
+        self.tokens: dict[str, str] = {}
         self.output = self.var / "up.out"
         with self.output.open("wb") as out:
             self.process = subprocess.Popen(
@@ -80,9 +81,11 @@ class Stack:
         return done.stdout.strip()
 
     def api(self, email: str = "demo@localhost") -> httpx.Client:
-        """A script of this person; paths below /api/v1/."""
-        self.manage("demo", "--link")
-        headers = {"Authorization": f"Bearer {self.manage('token', email)}"}
+        """A script of this person; paths below /api/v1/. Each command loads the whole product, so a token serves all tests."""
+        if email not in self.tokens:
+            self.manage("demo", "--link")
+            self.tokens[email] = self.manage("token", email)
+        headers = {"Authorization": f"Bearer {self.tokens[email]}"}
         return httpx.Client(base_url=f"{self.url}/api/v1/", headers=headers, timeout=SECONDS, trust_env=False)
 
     def logs(self, size: int = 2000) -> str:
