@@ -104,7 +104,7 @@ def read_a_rollout(page: Page) -> None:
 
 
 def stop(page: Page) -> None:
-    page.locator("form[action$='/stop'] button").click()
+    page.get_by_role("button", name="Stop", exact=True).click()
     state = page.locator(".run-status [data-bind=state]").first
     expect(state).to_have_text("Stopped", timeout=LONG_MS)
     expect(page.locator("form[action$='/resume'] button")).to_be_visible()

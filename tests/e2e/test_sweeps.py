@@ -55,6 +55,7 @@ def test_a_sweep_is_made_from_a_run_and_what_is_wrong_stands_at_its_field(open_p
     page.goto(f"/runs/{run.pk}")
     page.get_by_label("More", exact=True).click()
     page.get_by_role("link", name="Sweep from this run").click()
+    page.wait_for_load_state()  # the form is there before its script is
     page.get_by_label("Key", exact=True).select_option("optim.lr")
     expect(page.get_by_text("the run had")).to_be_visible()
     values = page.get_by_label("Values", exact=True)
