@@ -59,9 +59,9 @@ def dataset_name(name: str) -> str:
 def claimed(job_id: int) -> Iterator[ImportJob | None]:
     """The job, marked as running; None if it is over or someone else has it."""
     with locks.alone(locks.Work.IMPORT, job_id) as ours:
-        rows = ImportJob.objects.filter(id=job_id, state__in=WAITING)
-        # in one statement: what was cancelled in this moment is not taken up
-        found = ours and rows.update(state=ImportJob.State.RUNNING, error="")
+        rows = ImportJob.objects.filter(id=job_id)
+        # in one statement: what was cancelled before is not taken up. What is cancelled after it says so itself
+        found = ours and rows.filter(state__in=WAITING).update(state=ImportJob.State.RUNNING, error="")
         yield rows.select_related("workspace").get() if found else None
 
 
