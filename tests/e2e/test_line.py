@@ -41,8 +41,11 @@ def test_the_line_moves_and_a_raised_run_comes_first(open_page, as_researcher, s
             page.emulate_media(color_scheme=scheme)
             page.set_viewport_size({"width": width, "height": 800})
             assert faults(page) == []
+    link = waiting.get_by_role("link", name="three")
+    link.focus()
     Run.objects.filter(id=other.id).update(state="stopped")
     expect(waiting).to_have_count(2)  # without a reload
+    expect(link).to_be_focused()  # nor does it take the key's place away
     page.goto(f"/runs/{third.id}")
     expect(page.get_by_text("Priority:")).to_be_visible()
     page.get_by_role("button", name="Lower the priority of three").click()
