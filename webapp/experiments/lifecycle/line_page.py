@@ -65,6 +65,6 @@ def whole(workspace_id: int) -> Line:
     running = [row(run, run.state_at, holders.left(run)) for run in holders.runs]
     waiting = [
         row(each.run, each.run.attempt_at, each.starts_in_s, each.reason or "It is about to start")
-        for each in line_words.standing()
+        for each in line_words.standing(holders, gpus)
     ]
     return Line(settings.MAX_RUNNING_RUNS, there, free, running, waiting, max(0, queued().count() - len(waiting)))

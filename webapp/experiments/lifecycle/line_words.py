@@ -7,7 +7,6 @@ from datetime import datetime
 from itertools import islice
 
 from django.conf import settings
-from django.utils import timezone
 
 from trainer.contracts.counted import counted
 from webapp.accounts import quotas
@@ -47,9 +46,9 @@ class Holders:
         return [run for run in self.runs if run.experiment.workspace_id == workspace_id]
 
 
-def standing(most: int = TOLD) -> Iterator[Waiting]:
-    """The first of the line, in its order."""
-    holders, gpus, known = Holders(timezone.now()), Gpus(), quotas.own()
+def standing(holders: Holders, gpus: Gpus, most: int = TOLD) -> Iterator[Waiting]:
+    """The first of the line, in its order. Takes of `gpus` what they are given."""
+    known = quotas.own()
     mine: Counter[int] = Counter()
     needed = 0
     for before, (run, why) in enumerate(islice(walk(gpus), most)):

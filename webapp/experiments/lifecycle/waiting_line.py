@@ -62,7 +62,7 @@ def _next() -> list[int]:
 
 def tell() -> None:
     """Brings the reasons of the waiting runs up to date."""
-    for each in line_words.standing():
+    for each in line_words.standing(line_words.Holders(timezone.now()), Gpus()):
         run = each.run
         if not each.reason or run.next_try_at is not None or each.reason == run.state_reason:
             continue
