@@ -1,28 +1,22 @@
 // The chain of a run: a dialog opens for the step whose button was pressed, and the server draws the chain anew as it goes on.
-import { attention } from "./attention.js";
+import { reloading, replace } from "./reloading.js";
 import { onBack, onMessage } from "./run.js";
 
 const EVERY_MS = 10_000; // other runs of the chain are not heard here
-let fetching = false;
+const reload = reloading(location.href, (page) => isFree() && replace("chain", page));
 
 document.addEventListener("click", (event) => {
   const step = event.target.closest("[data-step]");
   if (step) document.querySelectorAll("[data-behind]").forEach((input) => (input.value = step.dataset.step));
 });
 
-async function refresh() {
-  if (fetching || document.hidden || document.querySelector("dialog[open]")) return;
-  if (document.getElementById("chain").contains(document.activeElement)) return; // nothing moves under a key
-  fetching = true;
-  try {
-    const answer = await fetch(location.href, { headers: attention() });
-    const found = answer.ok && new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("chain");
-    if (found) document.getElementById("chain").replaceWith(found);
-  } catch {
-    // the next round asks again
-  } finally {
-    fetching = false;
-  }
+/** Nothing moves under a key or an open dialog. */
+function isFree() {
+  return !document.querySelector("dialog[open]") && !document.getElementById("chain").contains(document.activeElement);
+}
+
+function refresh() {
+  if (!document.hidden && isFree()) reload();
 }
 
 onMessage("run", refresh);

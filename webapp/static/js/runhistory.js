@@ -1,25 +1,12 @@
 // The history of a run: when its state or attempt changes, the server draws the newest page of it anew.
-import { attention } from "./attention.js";
+import { reloading, replace } from "./reloading.js";
 import { onBack, onMessage, run } from "./run.js";
 
 let shown = `${run.state} ${run.attempt}`;
-let fetching = false;
-let again = false;
+const reload = reloading(location.href, (page) => replace("history", page));
 
-async function refresh() {
-  again = fetching;
-  if (fetching || location.search) return; // older entries do not change
-  fetching = true;
-  try {
-    const answer = await fetch(location.href, { headers: attention() });
-    const found = answer.ok && new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("history");
-    if (found) document.getElementById("history").replaceWith(found);
-  } catch {
-    // the connection's next message asks again
-  } finally {
-    fetching = false;
-    if (again) refresh();
-  }
+function refresh() {
+  if (!location.search) reload(); // older entries do not change
 }
 
 onMessage("run", (message) => {

@@ -1,26 +1,9 @@
 // The card of a run's judges: a message says that they were asked, the server says what of it. Only what has changed is
 // replaced, so a budget that is being typed stays. A judge that is asked first gets its row anew, with its budget.
-import { attention } from "./attention.js";
+import { reloading } from "./reloading.js";
 import { onBack, onMessage } from "./run.js";
 
 const card = document.getElementById("judges");
-let fetching = false;
-let again = false;
-
-async function refresh() {
-  again = fetching;
-  if (fetching) return;
-  fetching = true;
-  try {
-    const answer = await fetch(card.dataset.url, { headers: { "HX-Request": "true", ...attention() } });
-    if (answer.ok) show(new DOMParser().parseFromString(await answer.text(), "text/html"));
-  } catch {
-    // the next message, or the connection that comes back, tries again
-  } finally {
-    fetching = false;
-  }
-  if (again) refresh();
-}
 
 function show(page) {
   const rows = [...card.querySelectorAll("[data-judge]")];
@@ -38,6 +21,7 @@ function show(page) {
 }
 
 if (card) {
+  const refresh = reloading(card.dataset.url, show, { "HX-Request": "true" });
   onMessage("judges", refresh);
   onBack(refresh);
 }

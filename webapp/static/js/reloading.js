@@ -1,0 +1,28 @@
+// What the server draws anew: one request at a time, and once more where somebody asked meanwhile.
+import { attention } from "./attention.js";
+
+/** A function that fetches the page at `url` and hands it to `show`. */
+export function reloading(url, show, headers = {}) {
+  let fetching = false;
+  let again = false;
+  return async function reload() {
+    again = fetching;
+    if (fetching) return;
+    fetching = true;
+    try {
+      const answer = await fetch(url, { headers: { ...headers, ...attention() } });
+      if (answer.ok) show(new DOMParser().parseFromString(await answer.text(), "text/html"));
+    } catch {
+      // the next message, or the connection that comes back, tries again
+    } finally {
+      fetching = false;
+    }
+    if (again) reload();
+  };
+}
+
+/** Puts the element with this id in the place of the one that stands here. */
+export function replace(id, page) {
+  const fresh = page.getElementById(id);
+  if (fresh) document.getElementById(id).replaceWith(fresh);
+}
