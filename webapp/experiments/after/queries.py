@@ -62,7 +62,7 @@ def first_of(run: Run) -> Run:
 
 
 def chain(run: Run) -> ChainNode:
-    """The whole chain of a run, from its first run on: two queries a level."""
+    """The whole chain of a run, from its first run on: at most three queries a level."""
     root = ChainNode(run=first_of(run))
     level = [root]
     for _ in range(DEEPEST):

@@ -3,6 +3,7 @@
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -46,7 +47,7 @@ def _submitted(request: HttpRequest, form: StepForm) -> HttpResponse:
     if request.POST.get("action") == "launch":
         step = form.add()
         if step is not None and form.first:
-            there = f"/runs/{form.first.pk}/chain"
+            there = reverse("run_tab", args=[form.first.pk, "chain"])
             return HttpResponse(status=204, headers={"HX-Redirect": there}) if hx else redirect(there)
     else:
         form.check()
