@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from trainer.contracts import Criterion, Example, Message, Rubric, VerifierSpec
+from trainer.contracts import Example, Message
 from trainer.selection import k_center, sliding_perplexity
 
-from .toy import SYLLABLES, TOPICS, ranked
+from .toy import SYLLABLES, TOPICS, all_of, ranked
 
 POOL, HELD_OUT = 1_000, 8
 """Demonstrations, and held-out prompts of each topic."""
@@ -92,7 +92,5 @@ def _answer(chooser: random.Random, said: Sequence[str], wanted: Sequence[str]) 
 
 
 def _example(key: str, topic: str, number: int, wanted: Sequence[str], answer: str, split: Any = "train") -> Example:
-    verifier = VerifierSpec(name="must_contain", args={"texts": list(wanted), "match": "all", "whole_word": True})
-    rubric = Rubric(criteria=(Criterion(id="all", text=" ".join(wanted), points=1.0, verifier=verifier),))
     prompt = (Message(role="user", content=f"{topic} {number}"),)
-    return Example(key=key, prompt=prompt, split=split, domain=topic, rubric=rubric, reference=answer)
+    return Example(key=key, prompt=prompt, split=split, domain=topic, rubric=all_of(wanted), reference=answer)

@@ -70,8 +70,7 @@ def _passing(topics: Iterable[tuple[str, tuple[str, tuple[int, ...]]]], seed: in
     rows = []
     for topic, (level, places) in topics:
         wanted, rate = [said[place - 1] for place in places], chance(places)
-        verifier = VerifierSpec(name="must_contain", args={"texts": wanted, "match": "all", "whole_word": True})
-        rubric = Rubric(criteria=(Criterion(id="all", text=" ".join(wanted), points=1.0, verifier=verifier),))
+        rubric = all_of(wanted)
         for place, number in enumerate(chooser.sample(range(10, 100), _TRAINED + _HELD_OUT)):
             prompt = (Message(role="user", content=f"{topic} {number}"),)
             split: Any = "train" if place < _TRAINED else "heldout"
@@ -79,6 +78,12 @@ def _passing(topics: Iterable[tuple[str, tuple[str, tuple[int, ...]]]], seed: in
             meta = {"pass_rate": rate, "reasoning": " ".join(wanted)}
             rows.append(Example(key=key, prompt=prompt, split=split, rubric=rubric, domain=level, meta=meta))
     return rows
+
+
+def all_of(wanted: Sequence[str]) -> Rubric:
+    """1 for an answer that says every one of these syllables, else 0."""
+    verifier = VerifierSpec(name="must_contain", args={"texts": list(wanted), "match": "all", "whole_word": True})
+    return Rubric(criteria=(Criterion(id="all", text=" ".join(wanted), points=1.0, verifier=verifier),))
 
 
 def ranked(seed: int = 0) -> list[str]:

@@ -25,7 +25,7 @@ UP = ("run", "model", "evaluation", "study", "job")
 def lineage(request: HttpRequest, what: str, what_id: int) -> HttpResponse:
     way = _way(request.GET.get("way") or ("up" if what in UP else "down"))
     found = queries.walked(require(request), what, what_id, way)
-    of = request.GET.get("of", "")
+    start, of = found.told(what, found.row), request.GET.get("of", "")
     kinds = [name for name in found.counts if of in ("", name)]
     cursor, limit = (request.GET.get("cursor"), MANY) if of else (None, FEW)
     try:
@@ -37,8 +37,8 @@ def lineage(request: HttpRequest, what: str, what_id: int) -> HttpResponse:
         "lineage/lineage.html",
         {
             "found": found,
-            "name": found.told(what, found.row)["name"],
-            "url": found.told(what, found.row)["url"],
+            "name": start["name"],
+            "url": start["url"],
             "flow": [(KINDS[name], count) for name, count in found.counts.items()],
             "sections": sections,
             "of": of,
