@@ -47,6 +47,10 @@ class Line:
     waiting: list[Row]
     more: int
 
+    @property
+    def is_full(self) -> bool:
+        return self.places is not None and len(self.running) >= self.places
+
     def json(self) -> dict[str, Any]:
         rows = {"running": [row.json() for row in self.running], "waiting": [row.json() for row in self.waiting]}
         return {"places": self.places, "gpus": self.gpus, "gpus_free": self.gpus_free, **rows, "more": self.more}

@@ -155,6 +155,15 @@ def test_the_line_of_a_workspace_names_no_run_of_another(launch, cast, theirs, a
     assert [row.run for row in line_page.whole(cast.outsider.workspace_id).waiting] == [None, second]
 
 
+def test_an_empty_line_promises_no_place_where_all_are_taken(launch, as_researcher, settings):
+    settings.MAX_RUNNING_RUNS = 1
+    waits = "A run that is launched now waits until a place is free"
+    assert waits not in as_researcher.get("/experiments/line").content.decode()
+    says(launch(), 100.0)
+    shown = as_researcher.get("/experiments/line").content.decode()
+    assert "Nothing waits." in shown and waits in shown
+
+
 def test_the_line_says_how_many_wait_behind_those_it_shows(launch, monkeypatch, cast):
     monkeypatch.setattr(line_words.standing, "__defaults__", (2,))
     for _ in range(5):
