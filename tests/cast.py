@@ -67,5 +67,8 @@ class ApiClient:
     def patch(self, path: str, body: Any) -> Answered:
         return self.client.patch(f"/api/v1{path}", body, content_type="application/json")
 
+    def put(self, path: str, body: Any) -> Answered:
+        return self.client.put(f"/api/v1{path}", body, content_type="application/json")
+
     def delete(self, path: str) -> Answered:
         return self.client.delete(f"/api/v1{path}")

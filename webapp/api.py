@@ -39,6 +39,7 @@ from webapp.experiments.table.compare_api import router as runs_compared
 from webapp.identity.api import router as identity
 from webapp.inference.api import router as models
 from webapp.inference.endpoints_api import router as endpoints
+from webapp.inference.promotion.api import router as promotion
 from webapp.judging.api import router as judges
 from webapp.lineage.api import router as lineage
 from webapp.personal_data.api import router as personal_data
@@ -205,6 +206,7 @@ ROUTERS = (
     identity,
     webhooks,
     datasets,
+    promotion,
     models,
     endpoints,
     judges,

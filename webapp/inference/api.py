@@ -51,6 +51,8 @@ class ModelOut(Schema):
     digest: str
     run: ModelRun | None
     present: bool | None = Field(description="Whether the files of a run's model are there; null for other models")
+    stage: str = Field(description="candidate, production, retired, or empty")
+    aliases: list[str] = Field(description="Without their @")
     created_at: datetime
     archived_at: datetime | None
 

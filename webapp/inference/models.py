@@ -5,13 +5,27 @@ from django.db import models
 
 from webapp.core.sealed import SealedField
 
+from .promotion.models import STAGES, ModelAlias, ModelPromotion
+
+__all__ = [
+    "Endpoint",
+    "EndpointCheck",
+    "EndpointLease",
+    "EndpointTrouble",
+    "ModelAlias",
+    "ModelPromotion",
+    "RecordedOutput",
+    "RegisteredModel",
+]
+
 
 class RegisteredModel(models.Model):
     """A local directory, a hub id or what a run left behind, under a name. `path` is never shown to annotators.
 
     `base` is what a trained model began with; an adapter (`format` peft) cannot be loaded without it. `digest` is that of
     the folder's files (trainer.outputs.folder_digest) where a run has told it. `stored`: what of the folder lies in the artifact
-    store, as `files` and the `mark` by which a change is seen (webapp.inference.stored).
+    store, as `files` and the `mark` by which a change is seen (webapp.inference.stored). `stage`: how far people say that it has come; empty, they
+    say nothing.
     """
 
     class Source(models.TextChoices):
@@ -45,6 +59,7 @@ class RegisteredModel(models.Model):
     base = models.ForeignKey("self", null=True, blank=True, on_delete=models.PROTECT, related_name="derived")
     digest = models.CharField(max_length=64, blank=True)
     stored = models.JSONField(default=dict, blank=True)
+    stage = models.CharField(max_length=10, choices=list(STAGES.items()), blank=True)
     archived_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 

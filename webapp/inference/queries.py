@@ -22,7 +22,8 @@ def models(workspace_id: int, *, archived: bool | None = None) -> QuerySet[Regis
     rows = RegisteredModel.objects.filter(workspace_id=workspace_id)
     if archived is not None:
         rows = rows.filter(archived_at__isnull=not archived)
-    return rows.select_related("base", "artifact__run__experiment").annotate(run_count=Count("runs"))
+    rows = rows.select_related("base", "artifact__run__experiment").prefetch_related("aliases")
+    return rows.annotate(run_count=Count("runs"))
 
 
 def usable(workspace_id: int, head: str = RegisteredModel.Head.LM) -> QuerySet[RegisteredModel]:

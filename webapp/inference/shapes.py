@@ -7,7 +7,7 @@ from .models import RegisteredModel
 
 
 def model(row: RegisteredModel) -> dict[str, Any]:
-    """Needs `base` and `artifact.run.experiment` loaded with the row."""
+    """Needs `base`, `artifact.run.experiment` and `aliases` loaded with the row."""
     return {
         "id": row.pk,
         "name": row.name,
@@ -22,6 +22,8 @@ def model(row: RegisteredModel) -> dict[str, Any]:
         "digest": row.digest,
         "run": origin(row),
         "present": files.is_there(row),
+        "stage": row.stage,
+        "aliases": [alias.name for alias in row.aliases.all()],
         "created_at": row.created_at,
         "archived_at": row.archived_at,
     }

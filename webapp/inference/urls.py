@@ -1,6 +1,7 @@
 from django.urls import path
 
 from . import endpoints_views, views
+from .promotion import views as promotion
 
 urlpatterns = [
     path("models", views.models, name="models"),
@@ -10,6 +11,10 @@ urlpatterns = [
     path("models/<int:model_id>/act", views.model_act, name="model_act"),
     path("models/<int:model_id>/download", views.model_download, name="model_download"),
     path("models/<int:model_id>/delete", views.model_delete, name="model_delete"),
+    path("models/<int:model_id>/promote", promotion.model_promote, name="model_promote"),
+    path("models/<int:model_id>/stage", promotion.model_stage, name="model_stage"),
+    path("models/aliases", promotion.aliases, name="model_aliases"),
+    path("models/aliases/<slug:name>/remove", promotion.alias_remove, name="model_alias_remove"),
     path("models/endpoints", endpoints_views.endpoints, name="endpoints"),
     path("models/endpoints/new", endpoints_views.endpoint_new, name="endpoint_new"),
     path("models/endpoints/<int:endpoint_id>", endpoints_views.endpoint, name="endpoint"),

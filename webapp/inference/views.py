@@ -21,6 +21,7 @@ from webapp.core.problems import Conflict, Invalid, Problem
 
 from . import access, facts, files, queries, services, training, uses
 from .forms import ModelAboutForm, ModelForm
+from .promotion import queries as promotion
 
 MAX_TRIED = 100_000  # characters
 
@@ -69,6 +70,7 @@ def model(request: HttpRequest, model_id: int) -> HttpResponseBase:
         "facts": facts.shown(row),
         "uses": uses.of(row),
         "lineage": queries.lineage(row),
+        "promotions": promotion.history(row.workspace_id, model=row)[: promotion.MOST_SHOWN],
         "training": training.words(row),
         "may_try_again": training.may_try_again(row),
         "may_write": membership.may(Role.RESEARCHER),

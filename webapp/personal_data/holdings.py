@@ -160,6 +160,7 @@ HOLDINGS = (
     _made("datasets.CurationJob", "Curation jobs"),
     _made("datasets.ImportJob", "Imports"),
     _made("inference.Endpoint", "Endpoints"),
+    _made("inference.ModelPromotion", "Moves of aliases of models, and changes of their stages"),
     _made("weights.WeightsJob", "Jobs with weights"),
     _made("judging.Judge", "Judges"),
     _made("judging.JudgeVersion", "Versions of judges"),

@@ -14,6 +14,7 @@ from webapp.datasets import services as datasets
 from webapp.datasets.models import DatasetVersion
 from webapp.datasets.versions import training_counts
 from webapp.inference.models import Endpoint, RegisteredModel
+from webapp.inference.promotion import queries as promotion
 from webapp.inference.tokenizers import speaks_otherwise, unloadable
 from webapp.inference.training import unscorable, untrainable
 from webapp.judging import queries as judging
@@ -53,7 +54,10 @@ class FilledSlot:
 
 @dataclass(frozen=True)
 class Plan:
-    """A run that may be written: everything it refers to exists and fits."""
+    """A run that may be written: everything it refers to exists and fits.
+
+    `config` names models, also where `aliases` ({place in the config: alias}) were given: what a run begins with stays true when they move.
+    """
 
     recipe: Recipe
     config: dict[str, Any]
@@ -61,6 +65,7 @@ class Plan:
     version: DatasetVersion
     model: RegisteredModel
     slots: list[FilledSlot]
+    aliases: dict[str, str]
 
 
 def plan(membership: Membership, recipe: str, raw: dict[str, Any], dataset: DatasetChoice, model: str | None) -> Plan:
@@ -92,7 +97,21 @@ def plan(membership: Membership, recipe: str, raw: dict[str, Any], dataset: Data
         problems += [*memory.problems(config, base), *resources.problems(membership.workspace_id, config)]
     if problems or config is None or version is None or base is None:
         raise ConfigInvalid(problems)
-    return Plan(RECIPES[recipe], config.model_dump(mode="json"), config.steps, version, base, slots)
+    told = config.model_dump(mode="json")
+    return Plan(RECIPES[recipe], told, config.steps, version, base, slots, _spell_out(told, slots))
+
+
+def _spell_out(told: dict[str, Any], slots: list[FilledSlot]) -> dict[str, str]:
+    """Names the models in the config where it names aliases; what stood there, by its place."""
+    aliases = {}
+    for slot in slots:
+        *way, last = slot.path.split(".")
+        node: Any = told
+        for part in way:
+            node = node[int(part) if isinstance(node, list) else part]
+        if slot.model is not None and node[last] != slot.model.name:
+            aliases[slot.path], node[last] = node[last], slot.model.name
+    return aliases
 
 
 def _slot(membership: Membership, config: RecipeConfig, slot: ResolvedSlot, problems: list[FieldProblem]) -> FilledSlot:
@@ -131,9 +150,9 @@ def _own_problems(workspace_id: int, config: RecipeConfig) -> Iterator[FieldProb
 
 def _model(membership: Membership, slot: ResolvedSlot, problems: list[FieldProblem]) -> RegisteredModel | None:
     field, name = slot.path, slot.name
-    found = RegisteredModel.objects.filter(workspace=membership.workspace, name=name).first()
+    found = promotion.named(membership.workspace_id, name)
     if found is None:
-        problems.append(FieldProblem(field, f"no model called {name!r} is registered"))
+        problems.append(FieldProblem(field, _unknown(name)))
     elif why := untrainable(found) or unscorable(found, slot.heads):
         problems.append(FieldProblem(field, why))
     elif found.head not in slot.heads:
@@ -146,6 +165,12 @@ def _model(membership: Membership, slot: ResolvedSlot, problems: list[FieldProbl
     elif why := unloadable(found):
         problems.append(FieldProblem(field, why))
     return found
+
+
+def _unknown(name: str) -> str:
+    if name.startswith(promotion.MARK):
+        return f"no model has the alias {name}; Models, Aliases lists them"
+    return f"no model called {name!r} is registered"
 
 
 def _teacher_problems(base: RegisteredModel, slots: list[FilledSlot]) -> Iterator[FieldProblem]:

@@ -20,7 +20,7 @@ from webapp.core.problems import Conflict, Invalid
 from webapp.datasets.models import DatasetVersion
 from webapp.datasets.versions import training_counts
 from webapp.inference import queries as inference
-from webapp.inference.models import RegisteredModel
+from webapp.inference.promotion import queries as promotion
 
 from ..models import Experiment, Run
 from ..outputs import trained_on
@@ -191,8 +191,7 @@ class RunForm:
             config = resolve(self.recipe, self.raw)
         except ConfigInvalid:
             return memory.Shown(unknown="it can be told once the config is valid")
-        models = RegisteredModel.objects.filter(workspace_id=self.membership.workspace_id, name=config.model.name)
-        return memory.shown(config, models.select_related("base").first())
+        return memory.shown(config, promotion.named(self.membership.workspace_id, config.model.name))
 
     def fill(self, given: Mapping[str, str]) -> None:
         """Texts for dotted paths of the config, as a link to the form gives them; what the config lacks is left out. No text at a

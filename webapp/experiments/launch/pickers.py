@@ -15,6 +15,7 @@ from webapp.core.formtree import Group, Input, Nothing
 from webapp.evaluation import licence
 from webapp.inference import queries as inference
 from webapp.inference.models import Endpoint, RegisteredModel
+from webapp.inference.promotion import queries as promotion
 from webapp.judging import queries as judging
 
 MOST_OFFERED = 200
@@ -97,6 +98,8 @@ def _kinds(group: Group) -> tuple[str, ...]:
 
 
 def _models(workspace_id: int, heads: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    for alias in promotion.aliases(workspace_id).filter(model__head__in=heads)[:MOST_OFFERED]:
+        yield str(alias), f"{alias} · points at {alias.model.name}"
     rows = RegisteredModel.objects.filter(workspace_id=workspace_id, archived_at=None, head__in=heads)
     for row in rows.order_by("-id")[:MOST_OFFERED]:
         yield row.name, " · ".join([row.name, *_about(row)])

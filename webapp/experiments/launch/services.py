@@ -116,7 +116,8 @@ def _create(
     RunSlot.objects.bulk_create(
         RunSlot(run=run, role=slot.role, path=slot.path, model=slot.model, judge=slot.judge) for slot in plan.slots
     )
-    audit.record(membership, membership.user, "run.launch", run, recipe=run.recipe, name=str(run))
+    aliases = {"aliases": plan.aliases} if plan.aliases else {}
+    audit.record(membership, membership.user, "run.launch", run, recipe=run.recipe, name=str(run), **aliases)
     enqueue("workers.runs.launch", run.id)
     run.refresh_from_db(from_queryset=Run.objects.with_names())
     broadcasts.run_changed(run)

@@ -204,5 +204,7 @@ def _delete_output(membership: Membership, model: RegisteredModel) -> None:
     try:
         registry.delete(membership, model)
     except Conflict as problem:
-        reason = f"{model.name}, which this run has trained, is in use: another run, model or endpoint rests on it."
+        reason = (
+            f"{model.name}, which this run has trained, is in use: another run, model, endpoint or alias rests on it."
+        )
         raise Conflict(reason, code="in_use") from problem

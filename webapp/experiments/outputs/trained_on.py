@@ -12,6 +12,7 @@ from webapp.datasets.leakage.near_leaks import Pair, near
 from webapp.datasets.models import DatasetVersion
 from webapp.evaluation.sources import TRAINED_ON
 from webapp.inference.models import RegisteredModel
+from webapp.inference.promotion import queries as promotion
 
 from ..models import Run
 
@@ -57,8 +58,7 @@ def _named(workspace_id: int, recipe: str, raw: dict[str, Any]) -> set[int]:
         model = raw.get("model")
         name = model.get("name") if isinstance(model, dict) else None
         names = {name} if isinstance(name, str) and "\0" not in name else set()
-    rows = RegisteredModel.objects.filter(name__in=names, workspace=workspace_id)
-    return set(rows.values_list("pk", flat=True))
+    return set(promotion.called(workspace_id, names).values_list("pk", flat=True))
 
 
 TRAINED_ON.append(versions)

@@ -177,7 +177,10 @@ def change_model(
 
 @transaction.atomic
 def archive_model(membership: Membership, model: RegisteredModel) -> None:
-    """Nobody is offered it any more; its files and what refers to it stay."""
+    """Nobody is offered it any more; its files and what refers to it stay. Raises Conflict while an alias points at it."""
+    RegisteredModel.objects.select_for_update().get(pk=model.pk)  # until then no alias is moved to it
+    if names := [str(alias) for alias in model.aliases.all()]:
+        raise Conflict(f"{', '.join(names)} points at this model. Move or remove the alias first.", code="in_use")
     model.archived_at = timezone.now()
     if RegisteredModel.objects.filter(pk=model.pk, archived_at=None).update(archived_at=model.archived_at):
         audit.record(membership, membership.user, "model.archived", model, name=model.name)
@@ -192,13 +195,16 @@ def restore_model(membership: Membership, model: RegisteredModel) -> None:
 
 
 def delete(membership: Membership, model: RegisteredModel) -> None:
-    """Takes the model off the list; its files stay. Raises Conflict while runs, endpoints or other models refer to it."""
+    """Takes the model off the list; its files stay. Raises Conflict while runs, endpoints, other models or an alias refer to it."""
     try:
         with transaction.atomic():
             audit.record(membership, membership.user, "model.deleted", model, name=model.name)
             model.delete()
     except ProtectedError as error:
-        reason = "Runs or other models start from this model, or an endpoint answers with it, so it stays on the list."
+        reason = (
+            "Runs or other models start from this model, an endpoint answers with it or an alias points at it, so it stays on "
+            "the list."
+        )
         raise Conflict(reason, code="in_use") from error
 
 

@@ -1,0 +1,25 @@
+from django import forms
+
+from . import services
+from .models import STAGES
+
+_REASON = "Stands in the history, for whoever asks later."
+
+
+class AliasForm(forms.Form):
+    name = forms.CharField(
+        max_length=61,
+        label="Alias",
+        help_text="Such as champion. An alias that exists moves here from its model.",
+        widget=forms.TextInput(attrs={"list": "aliases", "autocomplete": "off", "spellcheck": "false"}),
+    )
+    reason = forms.CharField(
+        required=False, max_length=services.MAX_REASON, help_text=_REASON, widget=forms.Textarea(attrs={"rows": 2})
+    )
+
+
+class StageForm(forms.Form):
+    stage = forms.ChoiceField(choices=[("", "No stage"), *STAGES.items()], required=False)
+    reason = forms.CharField(
+        required=False, max_length=services.MAX_REASON, help_text=_REASON, widget=forms.Textarea(attrs={"rows": 2})
+    )
