@@ -12,9 +12,14 @@ from typing import Any
 import pytest
 
 from trainer import checkpoints
+from trainer.claims import turns
+from trainer.claims.teaching import Course, teach
 from trainer.config import resolve
 from trainer.contracts import Example, Message, Preference, Response
 from trainer.inference.local import LocalSampler
+from trainer.judges.calls import expand
+from trainer.judges.inputs import JudgeInput
+from trainer.judges.kinds.generator import RubricGeneratorSpec
 from trainer.loops.roles.frozen_judge import FrozenJudge
 
 from ...killed import killed
@@ -63,6 +68,17 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> None:
     script()
 
 
+@pytest.fixture(scope="module")
+def tiny_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Whole sentences of what both roles are asked are tokens of their own: a question is a hundred tokens and not a thousand."""
+    directory = tmp_path_factory.mktemp("models") / "tiny"
+    given = JudgeInput(example="", conversation=(Message(role="user", content="Is it so?"),))
+    (asked,) = expand(RubricGeneratorSpec.model_validate({"form": "rubric_arm"}), "", given)
+    lines = [line for message in asked.request.messages for line in message["content"].split("\n") if len(line) > 9]
+    teach(directory, Course(iter(()), [*turns.pieces(), *lines], steps=0))
+    return directory
+
+
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     rows = [
@@ -88,6 +104,7 @@ def config(**changes: Any) -> Any:
         "judge": {"prompts_per_step": 2, "group_size": 4, "max_new_tokens": 4},
         "writer": {"prompts_per_step": 2, "group_size": 4, "max_new_tokens": 4},
         "matcher": "words",
+        "variances": {"pairs": 1, "rubrics": 3, "judgements": 2},
         "evaluation": {"every": 3, "max_examples": 3},
         "checkpoint": {"every": 1, "keep": 9},
     }
