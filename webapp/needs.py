@@ -3,12 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import reduce
-from operator import or_
 from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, OuterRef, QuerySet
 from django.urls import reverse
 from django.utils import timezone
 
@@ -21,7 +19,8 @@ from webapp.annotation.review import queries as review
 from webapp.datasets.models import ImportJob
 from webapp.evaluation.models import Evaluation
 from webapp.experiments import queries, recipe_metrics
-from webapp.experiments.models import MetricPoint, Run, RunAlarm
+from webapp.experiments.lifecycle import stalls
+from webapp.experiments.models import Run, RunAlarm
 from webapp.experiments.templatetags.runs import measured
 
 LATELY = timedelta(days=3)
@@ -29,9 +28,6 @@ LATELY = timedelta(days=3)
 NEWS = timedelta(days=1)
 SINGLY = 3
 """So many of a kind have a line each; more share one."""
-STILL = timedelta(minutes=10)
-STILL_STEPS = 10
-"""A run stands still when no step has ended for `STILL` and for as long as this many of its steps take."""
 MOST_RUNNING = 50
 MOST_PROJECTS = 5
 MOST_WORDS = 300
@@ -144,32 +140,16 @@ def _failed_jobs(workspace: int) -> list[Need]:
 
 
 def _still(workspace: int) -> list[Need]:
-    """Runs whose process is alive and whose steps do not come. Logged runs have no steps that we know the length of."""
-    rows = list(
-        _runs(workspace).filter(state=Run.State.RUNNING, first_metric_at__isnull=False).order_by("id")[:MOST_RUNNING]
-    )
-    pulses = {run.pk: key for run in rows if (key := _pulse(run))}
-    if not pulses:
-        return []
-    last = reduce(or_, (Q(run_id=run.pk, key=pulses[run.pk], step=run.step) for run in rows if run.pk in pulses))
-    times = dict(MetricPoint.objects.filter(last).values_list("run_id").annotate(time=Max("time")).order_by())
-    now, found = timezone.now(), []
-    for run in rows:
-        if run.pk not in times or run.first_metric_at is None:
-            continue
-        took = (times[run.pk] - run.first_metric_at) / max(run.step - run.start_step, 1)
-        if now - times[run.pk] > max(STILL, STILL_STEPS * took):
-            minutes = int((now - times[run.pk]).total_seconds() // 60)
-            text = f"No step has ended for {counted(minutes, 'minutes')}. Its log says what it does."
-            found.append(
-                Need("warn", f"{_named(run)} stands still", text, _at("run_tab", run.pk, "log"), icon="hourglass")
-            )
-    return found[:SINGLY]
+    """Runs whose process is alive and whose steps do not come."""
+    running = _runs(workspace).filter(state=Run.State.RUNNING, first_metric_at__isnull=False)
+    found = stalls.find(list(running.order_by("id")[:MOST_RUNNING]))
+    return [_standing(each) for each in found[:SINGLY]]
 
 
-def _pulse(run: Run) -> str:
-    recipe = recipe_metrics.recipe_of(run.recipe)
-    return recipe.pulse.key if recipe and recipe.pulse else ""
+def _standing(stall: stalls.Stall) -> Need:
+    text = f"No step has ended for {counted(int(stall.quiet.total_seconds() // 60), 'minutes')}. Its log says what it does."
+    title, href = f"{_named(stall.run)} stands still", _at("run_tab", stall.run.pk, "log")
+    return Need("warn", title, text, href, icon="hourglass")
 
 
 def _alarms(workspace: int) -> list[Need]:

@@ -5,7 +5,7 @@ from celery import shared_task
 from webapp.accounts import sessions
 from webapp.core import cluster
 from webapp.experiments.after import rounds as chains
-from webapp.experiments.lifecycle import jobs
+from webapp.experiments.lifecycle import jobs, stalls
 from webapp.experiments.people import graded
 from webapp.identity import recovery_codes
 from webapp.inference import stored
@@ -18,6 +18,7 @@ def watch_runs() -> None:
     tracking.mark_lost(since=jobs.watch())
     graded.ask_waiting()
     chains.watch()
+    stalls.watch()
 
 
 @shared_task(name="workers.upkeep.forget_fetched")

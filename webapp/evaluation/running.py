@@ -154,6 +154,7 @@ def _pause(evaluation: Evaluation, why: str) -> None:
         evaluation.state, evaluation.problem = State.PAUSED, told
         audit.record(evaluation.workspace, None, "evaluation.paused", evaluation, reason=why)
         services.tell(evaluation)
+        announce(evaluation.workspace_id, "evaluation.paused", queries.facts(evaluation) | {"reason": why})
 
 
 @transaction.atomic
@@ -189,9 +190,13 @@ class Work:
         now = timezone.now()
         rows = Evaluation.objects.filter(pk=self.evaluation.pk, state__in=(State.QUEUED, State.RUNNING))
         progress = self._spent(None) if self._again else self.evaluation.progress
-        started = self.evaluation.started_at or now
-        if not rows.update(state=State.RUNNING, seen_at=now, progress=progress, started_at=started):
-            raise Stopped
+        with transaction.atomic():
+            first = rows.filter(started_at=None).update(started_at=now)
+            if not rows.update(state=State.RUNNING, seen_at=now, progress=progress):
+                raise Stopped
+            if first:
+                announce(self.evaluation.workspace_id, "evaluation.started", queries.facts(self.evaluation))
+        self.evaluation.started_at = self.evaluation.started_at or now
         self.evaluation.state, self.evaluation.progress = State.RUNNING, progress
         services.tell(self.evaluation)
 

@@ -17,6 +17,7 @@ from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue, lost
 from webapp.datasets import services as datasets
 from webapp.datasets.models import DatasetVersion
+from webapp.webhooks.services import announce
 
 from . import answering, delivering, judges, queries, recordings, sources
 from .models import MAX_NAME, Evaluation, Recording
@@ -134,6 +135,8 @@ def move(membership: Membership, evaluation: Evaluation, to: str) -> Evaluation:
         if moved:
             audit.record(membership, membership.user, f"evaluation.{to}", evaluation, before=before)
             tell(evaluation)
+            if to == State.CANCELLED:
+                announce(evaluation.workspace_id, "evaluation.cancelled", queries.facts(evaluation))
             if to == State.QUEUED:
                 enqueue("workers.evaluation.run", evaluation.pk)
             else:

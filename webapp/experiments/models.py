@@ -130,6 +130,7 @@ class Run(models.Model):
     started_at = models.DateTimeField(null=True, blank=True)
     first_metric_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
+    stalled_at = models.DateTimeField(null=True, blank=True)  # since when it was told that its steps do not come
 
     objects = RunQuerySet.as_manager()
 

@@ -23,10 +23,11 @@ from webapp.core.tasks import enqueue
 from webapp.experiments import names, table_facts
 from webapp.experiments.bulk import StepMetrics
 from webapp.experiments.launch.services import create_experiment
-from webapp.experiments.lifecycle.states import State, tell
+from webapp.experiments.lifecycle.states import State, facts, tell
 from webapp.experiments.live import broadcasts
 from webapp.experiments.models import LOGGED, OVER, Experiment, Run
 from webapp.experiments.table.models import MAX_PATH
+from webapp.webhooks.services import announce
 
 from .models import ExperimentTags, LoggedRun
 from .queries import Point
@@ -108,6 +109,7 @@ def begin(
             row = LoggedRun.objects.create(run=run, key=uuid4().hex, door=door, tags=kept)
             audit.record(membership, membership.user, "run.logged", run, name=str(run), door=door)
             broadcasts.run_changed(run)
+            announce(membership.workspace_id, "run.started", facts(run))
     except IntegrityError:
         if earlier := once.made_meanwhile(Run, membership.user, mine, asked):
             return LoggedRun.objects.get(run=earlier)

@@ -1,6 +1,6 @@
 from django import forms
 
-from .models import EVENTS
+from .events import EVENTS
 
 
 class WebhookForm(forms.Form):

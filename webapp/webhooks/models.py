@@ -10,22 +10,6 @@ from django.db.models import Q
 
 from webapp.core.sealed import SealedField
 
-# what may be asked for, and when it is sent
-EVENTS = {
-    "answer.submitted": "An annotator submitted an answer, or changed one",
-    "task.completed": "The last answer that a task waited for came in, or it waits for no more since the overlap was lowered",
-    "project.complete": "The last answer that a project waited for came in; again after more was asked and answered",
-    "version.frozen": "A dataset version was frozen",
-    "import.finished": "An import has made a version, or found that it was there already",
-    "import.failed": "An import was refused, was cancelled or broke off",
-    "evaluation.finished": "An evaluation has its results",
-    "evaluation.failed": "An evaluation ended with an error",
-    "run.finished": "A run reached its end",
-    "run.failed": "A run ended with an error",
-    "run.alarm": "A run shows a sign that its policy games its reward; once for each sign",
-}
-TEST = "webhook.test"  # sent by the test button alone
-
 
 class Webhook(models.Model):
     """`secret` is sealed: see webapp.core.sealed. `failures` counts the last attempts in a row that got no answer at

@@ -14,7 +14,8 @@ from webapp.core.sealed import seal
 from webapp.core.tasks import enqueue
 
 from . import signing, targets
-from .models import EVENTS, TEST, Delivery, Webhook
+from .events import EVENTS, TEST
+from .models import Delivery, Webhook
 
 MOST_HOOKS = 20
 GIVE_UP_AFTER = timedelta(days=1)

@@ -14,8 +14,9 @@ from webapp.core.paging import page
 from webapp.core.problems import Conflict, Invalid, Problem
 
 from . import access, queries, services
+from .events import EVENTS
 from .forms import WebhookForm
-from .models import EVENTS, Delivery, Webhook
+from .models import Delivery, Webhook
 
 PAGE = 50
 ON_THE_WAY = (Delivery.State.WAITING, Delivery.State.SENDING)

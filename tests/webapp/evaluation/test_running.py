@@ -12,7 +12,7 @@ from trainer.config.errors import ConfigInvalid
 from webapp.core import once, tasks
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict, Invalid
-from webapp.evaluation import running, services
+from webapp.evaluation import judges, running, services
 from webapp.evaluation.models import Case, Evaluation
 from webapp.evaluation.recipes import RECIPES
 
@@ -69,12 +69,33 @@ def test_webhooks_hear_of_an_evaluation_that_has_its_results(cast, audit):
     listen(cast.owner)
     made = audit()
     running.run(made.pk)
-    [(event, facts)] = of_evaluations()
+    [(began, _), (event, facts)] = of_evaluations()
+    assert began == "evaluation.started"
     assert (event, facts["evaluation"], facts["name"]) == ("evaluation.finished", made.pk, made.name)
     assert facts["headline"]["label"] == "Accuracy of good"
     running.run(made.pk)  # it is over: nothing is told twice
-    services.move(cast.researcher, audit(), State.CANCELLED)
-    assert len(of_evaluations()) == 1
+    left = audit()
+    services.move(cast.researcher, left, State.CANCELLED)
+    services.move(cast.researcher, left, State.CANCELLED)
+    assert [event for event, _ in of_evaluations()[2:]] == ["evaluation.cancelled"]
+
+
+def test_webhooks_hear_once_that_an_evaluation_begins_and_that_it_pauses_by_itself(cast, audit, monkeypatch):
+    listen(cast.owner)
+    made = audit()
+
+    def halts(work):
+        raise judges.Halted("The budget is spent.")
+
+    monkeypatch.setitem(RECIPES, made.recipe, replace(RECIPES[made.recipe], run=halts))
+    running.run(made.pk)
+    services.move(cast.researcher, made, State.QUEUED)
+    running.run(made.pk)
+    assert [(event, facts.get("reason")) for event, facts in of_evaluations()] == [
+        ("evaluation.started", None),
+        ("evaluation.paused", "The budget is spent."),
+        ("evaluation.paused", "The budget is spent."),
+    ]
 
 
 def test_webhooks_hear_why_an_evaluation_failed(cast, audit, monkeypatch):
@@ -82,7 +103,10 @@ def test_webhooks_hear_why_an_evaluation_failed(cast, audit, monkeypatch):
     made = audit()
     monkeypatch.setitem(RECIPES, made.recipe, replace(RECIPES[made.recipe], run=lambda work: 1 / 0))
     running.run(made.pk)
-    assert [(event, "log" in facts["reason"]) for event, facts in of_evaluations()] == [("evaluation.failed", True)]
+    assert [(event, "log" in facts.get("reason", "")) for event, facts in of_evaluations()] == [
+        ("evaluation.started", False),
+        ("evaluation.failed", True),
+    ]
 
 
 def of_evaluations():

@@ -1,6 +1,7 @@
 """What was announced, as the receivers of a workspace would hear it."""
 
-from webapp.webhooks.models import EVENTS, Delivery, Webhook
+from webapp.webhooks.events import EVENTS
+from webapp.webhooks.models import Delivery, Webhook
 
 
 def listen(membership) -> None:

@@ -13,7 +13,7 @@ from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue
 from webapp.datasets import services as datasets
 from webapp.datasets.models import DatasetVersion
-from webapp.webhooks.services import announce_all
+from webapp.webhooks.services import announce, announce_all
 
 from ..agreement.refresh import forget
 from ..models import Guidelines, Project, Task
@@ -28,6 +28,7 @@ MOVES = {
     State.PAUSED: (State.OPEN,),
     State.CLOSED: (State.DRAFT, State.OPEN, State.PAUSED),
 }
+TOLD = {State.OPEN: "project.opened", State.PAUSED: "project.paused", State.CLOSED: "project.closed"}
 TAKEN = "another project of this workspace has this name"
 
 
@@ -117,6 +118,7 @@ def set_state(membership: Membership, project: Project, state: str) -> Project:
     project.refresh_from_db(fields=["state"])
     if moved:
         audit.record(membership, membership.user, f"project.{state}", project, before=before)
+        announce(project.workspace_id, TOLD[State(project.state)], {"project": project.pk, "name": project.name})
         _tell(membership, project)
     elif project.state != state:
         raise Conflict(f"A project that is {project.state} cannot become {state}.", code="no_such_move")

@@ -27,6 +27,7 @@ from webapp.core.problems import Conflict, Invalid
 from webapp.datasets import services as datasets
 from webapp.datasets.models import DatasetVersion
 from webapp.datasets.models import Example as Row
+from webapp.webhooks.services import announce
 
 from ..agreement.refresh import review_new
 from ..jobs import runner
@@ -197,6 +198,8 @@ def _recorded(
     )
     PublishedCase.objects.bulk_create((_row(made, each) for each in account.cases), batch_size=2_000)
     audit.record(membership, membership.user, "project.published", project, version=version.number, labels=counts)
+    facts = {"project": project.pk, "name": project.name, "dataset": version.dataset_id, "version": version.number}
+    announce(project.workspace_id, "project.published", {**facts, "labels": counts})
     return made
 
 

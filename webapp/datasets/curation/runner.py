@@ -10,7 +10,9 @@ from django.utils import timezone
 from webapp.core import audit, locks
 from webapp.core.health import DATABASE_AWAY
 from webapp.core.problems import Invalid
+from webapp.webhooks.services import announce
 
+from .. import queries
 from ..models import CurationJob
 from . import DERIVE, REGISTRY
 from .progress import Report, tell
@@ -61,4 +63,7 @@ def _over(job: CurationJob) -> None:
         detail = {"number": job.made.number, "from": lineage["from"], "base": lineage["base"]}
         audit.record(workspace, job.created_by, "version.made", job.made, **detail)
     audit.record(workspace, job.created_by, f"curation.{job.state}", job, kind=job.kind)
+    facts = {"curation": job.pk, "kind": job.kind, **queries.version_facts(job.version)}
+    failed = job.state == CurationJob.State.FAILED
+    announce(workspace.pk, f"curation.{job.state}", facts | ({"error": job.error} if failed else {}))
     tell(job)

@@ -30,7 +30,7 @@ SOURCES: dict[str, frozenset[str]] = {
     State.FINISHED: frozenset({State.STARTING, State.RUNNING, State.PAUSED, State.STOPPING}),
     State.FAILED: frozenset({State.QUEUED, State.STARTING, State.RUNNING, State.PAUSED, State.STOPPING}),
 }
-TOLD = frozenset({State.FINISHED, State.FAILED})  # to webhooks
+TOLD = frozenset({State.FINISHED, State.FAILED, State.STOPPED})  # to webhooks and people
 
 
 def move(
@@ -52,7 +52,7 @@ def move(
     if to in OVER:
         fields.setdefault("ended_at", now)
         fields.update(next_try_at=None, eta_s=None)
-    fields.update(time_limit.clock(to, now))
+    fields.update(time_limit.clock(to, now), stalled_at=None)
     with transaction.atomic():
         moved = Run.objects.filter(
             id=run.id,
@@ -62,7 +62,9 @@ def move(
         run.refresh_from_db(from_queryset=Run.objects.with_names())
         if moved:
             # who asked it to stop is the entry's actor; a name in the detail could not be taken out (`personal_data.erasing`)
-            tell(run, actor, reason if to != State.STOPPING or actor is None else "")
+            # a pause ends in RUNNING too, and does not begin its time anew
+            begins = to == State.RUNNING and run.begun_at == now
+            tell(run, actor, reason if to != State.STOPPING or actor is None else "", begins=begins)
             if to == State.FINISHED:
                 for keep in _when_finished:
                     keep(run)
@@ -75,13 +77,18 @@ def move(
     return bool(moved)
 
 
-def tell(run: Run, actor: User | None, reason: str) -> None:
-    """Of a run that has just come to its state: the audit log, the open pages and the webhooks. In the transaction of the change."""
+def tell(run: Run, actor: User | None, reason: str, *, begins: bool = False) -> None:
+    """Of a run that has just come to its state: the audit log, the open pages, webhooks and people. In the transaction of the change.
+
+    `begins`: an attempt began to run.
+    """
     detail = {"attempt": run.attempt, **({"reason": reason} if reason else {})}
     audit.record(run.experiment.workspace, actor, f"run.{run.state}", run, **detail)
     broadcasts.run_changed(run)
     if run.state in TOLD:
-        announce(run.experiment.workspace_id, f"run.{run.state}", _facts(run))
+        announce(run.experiment.workspace_id, f"run.{run.state}", facts(run))
+    elif begins:
+        announce(run.experiment.workspace_id, "run.started", facts(run))
 
 
 def when_finished(write: Callable[[Run], None]) -> Callable[[Run], None]:
@@ -96,7 +103,7 @@ def when_over(note: Callable[[Run], None]) -> Callable[[Run], None]:
     return note
 
 
-def _facts(run: Run) -> dict[str, object]:
+def facts(run: Run) -> dict[str, object]:
     return {
         "run": run.id,
         "name": str(run),

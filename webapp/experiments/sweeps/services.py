@@ -9,6 +9,7 @@ from webapp.accounts.models import Membership
 from webapp.core import audit, once
 from webapp.core.problems import Conflict
 from webapp.core.tasks import enqueue
+from webapp.webhooks.services import announce
 
 from .. import names
 from ..launch import checks
@@ -48,6 +49,7 @@ def launch(membership: Membership, wish: checking.Wish, key: str | None = None) 
                 **checking.sweep_fields(found, wish),
             )
             audit.record(membership, membership.user, "sweep.launch", sweep, name=name, method=sweep.method)
+            announce(membership.workspace_id, "sweep.started", _facts(sweep))
             enqueue(ADVANCE, sweep.pk)
     except IntegrityError:  # two requests with one key at the same moment: the other one made it
         if earlier := once.made_meanwhile(Sweep, membership.user, _mine(membership), asked):
@@ -122,3 +124,17 @@ def move(row: Sweep, state: State, reason: str = "") -> None:
     row.state, row.state_reason = state, reason
     row.ended_at = timezone.now() if row.is_over else None
     row.save(update_fields=["state", "state_reason", "ended_at"])
+    if row.is_over:
+        announce(row.workspace_id, f"sweep.{row.state}", _facts(row))
+
+
+def _facts(row: Sweep) -> dict[str, object]:
+    return {
+        "sweep": row.pk,
+        "name": row.name,
+        "experiment": row.experiment.name,
+        "recipe": row.recipe,
+        "trials": row.trials.count(),
+        "wanted": row.wanted,
+        "reason": row.state_reason,
+    }

@@ -18,6 +18,7 @@ from webapp.core import audit
 from webapp.core.problems import Conflict, Invalid
 from webapp.inference import tokenizers
 from webapp.inference.models import RegisteredModel
+from webapp.webhooks.services import announce
 
 from . import folders, trials
 
@@ -113,10 +114,15 @@ def _add(membership: Membership, **fields: Any) -> RegisteredModel:
         with transaction.atomic():
             model = RegisteredModel.objects.create(workspace=membership.workspace, **fields)
             audit.record(membership, membership.user, "model.registered", model, name=model.name, source=model.source)
+            announce(membership.workspace_id, "model.registered", _facts(model))
             trials.start(model)
     except IntegrityError as error:
         raise Invalid("The name is taken.", {"name": "another model of this workspace has it"}) from error
     return model
+
+
+def _facts(model: RegisteredModel) -> dict[str, object]:
+    return {"model": model.pk, "name": model.name, "source": model.source, "role": model.role}
 
 
 def add_output(
@@ -131,6 +137,7 @@ def add_output(
         except IntegrityError:
             continue
         audit.record(workspace, None, "model.registered", model, name=name, source=model.source, role=model.role)
+        announce(workspace.pk, "model.registered", _facts(model))
         return model
     raise AssertionError("names never run out")
 

@@ -15,6 +15,7 @@ from webapp.datasets.models import Example
 from webapp.inference.models import Endpoint
 from webapp.inference.services import mark_used
 from webapp.judging.models import MAX_NAME, Judge, JudgeVersion
+from webapp.webhooks.services import announce
 
 MOST_EXAMPLES = 50
 MOST_NOTE = 300
@@ -143,6 +144,8 @@ def _add(
         created_by=membership.user,
     )
     audit.record(membership, membership.user, "judge.version_made", version, judge=judge.pk, number=number)
+    facts = {"judge": judge.pk, "name": judge.name, "kind": judge.kind, "version": number, "digest": version.digest}
+    announce(membership.workspace_id, "judge.versioned", facts)
     return version
 
 

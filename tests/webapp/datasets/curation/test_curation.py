@@ -9,6 +9,7 @@ from django.db import OperationalError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.webapp.webhooks.told import listen, told
 from trainer.contracts import Example
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict, Invalid
@@ -48,7 +49,9 @@ def test_a_derived_version_keeps_order_sides_and_examples(make, cast):
     version = make(example(f"e{i}", domain="odd" if i % 2 else "even") for i in range(8))
     job = services.derive(cast.researcher, version, parse({"domain": "odd"}), note="odd ones")
     assert job.version.dataset.versions.count() == 1  # queued, not done
+    listen(cast.owner)
     made = done(job).made
+    assert [(event, facts["curation"]) for event, facts in told()] == [("curation.finished", job.pk)]
     assert (made.number, keys(made)) == (2, ["e1", "e3", "e5", "e7"])
     assert made.lineage["filters"] == {"domain": "odd"} and made.lineage["removed"] == 4 and made.lineage["base"] == 1
     sides = dict(version.members.values_list("example__key", "example__split"))

@@ -199,11 +199,14 @@ def test_webhooks_hear_of_a_runs_end_once_and_in_the_same_transaction(run, train
     assert len(told()) == 1
 
 
-def test_webhooks_hear_why_a_run_failed_and_nothing_of_one_that_was_stopped(launch, cast):
+def test_webhooks_hear_why_a_run_failed_or_was_stopped(launch, cast):
     listen(cast.owner)
     states.move(launch(), "failed", reason="Ray refused the job.")
     lifecycle.stop(cast.researcher, launch())
-    assert [(event, facts["reason"]) for event, facts in told()] == [("run.failed", "Ray refused the job.")]
+    assert [(event, facts["reason"]) for event, facts in told()] == [
+        ("run.failed", "Ray refused the job."),
+        ("run.stopped", "Stopped before it started"),
+    ]
 
 
 def test_a_model_that_cannot_be_trained_is_refused_before_the_queue(launch, model):

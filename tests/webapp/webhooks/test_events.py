@@ -1,0 +1,155 @@
+"""What is announced, once for each change, and that the documentation lists all of it."""
+
+import re
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.utils import timezone
+
+from tests.at_once import at_once
+from tests.webapp.annotation.conftest import make_version as make_pairs
+from tests.webapp.experiments.conftest import launch, model, places_enough, run, version  # noqa: F401 - fixtures
+from tests.webapp.experiments.sweeps.conftest import runs, sweep, wish  # noqa: F401 - fixtures
+from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401 - fixtures
+from tests.webapp.webhooks.told import listen, told
+from webapp.annotation.projects import services as projects
+from webapp.experiments import recipe_metrics
+from webapp.experiments.lifecycle import services as lifecycle
+from webapp.experiments.lifecycle import stalls
+from webapp.experiments.lifecycle.states import move
+from webapp.experiments.models import MetricPoint, Run
+from webapp.experiments.sweeps import rounds
+from webapp.experiments.sweeps import services as sweeps
+from webapp.inference.models import RegisteredModel
+from webapp.inference.services import registry
+from webapp.judging import services as judging
+from webapp.tracking import services as tracking
+from webapp.webhooks.events import EVENTS
+from webapp.webhooks.services import announce
+
+pytestmark = pytest.mark.django_db
+API = Path(__file__).parents[3] / "docs/api.md"
+
+
+def heard(about: str) -> list[str]:
+    return [event for event, _ in told() if event.startswith(f"{about}.")]
+
+
+def test_the_documentation_lists_every_event_and_no_other():
+    rows = re.findall(r"^\| (`[a-z_]+\.[a-z_]+`.*?) \|", API.read_text(), re.MULTILINE)
+    listed = [name for row in rows for name in re.findall(r"`([a-z_.]+)`", row)]
+    assert sorted(listed) == sorted(EVENTS)
+
+
+def test_an_event_belongs_into_the_transaction_of_its_change_and_into_the_list(cast):
+    with pytest.raises(ValueError, match="run.exploded is not in EVENTS"):
+        announce(cast.workspace.pk, "run.exploded", {})
+
+
+def test_a_run_begins_once_for_each_attempt_and_a_pause_is_no_beginning(run, cast):  # noqa: F811
+    listen(cast.owner)
+    for state in ("starting", "running", "paused", "running", "stopped"):
+        assert move(run, state)
+    assert heard("run") == ["run.started", "run.stopped"]
+    lifecycle.resume(cast.researcher, run)
+    for state in ("starting", "running"):
+        assert move(run, state)
+    assert heard("run")[2:] == ["run.started"] and told()[-1][1]["attempt"] == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_who_report_the_same_at_once_one_is_heard(run, cast):  # noqa: F811
+    listen(cast.owner)
+    Run.objects.filter(pk=run.pk).update(state="starting")
+
+    def report(state):
+        return move(Run.objects.with_names().get(pk=run.pk), state)
+
+    assert sum(at_once([lambda: report("running")] * 8)) == 1
+    assert sum(at_once([lambda: report("failed")] * 8)) == 1
+    assert heard("run") == ["run.started", "run.failed"]
+
+
+def test_a_run_that_is_logged_here_begins_and_ends(cast):
+    listen(cast.owner)
+    where = tracking.experiment(cast.researcher, "elsewhere")
+    row = tracking.begin(cast.researcher, where, "mlflow", key="once")
+    tracking.begin(cast.researcher, where, "mlflow", key="once")
+    tracking.settle(cast.researcher, row, state="failed")
+    tracking.settle(cast.researcher, row, state="failed")
+    assert heard("run") == ["run.started", "run.failed"]
+
+
+def still(run: Run, minutes: int) -> None:  # noqa: F811
+    key = recipe_metrics.recipe_of(run.recipe).pulse.key
+    began, last = timezone.now() - timedelta(hours=9), timezone.now() - timedelta(minutes=minutes)
+    step = Run.objects.get(pk=run.pk).step + 100
+    Run.objects.filter(pk=run.pk).update(state="running", step=step, first_metric_at=began)
+    MetricPoint.objects.create(run=run, key=key, step=step, value=1.0, time=last)
+
+
+def test_a_run_that_stands_still_is_told_once_until_its_steps_come_again(run, cast):  # noqa: F811
+    listen(cast.owner)
+    still(run, 1)
+    assert stalls.watch() == 0
+    still(run, 200)
+    assert [stalls.watch(), stalls.watch()] == [1, 0]
+    [(event, facts)] = told()
+    assert (event, facts["run"], facts["quiet_s"] >= 12_000) == ("run.stalled", run.pk, True)
+    still(run, 1)
+    assert stalls.watch() == 0 and Run.objects.get(pk=run.pk).stalled_at is None
+    still(run, 100)
+    assert stalls.watch() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_rounds_at_once_tell_of_a_still_run_once(run, cast):  # noqa: F811
+    listen(cast.owner)
+    still(run, 200)
+    at_once([stalls.watch] * 6)
+    assert heard("run") == ["run.stalled"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_sweep_starts_and_is_over_once_however_many_rounds_see_it(sweep, cast):  # noqa: F811
+    listen(cast.owner)
+    row = sweep(seeds=1)
+    for trial in (1, 2, 3):
+        for each in runs(row, trial):
+            move(each, "stopped")
+    at_once([lambda: rounds.advance(row.pk)] * 6, threads=6)
+    assert heard("sweep") == ["sweep.started", "sweep.finished"]
+    facts = told()[-1][1]
+    assert (facts["sweep"], facts["trials"], facts["wanted"]) == (row.pk, 3, 3)
+
+
+def test_a_sweep_that_was_stopped_is_told_when_its_last_run_is_over(sweep, cast):  # noqa: F811
+    listen(cast.owner)
+    row = sweep(at_once=1)
+    sweeps.stop(cast.researcher, row)
+    rounds.advance(row.pk)
+    assert heard("sweep") == ["sweep.started", "sweep.stopped"]
+
+
+def test_a_project_tells_of_its_states(cast):
+    listen(cast.owner)
+    made = projects.create(
+        cast.researcher, name="Colours", kind="pairwise", dataset=make_pairs(cast.owner, name="fruit", examples=2)
+    )
+    for state in ("open", "open", "paused", "open", "closed"):
+        projects.set_state(cast.researcher, made, state)
+    assert heard("project") == ["project.opened", "project.paused", "project.opened", "project.closed"]
+
+
+def test_a_model_is_told_with_where_it_comes_from(cast, tmp_path):
+    listen(cast.owner)
+    made = registry._add(cast.researcher, name="tiny", source=RegisteredModel.Source.LOCAL, path=str(tmp_path))
+    assert told()[-1] == ("model.registered", {"model": made.pk, "name": "tiny", "source": "local", "role": made.role})
+
+
+def test_each_version_of_a_judge_is_told(cast, endpoint):  # noqa: F811
+    listen(cast.owner)
+    made = judging.create_judge(cast.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=endpoint)
+    [(event, facts)] = told()
+    assert (event, facts["judge"], facts["name"], facts["version"]) == ("judge.versioned", made.judge_id, "Strict", 1)
