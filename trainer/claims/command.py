@@ -6,12 +6,14 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from trainer.config import RECIPES, ConfigInvalid, resolve
 from trainer.contracts import jsonlines
+from trainer.judges.base import BaseSpec
+from trainer.judges.spec import resolve as judge_spec
 from trainer.machine import describe
 from trainer.metrics.claims import PLANS, SIZES, Arm, Plan, Size, judge_all
 from trainer.outputs import FOLDER
@@ -119,14 +121,15 @@ def _jobs(
     plan: Plan, size: Size, seeds: Sequence[int], out: Path, data: Path, model: Path, steps: int | None
 ) -> list[Job]:
     """Seed by seed, so that a command cut short has whole comparisons."""
-    jobs = []
+    jobs, given = [], plan.sizes[size].config
+    shared = {**given, "steps": steps} if steps else given
     for seed in seeds:
         for arm in plan.arms:
-            shared, recipe = plan.sizes[size].config, plan.recipe_of(arm)
-            config = plan.config(arm, {**shared, "steps": steps} if steps else shared, seed)
+            recipe = plan.recipe_of(arm)
+            config = plan.config(arm, shared, seed)
             resolve(recipe, config)
             measures = tuple(plan.measures()) if plan.measured == "curves" else ()
-            folder, uses = _folder(out, arm, seed), _uses(plan, arm, out, seed)
+            folder, uses = _folder(out, arm, seed), _uses(plan, arm, shared, out, seed)
             own = _picked(plan, arm, folder, model, seed) if arm.data else data
             jobs.append(Job(arm.name, seed, config, folder, own, model, recipe, measures, plan.task, uses))
     return jobs
@@ -152,13 +155,26 @@ def _picked(plan: Plan, arm: Arm, folder: Path, model: Path, seed: int) -> Path:
     return file
 
 
-def _uses(plan: Plan, arm: Arm, out: Path, seed: int) -> dict[str, Used]:
-    found = {}
+def _uses(plan: Plan, arm: Arm, shared: Mapping[str, Any], out: Path, seed: int) -> dict[str, Used]:
+    """Raises ValueError where an arm that trains no judge is to be one."""
+    found, slots = {}, RECIPES[plan.recipe_of(arm)].slots
     for role, (used, output) in plan.used(arm).items():
         name = output or RECIPES[plan.recipe_of(used)].outputs[0].role
-        folder = _folder(out, used, seed)
-        found[role] = Used(used.name, folder / "result.json", folder / FOLDER / name)
+        folder, asked_as = _folder(out, used, seed), None
+        if any(slot.kind == "judge" and slot.at(role) for slot in slots):
+            asked_as = _asked_as(plan, used, shared, name)
+        found[role] = Used(used.name, folder / "result.json", folder / FOLDER / name, asked_as)
     return found
+
+
+def _asked_as(plan: Plan, used: Arm, shared: Mapping[str, Any], output: str) -> BaseSpec:
+    recipe = plan.recipe_of(used)
+    spec = resolve(recipe, plan.config(used, shared, 0)).asked_as(output)
+    if spec is None:
+        raise ValueError(
+            f"{plan.name}: arm {used.name} is asked as a judge, and its recipe {recipe} trains none that can be"
+        )
+    return judge_spec(spec)
 
 
 def _write(plan: Plan, size: Size, jobs: Sequence[Job], about: dict[str, Any], places: Sequence[Path]) -> None:

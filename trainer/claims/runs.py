@@ -8,13 +8,17 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from trainer.config import RECIPES, resolve
+from trainer.config.recipe import RecipeConfig
 from trainer.contracts import jsonlines
+from trainer.judges.base import BaseSpec
 from trainer.metrics.claims.plan import Task
+from trainer.rewards.access import JudgeAccess, local_judge
 
 _POLL_S = 1.0
 _TAIL_BYTES = 20_000
@@ -26,11 +30,12 @@ class SettingsChanged(ValueError):
 
 @dataclass(frozen=True)
 class Used:
-    """What an earlier run of the same seed leaves: there once `result` is."""
+    """What an earlier run of the same seed leaves: there once `result` is. `asked_as`: where it is used as a judge, what it is asked."""
 
     arm: str
     result: Path
     model: Path
+    asked_as: BaseSpec | None = None
 
 
 @dataclass(frozen=True)
@@ -48,12 +53,13 @@ class Job:
     task: Task = "syllables"
     """Whose judges it may ask."""
     uses: Mapping[str, Used] = field(default_factory=dict)
-    """By role of a slot."""
+    """By role of a slot, and judges by the place of their name in the config."""
 
     @property
     def models(self) -> dict[str, Path]:
-        """Folders by role of a slot."""
-        return {"base": self.model} | {role: used.model for role, used in self.uses.items()}
+        """Folders by role of a slot; of judges there are none, for they are asked."""
+        used = {role: used.model for role, used in self.uses.items() if used.asked_as is None}
+        return {"base": self.model} | used
 
     @property
     def waits(self) -> bool:
@@ -129,7 +135,6 @@ def _unmet(job: Job) -> str:
 
 def run(job: Job) -> str:
     """One run to its result, from its last checkpoint if it has one. What went wrong, or nothing."""
-    from trainer.config import RECIPES, resolve
     from trainer.loops.run import run_recipe
     from trainer.loops.session.stage import Job as RunJob
     from trainer.monitors import RunMonitor, Spool
@@ -141,6 +146,7 @@ def run(job: Job) -> str:
     config, events = resolve(job.recipe, job.config), job.folder / "events.jsonl"
     monitor = RunMonitor(Spool(events))
     access = TASKS[job.task].access()
+    access = replace(access, judges={**access.judges, **_judges(job, config)})
     run_job = RunJob(RECIPES[job.recipe], config, job.data, job.models, job.folder, monitor, access=access)
     ended_well = run_recipe(run_job, True)
     monitor.close()
@@ -151,6 +157,16 @@ def run(job: Job) -> str:
     partial.write_text(json.dumps(found))
     partial.replace(job.result)
     return ""
+
+
+def _judges(job: Job, config: RecipeConfig) -> dict[str, JudgeAccess]:
+    """By the name that the config gives them: those that earlier runs have trained."""
+    asked = {slot.path: slot.name for slot in RECIPES[job.recipe].filled(config)}
+    return {
+        asked[role]: local_judge(used.asked_as, str(used.model))
+        for role, used in job.uses.items()
+        if used.asked_as is not None
+    }
 
 
 def no_bars() -> None:

@@ -193,12 +193,14 @@ def _judge(name: str, entry: Any) -> JudgeAccess:
     if ("endpoint" in entry) == ("model" in entry):
         raise AccessInvalid(f"{where}: give either an endpoint or the directory of a model")
     if "model" in entry:
-        target: Target | LocalTarget = _local(spec, str(entry["model"]))
-        asked = str(entry["model"])
-    else:
-        target = _target(entry["endpoint"], f"{where}.endpoint", {"url", "model"}, "key_env")
-        asked = f"{target.url} {target.model}"
-    return JudgeAccess(spec, digest(spec, asked), target)
+        return local_judge(spec, str(entry["model"]))
+    target = _target(entry["endpoint"], f"{where}.endpoint", {"url", "model"}, "key_env")
+    return JudgeAccess(spec, digest(spec, f"{target.url} {target.model}"), target)
+
+
+def local_judge(spec: BaseSpec, folder: str) -> JudgeAccess:
+    """A judge whose answers the model in this folder gives, on this machine."""
+    return JudgeAccess(spec, digest(spec, folder), _local(spec, folder))
 
 
 _LIMITS: dict[str, type | tuple[type, ...]] = {

@@ -12,11 +12,14 @@ from trainer.claims import command, faults, rubrics, runs, toy, turns
 from trainer.claims.measures import of_responses
 from trainer.inference.chat import encode_prompt
 from trainer.inference.models import load_tokenizer, make_tiny
+from trainer.judges.kinds.pairwise import PairwiseSpec
+from trainer.judges.local import LocalTarget
 from trainer.metrics.claims import PLANS, Arm, Claim, Part, Plan, Setting
 from trainer.metrics.claims.plan import merged
 from trainer.rubrics import score_rubric
 
 RUSCARL = PLANS["ruscarl"]
+ASKING = {"judge": "first", "protocol": "pairwise", "against": "reference"}
 
 
 @pytest.fixture
@@ -138,6 +141,42 @@ def test_an_arm_uses_no_arm_that_stands_behind_it() -> None:
     turned = replace(CHAINED, arms=CHAINED.arms[::-1])
     with pytest.raises(ValueError, match="chained: arm both uses first, which is no arm before it"):
         turned.used(turned.arms[0])
+
+
+ASKED = Plan(
+    "asked",
+    "A judge, and a policy that it rewards",
+    "",
+    arms=(
+        Arm("judge", "the judge", PLANS["rationale"].shared, recipe="judge"),
+        Arm("policy", "the policy", {"rewards": [{"kind": "judge", **ASKING}]}, uses={"rewards.0.judge": "judge"}),
+        Arm("later", "from the judge's weights", uses={"base": "judge"}),
+    ),
+    claims=(Claim("it rises", (Part("", "eval/reward:change", "policy"),)),),
+    sizes={"tiny": Setting({"steps": 1, "scaffold": None}, (0,))},
+    task="faults",
+    measured="curves",
+)
+
+
+def test_a_reward_asks_the_judge_that_an_earlier_arm_of_its_seed_leaves(tmp_path: Path) -> None:
+    uses = command._uses(ASKED, ASKED.arms[1], ASKED.shared, tmp_path, 3)
+    used = uses["rewards.0.judge"]
+    assert used.model == tmp_path / "runs" / "judge" / "seed-3" / "outputs" / "judge"
+    assert isinstance(used.asked_as, PairwiseSpec) and used.asked_as.form == "lines"
+    job = runs.Job("", 3, ASKED.config(ASKED.arms[1], ASKED.shared, 3), tmp_path, tmp_path, tmp_path, uses=uses)
+    assert job.models == {"base": tmp_path} and job.waits, "a judge is asked: the run has no model of it"
+    (name, judge), *more = runs._judges(job, runs.resolve(job.recipe, job.config)).items()
+    assert name == "first" and isinstance(judge.target, LocalTarget) and judge.target.model == str(used.model)
+    later = command._uses(ASKED, ASKED.arms[2], ASKED.shared, tmp_path, 3)
+    assert later["base"].asked_as is None and not more
+
+
+def test_an_arm_that_trains_no_judge_can_be_asked_as_none(tmp_path: Path) -> None:
+    asking = replace(ASKED.arms[1], name="third", uses={"rewards.0.judge": "policy"})
+    plan = replace(ASKED, arms=(*ASKED.arms, asking))
+    with pytest.raises(ValueError, match="asked: arm policy is asked as a judge, and its recipe policy trains none"):
+        command._uses(plan, asking, plan.shared, tmp_path, 0)
 
 
 def test_an_arm_may_have_data_of_its_own(

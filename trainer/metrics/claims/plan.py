@@ -17,7 +17,7 @@ Size = Literal["tiny", "demo"]
 SIZES: tuple[Size, ...] = ("tiny", "demo")
 RESPONSES = 16
 """To each held-out prompt, of a plan that measures responses."""
-Task = Literal["syllables", "graded", "wordy", "halves", "pool", "faults", "rubrics", "turns"]
+Task = Literal["syllables", "graded", "wordy", "halves", "pool", "faults", "answers", "rubrics", "turns"]
 """Constructed tasks of `trainer.claims`, each with a model that was taught for it."""
 
 
@@ -26,8 +26,9 @@ class Arm:
     """`config`: what it changes in the settings that all arms share. `rounds`: offline ones that its steps are cut into.
 
     `recipe`: what trains it, if that is not the plan's; of the settings that all arms share it has the number of steps alone. `uses`: by
-    role of a slot, the earlier arm whose output of the same seed fills it, in place of the model that all runs begin with. `first` is the
-    first output of that arm's recipe, `first/stage-1` the one of this name. `data`: which of the task's own selections it trains on.
+    role of a slot, the earlier arm whose output of the same seed fills it, in place of the model that all runs begin with; a judge's slot
+    by the place of its name in the config, such as `rewards.0.judge`: there the earlier arm trains a judge. `first` is the first output of
+    that arm's recipe, `first/stage-1` the one of this name. `data`: which of the task's own selections it trains on.
     """
 
     name: str

@@ -89,7 +89,9 @@ def launch(
     """
     plan = plan_of(name)
     if plan.by_shell:
-        why = f"some of its runs begin with models that others leave, or have data of their own: python -m trainer claims {name}"
+        why = (
+            f"some of its runs use models that others leave, or have data of their own: python -m trainer claims {name}"
+        )
         raise Invalid("This claim is put to the test from a shell.", {"plan": why})
     asked = once.key(key, name, str(dataset), model, seeds, config)
     if earlier := once.earlier(_mine(membership), asked):
