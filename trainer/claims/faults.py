@@ -23,13 +23,13 @@ from .teaching import Course, Lesson, Progress, silent, teach
 GRAVE = ("cruel", "false", "rude", "vague")
 LIGHT = ("dull", "late", "messy", "plain", "terse", "quaint")
 FILLER = "um"
+PROMPT = (Message(role="user", content="case"),)
 LONGER = "longer"
 AGREES = 0.85
 """Share of training pairs whose better answer is the longer one."""
 TRAINED, HELD_OUT = 2_000, 60
 _SHORT, _LONG = 0, 3
 _BY_LENGTH = 0.5
-_PROMPT = (Message(role="user", content="case"),)
 
 
 def examples(seed: int = 5) -> list[Example]:
@@ -49,7 +49,7 @@ def make_model(directory: Path, progress: Progress = silent, seed: int = 0, step
 
 def pieces() -> list[str]:
     """What texts of the task are made of: each is a token of its own, so that a question is thirty tokens and not three hundred."""
-    (message,) = question(_PROMPT, " ", " ", "lines")
+    (message,) = question(PROMPT, " ", " ", "lines")
     frame = re.split(r"(?<=\n) (?=\n)", message.content)
     verdicts = [f"\nVerdict: {side} better" for side in "AB"]
     return [*frame, "- ", *verdicts, *GRAVE, *LIGHT, FILLER, LONGER]
@@ -62,25 +62,26 @@ def lessons(chooser: random.Random) -> Iterator[Lesson]:
         first, second = faults[:2], faults[2:]
         sizes = [_SHORT, _LONG]
         chooser.shuffle(sizes)
-        shown_a, shown_b = (_text(chooser, words, size) for words, size in zip((first, second), sizes, strict=True))
+        shown_a, shown_b = (text(chooser, words, size) for words, size in zip((first, second), sizes, strict=True))
         if chooser.random() < _BY_LENGTH:
             reason, better = LONGER, "A" if sizes[0] > sizes[1] else "B"
         else:
             reason = chooser.choice(faults)
             better = "B" if reason in first else "A"
-        yield question(_PROMPT, shown_a, shown_b, "lines"), f"- {reason}\nVerdict: {better} better"
+        yield question(PROMPT, shown_a, shown_b, "lines"), f"- {reason}\nVerdict: {better} better"
 
 
 def _example(chooser: random.Random, key: str, split: Split, agrees: bool) -> Example:
     """One pair; `agrees`: the better answer is the longer one."""
     grave, light = chooser.choice(GRAVE), chooser.sample(LIGHT, 3)
-    better = Response(id="better", text=_text(chooser, light[:2], _LONG if agrees else _SHORT))
-    worse = Response(id="worse", text=_text(chooser, [grave, light[2]], _SHORT if agrees else _LONG))
+    better = Response(id="better", text=text(chooser, light[:2], _LONG if agrees else _SHORT))
+    worse = Response(id="worse", text=text(chooser, [grave, light[2]], _SHORT if agrees else _LONG))
     verdict = Preference(a="better", b="worse", strength=-2, rater="people", reasons=(Reason(text=grave),))
-    return Example(key=key, prompt=_PROMPT, split=split, group=key, responses=(better, worse), preferences=(verdict,))
+    return Example(key=key, prompt=PROMPT, split=split, group=key, responses=(better, worse), preferences=(verdict,))
 
 
-def _text(chooser: random.Random, faults: list[str], filler: int) -> str:
+def text(chooser: random.Random, faults: list[str], filler: int) -> str:
+    """An answer: the faults and so many words that say nothing, in any order."""
     words = [*faults, *[FILLER] * filler]
     chooser.shuffle(words)
     return " ".join(words)

@@ -9,7 +9,7 @@ from trainer.metrics.claims import Setting
 from trainer.metrics.claims.plan import Task
 from trainer.rewards.access import Access
 
-from . import faults, pool, rubrics, toy, turns
+from . import answers, faults, pool, rubrics, toy, turns
 from .teaching import Progress
 
 
@@ -29,6 +29,7 @@ TASKS: Mapping[Task, Constructed] = {
     "pool": Constructed(lambda setting: pool.demonstrations(), toy.make_model, pick=pool.picked),
     "wordy": Constructed(lambda setting: toy.graded(), toy.make_wordy),
     "faults": Constructed(lambda setting: faults.examples(), faults.make_model),
+    "answers": Constructed(lambda setting: answers.examples(), answers.make_model),
     "rubrics": Constructed(lambda setting: rubrics.examples(), rubrics.make_model, rubrics.access),
     "turns": Constructed(lambda setting: turns.examples(), turns.make_model),
 }

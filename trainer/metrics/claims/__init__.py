@@ -2,6 +2,7 @@
 
 from .budgets import BUDGETS
 from .curricula import HINTS, STAGES
+from .downstream import JUDGE_POLICY
 from .judges import RATIONALE
 from .lengths import TOGGLE
 from .mismatch import STALE, WPSM
@@ -35,6 +36,7 @@ PLANS: dict[str, Plan] = {
     plan.name: plan
     for plan in (
         RATIONALE,
+        JUDGE_POLICY,
         MAMS,
         RUBRIC_ARM,
         RUSCARL,

@@ -32,6 +32,16 @@ METHODS: tuple[Method, ...] = (
         plans=("rationale",),
     ),
     Method(
+        "judge_policy",
+        "A trained judge as the reward",
+        "A policy learns from a judge that was itself trained: its answer is compared with a reference, in both orders.",
+        "A policy trained with a judge that was rewarded for its reasons too is better than one trained with a judge of verdicts alone.",
+        "Rationale Consistency / MetaJudge (2025)",
+        recipe="policy",
+        at={"scaffold": ""},
+        plans=("judge_policy",),
+    ),
+    Method(
         "rationale_consistency",
         "Rationale consistency",
         "How many of people's reasons a judge gives, by the best one-to-one matching, beside how often it is right.",
