@@ -3,7 +3,8 @@
 Every linear layer but the head computes in another arithmetic: bfloat16; int8 weights and inputs with a scale for each row (W8A8,
 Dettmers et al. 2022, section 2, without outliers); int8 weights and inputs in two parts of eight bits, the second what the first leaves
 (W8A16). Given are processor microseconds of one product of the model's widest layer, for rows of a decoding step and of a prompt, and
-how far log-probabilities of a fixed answer move from those in float32, in the mean (nats). No run samples this way: see docs/efficiency.md.
+how far log-probabilities of a fixed answer move from those in float32, in the mean (nats). The first of the two in int8 is what
+`sampler.precision: int8` samples with: see docs/efficiency.md.
 """
 
 import argparse
@@ -20,38 +21,12 @@ from benchmarks.machine import describe
 from trainer.contracts import Message
 from trainer.inference.chat import encode_prompt
 from trainer.inference.models import load_model, load_tokenizer, prepare_smollm2
+from trainer.inference.quantised import WholeLinear, in_whole_numbers
 from trainer.loops.learner.learner import Marked, Teacher
 
 ROWS = (32, 512)
 QUESTION = "Why does the daytime sky look blue?"
 ANSWER = "Air scatters the short blue waves of sunlight far more than the long red ones, so blue reaches our eyes from every side."
-
-
-class Int8(nn.Module):
-    """Of a linear layer [N, I] -> [N, O] without a bias. `parts`: eight-bit numbers that an input is made of."""
-
-    def __init__(self, plain: nn.Linear, parts: int) -> None:
-        super().__init__()
-        self.parts = parts
-        whole, scale = rounded(plain.weight.detach())
-        self.whole, self.scale = nn.Buffer(whole), nn.Buffer(scale)
-
-    def forward(self, x: Tensor) -> Tensor:
-        rest_NI, wholes, scales = x.reshape(-1, x.shape[-1]), [], []
-        for _ in range(self.parts):
-            whole_NI, scale_N = rounded(rest_NI)
-            rest_NI = rest_NI - whole_NI * scale_N[:, None]
-            wholes.append(whole_NI)
-            scales.append(scale_N)
-        sums = torch._int_mm(torch.cat(wholes), self.whole.T).float() * torch.cat(scales)[:, None]
-        out_NO: Tensor = sums.view(self.parts, len(rest_NI), -1).sum(0) * self.scale
-        return out_NO.view(*x.shape[:-1], -1)
-
-
-def rounded(rows_NI: Tensor) -> tuple[Tensor, Tensor]:
-    """Each row as whole numbers of -127 .. 127 [N, I], and what they are multiplied with [N]."""
-    scale_N = rows_NI.abs().amax(-1).div(127).clamp(min=torch.finfo(torch.float32).tiny)
-    return (rows_NI / scale_N[:, None]).round().to(torch.int8), scale_N
 
 
 def main() -> None:
@@ -82,7 +57,7 @@ def products(config: Any, rows: int) -> dict[str, float]:
     plain = nn.Linear(config.hidden_size, config.intermediate_size, bias=False)
     x_NI = torch.randn(rows, config.hidden_size)
     wide, narrow = plain.weight, plain.weight.bfloat16()
-    one, two = Int8(plain, 1), Int8(plain, 2)
+    one, two = WholeLinear(plain), WholeLinear(plain, parts=2)
     ways: dict[str, Callable[[], Any]] = {
         "float32": lambda: nn.functional.linear(x_NI, wide),
         "bfloat16": lambda: nn.functional.linear(x_NI.bfloat16(), narrow),
@@ -106,12 +81,7 @@ def others(folder: Path) -> Any:
     """(name, model), one after the other."""
     yield "bfloat16", load_model(folder, "bfloat16")
     for name, parts in (("W8A8", 1), ("W8A16", 2)):
-        model = load_model(folder, "float32")
-        for path, layer in list(model.named_modules()):
-            if isinstance(layer, nn.Linear) and layer is not model.get_output_embeddings():
-                above, _, own = path.rpartition(".")
-                setattr(model.get_submodule(above), own, Int8(layer, parts))
-        yield name, model
+        yield name, in_whole_numbers(load_model(folder, "float32"), "int8", parts)
 
 
 def logprobs(model: Any, folder: Path) -> Tensor:

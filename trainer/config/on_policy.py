@@ -285,7 +285,8 @@ class OnPolicyConfig(RecipeConfig):
         this process, between updates, with the newest ones."""
         runner = self.runner
         newest = runner.kind == "sync" and runner.push_every == 1 and not runner.one_step_off
-        return newest and self.sampler.kind == "local" and self.model.lora is None and self.optim.processes == 1
+        alike = self.sampler.kind == "local" and self.sampler.precision == "model"
+        return newest and alike and self.model.lora is None and self.optim.processes == 1
 
     def _sampling(self, prompt: int, new: int, held_out: int) -> Sampling:
         runner = self.runner

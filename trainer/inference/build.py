@@ -23,12 +23,17 @@ def build_sampler(config: OnPolicyConfig, model_dir: Path, tokenizer: Any) -> Jo
     from .local import LocalSampler, stop_token_ids
     from .low_rank import with_low_rank
     from .models import best_device, load_model
+    from .quantised import in_whole_numbers
 
     wanted = config.sampler
     rank = config.model.lora.rank if config.model.lora and wanted.push == "adapters" else None
     if wanted.kind == "local":
         model = load_model(model_dir, config.model.dtype).to(best_device())
-        return LocalSampler(with_low_rank(model, rank) if rank else model, tokenizer, wanted.max_batch)
+        if rank:
+            model = with_low_rank(model, rank)
+        if wanted.precision != "model":
+            model = in_whole_numbers(model, wanted.precision)
+        return LocalSampler(model, tokenizer, wanted.max_batch)
     from .vllm.sampler import VllmSampler
 
     stop_ids = stop_token_ids(generation_config(model_dir), tokenizer)

@@ -17,6 +17,7 @@ from .decoders import body, make_ready, masks, tree_inputs
 from .draw import draw_tokens, uniforms
 from .prefix import PrefixTree, pack
 from .products import laid_out
+from .quantised import held, layers_of
 from .sampling import FinishReason, SampleFinished, SampleRequest, SampleResult, SamplingProgress
 
 _PREFIX_NODES = 2048
@@ -39,7 +40,9 @@ class LocalSampler:
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, max_batch: int = 64) -> None:
         make_ready(model)
         self._model = model.eval().requires_grad_(False)
-        self._parameters: Weights = dict(model.named_parameters())
+        self._parameters: Weights = held(model)
+        self.rounded = layers_of(model)
+        """Names of weights that it holds as whole numbers, and the largest of these; it takes them in no other form (`quantised.as_held`)."""
         self._tokenizer = tokenizer
         self._max_batch = max_batch
         self._stop_ids = stop_token_ids(model.generation_config, tokenizer)
@@ -115,12 +118,16 @@ def _pays(requests: Sequence[SampleRequest], rows: int) -> bool:
 
 
 def _load(mine: Weights, weights: Iterable[tuple[str, Tensor]]) -> str:
-    held = Checksum()
+    found = Checksum()
     with torch.no_grad():
         for name, tensor in weights:
+            if mine[name].dtype == torch.int8 != tensor.dtype:
+                raise ValueError(
+                    f"{name} is held as whole numbers and was given in {tensor.dtype}; round it first (quantised.as_held)"
+                )
             mine[name].copy_(tensor)
-            held.add(name, mine[name])
-    return held.hexdigest()
+            found.add(name, mine[name])
+    return found.hexdigest()
 
 
 def _followed(mine: Weights, weights: Iterable[tuple[str, Tensor]]) -> str:

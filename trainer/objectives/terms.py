@@ -105,7 +105,7 @@ def diagnose(
     """What every policy objective reports. `kept` has a policy gradient; `cut` is clipped; `pop` is the mismatch weight.
 
     `ratio_raw` and `ratio_masked` are means of the optimised ratio over generated tokens, before and after cutting;
-    `mismatch_raw` and `mismatch_masked` the same for trainer over sampler, where both were recorded. `kl_old` is the k3
+    `mismatch_*` the same for trainer over sampler, where both were recorded. `kl_old` is the k3
     estimate of KL(pi || pi_old or pi_roll); `tokens` weighs the means when micro-batches are put together.
     """
     mask, rho = batch.mask_BT, rho_BT.detach().expand_as(batch.mask_BT)
@@ -127,7 +127,18 @@ def diagnose(
     if old is not None:
         report["kl_old"] = masked_mean(k3(batch.logp.detach(), torch.where(mask > 0, old.to(mask.dtype), 0.0)), mask)
     if batch.logp_roll_BT is not None and batch.logp_old_BT is not None:
-        mismatch = ratio(batch.need("logp_old_BT"), batch.need("logp_roll_BT"))
-        report["mismatch_raw"] = masked_mean(mismatch, mask)
-        report["mismatch_masked"] = masked_mean(mismatch, kept)
+        report |= _mismatch(batch.need("logp_old_BT"), batch.need("logp_roll_BT"), {"raw": mask, "masked": kept})
     return report
+
+
+def _mismatch(old_BT: Tensor, roll_BT: Tensor, counted: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The mean ratio alone says little: it is 1 in the mean for any two distributions over the same tokens. `mismatch_kl` is the k3 estimate
+    of KL(pi_roll || pi_old), `mismatch_far` the largest factor between the two for one token, whichever is the larger; each by mask.
+    NaN where nothing counts."""
+    k, distance, far = ratio(old_BT, roll_BT), k3(roll_BT, old_BT), torch.exp((old_BT - roll_BT).abs())
+    found = {}
+    for name, mask_BT in counted.items():
+        found[f"mismatch_{name}"] = masked_mean(k, mask_BT)
+        found[f"mismatch_kl_{name}"] = masked_mean(distance, mask_BT)
+        found[f"mismatch_far_{name}"] = far[mask_BT != 0].max() if bool(mask_BT.any()) else far.new_tensor(torch.nan)
+    return found

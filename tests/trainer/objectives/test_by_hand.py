@@ -155,6 +155,11 @@ def test_icepop_mask() -> None:
     assert found["diagnostics"]["pop_share"] == pytest.approx(1 / 3)
     assert found["diagnostics"]["mismatch_raw"] == pytest.approx(5.5 / 3)
     assert found["diagnostics"]["mismatch_masked"] == pytest.approx(1.5)
+    # k - log k - 1 of 2, 2.5 and 1
+    assert found["diagnostics"]["mismatch_kl_raw"] == pytest.approx((2.5 - L(2.0) - L(2.5)) / 3)
+    assert found["diagnostics"]["mismatch_kl_masked"] == pytest.approx((1 - L(2.0)) / 2)
+    assert found["diagnostics"]["mismatch_far_raw"] == pytest.approx(2.5)
+    assert found["diagnostics"]["mismatch_far_masked"] == pytest.approx(2.0)
 
 
 def test_icepop_weight() -> None:

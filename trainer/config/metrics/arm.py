@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from ..recipe import Metric, with_ends
-from . import policy, writer
+from . import policy, ratios, writer
 from .common import COMMON
 
 SPLIT = ("reward/", "policy/", "rollout/")
@@ -295,7 +295,7 @@ METRICS = (
     *TURNS,
     *PANEL,
     *VARIANCES,
-    *by_role((*policy.POLICY, *policy.RATIOS)),
+    *by_role((*policy.POLICY, *ratios.RATIOS)),
     *by_role(metric for metric in policy.ROLLOUT if "replaced" not in metric.key),
     *(replace(metric, optional=True) for metric in (*_HELD_OUT, *policy.SPEED)),
     *COMMON,

@@ -8,7 +8,7 @@ from trainer.contracts import Example
 
 from ..errors import FieldProblem
 from ..fields import Section, knob
-from ..metrics import policy
+from ..metrics import policy, ratios
 from ..metrics.common import COMMON
 from ..objectives.policy import Distillation
 from ..on_policy import OnPolicyConfig, PolicyEvaluation, PromptData, Rollout
@@ -229,7 +229,7 @@ OUTCOME = (
 METRICS = (
     *OUTCOME,
     *policy.POLICY,
-    *(each for each in policy.RATIOS if each.key not in ("policy/kl_teacher", "policy/log_ratio", "policy/penalty")),
+    *(each for each in ratios.RATIOS if each.key not in ("policy/kl_teacher", "policy/log_ratio", "policy/penalty")),
     *(each for each in policy.ROLLOUT if each.key not in _NOT_DECLARED),
     Metric("eval/excluded", "Held-out answers without a score", "Missing is never 0.", "rollout", unit="responses"),
     *policy.WORKERS,

@@ -18,6 +18,13 @@ class Sampler(Section):
         "`local`: a copy of the model in the process that trains. `vllm`: an engine that the run starts beside it. "
         "`vllm_server`: a server that runs already. The latter two need vLLM installed",
     )
+    precision: Literal["model", "int8", "int4"] = knob(
+        "model",
+        "`model`: samples in the precision of the trained model (model.dtype). `int8`: linear layers have weights and inputs of eight bits; "
+        "`int4`: weights of four. They are rounded anew at each push, so the sampler is not quite the model that is trained: choose an "
+        "objective that minds the difference, such as icepop. For the local sampler",
+        advanced=True,
+    )
     max_batch: int = knob(64, "Responses decoded side by side", unit="responses", ge=1, le=4096)
     push: Literal["merged", "adapters"] = knob(
         "merged",
@@ -59,6 +66,17 @@ class Sampler(Section):
         """Combinations that cannot work."""
         if self.push == "adapters" and not adapters:
             yield FieldProblem("sampler.push", "there are no adapters without model.lora; set it to 'merged'")
+        if self.precision != "model" and self.kind != "local":
+            yield FieldProblem(
+                "sampler.precision",
+                "vLLM would have to round weights anew at each push, and then hold others than it was given; choose kind 'local', "
+                "or 'model'",
+            )
+        if self.precision != "model" and runner == "async":
+            yield FieldProblem(
+                "sampler.precision",
+                "workers of an asynchronous run take weights as they are trained; choose runner.kind 'sync' or 'offline', or 'model'",
+            )
         if self.push == "adapters" and self.kind == "local" and runner == "async":
             yield FieldProblem(
                 "sampler.push",

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from trainer.config import OnPolicyConfig
 from trainer.inference.checksum import Checksum
+from trainer.inference.quantised import as_held
 from trainer.inference.sampling import Sampler
 
 from ..session.errors import RunFailed
@@ -32,9 +33,11 @@ class Pusher:
         return held
 
     def weights(self) -> Iterator[tuple[str, Tensor]]:
-        """The learner's own tensors, not copies."""
+        """The learner's own tensors, not copies; for a sampler of whole numbers rounded ones."""
         sampler = self._config.sampler
         if sampler.push == "merged":
-            return self._learner.merged_weights()
+            merged = self._learner.merged_weights()
+            rounded = getattr(self._sampler, "rounded", None)
+            return as_held(merged, rounded) if rounded else merged
         # vLLM keeps adapters in the precision of its model.
         return self._learner.adapter_weights("float32" if sampler.kind == "local" else self._config.model.dtype)

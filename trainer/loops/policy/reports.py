@@ -151,7 +151,7 @@ def update_metrics(report: UpdateReport) -> tuple[dict[str, float], dict[str, Hi
     }
     if report.scaled is not None and report.ratio:
         values["policy/well_learned"] = len(report.scaled) / len(report.ratio)
-    values |= {f"policy/{name}": _weighted(parts) for name, parts in report.extra.items()}
+    values |= {f"policy/{name}": _joined(name, parts) for name, parts in report.extra.items()}
     histograms = {"policy/ratio_raw": histogram(ratio), "policy/ratio_masked": histogram(kept)}
     return values, {key: value for key, value in histograms.items() if sum(value.counts)}
 
@@ -268,6 +268,11 @@ def _placed(trajectory: Trajectory, values: np.ndarray[Any, Any], others: _Other
 def _flat(parts: Mapping[int, Tensor]) -> Tensor:
     """In the order of the rows, so that sums do not depend on the order of the passes."""
     return torch.cat([parts[b] for b in sorted(parts)]) if parts else torch.empty(0)
+
+
+def _joined(name: str, parts: Sequence[tuple[float, float]]) -> float:
+    """Of all micro-batches: the largest where it is one, else the mean."""
+    return max(value for value, _ in parts) if name.startswith("mismatch_far") else _weighted(parts)
 
 
 def _weighted(parts: Sequence[tuple[float, float]]) -> float:

@@ -372,7 +372,9 @@ class _Step:
         tokens, sequences = found["tokens"], found["sequences"]
         weights = {"pop_share": tokens, "penalty": tokens, "kl_teacher": tokens, "log_ratio": sequences}
         if mismatch_weighted(self._config.objective):
-            weights |= {"mismatch_raw": tokens, "mismatch_masked": tokens * (1.0 - found["masked_share"])}
+            kept = tokens * (1.0 - found["masked_share"])
+            for name in ("mismatch", "mismatch_kl", "mismatch_far"):
+                weights |= {f"{name}_raw": tokens, f"{name}_masked": kept}
         for name, weight in weights.items():
             if name in found and not math.isnan(found[name]):
                 report.extra.setdefault(name, []).append((found[name], weight))

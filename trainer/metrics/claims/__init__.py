@@ -5,7 +5,7 @@ from .curricula import HINTS, STAGES
 from .downstream import JUDGE_POLICY
 from .judges import RATIONALE
 from .lengths import TOGGLE
-from .mismatch import STALE, WPSM
+from .mismatch import QUANTIZED, STALE, WPSM
 from .plan import SIZES, Arm, Claim, Part, Plan, Setting, Size
 from .policies import OAPL, OAPL_OFFLINE, RUSCARL
 from .scaffolds import RUSCARL_SHAPE
@@ -52,6 +52,7 @@ PLANS: dict[str, Plan] = {
         TOGGLE,
         WPSM,
         STALE,
+        QUANTIZED,
         RUSCARL_SHAPE,
     )
 }

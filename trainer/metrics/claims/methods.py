@@ -181,7 +181,7 @@ METHODS: tuple[Method, ...] = (
         "GLM-5 (2026)",
         recipe="policy",
         at={"objective.name": "icepop", "scaffold": ""},
-        plans=("wpsm",),
+        plans=("quantized", "wpsm"),
     ),
     Method(
         "misc",

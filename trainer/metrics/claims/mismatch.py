@@ -112,3 +112,84 @@ STALE = Plan(
     columns=COLUMNS,
     summary="Tokens on which trainer and sampler are too far apart leave the loss, while the sampler is up to 9 steps behind.",
 )
+
+
+_KL = "policy/mismatch_kl_{}:late"
+_FAR = "policy/mismatch_far_{}:late"
+_NEVER = 1e9
+_BOUND, _BOUND_WHOLE = 2.0, 1.06
+"""Of one token, GLM-5's; and of the geometric mean of a whole response, whose twelve tokens are then twice as likely in all."""
+
+
+def _rounded(precision: str, **bounds: Any) -> dict[str, Any]:
+    """The same loss for all arms: one update a step, so that no ratio is cut, and only the mask of the mismatch differs."""
+    return {"objective": {"name": "icepop", **bounds}, "sampler": {"precision": precision}}
+
+
+_NO_MASK = {"pop_low": 0.0, "pop_high": _NEVER}
+_BY_TOKEN = {"pop_high": _BOUND}
+
+QUANTIZED = Plan(
+    "quantized",
+    "IcePop under a sampler of fewer bits than the trainer",
+    "GLM-5 (2026)",
+    arms=(
+        Arm("full", "sampler as trained, no mask", _rounded("model", **_NO_MASK)),
+        Arm("int8", "sampler in int8, no mask", _rounded("int8", **_NO_MASK)),
+        Arm("int8_icepop", "sampler in int8, IcePop", _rounded("int8", **_BY_TOKEN)),
+        Arm("int4", "sampler in int4, no mask", _rounded("int4", **_NO_MASK)),
+        Arm("int4_icepop", "sampler in int4, IcePop", _rounded("int4", **_BY_TOKEN)),
+        Arm(
+            "int4_whole",
+            "sampler in int4, whole responses masked",
+            _rounded("int4", level="sequence", pop_high=_BOUND_WHOLE),
+        ),
+    ),
+    claims=(
+        Claim(
+            "under a sampler in int4, IcePop brings trainer and sampler closer on the tokens that are trained on",
+            (Part("KL saved, nats per token", _KL.format("masked"), "int4_icepop", "int4", margin=0.001, sign=-1),),
+        ),
+        Claim(
+            "and has a higher held-out score than no mask",
+            (Part("score", _SCORE, "int4_icepop", "int4"),),
+        ),
+        Claim(
+            "and than a mask of whole responses",
+            (Part("score", _SCORE, "int4_icepop", "int4_whole"),),
+        ),
+        Claim(
+            "under a sampler in int8, IcePop has a higher held-out score than no mask",
+            (Part("score", _SCORE, "int8_icepop", "int8"),),
+        ),
+        Claim(
+            "a sampler in int8 costs score where nothing is masked (what would speak against it)",
+            (Part("score lost", _SCORE, "full", "int8"),),
+        ),
+        Claim(
+            "a sampler in int4 does (ours: else there is nothing to correct)",
+            (Part("score lost", _SCORE, "full", "int4"),),
+        ),
+    ),
+    sizes={
+        "tiny": Setting(
+            merged(TINY, {"steps": 60, "evaluation": {"every": 10, "samples": 8}}),
+            _SEEDS,
+            wanted=2,
+            note="A random model of two layers that was taught to say syllables by Zipf's law, on a language of syllables "
+            "(trainer/claims/toy.py). Held-out answers are the sampler's too, in its own precision. With either precision of the "
+            "sampler the learner is in float32.",
+        )
+    },
+    measured="curves",
+    columns=(
+        ("score at the end", _SCORE),
+        ("KL before the mask", _KL.format("raw")),
+        ("KL after it", _KL.format("masked")),
+        ("farthest token before", _FAR.format("raw")),
+        ("farthest token after", _FAR.format("masked")),
+        ("silenced", "policy/pop_share:late"),
+        ("entropy", _ENTROPY),
+    ),
+    summary="Tokens on which trainer and sampler disagree leave the loss, while the sampler has weights of eight bits, or of four.",
+)

@@ -11,6 +11,7 @@ import torch
 from trainer.config.objectives.policy import CHOICES
 from trainer.inference.models import load_model
 from trainer.loops.learner.learner import Teacher
+from trainer.loops.policy.reports import update_metrics
 from trainer.loops.policy.update import Updater
 from trainer.loops.session.session import StepTell
 from trainer.objectives import REGISTRY
@@ -110,6 +111,8 @@ def test_tokens_on_which_the_sampler_disagrees_are_silenced_and_counted(
     )
     raw, masked = report.extra["mismatch_raw"][0][0], report.extra["mismatch_masked"][0][0]
     assert raw < 0.8 and masked == pytest.approx(1.0, abs=1e-3)
+    far = update_metrics(report)[0]["policy/mismatch_far_raw"]
+    assert far == pytest.approx(3.0, abs=1e-2) == max(value for value, _ in report.extra["mismatch_far_raw"])
 
 
 def test_grpo_reports_what_it_always_did(updated: Any) -> None:
