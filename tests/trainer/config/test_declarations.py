@@ -37,6 +37,22 @@ def test_charts_that_metrics_share_lie_in_one_group_and_have_one_unit(recipe):
         assert any(metric.help for metric in inside), chart
 
 
+def test_no_two_charts_of_a_group_have_one_name(recipe):
+    shared = {(metric.group, metric.chart) for metric in recipe.metrics if metric.chart}
+    own = [(metric.group, metric.title) for metric in recipe.metrics if not metric.chart]
+    assert [name for name, n in Counter([*shared, *own]).items() if n > 1] == []
+
+
+@pytest.mark.parametrize("name", ["policy", "chain"])
+def test_the_domains_of_the_data_are_curves_of_one_chart(name):
+    assert RECIPES[name].metric("eval/domain/first").chart == RECIPES[name].metric("eval/domain/second").chart != ""
+
+
+def test_the_gap_that_distillation_is_about_comes_first():
+    outcome = [metric for metric in RECIPES["distill"].metrics if metric.group == "outcome"]
+    assert outcome[0].key == RECIPES["distill"].headline == "eval/gap" and not outcome[0].optional
+
+
 def test_every_metric_says_what_it_means(recipe):
     assert [metric.key for metric in recipe.metrics if not metric.help and not metric.chart] == []
 
