@@ -9,5 +9,6 @@ class AnnotationConfig(AppConfig):
         """Tells the pages of datasets what this app knows of an example, and the workers what there is to do."""
         from .agreement import matching  # noqa: F401  registers its jobs
         from .projects import example_facts  # noqa: F401  registers itself
+        from .publishing import described  # noqa: F401  registers itself
         from .publishing import services as publishing  # noqa: F401  registers its jobs
         from .review import services as review  # noqa: F401  registers its jobs

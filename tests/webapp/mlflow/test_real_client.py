@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from tests import overlay
 from tests.cast import browser, make_cast
 from tests.e2e.live import server  # noqa: F401
 from webapp.accounts import services
 from webapp.experiments.models import Artifact, MetricPoint, Run
 from webapp.tracking.models import LoggedRun
-
-from . import overlay
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
@@ -89,7 +88,7 @@ TRAINS = """
 def program(server, tmp_path):  # noqa: F811
     """`program(text, membership)` starts a program with an address and a token, and nothing else of ours."""
 
-    packages = str(overlay.folder())
+    packages = str(overlay.folder(overlay.MLFLOW))
 
     def start(text: str, membership) -> subprocess.Popen:
         kept = {

@@ -73,7 +73,7 @@ def export(
 ) -> StreamingHttpResponse:
     """`format` is one of `export/formats`. With `extras`, layouts that we read back carry a column `touchstone` with what
     they have no place for, so that importing the file gives back the identical digest. `archive` makes a zip with the
-    data card and one file for each split, which the datasets library loads as splits; without it and without `split`, all
+    data card, Croissant metadata (croissant.json) and one file for each split, which the datasets library loads as splits; without it and without `split`, all
     examples are in one file, each with its side in the column `split`. `imported=false` leaves out preferences, rubrics
     and references that came with an import: what people of projects said remains, and a layout that needs one has no row for
     an example without; the column `labelled_by` says whose each label is. 422 where the

@@ -1,5 +1,6 @@
 """Versions as files of other layouts, written piece by piece: memory does not grow with the version."""
 
+import hashlib
 import json
 import zipfile
 from collections.abc import Iterator
@@ -25,7 +26,7 @@ from ..formats.base_importer import Alone
 from ..formats.exporters import NATIVE, REGISTRY, Exporter, named
 from ..formats.importers import REGISTRY as IMPORTERS
 from ..models import DatasetVersion
-from . import data_card
+from . import annotated, croissant, data_card
 
 SEARCHED = 50_000  # examples of a version whose texts are searched for what no column holds
 BATCH = 500  # examples read, and at least as many rows written, at a time
@@ -244,11 +245,9 @@ class _Sink:
 
 
 def _parquet(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
-    schema = asked.exporter.schema
+    schema = _schema(asked)
     if schema is None:
         raise ValueError(f"{asked.exporter.name} has no Parquet schema")
-    if not asked.extras and asked.exporter is not NATIVE and EXTRAS in schema.names:
-        schema = schema.remove(schema.get_field_index(EXTRAS))
     sink = _Sink()
     rows = _rows(version, asked)
     with pq.ParquetWriter(pa.PythonFile(sink, mode="w"), schema, compression="zstd") as writer:
@@ -258,24 +257,44 @@ def _parquet(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
     yield sink.taken()
 
 
+def _schema(asked: Order) -> pa.Schema | None:
+    """Of the Parquet file; None where the layout has none."""
+    schema = asked.exporter.schema
+    if schema is not None and not asked.extras and asked.exporter is not NATIVE and EXTRAS in schema.names:
+        schema = schema.remove(schema.get_field_index(EXTRAS))
+    return schema
+
+
 def _archive(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
     """The data with its card, as a folder that the datasets library loads: one file for each split, which the card names.
-    Loaded as one, the held-out examples would be trained on."""
-    sink, files = _Sink(), dict[str, str]()
+    Loaded as one, the held-out examples would be trained on. Beside it its Croissant metadata, with the digests of the files."""
+    sink, files = _Sink(), list[croissant.File]()
     told = data_card.build(version)
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
         for split in [asked.split] if asked.split else splits_of(version):
             pieces = filter(None, _data(version, replace(asked, split=split)))
             if (first := next(pieces, None)) is None:
                 continue  # no example of this side has a row in the layout, and an empty file cannot be loaded
-            files[split] = f"data/{split}.{asked.kind}"
-            with archive.open(files[split], "w", force_zip64=True) as file:
+            path, digest, size = f"data/{split}.{asked.kind}", hashlib.sha256(), 0
+            with archive.open(path, "w", force_zip64=True) as file:
                 for piece in chain((first,), pieces):
                     file.write(piece)
+                    digest.update(piece)
+                    size += len(piece)
                     yield sink.taken()
-        archive.writestr("README.md", data_card.markdown(told, files))
+            files.append(croissant.File(split, path, digest.hexdigest(), size))
+        archive.writestr("README.md", data_card.markdown(told, {file.split: file.path for file in files}))
         archive.writestr("card.json", json.dumps(told, ensure_ascii=False, indent=2))
+        described = croissant.build(told, files, asked.kind, _columns(asked), annotated.of(version, told["lineage"]))
+        archive.writestr("croissant.json", json.dumps(described, ensure_ascii=False, indent=2))
     yield sink.taken()
+
+
+def _columns(asked: Order) -> pa.Schema | None:
+    """The columns of the layout's file; None where its rows are of no one shape."""
+    if asked.kind == "jsonl" and asked.exporter is NATIVE:
+        return None  # the examples themselves, and not the table of texts that its Parquet file is
+    return _schema(asked)
 
 
 def splits_of(version: DatasetVersion) -> list[str]:

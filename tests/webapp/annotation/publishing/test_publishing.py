@@ -8,9 +8,12 @@ from tests.cast import ApiClient, browser
 from tests.webapp.webhooks.told import listen, told
 from webapp.annotation.agreement import refresh
 from webapp.annotation.models import Answer, Assignment, Resolution
+from webapp.annotation.publishing import described
 from webapp.annotation.publishing import services as publish
 from webapp.core.problems import Conflict, Invalid
 from webapp.datasets import services as datasets
+from webapp.datasets.exports import annotated, data_card
+from webapp.datasets.models import Dataset, DatasetVersion
 
 from ..answers import annotators, answer, grades, make_project, preference, rubric
 from .test_answers import published
@@ -220,3 +223,26 @@ def test_who_may_see_a_publication(project, cast):
 def test_cases_do_not_cost_a_query_each(project, cast, django_assert_max_num_queries):
     with django_assert_max_num_queries(90):
         publish.publish(cast.researcher, project, publish.Choice(what="answers"))
+
+
+def test_how_a_published_version_was_annotated_is_told_without_names(project, cast):
+    made = publish.publish(cast.researcher, project).version
+    (told,) = annotated.of(made, data_card.line(made))
+    assert (told.project, told.people, told.tasks, told.answers) == (project.name, 2, 8, 15)
+    assert (told.least, told.most) == (1, 2) and told.suggested == 0 and told.guidelines == (1,)
+    assert told.first <= told.last
+    assert annotated.of(project.version, data_card.line(project.version)) == []
+
+
+def test_gold_answers_are_no_part_of_what_is_told(project):
+    task = project.tasks.order_by("rank").first()
+    task.gold, task.overlap = {"strength": 2}, None
+    task.save()
+    (told,) = described.described(project.version, [project.pk])
+    assert (told.tasks, told.answers) == (7, 13)
+
+
+def test_a_project_of_another_workspace_tells_nothing(project, cast):
+    dataset = Dataset.objects.create(workspace=cast.outsider.workspace, name="d")
+    theirs = DatasetVersion.objects.create(dataset=dataset, number=1, lineage={})
+    assert described.described(theirs, [project.pk]) == []

@@ -170,7 +170,7 @@ def test_a_layout_that_nothing_fits_is_refused_and_what_sft_leaves_out_is_told(c
 
 def test_the_archive_holds_data_and_card(version, cast):
     archive = zipfile.ZipFile(io.BytesIO(file_of(version, "trl_preference", "parquet", archive=True)))
-    names = ["data/train.parquet", "data/heldout.parquet", "README.md", "card.json"]
+    names = ["data/train.parquet", "data/heldout.parquet", "README.md", "card.json", "croissant.json"]
     assert archive.namelist() == names and archive.testzip() is None
     told = json.loads(archive.read("card.json"))
     assert told["digest"] == version.digest and told["licence"] == "CC-BY-4.0"
@@ -207,7 +207,7 @@ def test_a_split_without_a_row_has_no_file_and_one_without_a_side_has_its_own(ca
     )
 
     def names(format):
-        return zipfile.ZipFile(io.BytesIO(file_of(version, format, archive=True))).namelist()[:-2]
+        return zipfile.ZipFile(io.BytesIO(file_of(version, format, archive=True))).namelist()[:-3]
 
     assert names("touchstone") == ["data/train.jsonl", "data/heldout.jsonl", "data/unsplit.jsonl"]
     assert names("trl_preference") == ["data/train.jsonl"]

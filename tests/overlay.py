@@ -1,0 +1,38 @@
+"""Clients of other programs for the tests, beside what is installed: their packages are others than ours, so they share no lock."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+MLFLOW = (  # its FastAPI is another than vLLM's
+    "mlflow-skinny==3.17.2", "cachetools==7.3.3", "cloudpickle==3.1.3", "databricks-sdk==0.162.0", "fastapi==0.165.0", "gitdb==4.0.12",
+    "GitPython==3.2.1", "importlib_metadata==9.1.0", "smmap==5.0.3", "starlette==1.10.0", "zipp==4.1.2",
+)  # fmt: skip
+CROISSANT = (  # it needs a package that exists as source only
+    "mlcroissant==1.1.1", "absl-py==2.5.1", "decorator==5.3.1", "etils==1.15.0", "importlib_resources==7.1.0", "jsonpath-rw==1.4.0",
+    "ply==3.11", "pyparsing==3.3.3", "rdflib==7.6.0", "zipp==4.1.2",
+)  # fmt: skip
+_KEPT = Path(__file__).parents[1] / ".pytest_cache" / "clients"
+
+
+def folder(pins: tuple[str, ...]) -> Path:
+    """Where these packages lie, for PYTHONPATH: fetched from the package index once, half a minute. Skips the test where there is no
+    index."""
+    kept = _KEPT / pins[0]
+    if kept.is_dir():
+        return kept
+    _KEPT.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(dir=_KEPT))
+    command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(partial), *pins]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"the package index does not give {pins[0]}: {done.stderr[-300:]}")
+    try:
+        os.rename(partial, kept)
+    except OSError:  # another process of the tests was first
+        return partial
+    return kept

@@ -1,0 +1,43 @@
+"""How people annotated what a version rests on. The app that annotates says so: this one knows of no project."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+
+from ..models import DatasetVersion
+
+
+@dataclass(frozen=True)
+class Annotated:
+    """What stands in one project now: `answers` to `tasks`, by `people`, between `first` and `last`. `least` and `most` are the answers
+    of a task. `guidelines` are the numbers of the versions that people worked by; empty where they had none."""
+
+    project: str
+    kind: str
+    guidelines: tuple[int, ...]
+    people: int
+    tasks: int
+    answers: int
+    least: int
+    most: int
+    suggested: int
+    """Answers before which a model's view was shown; `suggested_by` are whose."""
+    suggested_by: tuple[str, ...]
+    first: date
+    last: date
+
+
+Asked = Callable[[DatasetVersion, list[int]], list[Annotated]]
+ANNOTATED: list[Asked] = []
+"""Each says how the projects with these ids annotated, for a version of the same workspace."""
+
+
+def of(version: DatasetVersion, line: list[dict[str, object]]) -> list[Annotated]:
+    """Of the projects in the version's line of descent, as `data_card.line` gives it, each once."""
+    made = (step["lineage"] for step in line)
+    ids = [
+        each["project"]
+        for each in made
+        if isinstance(each, dict) and each.get("from") == "annotation" and isinstance(each.get("project"), int)
+    ]
+    return [found for ask in ANNOTATED for found in ask(version, list(dict.fromkeys(ids)))]
