@@ -12,8 +12,10 @@ VLLM_INSTALLED := $(VLLM)/.installed-$(shell cat requirements.lock requirements-
 ON_GPU := $(VENV)/.gpu-$(shell cat requirements.lock requirements-gpu.sha256 | sha256sum | cut -c1-12)
 # Files with tests of a marker: the others, some of which load torch, need not be imported
 MARKED = $(shell grep -rl --include='test_*.py' 'mark\.$(1)' tests | sort $(2))
-# Ray's workers are by default so nice that tests which run beside them would leave them nothing
-TESTING := OMP_NUM_THREADS=1 RAY_worker_niceness=0
+# Ray's workers are by default so nice that tests which run beside them would leave them nothing. What has two threads for a model
+# that is too small for them (jobs of the stack have one for each core) waits for the other one asleep: by default it spins,
+# which doubled the processor time
+TESTING := OMP_NUM_THREADS=1 GOMP_SPINCOUNT=0 RAY_worker_niceness=0
 PYTEST := $(TESTING) $(PY) -m pytest
 # What waits for services and browsers, and what computes: the first has the right of way
 LANES := test-stack,test-browser test-trainer,test-web

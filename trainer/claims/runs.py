@@ -103,8 +103,8 @@ def perform(jobs: Sequence[Job], processes: int, tell: Callable[[str], None]) ->
     left = [job for job in jobs if not job.result.exists()]
     if not left:
         return []
-    os.environ["OMP_NUM_THREADS"] = str(max(1, len(os.sched_getaffinity(0)) // processes))
-    pool = ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_begin, initargs=(os.getpid(),))
+    begins = (os.getpid(), max(1, len(os.sched_getaffinity(0)) // processes))
+    pool = ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_begin, initargs=begins)
     futures: dict[Future[str], Job] = {}
     progress = _Progress(jobs, tell)
     try:
@@ -198,10 +198,11 @@ class _Progress:
         self._tell(line)
 
 
-def _begin(parent: int) -> None:
-    """In each process: as every command of the trainer does, and end when the one that started it has."""
+def _begin(parent: int, threads: int) -> None:
+    """In each process, before it loads torch: as every command of the trainer does, and end when the one that started it has."""
     from trainer.process import settle
 
+    os.environ["OMP_NUM_THREADS"] = str(threads)
     settle()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 

@@ -1,6 +1,7 @@
 """The command from end to end with a model that was never taught: it resumes, refuses other settings, and reports."""
 
 import json
+import os
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -65,7 +66,11 @@ def test_a_command_given_again_does_only_what_is_left(
 
 
 @pytest.mark.slow
-def test_in_a_process_of_its_own_a_run_that_fails_is_named_and_the_next_one_has_a_result(out: Path) -> None:
+def test_in_a_process_of_its_own_a_run_that_fails_is_named_and_the_next_one_has_a_result(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})  # one thread is faster for a model that small
+    environment = dict(os.environ)
     data = out / "examples.jsonl"
     data.write_text("".join(f"{row.canonical()}\n" for row in toy.examples(2)))
     config = RUSCARL.config(RUSCARL.arms[0], RUSCARL.shared, seed=0) | {"steps": 1}
@@ -82,6 +87,7 @@ def test_in_a_process_of_its_own_a_run_that_fails_is_named_and_the_next_one_has_
     assert json.loads(good.result.read_text())["curve"]["score"].keys() == {"0", "1"}
     assert any(line.startswith("1 of 3 runs, 1 of 3 steps") for line in told)
     assert runs.perform([good], 1, told.append) == []
+    assert dict(os.environ) == environment, "what comes after it in this process has the threads that it had"
 
 
 CHAINED = Plan(
