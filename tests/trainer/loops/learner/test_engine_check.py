@@ -101,8 +101,27 @@ def test_one_response_that_differs_is_seen_among_many() -> None:
     logp = [each.clone() for each in roll]
     logp[7] += 0.4
     found = compared(roll, logp, "bfloat16")
-    assert found.mean == pytest.approx(0.008) and found.worst == pytest.approx(0.4)
+    assert found.mean == pytest.approx(0.008) and found.worst == pytest.approx(0.4) and found.usual == 0.0
     assert "over the tokens of one response" in found.problem("bfloat16")
+
+
+def test_a_response_that_differs_is_held_against_the_others_and_not_against_itself() -> None:
+    """Of responses that rounding moves by 0.006, one that differs by 0.1 was sampled from something else; by 0.04, for SmolLM2's size, not."""
+    roll = [torch.full((40,), -1.0) for _ in range(8)]
+    logp = [each + 0.006 for each in roll]
+    logp[3] = roll[3] - 0.1
+    assert "over the tokens of one response" in compared(roll, logp, "bfloat16").problem("bfloat16")
+    logp = [each + 0.04 for each in roll]
+    logp[3] = roll[3] - 0.06
+    assert compared(roll, logp, "bfloat16").fits("bfloat16")
+
+
+def test_a_short_response_counts_by_the_root_of_its_length() -> None:
+    roll = [torch.full((40,), -1.0) for _ in range(8)] + [torch.full((4,), -1.0)]
+    logp = [each + 0.006 for each in roll]
+    for off, fits in ((0.09, True), (0.12, False)):  # of 4 tokens half counts, and 0.02 + 5 x 0.006 are allowed
+        logp[8] = roll[8] - off
+        assert compared(roll, logp, "bfloat16").fits("bfloat16") is fits
 
 
 def test_which_of_two_models_fits_better_is_asked_beyond_chance() -> None:
