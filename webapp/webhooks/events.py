@@ -20,6 +20,8 @@ EVENTS = {
     "evaluation.cancelled": "An evaluation was cancelled",
     "judge.versioned": "A judge has a new version",
     "model.registered": "A model was registered: by a person, or what a run has made",
+    "model.alias_moved": "An alias points at another model, or at its first one",
+    "model.stage_changed": "People say that a model has come to another stage",
     "run.started": "A run began to run; once for each attempt",
     "run.finished": "A run reached its end",
     "run.failed": "A run ended with an error",

@@ -22,6 +22,7 @@ from webapp.experiments.models import MetricPoint, Run
 from webapp.experiments.sweeps import rounds
 from webapp.experiments.sweeps import services as sweeps
 from webapp.inference.models import RegisteredModel
+from webapp.inference.promotion import services as promotion
 from webapp.inference.services import registry
 from webapp.judging import services as judging
 from webapp.tracking import services as tracking
@@ -153,3 +154,20 @@ def test_each_version_of_a_judge_is_told(cast, endpoint):  # noqa: F811
     made = judging.create_judge(cast.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=endpoint)
     [(event, facts)] = told()
     assert (event, facts["judge"], facts["name"], facts["version"]) == ("judge.versioned", made.judge_id, "Strict", 1)
+
+
+def test_a_moved_alias_and_a_new_stage_are_told_once(cast):
+    listen(cast.owner)
+    old, new = (
+        RegisteredModel.objects.create(workspace=cast.workspace, name=n, source="hub", path="o/m")
+        for n in ("old", "new")
+    )
+    promotion.move(cast.researcher, "champion", old)
+    for _ in range(2):
+        promotion.move(cast.researcher, "champion", new, reason="better")
+        promotion.set_stage(cast.researcher, new, "production")
+    facts = {"model": new.pk, "name": "new"}
+    assert told()[1:] == [
+        ("model.alias_moved", {**facts, "alias": "champion", "before": "old", "reason": "better"}),
+        ("model.stage_changed", {**facts, "stage": "production", "before": "", "reason": ""}),
+    ]

@@ -8,6 +8,7 @@ from django.utils import timezone
 from webapp.accounts.models import Membership
 from webapp.core import audit
 from webapp.core.problems import Conflict, Invalid
+from webapp.webhooks.services import announce
 
 from ..models import RegisteredModel
 from .models import STAGES, ModelAlias, ModelPromotion
@@ -48,6 +49,8 @@ def _move(membership: Membership, name: str, model: RegisteredModel, reason: str
     alias.model, alias.moved_at = model, timezone.now()
     alias.save()
     _note(membership, model, kind=ModelPromotion.Kind.MOVED, name=name, before=before, reason=reason)
+    facts = {"model": model.pk, "name": model.name, "alias": name, "before": before, "reason": reason}
+    announce(membership.workspace_id, "model.alias_moved", facts)
     audit.record(membership, membership.user, "model.alias_moved", model, name=model.name, alias=name, before=before)
     return alias
 
@@ -77,6 +80,8 @@ def set_stage(membership: Membership, model: RegisteredModel, stage: str, *, rea
         return
     RegisteredModel.objects.filter(pk=model.pk).update(stage=stage)
     _note(membership, model, kind=ModelPromotion.Kind.STAGE, to=stage, before=before, reason=reason)
+    facts = {"model": model.pk, "name": model.name, "stage": stage, "before": before, "reason": reason}
+    announce(membership.workspace_id, "model.stage_changed", facts)
     audit.record(membership, membership.user, "model.stage_changed", model, name=model.name, stage=stage, before=before)
 
 
