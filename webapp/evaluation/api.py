@@ -10,6 +10,7 @@ from pydantic import Field
 from webapp.accounts.access import require
 from webapp.accounts.models import Membership
 from webapp.core import audit, once
+from webapp.core.model_schemas import schema_of
 from webapp.core.openapi import sends
 from webapp.core.paging import Limit, page
 from webapp.core.problems import Conflict, Invalid
@@ -58,7 +59,7 @@ def recipe_schema(request: HttpRequest, name: str) -> dict[str, Any]:
     access.may_read(require(request))
     if name not in RECIPES:
         raise Http404("no such recipe")
-    return RECIPES[name].schema.model_json_schema()
+    return schema_of(RECIPES[name].schema)
 
 
 @router.get(

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from webapp.core.formtree import Tree
+from webapp.core.model_schemas import schema_of
 from webapp.core.numbers import whole
 from webapp.datasets.leakage import leaks
 from webapp.datasets.leakage.near_leaks import Pair, near
@@ -35,7 +36,7 @@ def told(workspace_id: int, recipe: Recipe, config: dict[str, Any], version: Dat
 def _named(recipe: Recipe, config: dict[str, Any]) -> dict[str, set[int]]:
     """The rows that the config names, by what they are: models, runs, endpoints, judges."""
     found: dict[str, set[int]] = {}
-    for each in Tree(recipe.schema.model_json_schema()).draw(config, {}).every_input():
+    for each in Tree(schema_of(recipe.schema)).draw(config, {}).every_input():
         if each.source and (number := whole(str(each.value or ""))) is not None:
             found.setdefault(each.source.partition(":")[0], set()).add(number)
     return found

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from webapp.core.formtree import Input, Tree, shown
+from webapp.core.model_schemas import schema_of
 from webapp.judging.queries import examples_by_key
 
 from . import judges, sources
@@ -103,7 +104,7 @@ def asks_judges(evaluation: Evaluation) -> bool:
     recipe = RECIPES.get(evaluation.recipe)
     if recipe is None:
         return False
-    inputs = Tree(recipe.schema.model_json_schema()).draw(evaluation.config, {}).every_input()
+    inputs = Tree(schema_of(recipe.schema)).draw(evaluation.config, {}).every_input()
     return any(each.source.startswith("judges") and each.value not in (None, "") for each in inputs)
 
 
@@ -112,7 +113,7 @@ def config_rows(evaluation: Evaluation) -> list[ConfigRow]:
     recipe = RECIPES.get(evaluation.recipe)
     if recipe is None:
         return [ConfigRow(path, shown(value), "", False) for path, value in evaluation.config.items()]
-    group = sources.fill(evaluation.workspace_id, Tree(recipe.schema.model_json_schema()).draw(evaluation.config, {}))
+    group = sources.fill(evaluation.workspace_id, Tree(schema_of(recipe.schema)).draw(evaluation.config, {}))
     return [ConfigRow(each.path, each.value, each.default, each.changed, _name(each)) for each in group.every_input()]
 
 

@@ -13,6 +13,7 @@ from django.utils import timezone
 from trainer.config.errors import ConfigInvalid, FieldProblem
 from webapp.accounts.models import Membership
 from webapp.core import audit, broadcast, once
+from webapp.core.model_schemas import schema_of
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue, lost
 from webapp.datasets import services as datasets
@@ -94,7 +95,7 @@ def plan(
     """The complete config. Raises ConfigInvalid with every field that is wrong; nothing is written."""
     config = resolve(recipe, raw)
     chosen = RECIPES[recipe]
-    whole = (membership.workspace_id, chosen.schema.model_json_schema(), config.model_dump(mode="json"))
+    whole = (membership.workspace_id, schema_of(chosen.schema), config.model_dump(mode="json"))
     found = list(sources.problems(*whole)) or list(config.judge_problems(judges.named(*whole)))
     if chosen.dataset == "must" and dataset is None:
         found.append(FieldProblem("dataset", "choose a dataset"))

@@ -16,6 +16,7 @@ from webapp.accounts.models import Role
 from webapp.core import audit, sure
 from webapp.core.archive import respond
 from webapp.core.limits import measured
+from webapp.core.model_schemas import schema_of
 from webapp.core.paging import page
 from webapp.core.problems import Conflict, Invalid, Problem
 
@@ -152,7 +153,7 @@ def verifiers(request: HttpRequest) -> HttpResponseBase:
 
 
 def _described(verifier: Verifier) -> dict[str, Any]:
-    schema = verifier.args.model_json_schema()
+    schema = schema_of(verifier.args)
     required = schema.get("required", [])
     arguments = [
         {"name": name, "required": name in required, "help": field.get("description", ""), "type": _type(field)}

@@ -17,6 +17,7 @@ from trainer.config.objectives.policy import CHOICES
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
 from webapp.core.formtree import Input, Tree
+from webapp.core.model_schemas import schema_of
 from webapp.core.numbers import whole
 from webapp.core.problems import Problem
 
@@ -128,7 +129,7 @@ def _entry(name: str) -> ObjectiveEntry:
 
 
 def _knobs(entry: ObjectiveEntry) -> list[Input]:
-    return Tree(entry.parameters.model_json_schema()).draw({}, {}).inputs
+    return Tree(schema_of(entry.parameters)).draw({}, {}).inputs
 
 
 def _shown(result: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from trainer.contracts.counted import counted
 from webapp.accounts.models import Membership
 from webapp.core import once
 from webapp.core.formtree import Group, Tree
+from webapp.core.model_schemas import schema_of
 from webapp.core.numbers import whole
 from webapp.core.prefill import put
 from webapp.core.problems import Conflict, Invalid
@@ -109,7 +110,7 @@ class RunForm:
 
     @property
     def tree(self) -> Tree:
-        return Tree(self._recipe.schema.model_json_schema())
+        return Tree(schema_of(self._recipe.schema))
 
     @cached_property
     def group(self) -> Group:

@@ -7,6 +7,7 @@ from ninja import Query, Router
 
 from trainer.config import RECIPES
 from webapp.accounts.access import require
+from webapp.core.model_schemas import schema_of
 
 from .. import access, recipe_metrics
 from . import choices, gallery, serializers
@@ -52,4 +53,4 @@ def recipe_schema(request: HttpRequest, name: str) -> dict[str, Any]:
     access.may_read(require(request))
     if name not in RECIPES:
         raise Http404("no such recipe")
-    return RECIPES[name].schema.model_json_schema()
+    return schema_of(RECIPES[name].schema)

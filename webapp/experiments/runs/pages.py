@@ -8,6 +8,7 @@ from trainer.config import RECIPES
 from trainer.config.recipe import Metric
 from webapp.core.addresses import public_url
 from webapp.core.formtree import Tree, shown
+from webapp.core.model_schemas import schema_of
 
 from .. import queries, recipe_metrics
 from ..models import Artifact, LogLine, Run
@@ -38,7 +39,7 @@ class Stat:
 def config_rows(run: Run) -> list[ConfigRow]:
     """The resolved config by dotted path; `changed` where it differs from the recipe's default."""
     recipe = RECIPES.get(run.recipe)
-    defaults = configs.flattened(Tree(recipe.schema.model_json_schema()).defaults(run.config)) if recipe else {}
+    defaults = configs.flattened(Tree(schema_of(recipe.schema)).defaults(run.config)) if recipe else {}
     place = {path: i for i, path in enumerate(defaults)}  # Postgres keeps JSON keys in an order of its own
     section = {path.split(".")[0]: i for path, i in reversed(place.items())}
     flat = configs.flattened(run.config)

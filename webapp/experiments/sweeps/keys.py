@@ -5,6 +5,7 @@ from typing import Any
 
 from trainer.config import RECIPES
 from webapp.core.formtree import Group, Input, Tree
+from webapp.core.model_schemas import schema_of
 
 from ..table_facts import SEED
 from .space import Value
@@ -15,7 +16,7 @@ NONE = "none"
 
 def of(recipe: str, config: Mapping[str, Any]) -> dict[str, Input]:
     """By path, in the order of the form: those that have an effect beside the rest of the config. The seed is an axis of its own."""
-    tree = Tree(RECIPES[recipe].schema.model_json_schema())
+    tree = Tree(schema_of(RECIPES[recipe].schema))
     return {each.path: each for each in _inputs(tree.draw(dict(config), {})) if each.path != SEED}
 
 
