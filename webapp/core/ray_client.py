@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
+from ssl import SSLContext
 from typing import Any, Literal
 
 import httpx
@@ -61,7 +63,9 @@ class RayClient:
         self._silent = silent
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         # proxies from the environment have no business between us and our own cluster
-        self._http = httpx.Client(base_url=address, headers=headers, timeout=TIMEOUT, trust_env=False)
+        self._http = httpx.Client(
+            base_url=address, headers=headers, timeout=TIMEOUT, trust_env=False, verify=_trusted()
+        )
 
     def version(self) -> str:
         """Of Ray itself. Raises RayAway or RayRefused."""
@@ -138,6 +142,12 @@ class RayClient:
         if response.status_code >= 400:
             raise RayRefused(f"Ray answered {response.status_code}: {_last_line(response)}")
         return response
+
+
+@cache
+def _trusted() -> SSLContext:
+    """The authorities that every cluster's certificate is looked up in: to read them takes longer than most questions do."""
+    return httpx.create_ssl_context(trust_env=False)
 
 
 class _Missing(Exception):

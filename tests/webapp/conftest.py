@@ -1,0 +1,32 @@
+import os
+from collections.abc import Iterator
+from functools import cache
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def forked_readers() -> Iterator[None]:
+    """Imports read packed files in processes that are forked from one, instead of started each: see `tests.readers`."""
+    from tests import readers
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(readers.processes, "_process", readers.start)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def authorities_read_once() -> Iterator[None]:
+    """Clients that nobody gave other authorities share those of this machine, which each would read again for 25 ms."""
+    from httpx._transports import default
+
+    made, told = default.create_ssl_context, cache(default.create_ssl_context)
+    named = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+
+    def create(verify=True, cert=None, trust_env=True):
+        usual = verify is True and cert is None and not any(map(os.environ.get, named))
+        return (told if usual else made)(verify=verify, cert=cert, trust_env=trust_env)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(default, "create_ssl_context", create)
+        yield
