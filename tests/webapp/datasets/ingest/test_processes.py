@@ -11,6 +11,7 @@ from itertools import count
 
 import pytest
 
+from tests import readers
 from webapp.datasets import services
 from webapp.datasets.formats.importers import REGISTRY
 from webapp.datasets.ingest import earlier_splits, import_job, loader, processes
@@ -20,6 +21,12 @@ from webapp.datasets.ingest.split_rule import Rule
 from webapp.datasets.models import Example, ImportJob, VersionMember
 
 from ..conftest import ROOT, row
+
+
+@pytest.fixture(autouse=True)
+def started(monkeypatch):
+    """As the product starts them, while other tests have them forked."""
+    monkeypatch.setattr(processes, "_process", readers.start_as_the_product)
 
 
 @pytest.fixture
@@ -33,7 +40,7 @@ def reader(tmp_path):
 
 
 @pytest.fixture
-def children(monkeypatch):
+def children(started, monkeypatch):
     """The processes that are started to read from now on; not those that files are looked at in."""
     started = []
     start = processes._process
@@ -50,6 +57,22 @@ def told(ready):
     columns = {name: (column.numbers.tobytes(), column.values) for name, column in ready.columns.items()}
     texts = ready.texts.to_pylist()
     return ready.place, ready.lines, ready.keys, ready.digests, ready.wide, ready.narrow, columns, texts, ready.problems
+
+
+def test_one_that_is_forked_reads_what_one_that_is_started_would_and_ends_as_it_does(reader):
+    asked = reader([json.dumps(row(f"e{i}")) for i in range(3)])
+    whole = []
+    for start in (readers.start_as_the_product, readers.start):
+        with start() as process:
+            processes._send(process.stdin, (asked, False, processes.MEMORY))
+            whole.append(
+                (told(processes._received(process.stdout)), processes._received(process.stdout), process.wait(60))
+            )
+        with start() as process:
+            process.kill()
+            assert process.wait(60) == -signal.SIGKILL
+            assert process.poll() == -signal.SIGKILL
+    assert whole[0] == whole[1] and whole[0][1:] == (None, 0)
 
 
 def test_another_process_reads_what_this_one_would(reader):
