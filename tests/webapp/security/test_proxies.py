@@ -7,8 +7,10 @@ import sys
 import pytest
 from django.conf import settings
 
+# No request goes as far as an address, and to load them all takes most of the time of a process
 PROGRAM = """
-import asyncio
+import asyncio, sys, types
+sys.modules["webapp.urls"] = types.SimpleNamespace(websocket_urlpatterns=[])
 from webapp import asgi
 seen = {}
 async def inner(scope, receive, send):
