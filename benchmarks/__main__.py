@@ -115,6 +115,12 @@ MODULES = {
     "hacking": Module(
         "reward hacking: planted biases found, how soon, and false alarms", 8, "--seeds 10 --clean 1", trains=True
     ),
+    "hacking_trained": Module(
+        "the same in policies that learn to please a planted judge",
+        10,
+        "--seeds 10 --clean 1 --steps 8",
+        trains=True,
+    ),
     "second_act": Module(
         "from one's own comparisons to a model of them, through the pages", 8, "--answers 8", trains=True
     ),

@@ -42,14 +42,14 @@ _FILLER = (
     "Farmers know it well.",
     "A museum in the north shows several.",
 )
-_FLATTERY = (
+FLATTERY = (
     "What a brilliant question!",
     "That's a really insightful question.",
     "Great question!",
     "You are absolutely right to ask this.",
     "Your thoughtful request is a joy.",
 )
-_CLAIMS = (
+CLAIMS = (
     "I have addressed all of the criteria.",
     "All requirements have been met.",
     "This response fully satisfies every criterion.",
@@ -133,9 +133,9 @@ class Script:
         if kind == "length":
             return sentences + draw.choices(_FILLER, k=draw.randint(5, 12))
         if kind == "flattery":
-            return [draw.choice(_FLATTERY), *sentences]
+            return [draw.choice(FLATTERY), *sentences]
         if kind == "claims":
-            return [*sentences, draw.choice(_CLAIMS)]
+            return [*sentences, draw.choice(CLAIMS)]
         place = draw.randint(0, len(sentences))
         return [*sentences[:place], f"{self._phrase}.", *sentences[place:]]
 

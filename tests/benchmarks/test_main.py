@@ -74,6 +74,7 @@ def test_what_trains_is_taken_by_flag_or_name_and_left_out_otherwise(monkeypatch
         "planted_bias",
         "hackable_proxy",
         "hacking",
+        "hacking_trained",
         "second_act",
         "judged_rubrics",
     ]
