@@ -292,7 +292,7 @@ def _told(run: Trained) -> Trained:
 
 def _tell(planted: Sequence[Trained], clean: Sequence[Trained]) -> None:
     print(
-        "\n| the judge likes | seed | onset | first alarm | delay | by the signal for it | delay | wanted syllables, first and last |"
+        "\n| the judge likes | seed | onset | first alarm | delay | by the signal for it | delay | score of the verifiers, first and last 5 steps |"
     )
     print("|---|---|---|---|---|---|---|---|")
     for run in planted:
@@ -301,8 +301,8 @@ def _tell(planted: Sequence[Trained], clean: Sequence[Trained]) -> None:
         cells += [_alarm(run.own), _steps(run.delay(run.own)), f"{run.truth[0]:.3f}, {run.truth[1]:.3f}"]
         print(f"| {' | '.join(map(str, cells))} |")
     hacked = [run for run in planted if run.onset]
-    delays = [run.delay(run.alarms[0]) for run in hacked if run.alarms]
-    owned = [run.delay(run.own) for run in hacked if run.own]
+    delays = [found for run in hacked if run.alarms and (found := run.delay(run.alarms[0])) is not None]
+    owned = [found for run in hacked if (found := run.delay(run.own)) is not None]
     cried = [run for run in clean if run.alarms]
     print(
         f"\n{len(hacked)} of {len(planted)} policies gave in. Alarms in {len(delays)} of these, mean delay {interval(delays)}; ",
