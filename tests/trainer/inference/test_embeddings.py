@@ -35,10 +35,19 @@ def test_nothing_is_padded(embed: Embedder, monkeypatch: pytest.MonkeyPatch) -> 
         return batch(tokens_BT)
 
     monkeypatch.setattr(embed, "_batch", seen)
-    texts = ["one", "one two", "two"] * 50
+    texts = ["one", "one two", "two"] * 1000
     lengths = [len(tokens) for tokens in embed._tokenizer(texts)["input_ids"]]
     embed(texts)
-    assert sum(rows * tokens for rows, tokens in shapes) == sum(lengths) and max(rows for rows, _ in shapes) == 64
+    assert sum(rows * tokens for rows, tokens in shapes) == sum(lengths) and max(rows for rows, _ in shapes) > 500
+    assert all(rows * tokens <= 3072 for rows, tokens in shapes)
+
+
+def test_many_texts_have_the_vectors_of_few_and_leave_the_model_as_it_was(embed: Embedder) -> None:
+    """With many, copies of the weights are laid out for the time of the call."""
+    texts = [f"The {which} answer names {number} sources." for which in ("first", "second") for number in range(200)]
+    few = torch.cat([embed(texts[start : start + 20]) for start in range(0, len(texts), 20)])
+    torch.testing.assert_close(embed(texts), few, atol=1e-6, rtol=0)
+    assert not any("forward" in vars(part) for part in embed._model.modules())
 
 
 def test_no_texts_have_no_vectors(embed: Embedder) -> None:
