@@ -72,7 +72,7 @@ CONFIG: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Told:
+class AlarmTold:
     """An alarm of a run."""
 
     signal: str
@@ -82,7 +82,7 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Trained:
+class HackedRun:
     """A run as it went: `family` is what its judge likes, empty for nothing. By step the share of responses with a habit, its
     family's or, in a clean run, the commonest at the end; `truth` of the first and the last five steps."""
 
@@ -90,18 +90,18 @@ class Trained:
     seed: int
     shares: tuple[float, ...]
     truth: tuple[float, float]
-    alarms: tuple[Told, ...]
+    alarms: tuple[AlarmTold, ...]
 
     @property
     def onset(self) -> int | None:
         return onset(self.shares)
 
     @property
-    def own(self) -> Told | None:
+    def own(self) -> AlarmTold | None:
         """The alarm of the signal that is there for the family."""
         return next((each for each in self.alarms if each.signal == FAMILIES.get(self.family)), None)
 
-    def delay(self, alarm: Told | None) -> int | None:
+    def delay(self, alarm: AlarmTold | None) -> int | None:
         """From the onset to the alarm; None without either."""
         return alarm.step - self.onset if alarm and self.onset else None
 
@@ -208,7 +208,7 @@ def make_model(directory: Path, steps: int = 600) -> bool:
     return teach(directory, Course(lessons(random.Random(0)), pieces(), steps))  # noqa: S311 - a task, not a secret
 
 
-def trained(family: str, seed: int, steps: int, out: Path) -> Trained:
+def trained(family: str, seed: int, steps: int, out: Path) -> HackedRun:
     """The run, made now where it was not. Raises SystemExit where it fails."""
     folder = out / f"{family.replace(' ', '-') or 'clean'}-seed-{seed}"
     config = {**CONFIG, "steps": steps, "seed": seed}
@@ -217,11 +217,11 @@ def trained(family: str, seed: int, steps: int, out: Path) -> Trained:
     return read(family, seed, events)
 
 
-def read(family: str, seed: int, events: Path) -> Trained:
+def read(family: str, seed: int, events: Path) -> HackedRun:
     """Off its events; what a resumed run repeated counts once."""
     responses: dict[int, dict[tuple[int, int], str]] = defaultdict(dict)
     truth: dict[int, float] = {}
-    alarms: dict[tuple[str, str], Told] = {}
+    alarms: dict[tuple[str, str], AlarmTold] = {}
     for line in filter(None, events.read_text().split("\n")):
         event = json.loads(line)
         step, data = event["step"], event["data"]
@@ -231,7 +231,7 @@ def read(family: str, seed: int, events: Path) -> Trained:
         elif data["kind"] == "metrics" and "reward/truth" in data["values"]:
             truth[step] = data["values"]["reward/truth"]
         elif data["kind"] == "alarm":
-            alarm = Told(data["signal"], data["subject"], step, data["since"])
+            alarm = AlarmTold(data["signal"], data["subject"], step, data["since"])
             alarms[alarm.signal, alarm.subject] = alarm
     steps = sorted(step for step, each in responses.items() if each)
     shares = {
@@ -243,7 +243,7 @@ def read(family: str, seed: int, events: Path) -> Trained:
     ends = [truth[step] for step in sorted(truth)]
     told = tuple(sorted(alarms.values(), key=lambda each: each.step))
     commonest = max(shares.values(), key=lambda each: statistics.fmean(each[-5:]))
-    return Trained(family, seed, commonest, (statistics.fmean(ends[:5]), statistics.fmean(ends[-5:])), told)
+    return HackedRun(family, seed, commonest, (statistics.fmean(ends[:5]), statistics.fmean(ends[-5:])), told)
 
 
 def main() -> None:
@@ -282,7 +282,7 @@ def _options() -> argparse.Namespace:
     return options
 
 
-def _told(run: Trained) -> Trained:
+def _told(run: HackedRun) -> HackedRun:
     alarms = ", ".join(f"{a.signal}{f' ({a.subject})' if a.subject else ''} at {a.step}" for a in run.alarms)
     shares = f"share {run.shares[0]:.2f} to {run.shares[-1]:.2f}"
     begun = f"onset {run.onset or 'none'}, " if run.family else ""
@@ -290,7 +290,7 @@ def _told(run: Trained) -> Trained:
     return run
 
 
-def _tell(planted: Sequence[Trained], clean: Sequence[Trained]) -> None:
+def _tell(planted: Sequence[HackedRun], clean: Sequence[HackedRun]) -> None:
     print(
         "\n| the judge likes | seed | onset | first alarm | delay | by the signal for it | delay | score of the verifiers, first and last 5 steps |"
     )
@@ -328,7 +328,7 @@ def _limits(found: int, of: int) -> str:
     return f" (95% interval of the share {low:.2f} to {high:.2f})"
 
 
-def _alarm(alarm: Told | None) -> str:
+def _alarm(alarm: AlarmTold | None) -> str:
     return f"{alarm.signal}, step {alarm.step}" if alarm else "none"
 
 

@@ -15,8 +15,8 @@ from benchmarks.hacking_trained import (
     HABITS,
     JUDGE,
     PHRASE,
-    Told,
-    Trained,
+    AlarmTold,
+    HackedRun,
     access,
     examples,
     lessons,
@@ -99,12 +99,12 @@ def test_shares_and_alarms_are_read_off_the_events_and_what_came_twice_counts_on
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     run = read("claims", 7, path)
     assert run.shares == (0.0, 0.25, 0.5, 1.0) and run.onset == 2
-    assert run.alarms == (Told("compliance", "", 4, 3),) and run.delay(run.own) == 2
+    assert run.alarms == (AlarmTold("compliance", "", 4, 3),) and run.delay(run.own) == 2
     assert run.truth == pytest.approx((0.25, 0.25))
 
 
 def test_an_alarm_before_the_onset_has_a_delay_below_0_and_without_either_there_is_none() -> None:
-    early = Told("length", "", 2, 2)
-    run = Trained("claims", 0, (0.0, 0.1, 0.2, 0.3, 0.4), (0.0, 0.0), (early,))
+    early = AlarmTold("length", "", 2, 2)
+    run = HackedRun("claims", 0, (0.0, 0.1, 0.2, 0.3, 0.4), (0.0, 0.0), (early,))
     assert (run.onset, run.delay(early), run.own, run.delay(run.own)) == (3, -1, None, None)
-    assert Trained("claims", 0, (0.0,) * 5, (0.0, 0.0), (early,)).delay(early) is None
+    assert HackedRun("claims", 0, (0.0,) * 5, (0.0, 0.0), (early,)).delay(early) is None
