@@ -28,6 +28,7 @@ TASKS: Mapping[Task, Constructed] = {
     "halves": Constructed(lambda setting: toy.halves(), toy.make_model),
     "pool": Constructed(lambda setting: pool.demonstrations(), toy.make_model, pick=pool.picked),
     "wordy": Constructed(lambda setting: toy.graded(), toy.make_wordy),
+    "tailed": Constructed(lambda setting: toy.tailed(), toy.make_tailed),
     "faults": Constructed(lambda setting: faults.examples(), faults.make_model),
     "answers": Constructed(lambda setting: answers.examples(), answers.make_model),
     "rubrics": Constructed(lambda setting: rubrics.examples(), rubrics.make_model, rubrics.access),

@@ -7,7 +7,7 @@ and others hardly ever: those have to be found. Held-out prompts have the topics
 """
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,16 @@ GRADES: tuple[tuple[str, tuple[int, ...]], ...] = (
 )
 """Of each topic the difficulty, and the ranks of the syllables that a good answer says all of."""
 HALVES = ("first", "second")
+TAILS: tuple[tuple[str, tuple[int, ...]], ...] = (
+    *(("short", (rank,)) for rank in (2, 3, 4, 5, 6, 7)),
+    ("long", (20,)),
+    ("long", (24,)),
+)
+"""As GRADES, of topics whose answers are short or long, six and two of eight."""
+TAIL_SAID = {"short": 2, "long": 16}
+"""Syllables of an answer."""
+_TAIL_BOUNDS = {"short": {"min": 5}, "long": {"max": 8}}
+"""Numbers of words that take a point away, so that training leaves the lengths what they are."""
 _TRAINED, _HELD_OUT = 6, 4
 _SAID = 4
 _WORDY = (2, 8)
@@ -64,12 +74,27 @@ def halves(seed: int = 5) -> list[Example]:
     return _passing(zip(TOPICS, grades, strict=True), seed)
 
 
-def _passing(topics: Iterable[tuple[str, tuple[str, tuple[int, ...]]]], seed: int) -> list[Example]:
-    """For each topic six prompts to train on and four held out."""
+def tailed(seed: int = 5) -> list[Example]:
+    """The same, of topics with answers of two lengths (TAILS), which are the domains: a quarter of the prompts is `long`. An answer of the
+    other length has a point less."""
+    rows = _passing(zip(TOPICS, TAILS, strict=True), seed, TAIL_SAID)
+    return [row.model_copy(update={"rubric": _of_length(row.rubric, row.domain)}) for row in rows]
+
+
+def _of_length(rubric: Rubric | None, domain: str) -> Rubric:
+    verifier = VerifierSpec(name="word_count", args=_TAIL_BOUNDS[domain])
+    other = Criterion(id="other", text=f"not {domain}", points=-1.0, verifier=verifier)
+    return Rubric(criteria=(*(rubric.criteria if rubric else ()), other))
+
+
+def _passing(
+    topics: Iterable[tuple[str, tuple[str, tuple[int, ...]]]], seed: int, said_by: Mapping[str, int] | None = None
+) -> list[Example]:
+    """For each topic six prompts to train on and four held out. `said_by` domain: syllables of an answer, if not four."""
     chooser, said = random.Random(seed), ranked()  # noqa: S311 - a task, not a secret
     rows = []
     for topic, (level, places) in topics:
-        wanted, rate = [said[place - 1] for place in places], chance(places)
+        wanted, rate = [said[place - 1] for place in places], chance(places, said=(said_by or {}).get(level, _SAID))
         rubric = all_of(wanted)
         for place, number in enumerate(chooser.sample(range(10, 100), _TRAINED + _HELD_OUT)):
             prompt = (Message(role="user", content=f"{topic} {number}"),)
@@ -91,16 +116,16 @@ def ranked(seed: int = 0) -> list[str]:
     return random.Random(seed).sample(SYLLABLES, len(SYLLABLES))  # noqa: S311 - as above
 
 
-def chance(places: Sequence[int], answers: int = 20_000) -> float:
-    """How often four different syllables, drawn by Zipf's law, hold those of these ranks, from 1: the pass rate of a model that
+def chance(places: Sequence[int], answers: int = 20_000, said: int = _SAID) -> float:
+    """How often so many different syllables, drawn by Zipf's law, hold those of these ranks, from 1: the pass rate of a model that
     has learned its habit perfectly. By simulation."""
     chooser, ranks = random.Random(0), range(1, len(SYLLABLES) + 1)  # noqa: S311 - as above
-    return sum(set(places) <= _zipf(chooser, ranks) for _ in range(answers)) / answers
+    return sum(set(places) <= _zipf(chooser, ranks, said) for _ in range(answers)) / answers
 
 
-def _zipf(chooser: random.Random, ranks: Sequence[int]) -> set[int]:
+def _zipf(chooser: random.Random, ranks: Sequence[int], length: int) -> set[int]:
     said: set[int] = set()
-    while len(said) < _SAID:
+    while len(said) < length:
         said.update(chooser.choices(ranks, [1.0 / rank for rank in ranks]))
     return said
 
@@ -116,14 +141,22 @@ def make_wordy(directory: Path, progress: Progress = silent, seed: int = 0) -> b
     return teach(directory, Course(_lessons(chooser, _WORDY)), progress, seed)
 
 
+def make_tailed(directory: Path, progress: Progress = silent, seed: int = 0) -> bool:
+    """The same with answers as long as TAILS has them for their topic."""
+    lengths = {topic: TAIL_SAID[level] for topic, (level, _) in zip(TOPICS, TAILS, strict=True)}
+    return teach(directory, Course(_lessons(random.Random(seed), lengths=lengths)), progress, seed)  # noqa: S311 - as above
+
+
 def _criterion(syllable: str) -> Criterion:
     verifier = VerifierSpec(name="must_contain", args={"texts": [syllable], "match": "any", "whole_word": True})
     return Criterion(id=syllable, text=syllable, points=1.0, verifier=verifier)
 
 
-def _lessons(chooser: random.Random, between: tuple[int, int] | None = None) -> Iterator[Lesson]:
+def _lessons(
+    chooser: random.Random, between: tuple[int, int] | None = None, lengths: Mapping[str, int] | None = None
+) -> Iterator[Lesson]:
     """Conversations with an answer: the scaffold's syllables in its order, filled up by Zipf's law to four, or to as many as are drawn
-    from `between`."""
+    from `between`, or as `lengths` has for the topic."""
     from trainer.curriculum import scaffold_text
     from trainer.inference.chat import with_addition
 
@@ -131,12 +164,11 @@ def _lessons(chooser: random.Random, between: tuple[int, int] | None = None) -> 
     weights = [1.0 / rank for rank in range(1, len(ranked) + 1)]
     while True:
         shown = chooser.sample(SYLLABLES, chooser.choice((0, 0, 1, 2, 3, 4, 4)))
-        messages: tuple[Message, ...] = (
-            Message(role="user", content=f"{chooser.choice(TOPICS)} {chooser.randrange(100)}"),
-        )
+        topic, number = chooser.choice(TOPICS), chooser.randrange(100)
+        messages: tuple[Message, ...] = (Message(role="user", content=f"{topic} {number}"),)
         if shown:
             messages = with_addition(messages, scaffold_text([_criterion(text) for text in shown]))
-        said, length = list(shown), chooser.randint(*between) if between else _SAID
+        said, length = list(shown), chooser.randint(*between) if between else (lengths or {}).get(topic, _SAID)
         while len(said) < length:
             (syllable,) = chooser.choices(ranked, weights)
             if syllable not in said:

@@ -8,8 +8,10 @@ from trainer.metrics.claims.curves import curves_of, measured, metric_of, read
 def test_each_reading_of_a_curve() -> None:
     curve = {10: 0.9, 0: 0.1, 2: 0.3, 4: 0.2, 6: 0.4, 8: 0.5, 12: 0.7, 14: 0.6, 16: 0.8, 18: 1.0}
     # by step: 0.1 0.3 0.2 0.4 0.5 0.9 0.7 0.6 0.8 1.0; a fifth of ten points is two
-    found = {reading: read(curve, reading) for reading in ("first", "last", "change", "early", "late", "rise")}
-    assert found == pytest.approx({"first": 0.1, "last": 1.0, "change": 0.9, "early": 0.2, "late": 0.9, "rise": 0.7})
+    found = {reading: read(curve, reading) for reading in ("first", "last", "change", "mean", "early", "late", "rise")}
+    assert found == pytest.approx(
+        {"first": 0.1, "last": 1.0, "change": 0.9, "mean": 0.55, "early": 0.2, "late": 0.9, "rise": 0.7}
+    )
 
 
 def test_what_is_not_there_is_missing_and_never_zero() -> None:

@@ -39,3 +39,29 @@ def test_the_wordy_model_is_taught_answers_of_many_lengths_and_the_other_of_one(
 
     assert taught().keys() == {4}
     assert taught((2, 8)).keys() == set(range(2, 9))
+
+
+def test_a_quarter_of_the_tailed_prompts_has_long_answers_whatever_is_learned() -> None:
+    rows, said = toy.tailed(), toy.ranked()
+    assert Counter(row.domain for row in rows if row.split == "train") == {"short": 36, "long": 12}
+    lengths = {topic: toy.TAIL_SAID[level] for topic, (level, _) in zip(toy.TOPICS, toy.TAILS, strict=True)}
+    lessons = toy._lessons(random.Random(0), lengths=lengths)  # noqa: S311 - a task, not a secret
+    told = [
+        (messages[0].content.split()[0], answer, len(messages))
+        for messages, answer in (next(lessons) for _ in range(200))
+    ]
+    assert {len(answer.split()) for topic, answer, _ in told if lengths[topic] == 16} == {16}
+    assert {len(answer.split()) for topic, answer, _ in told if lengths[topic] == 2} <= {2, 3, 4}, (
+        "as many as a scaffold asks for"
+    )
+    long, short = (next(row for row in rows if row.domain == domain) for domain in ("long", "short"))
+    assert long.rubric and short.rubric
+    many = [*said[toy.TAILS[6][1][0] - 1 :][:15], said[toy.TAILS[0][1][0] - 1]]
+    for rubric, answer, worth in (
+        (long.rubric, " ".join(many), 1.0),
+        (long.rubric, many[0], 0.0),
+        (short.rubric, many[-1], 1.0),
+        (short.rubric, " ".join(many), 0.0),
+        (short.rubric, " ".join(many[:9]), -1.0),
+    ):
+        assert score_rubric(rubric, answer).score == worth

@@ -180,6 +180,16 @@ ROLLOUT = (
         better="lower",
     ),
     Metric(
+        "rollout/domain/*",
+        "Domains trained on",
+        "Share of the step's responses that are to prompts of each domain of the data, where there are 2 to 20. Healthy: about their "
+        "shares of the data. Less of a domain: a schedule or a filter leaves it out, such as one that trains on what is finished first.",
+        "rollout",
+        chart="Domains trained on",
+        share=True,
+        optional=True,
+    ),
+    Metric(
         "rollout/replaced_groups",
         "Replaced groups",
         "Flat groups that gave way to groups of other prompts (rollout.replace_flat). They cost sampling and train nothing.",

@@ -11,10 +11,7 @@ from trainer.seeding import derive_seed
 
 from ..prompts.data import Prompt
 from .parts import Parts
-
-_DOMAINS = 20
-_SHOWN = 60
-"""Letters of a domain's name in the key of its metric."""
+from .reports import DOMAINS, SHOWN
 
 
 @dataclass(frozen=True)
@@ -79,8 +76,8 @@ def _by_domain(scored: list[Trajectory], prompts: Mapping[str, Prompt]) -> dict[
     domains: dict[str, list[float]] = defaultdict(list)
     for trajectory in scored:
         name = prompts[trajectory.plan.example_key].example.domain
-        domains[name[:_SHOWN] or "none"].append(trajectory.reward.score or 0.0)
-    if not 1 < len(domains) <= _DOMAINS:
+        domains[name[:SHOWN] or "none"].append(trajectory.reward.score or 0.0)
+    if not 1 < len(domains) <= DOMAINS:
         return {}
     return {f"eval/domain/{name}": statistics.fmean(scores) for name, scores in domains.items()}
 

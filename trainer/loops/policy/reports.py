@@ -3,7 +3,7 @@
 import math
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Literal, TypeVar
 
@@ -18,6 +18,8 @@ from trainer.rollouts import Task, Trajectory, flat_groups, group_rewards, one_o
 from .token_texts import TokenTexts
 from .update import Learned, UpdateReport
 
+DOMAINS, SHOWN = 20, 60
+"""Most domains of a chart, and letters of a domain's name in the key of its metric."""
 JUDGED = ("rubric", "judge")
 """Kinds of parts that may ask a judge."""
 _Others = TypeVar("_Others", float, None)
@@ -40,6 +42,17 @@ def rollout_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
         "reward/std": _mean([statistics.pstdev(group) for group in groups.values()]),
     }
     return values
+
+
+def domain_shares(
+    trajectories: Sequence[Trajectory], domain_of: Callable[[str], str], known: Collection[str]
+) -> dict[str, float]:
+    """`rollout/domain/<name>`: of the step's responses, by the domain of their prompt's key, where 2 to 20 are known; 0 for one that the
+    step has none of."""
+    if not 1 < len(known) <= DOMAINS or not trajectories:
+        return {}
+    found = Counter(domain_of(t.plan.example_key) for t in one_of_each(trajectories))
+    return {f"rollout/domain/{name[:SHOWN] or 'none'}": found[name] / found.total() for name in sorted(known)}
 
 
 def reward_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:

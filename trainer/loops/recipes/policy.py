@@ -25,6 +25,7 @@ from ..policy.offending import save_offending
 from ..policy.parts import Parts
 from ..policy.phases import Phases
 from ..policy.reports import (
+    domain_shares,
     learned,
     outcomes,
     packing_metrics,
@@ -58,6 +59,7 @@ class PolicyStage:
     ) -> None:
         """`missing`, `hacking`: the counts and the watch of a stage before this one, which go on."""
         config = parts.config
+        self._domains = frozenset(prompt.example.domain for prompt in parts.prompts.train)
         self.parts = parts
         self.planner = Planner(config, parts.prompts.train, parts.tokenizer)
         self.scorer = (rewards or RewardSetup(config)).open(parts.run_dir / "rewards.jsonl")
@@ -182,6 +184,7 @@ class PolicyStage:
         """The metrics of this half leave at once, not after the update."""
         trajectories, tasks = collected.trajectories, self.parts.tasks
         values = rollout_metrics(trajectories) | reward_metrics(trajectories) | verifier_rates(trajectories, tasks)
+        values |= domain_shares(trajectories, lambda key: tasks[key].example.domain, self._domains)
         if self.parts.config.shown_scaffold and trajectories:
             rubrics = [tasks[t.plan.example_key].rubric for t in trajectories]
             criteria = sum(len(rubric.criteria) for rubric in rubrics if rubric)

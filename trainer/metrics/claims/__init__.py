@@ -9,6 +9,7 @@ from .mismatch import QUANTIZED, STALE, WPSM
 from .plan import SIZES, Arm, Claim, Part, Plan, Setting, Size
 from .policies import OAPL, OAPL_OFFLINE, RUSCARL
 from .scaffolds import RUSCARL_SHAPE
+from .schedules import TAILS
 from .selection import KCENTER
 from .stages import CROSS_STAGE, CROSS_STAGE_LEARNT, SELF_DISTIL
 from .turns import RUBRIC_ARM
@@ -53,6 +54,7 @@ PLANS: dict[str, Plan] = {
         WPSM,
         STALE,
         QUANTIZED,
+        TAILS,
         RUSCARL_SHAPE,
     )
 }

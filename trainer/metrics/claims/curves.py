@@ -1,7 +1,7 @@
 """Measures of a run that are read off its curves, so that every run of an arm can be measured, whoever launched it.
 
 A measure is named `metric:reading`. Readings of a curve: `first` and `last` are its first and last values; `change` is the last
-less the first; `early` and `late` are the means of the first and the last fifth of its points (of one at least); `rise` is the
+less the first; `mean` is that of all its points; `early` and `late` are the means of the first and the last fifth of its points (of one at least); `rise` is the
 late mean less the early one. `by_N` is its last value by the time that at most N responses had been sampled, so that runs can be
 compared at equal rollouts, however many each step takes. `at_N` is its last value up to step N, `since_N` the last of all less that one, and
 `from_N_to_M` the one at M less the one at N.
@@ -11,7 +11,7 @@ import re
 import statistics
 from collections.abc import Iterable, Mapping
 
-READINGS = ("first", "last", "change", "early", "late", "rise")
+READINGS = ("first", "last", "change", "mean", "early", "late", "rise")
 SAMPLED = "rollout/responses"
 """The curve that says how many responses each step has sampled."""
 _SHARE, _AT = 5, re.compile(r"by_([1-9][0-9]*)")
@@ -56,6 +56,7 @@ def read(curve: Mapping[int, float], reading: str) -> float | None:
         "first": values[0],
         "last": values[-1],
         "change": values[-1] - values[0],
+        "mean": statistics.fmean(values),
         "early": early,
         "late": late,
         "rise": late - early,

@@ -194,6 +194,16 @@ METHODS: tuple[Method, ...] = (
         plans=("wpsm",),
     ),
     Method(
+        "urb",
+        "U-RB",
+        "Workers sample ahead while the learner trains, and each step trains the prompts that are its own, in the order of the data.",
+        "Long responses are trained on as often as they come, where schedules that take the first to finish prefer short ones.",
+        "ERNIE 5.0 (2026)",
+        recipe="policy",
+        at={"runner.kind": "async", "runner.policy": "urb", "objective.name": "double_sided", "scaffold": ""},
+        plans=("tails",),
+    ),
+    Method(
         "double_sided",
         "Double-sided importance sampling",
         "The ratio to the sampler itself weighs each token, and is zero outside two bounds: no second pass of the trainer.",

@@ -17,7 +17,7 @@ Size = Literal["tiny", "demo"]
 SIZES: tuple[Size, ...] = ("tiny", "demo")
 RESPONSES = 16
 """To each held-out prompt, of a plan that measures responses."""
-Task = Literal["syllables", "graded", "wordy", "halves", "pool", "faults", "answers", "rubrics", "turns"]
+Task = Literal["syllables", "graded", "wordy", "tailed", "halves", "pool", "faults", "answers", "rubrics", "turns"]
 """Constructed tasks of `trainer.claims`, each with a model that was taught for it."""
 
 

@@ -15,7 +15,7 @@ import torch
 from trainer.contracts import PartResult
 from trainer.loops.learner.learner import Marked
 from trainer.loops.policy.collecting import SyncCollector
-from trainer.loops.policy.reports import reward_metrics, rollout_metrics, rollout_records, update_metrics
+from trainer.loops.policy.reports import domain_shares, reward_metrics, rollout_metrics, rollout_records, update_metrics
 from trainer.loops.policy.token_texts import TokenTexts
 from trainer.loops.policy.update import Updater, UpdateReport
 from trainer.rollouts import Episode, Groups, PromptPlan, Reward, Span, Trajectory, episode_rows, sample_plans
@@ -186,6 +186,15 @@ def test_an_episodes_reward_is_told_once_however_many_trajectories_share_it() ->
     assert (values["reward/mean"], values["reward/std"], values["reward/judge"]) == (0.5, 0.5, 0.5)
     assert (values["rollout/excluded"], values["judge/calls"]) == (1.0, 4.0), "nor is a call counted again"
     assert values["rollout/length"] == pytest.approx((1 + 2 + 3 + 2 + 1 + 2 + 3) / 7)
+
+
+def test_each_domain_has_its_share_of_a_steps_responses_and_one_that_is_missing_has_none() -> None:
+    turns = Span("policy", (1,), (-1.0,), 0)
+    trajectories = [made(group, place, turns) for group in range(2) for place in range(2)]
+    of = {t.plan.example_key: "short" for t in trajectories}
+    shares = domain_shares(trajectories, of.__getitem__, {"short", "long"})
+    assert shares == {"rollout/domain/long": 0.0, "rollout/domain/short": 1.0}
+    assert domain_shares(trajectories, of.__getitem__, {"short"}) == {} == domain_shares([], of.__getitem__, {"a", "b"})
 
 
 class Scripted(SyncCollector):
