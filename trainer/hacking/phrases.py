@@ -34,10 +34,15 @@ def phrases(scored: Scored) -> set[str]:
     known, found = set(words(scored.known)), set()
     for sentence in _END.split(scored.text[:_CHARACTERS]):
         said = words(sentence)
-        for start in range(len(said)):
-            for row in (said[start : start + size] for size in range(1, min(LONGEST, len(said) - start) + 1)):
-                if not known.issuperset(row) and (len(row) > 1 or len(row[0]) >= _SHORTEST):
-                    found.add(" ".join(row))
+        for start, phrase in enumerate(said):
+            new = phrase not in known
+            if new and len(phrase) >= _SHORTEST:
+                found.add(phrase)
+            for word in said[start + 1 : start + LONGEST]:
+                phrase += f" {word}"
+                new = new or word not in known
+                if new:
+                    found.add(phrase)
     return found
 
 

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import islice
 
 import regex
 
@@ -78,12 +79,7 @@ class Scored:
 
 def words(text: str) -> list[str]:
     """In lower case, the first `LONGEST`; each Chinese character is one."""
-    found = []
-    for match in _WORD.finditer(text.lower()):
-        found.append(match[0])
-        if len(found) == LONGEST:
-            break
-    return found
+    return [match[0] for match in islice(_WORD.finditer(text.lower()), LONGEST)]
 
 
 def length(scored: Scored) -> float:
