@@ -204,8 +204,12 @@ def test_stages_in_a_row_are_read_by_their_steps(out: Path, in_this_process: lis
 
 
 def test_a_claim_about_judges_runs_their_recipe_and_is_read_off_its_curves(
-    tmp_path: Path, in_this_process: list[runs.Job], capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    in_this_process: list[runs.Job],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(faults, "TRAINED", 240)  # every run reads all of them, and a step asks for a few
     out = tmp_path / "out"
     faults.make_model(out / "model", steps=1)
     arguments = ["rationale", "--seeds", "0", "1", "--steps", "2", "--jobs", "1", "--out", str(out)]
@@ -224,8 +228,12 @@ def test_a_claim_about_judges_runs_their_recipe_and_is_read_off_its_curves(
 
 
 def test_a_claim_about_rubric_writers_asks_the_judge_of_its_task(
-    tmp_path: Path, in_this_process: list[runs.Job], capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    in_this_process: list[runs.Job],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(rubrics, "TRAINED", 240)  # every run reads all of them, and a step asks for a few
     out = tmp_path / "out"
     rubrics.make_model(out / "model", steps=1)
     assert command.main(["mams", "--seeds", "0", "--steps", "1", "--jobs", "1", "--out", str(out)]) == 0
@@ -238,8 +246,12 @@ def test_a_claim_about_rubric_writers_asks_the_judge_of_its_task(
 
 
 def test_a_claim_about_turns_runs_all_orders_and_reads_the_variances(
-    tmp_path: Path, in_this_process: list[runs.Job], capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    in_this_process: list[runs.Job],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(turns, "TRAINED", 240)  # every run reads all of them, and a step asks for a few
     out = tmp_path / "out"
     turns.make_model(out / "model", steps=1)
     assert command.main(["rubric_arm", "--seeds", "0", "--steps", "1", "--jobs", "1", "--out", str(out)]) == 0
