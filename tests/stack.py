@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -42,6 +43,7 @@ class Stack:
         for name in (name for name, value in (env or {}).items() if value is None):
             self.env.pop(name, None)
         self.tokens: dict[str, str] = {}
+        self.cookies: list[Any] = []  # of a browser in which the demo's owner has signed in
         self.output = self.var / "up.out"
         with self.output.open("wb") as out:
             self.process = subprocess.Popen(

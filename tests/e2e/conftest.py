@@ -12,6 +12,12 @@ from tests.patience import SECONDS
 from tests.stack import Stack
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What stops the stack comes when all others have had it."""
+    items.sort(key=lambda item: item.get_closest_marker("stops_the_stack") is not None)
+
+
 @pytest.fixture(scope="session")
 def stack() -> Iterator[Stack]:
     """Everything up, with the demo's owner but without the demo: each test brings its own data and model."""
@@ -58,7 +64,9 @@ def page(window: BrowserContext, stack: Stack) -> Iterator[Page]:
             complaints.append(f"{message.text} {message.location['url']}") if message.type == "error" else None
         ),
     )
-    page.goto(stack.manage("demo", "--link"))
+    window.add_cookies(stack.cookies)
+    page.goto("/" if stack.cookies else stack.manage("demo", "--link"))
     page.wait_for_url(f"{stack.url}/")
+    stack.cookies = window.cookies()
     yield page
     assert complaints == []

@@ -126,7 +126,7 @@ def test_a_run_that_is_killed_while_it_is_judged_arrives_where_the_other_does(st
     api = stack.api()
     with chat_server(key=KEY, answer=answer) as server:
         whole, killed = launched(api, stack, server.url, "wards", ("Whole", "Killed"))
-        eventually(lambda: set(flying), bool, stack, 300)
+        eventually(lambda: set(flying), bool, stack, 300, every_s=0.1)
         os.kill(process_of(stack, killed).pid, signal.SIGKILL)
         caught = set(flying)
         lost = wait(api, stack, killed, lambda run: run["attempt"] == 2 or is_over(run), timeout_s=300)

@@ -222,7 +222,7 @@ def until(run: Run, reached: Callable[[Run], bool], nodes: Sequence[Node]) -> Ru
             return found
         if found.is_over or time.monotonic() > deadline:
             pytest.fail("\n".join([found.state, found.state_reason, *said(found, nodes)]))
-        time.sleep(0.2)
+        time.sleep(0.5)
 
 
 def said(run: Run, nodes: Sequence[Node]) -> list[str]:

@@ -1,7 +1,6 @@
 """`manage.py up` as people meet it: one address, one link, services that come back, a clean end."""
 
 import os
-import shutil
 import signal
 import time
 
@@ -89,19 +88,23 @@ def connections(process: psutil.Process) -> list:
         return []
 
 
+@pytest.fixture
+def signed_out(stack: Stack):
+    stack.cookies = []
+
+
 @pytest.mark.browser
+@pytest.mark.usefixtures("signed_out")  # so that `page` takes the link
 def test_the_link_signs_in(page: Page, stack: Stack):
     assert page.url == f"{stack.url}/"
     assert page.locator("h1").inner_text() == "Demo"
 
 
-def test_stopping_leaves_no_process_and_keeps_the_data():
-    first = Stack("--no-demo")
-    first.wait_until_up()
-    first.manage("demo", "--link")
-    family = psutil.Process(first.process.pid).children(recursive=True)
+@pytest.mark.stops_the_stack
+def test_stopping_leaves_no_process_and_keeps_the_data(stack: Stack):
+    """Whatever the tests before it have done to the stack."""
+    family = psutil.Process(stack.process.pid).children(recursive=True)
     assert any("raylet" in process.name() for process in family)
-    assert first.stop(keep=True) == 0
+    assert stack.stop(keep=True) == 0
     assert not [process for process in family if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
-    assert (first.var / "postgres" / "PG_VERSION").exists()
-    shutil.rmtree(first.var)
+    assert (stack.var / "postgres" / "PG_VERSION").exists()

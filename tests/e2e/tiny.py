@@ -29,6 +29,8 @@ PATTERNS = {"Has a capital letter": "[A-Z]", "Has a digit": "[0-9]", "Has a vowe
 def make_model(stack: Stack) -> Path:
     """The model's directory, beside the stack's other data; made once."""
     directory = stack.var / "models" / "tiny"
+    if (directory / "config.json").is_file():
+        return directory
     subprocess.run([sys.executable, "-m", "trainer", "models", "tiny", "--dir", str(directory)], cwd=ROOT, check=True)
     return directory
 
@@ -43,11 +45,14 @@ def import_examples(api: httpx.Client, stack: Stack, name: str, examples: Iterab
     assert done["state"] == "finished", done
 
 
-def eventually(read: Callable[[], T], reached: Callable[[T], bool], stack: Stack, timeout_s: float = 60) -> T:
-    """What `read` gives once `reached` holds of it; after `timeout_s` an AssertionError with the services' logs."""
+def eventually(
+    read: Callable[[], T], reached: Callable[[T], bool], stack: Stack, timeout_s: float = 60, every_s: float = 0.3
+) -> T:
+    """What `read` gives once `reached` holds of it; after `timeout_s` an AssertionError with the services' logs. To look more often
+    takes processor time from what is waited for: whatever asks the server keeps it busy."""
     deadline = time.monotonic() + timeout_s
     while not reached(found := read()):
         if time.monotonic() > deadline:
             raise AssertionError(f"waited {timeout_s:.0f} s in vain: {found}\n{stack.logs()}")
-        time.sleep(0.1)
+        time.sleep(every_s)
     return found
