@@ -70,6 +70,7 @@ def test_in_a_process_of_its_own_a_run_that_fails_is_named_and_the_next_one_has_
     out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})  # one thread is faster for a model that small
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")  # which its process must not have, and this one must keep
     environment = dict(os.environ)
     data = out / "examples.jsonl"
     data.write_text("".join(f"{row.canonical()}\n" for row in toy.examples(2)))
