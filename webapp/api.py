@@ -42,6 +42,7 @@ from webapp.inference.endpoints_api import router as endpoints
 from webapp.inference.promotion.api import router as promotion
 from webapp.judging.api import router as judges
 from webapp.lineage.api import router as lineage
+from webapp.notices.api import router as notices
 from webapp.personal_data.api import router as personal_data
 from webapp.playground.api import router as playground
 from webapp.webhooks.api import router as webhooks
@@ -219,5 +220,5 @@ ROUTERS = (
     ingest,
 )
 api.add_decorator(known_query, mode="view")
-for router in (*ROUTERS, lineage, playground, weights, weights_ingest, installation, personal_data):
+for router in (*ROUTERS, lineage, notices, playground, weights, weights_ingest, installation, personal_data):
     api.add_router("", router)

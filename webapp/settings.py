@@ -97,6 +97,7 @@ INSTALLED_APPS = [
     "webapp.experiments",
     "webapp.tracking",
     "webapp.playground",
+    "webapp.notices",
     "webapp.backups",
     "webapp.personal_data",
 ]
@@ -277,6 +278,7 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 60.0,
         "options": {"expires": 60.0},
     },
+    "trim notices": {"task": "workers.notices.trim", "schedule": 86400.0, "options": {"expires": 3600.0}},
     "trim webhooks": {"task": "workers.webhooks.trim", "schedule": 86400.0, "options": {"expires": 3600.0}},
 }
 LOGGED_SILENCE_HOURS = ENV.logged_silence_hours

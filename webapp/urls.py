@@ -8,6 +8,7 @@ from webapp.core.nowhere import Nowhere
 from webapp.experiments.live import consumers
 from webapp.home import home
 from webapp.identity import directory_views as directories
+from webapp.notices import consumers as notices
 from webapp.search import search
 
 urlpatterns = [
@@ -44,10 +45,15 @@ urlpatterns = [
     path("", include("webapp.experiments.urls")),
     path("", include("webapp.playground.urls")),
     path("", include("webapp.lineage.urls")),
+    path("", include("webapp.notices.urls")),
     path("", include("webapp.backups.urls")),
     path("", include("webapp.personal_data.urls")),
 ]
-websocket_urlpatterns = [*consumers.websocket_urlpatterns, re_path("", Nowhere.as_asgi())]
+websocket_urlpatterns = [
+    *consumers.websocket_urlpatterns,
+    *notices.websocket_urlpatterns,
+    re_path("", Nowhere.as_asgi()),
+]
 
 handler400 = "webapp.core.views.bad_request"
 handler403 = "webapp.core.views.forbidden"

@@ -78,6 +78,9 @@ REVIEWING = {  # what reviewers may do besides reading
     "PUT /runs/{run_id}/star",
     "PUT /runs/table/views/{view_id}/default",
     "DELETE /runs/table/default",
+    "POST /notices/read",
+    "POST /notices/settings",
+    "POST /watches",
 }
 NOT_TO_READ = {"GET /projects/{project_id}/invites"}  # by reviewers
 

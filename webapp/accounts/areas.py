@@ -33,7 +33,7 @@ class Area(StrEnum):
 
 
 ABOUT = {
-    Area.ACCOUNT: "your own tokens",
+    Area.ACCOUNT: "your own tokens and notices, what you watch",
     Area.ADMINISTRATION: "members, invitations, webhooks, time-outs, everybody's tokens",
     Area.ANNOTATION: "projects, tasks, answers, comments",
     Area.DATASETS: "datasets, versions, examples, imports, curation",
@@ -49,6 +49,8 @@ OF: Mapping[str, Area | None] = {
     "version": None,
     "workspaces": None,
     "tokens": Area.ACCOUNT,
+    "notices": Area.ACCOUNT,
+    "watches": Area.ACCOUNT,
     "tokens/all": Area.ADMINISTRATION,
     "members": Area.ADMINISTRATION,
     "time-outs": Area.ADMINISTRATION,

@@ -137,7 +137,8 @@ def move(membership: Membership, evaluation: Evaluation, to: str) -> Evaluation:
             audit.record(membership, membership.user, f"evaluation.{to}", evaluation, before=before)
             tell(evaluation)
             if to == State.CANCELLED:
-                announce(evaluation.workspace_id, "evaluation.cancelled", queries.facts(evaluation))
+                facts = queries.facts(evaluation)
+                announce(evaluation.workspace_id, "evaluation.cancelled", facts, by=membership.user_id)
             if to == State.QUEUED:
                 enqueue("workers.evaluation.run", evaluation.pk)
             else:

@@ -175,6 +175,9 @@ HOLDINGS = (
     Holding(
         "experiments.RunViewChoice", "user", "run_table_defaults", "The saved view that your table of runs opens with.", GONE
     ),
+    Holding("notices.Watch", "user", "watches", "What you have said that you watch, or do not.", GONE),
+    Holding("notices.NoticeSettings", "user", "notice_settings", "How you want to be told.", GONE),
+    Holding("notices.Notice", "user", "notices", "What you were told of things that you watch.", GONE, also=IN_WORKSPACE),
     _made("experiments.RunView", "Saved views of runs"),
     _made("experiments.RunChange", "Changes of many runs at once", "made_by"),
     _made("experiments.ReasonMatching", "Judgements whose reasons you matched", "made_by"),

@@ -109,7 +109,7 @@ def begin(
             row = LoggedRun.objects.create(run=run, key=uuid4().hex, door=door, tags=kept)
             audit.record(membership, membership.user, "run.logged", run, name=str(run), door=door)
             broadcasts.run_changed(run)
-            announce(membership.workspace_id, "run.started", facts(run))
+            announce(membership.workspace_id, "run.started", facts(run), by=membership.user_id)
     except IntegrityError:
         if earlier := once.made_meanwhile(Run, membership.user, mine, asked):
             return LoggedRun.objects.get(run=earlier)

@@ -1,8 +1,8 @@
 """Every change to hooks, and the announcing of events. Sending is `delivering`'s; it is called by the workers only."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from django.db import connection, transaction
 from django.utils import timezone
@@ -22,19 +22,35 @@ GIVE_UP_AFTER = timedelta(days=1)
 HEAD_START = timedelta(seconds=30)  # for the task sent on commit; afterwards upkeep takes it for lost
 SENT_AT_ONCE = 200  # of the messages of one change
 State = Delivery.State
+Listener = Callable[[int, str, UUID, Mapping[str, object], int | None], None]
+_listeners: list[tuple[frozenset[str], Listener]] = []
 
 
-def announce(workspace_id: int, event: str, payload: Mapping[str, object]) -> None:
+def when_announced(events: Iterable[str]) -> Callable[[Listener], Listener]:
+    """Decorates what is done, in the same transaction, whenever one of `events` is announced: it is given the workspace, the event,
+    the event's id, the payload, and the person who did it, where one did."""
+
+    def add(listener: Listener) -> Listener:
+        _listeners.append((frozenset(events), listener))
+        return listener
+
+    return add
+
+
+def announce(workspace_id: int, event: str, payload: Mapping[str, object], by: int | None = None) -> None:
     """Tells every hook of the workspace that asked for `event`: one row each, written in the caller's transaction.
 
     So an event is announced exactly if the change it tells of is kept, and no lost broker, worker or receiver loses it.
-    `payload` is JSON (times allowed), becomes `data` of the message, and holds ids and facts, not texts.
+    `payload` is JSON (times allowed), becomes `data` of the message, and holds ids and facts, not texts. `by` is the person who did
+    it, who need not be told.
     """
-    announce_all(workspace_id, event, [payload])
+    announce_all(workspace_id, event, [payload], by)
 
 
-def announce_all(workspace_id: int, event: str, payloads: Iterable[Mapping[str, object]]) -> None:
-    """`announce` for each of the payloads, which are only looked at if a hook listens. Of many, the first are sent at
+def announce_all(
+    workspace_id: int, event: str, payloads: Iterable[Mapping[str, object]], by: int | None = None
+) -> None:
+    """`announce` for each of the payloads, which are only looked at if somebody listens. Of many, the first are sent at
     once and upkeep sends the rest: a change of a hundred thousand tasks does not flood the queue.
 
     Hooks that are paused keep what they asked for as well; see `set_active`.
@@ -43,12 +59,20 @@ def announce_all(workspace_id: int, event: str, payloads: Iterable[Mapping[str, 
         raise ValueError(f"{event} is not in EVENTS")
     if not connection.in_atomic_block:
         raise RuntimeError("announce() belongs into the transaction of the change it tells of")
+    listeners = [listener for events, listener in _listeners if event in events]
     hooks = list(Webhook.objects.filter(workspace_id=workspace_id, events__contains=[event]))
+    if not hooks and not listeners:
+        return
+    told = [(uuid4(), payload) for payload in payloads]
+    for listener in listeners:
+        for event_id, payload in told:
+            listener(workspace_id, event, event_id, payload, by)
     if hooks:
-        _queue(hooks, event, payloads)
+        _queue(hooks, event, told)
 
 
-def _queue(hooks: Sequence[Webhook], event: str, payloads: Iterable[Mapping[str, object]]) -> list[Delivery]:
+def _queue(hooks: Sequence[Webhook], event: str, told: Iterable[tuple[UUID, Mapping[str, object]]]) -> list[Delivery]:
+    """`told` are ids of events and their payloads."""
     now = timezone.now()
     rows = Delivery.objects.bulk_create(
         (
@@ -61,8 +85,7 @@ def _queue(hooks: Sequence[Webhook], event: str, payloads: Iterable[Mapping[str,
                 next_try_at=now + HEAD_START,
                 give_up_at=now + GIVE_UP_AFTER,
             )
-            for payload in payloads
-            for event_id in [uuid4()]
+            for event_id, payload in told
             for hook in hooks
         ),
         batch_size=1_000,
@@ -133,7 +156,7 @@ def delete(membership: Membership, hook: Webhook) -> None:
 def test(membership: Membership, hook: Webhook) -> Delivery:
     """Sends the event `webhook.test` to this hook, once. Raises Conflict while it is paused."""
     _awake(hook)
-    rows = _queue([hook], TEST, [{"sent_by": membership.user.email}])
+    rows = _queue([hook], TEST, [(uuid4(), {"sent_by": membership.user.email})])
     Delivery.objects.filter(pk=rows[0].pk).update(give_up_at=rows[0].created_at)
     return rows[0]
 

@@ -50,6 +50,9 @@ RESEARCHERS_READ = {
     "judge_try", "model_edit", "model_new", "model_promote", "model_stage", "project_new", "project_settings", "run_fork", "run_new", "run_rollouts_dataset", "sweep_new", "trainable", "try", "weights_new",
 }  # fmt: skip
 REVIEWERS_CHANGE = {
+    "notice_settings",
+    "notices_read",
+    "watch",
     "judge_compare",
     "objective_calculate",
     "review_majority",
@@ -131,6 +134,7 @@ def addresses(cast) -> dict[str, str]:
         "name": "grpo",
         "plan": "rationale",
         "kind": "csv",
+        "subject_id": run.pk,
         "tab": "lineage",
         "number": 1,
     }

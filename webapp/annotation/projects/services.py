@@ -118,7 +118,8 @@ def set_state(membership: Membership, project: Project, state: str) -> Project:
     project.refresh_from_db(fields=["state"])
     if moved:
         audit.record(membership, membership.user, f"project.{state}", project, before=before)
-        announce(project.workspace_id, TOLD[State(project.state)], {"project": project.pk, "name": project.name})
+        facts = {"project": project.pk, "name": project.name}
+        announce(project.workspace_id, TOLD[State(project.state)], facts, by=membership.user_id)
         _tell(membership, project)
     elif project.state != state:
         raise Conflict(f"A project that is {project.state} cannot become {state}.", code="no_such_move")

@@ -199,7 +199,7 @@ def _recorded(
     PublishedCase.objects.bulk_create((_row(made, each) for each in account.cases), batch_size=2_000)
     audit.record(membership, membership.user, "project.published", project, version=version.number, labels=counts)
     facts = {"project": project.pk, "name": project.name, "dataset": version.dataset_id, "version": version.number}
-    announce(project.workspace_id, "project.published", {**facts, "labels": counts})
+    announce(project.workspace_id, "project.published", {**facts, "labels": counts}, by=membership.user_id)
     return made
 
 

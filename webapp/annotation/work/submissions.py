@@ -22,6 +22,7 @@ from .completion import tell_if_complete
 
 State = Assignment.State
 MAX_SECONDS = 7 * 24 * 3600.0
+FEW = 200
 # The answer, its seat and its task in one statement: they are true together, and it is one round trip
 SUBMIT = f"""
     WITH seat AS (
@@ -43,9 +44,12 @@ SUBMIT = f"""
          submitted_at, suggested_by)
     VALUES (%(seat)s, %(project)s, %(revision)s, true, %(content)s, %(guidelines)s, %(suggestion)s, %(seconds)s,
             %(right)s, %(now)s, %(suggested_by)s)
-    RETURNING id, (SELECT completed FROM task), {LISTENING}
+    RETURNING id, (SELECT completed FROM task), {LISTENING},
+        (SELECT count(*) < {FEW} FROM (
+            SELECT 1 FROM annotation_task WHERE project_id = %(project)s AND open LIMIT {FEW}
+        ) AS still_open)
 """  # noqa: S608  built from constants
-TOLD = ["answer.submitted", "task.completed", "project.complete"]
+TOLD = ["answer.submitted", "task.completed"]
 
 
 @dataclass(frozen=True)
@@ -164,11 +168,13 @@ def _write(place: Place, seat: Assignment, sent: Sent, content: dict[str, Any]) 
         gold_right=_right(place, seat, content),
         submitted_at=now,
     )
-    answer.pk, completed, heard = _insert(answer, seat, place, first)
+    answer.pk, completed, heard, nearly = _insert(answer, seat, place, first)
     if (completed is None) != (seat.task.overlap is None):
         _hold_against(answer, place, seat)
     if heard:
         _tell(place, seat, answer, completed)
+    if completed and nearly:
+        tell_if_complete(place.project)
     seat.state, seat.submitted_at, seat.seconds, seat.draft = State.SUBMITTED, now, answer.seconds, None
     return answer
 
@@ -179,7 +185,6 @@ def _tell(place: Place, seat: Assignment, answer: Answer, completed: bool | None
     announce(place.project.workspace_id, "answer.submitted", told)
     if completed:
         announce(place.project.workspace_id, "task.completed", where)
-        tell_if_complete(place.project)
 
 
 def _hold_against(answer: Answer, place: Place, seat: Assignment) -> None:
@@ -189,9 +194,9 @@ def _hold_against(answer: Answer, place: Place, seat: Assignment) -> None:
     Answer.objects.filter(pk=answer.pk).update(gold_right=answer.gold_right)
 
 
-def _insert(answer: Answer, seat: Assignment, place: Place, first: bool) -> tuple[int, bool | None, bool]:
-    """The answer's id, whether it was the last that its task waited for (None: a gold task waits for nobody), and whether
-    a webhook wants to know."""
+def _insert(answer: Answer, seat: Assignment, place: Place, first: bool) -> tuple[int, bool | None, bool, bool]:
+    """The answer's id, whether it was the last that its task waited for (None: a gold task waits for nobody), whether a webhook
+    wants to know, and whether so few tasks are open that it may be the last of the project, whoever else answers right now."""
     values: dict[str, Any] = {
         "now": answer.submitted_at,
         "seconds": answer.seconds,
@@ -209,8 +214,8 @@ def _insert(answer: Answer, seat: Assignment, place: Place, first: bool) -> tupl
         "events": TOLD,
         "first": first,
     }
-    made, completed, heard = prepared.rows(SUBMIT, values)[0]
-    return made, completed, heard
+    made, completed, heard, nearly = prepared.rows(SUBMIT, values)[0]
+    return made, completed, heard, nearly
 
 
 def _guidelines(place: Place, seat: Assignment, number: int | None) -> Guidelines | None:

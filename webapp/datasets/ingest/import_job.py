@@ -349,7 +349,9 @@ def _end_with_nothing(job: ImportJob, state: ImportJob.State, error: str) -> boo
     job.taken = {}
     job.save()
     tell(job)
-    announce(job.workspace_id, "import.failed", {"import": job.pk, "name": job.dataset_name, "error": error})
+    by = job.created_by_id if state == ImportJob.State.CANCELLED else None
+    facts = {"import": job.pk, "name": job.dataset_name, "error": error}
+    announce(job.workspace_id, "import.failed", facts, by=by)
     return True
 
 

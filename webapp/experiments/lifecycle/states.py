@@ -85,8 +85,9 @@ def tell(run: Run, actor: User | None, reason: str, *, begins: bool = False) -> 
     detail = {"attempt": run.attempt, **({"reason": reason} if reason else {})}
     audit.record(run.experiment.workspace, actor, f"run.{run.state}", run, **detail)
     broadcasts.run_changed(run)
+    by = None if actor is None or run.is_logged else actor.pk  # of a logged run it is the program that speaks
     if run.state in TOLD:
-        announce(run.experiment.workspace_id, f"run.{run.state}", facts(run))
+        announce(run.experiment.workspace_id, f"run.{run.state}", facts(run), by=by)
     elif begins:
         announce(run.experiment.workspace_id, "run.started", facts(run))
 

@@ -49,7 +49,7 @@ def launch(membership: Membership, wish: checking.Wish, key: str | None = None) 
                 **checking.sweep_fields(found, wish),
             )
             audit.record(membership, membership.user, "sweep.launch", sweep, name=name, method=sweep.method)
-            announce(membership.workspace_id, "sweep.started", _facts(sweep))
+            announce(membership.workspace_id, "sweep.started", _facts(sweep), by=membership.user_id)
             enqueue(ADVANCE, sweep.pk)
     except IntegrityError:  # two requests with one key at the same moment: the other one made it
         if earlier := once.made_meanwhile(Sweep, membership.user, _mine(membership), asked):

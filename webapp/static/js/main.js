@@ -12,6 +12,7 @@ import "./table.js";
 import "./columns.js";
 import "./keys.js";
 import "./palette.js";
+import "./notices.js";
 import { renderMath } from "./math.js";
 
 // formulas in whatever the server has made of Markdown, here and in what htmx brings

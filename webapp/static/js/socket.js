@@ -3,6 +3,7 @@
 // handler(message)      every JSON message
 // options.resync()      after a lost connection is back: load what was missed, for example from the API
 // options.onState(s)    "connecting", "live", "lost", "refused"
+// options.quiet         the page does not live by it, so it does not show whether it is there
 // Returns { close(), get state() }. Waits 0.5 s, 1 s, 2 s … at most 20 s, with jitter, and tries at once when the
 // browser says it is online again or the tab is looked at.
 
@@ -24,7 +25,7 @@ function show() {
   element.title = state === "live" ? "This page updates itself" : "The page may be behind; it catches up when the connection is back";
 }
 
-export function connect(path, handler, { resync = null, onState = null } = {}) {
+export function connect(path, handler, { resync = null, onState = null, quiet = false } = {}) {
   const url = new URL(path, location.href);
   url.protocol = url.protocol.replace("http", "ws");
   const self = { state: "connecting" };
@@ -74,7 +75,7 @@ export function connect(path, handler, { resync = null, onState = null } = {}) {
     sockets.delete(self);
     show();
   };
-  sockets.add(self);
+  if (!quiet) sockets.add(self);
   show();
   open();
   return self;

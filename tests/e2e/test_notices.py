@@ -1,0 +1,99 @@
+"""Notices as a person meets them: they come by themselves, lead to what they are about, and are read."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.cast import browser
+from tests.e2e.test_accessibility import AXE, LOOK, NAMED
+from tests.webapp.experiments.conftest import launch, model, version  # noqa: F401 - fixtures
+from tests.webapp.experiments.sweeps.conftest import runs, sweep, wish  # noqa: F401 - fixtures
+from webapp.experiments.lifecycle.states import move
+from webapp.experiments.models import Run
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+# a browser that grants what it is asked, remembers what it showed, and is not looked at
+BOXES = """
+window.shown = [];
+window.Notification = class extends EventTarget {
+  static permission = "default";
+  static async requestPermission() { return (Notification.permission = "granted"); }
+  constructor(title, options) { super(); shown.push([title, options.body, options.tag]); }
+};
+document.hasFocus = () => false;
+"""
+
+
+@pytest.fixture
+def run(launch) -> Run:  # noqa: F811
+    return launch()
+
+
+def test_a_notice_comes_by_itself_and_leads_to_what_it_is_about(open_page, cast, run):
+    page = open_page(browser(cast.reviewer))
+    page.goto(f"/runs/{run.pk}")
+    watch = page.get_by_role("button", name="Watch", exact=True)
+    watch.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Watching")).to_have_attribute("aria-pressed", "true")
+    page.goto("/datasets")
+    bell = page.locator("#bell")
+    expect(bell).to_have_attribute("data-unread", "0")
+    move(run, "failed", reason="No memory.")
+    expect(bell.locator("[data-count]")).to_have_text("1")
+    bell.click()
+    page.get_by_role("link", name="failed").click()
+    page.wait_for_url(f"**/runs/{run.pk}/log")
+    expect(page.locator("#bell")).to_have_attribute("data-unread", "0")
+
+
+def test_the_open_list_says_that_there_is_more(open_page, cast, run):
+    page = open_page(browser(cast.researcher))
+    page.goto("/notices")
+    expect(page.get_by_role("heading", name="Nothing to tell yet")).to_be_visible()
+    page.wait_for_timeout(500)
+    move(run, "failed")
+    expect(page.locator("#notices-news")).to_be_visible()
+    page.get_by_role("link", name="Show it").click()
+    page.get_by_role("button", name="Mark all as read").click()
+    expect(page.get_by_role("heading", name="You have read everything")).to_be_visible()
+
+
+def test_boxes_are_shown_after_somebody_has_asked_for_them_and_share_one_for_a_sweep(open_page, cast, sweep, run):  # noqa: F811
+    page = open_page(browser(cast.researcher))
+    page.context.add_init_script(BOXES)
+    page.goto("/settings/notices")
+    page.get_by_role("button", name="Show notices in this browser").click()
+    expect(page.get_by_text("On.", exact=True)).to_be_visible()
+    row = sweep(seeds=1)
+    for trial in (1, 2):
+        move(runs(row, trial)[0], "failed", reason="No memory.")
+    page.wait_for_function("shown.length === 2")
+    (first, body, tag), (_, _, other) = page.evaluate("shown")
+    assert "failed" in first and body == "No memory." and tag == other
+    page.get_by_role("button", name="Stop showing them").click()
+    move(run, "failed")
+    expect(page.locator("#bell [data-count]")).to_have_text("3")
+    assert page.evaluate("shown.length") == 2
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_pages_of_notices_are_for_everybody(open_page, cast, sweep, run, theme):  # noqa: F811
+    row = sweep(seeds=2)
+    for trial in (1, 2):
+        for each in runs(row, trial):
+            move(each, "failed", reason="The process ended without saying why.")
+    move(run, "finished")
+    page = open_page(browser(cast.researcher), color_scheme=theme)
+    found = {}
+    for address in (
+        "/notices",
+        "/notices?show=all",
+        "/settings/notices",
+        f"/runs/{run.pk}",
+        f"/experiments/sweeps/{row.pk}",
+    ):
+        page.goto(address)
+        page.evaluate(AXE.read_text())
+        found[address] = page.evaluate(LOOK) + (page.evaluate(NAMED) if "notices" in address else [])
+        assert not page.evaluate("document.documentElement.scrollWidth > innerWidth"), address
+    assert not any(found.values()), found

@@ -1,0 +1,21 @@
+"""Runs, a sweep and a project, which the researcher has launched and the reviewer may watch."""
+
+import pytest
+
+from tests.webapp.annotation.conftest import make_version as make_pairs
+from tests.webapp.experiments.conftest import launch, model, places_enough, run, version  # noqa: F401 - fixtures
+from tests.webapp.experiments.sweeps.conftest import sweep, wish  # noqa: F401 - fixtures
+from webapp.annotation.projects import services as projects
+from webapp.notices.models import Notice
+
+
+@pytest.fixture
+def project(cast):
+    fruit = make_pairs(cast.owner, name="fruit", examples=2)
+    return projects.create(cast.researcher, name="Colours", kind="pairwise", dataset=fruit)
+
+
+def told(membership) -> list[str]:
+    """The events that this person was told of, the oldest first."""
+    rows = Notice.objects.filter(user=membership.user).order_by("id")
+    return list(rows.values_list("event", flat=True))

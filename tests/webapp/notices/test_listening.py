@@ -1,0 +1,149 @@
+"""Who is told of what: those who watch and may read, once for each change, and nobody else."""
+
+import pytest
+from django.db import transaction
+
+from tests.at_once import at_once
+from webapp.accounts.models import Membership
+from webapp.annotation.models import Task
+from webapp.annotation.projects import services as projects
+from webapp.annotation.work import queue
+from webapp.evaluation.models import Evaluation
+from webapp.experiments.lifecycle.states import move
+from webapp.experiments.models import Run
+from webapp.experiments.sweeps import rounds
+from webapp.experiments.sweeps import services as sweeps
+from webapp.notices import services, words
+from webapp.notices.models import Notice
+from webapp.tracking import services as tracking
+from webapp.webhooks.events import EVENTS
+from webapp.webhooks.services import announce
+
+from ..annotation.seed import ANSWER, make_project
+from ..experiments.sweeps.conftest import runs
+from .conftest import told
+
+pytestmark = pytest.mark.django_db
+
+
+def test_whoever_launched_a_run_is_told_and_so_is_who_watches_it(run, cast):
+    services.watch(cast.reviewer, run, True)
+    move(run, "failed", reason="The disk is full.\nTraceback")
+    assert told(cast.researcher) == told(cast.reviewer) == ["run.failed"]
+    assert told(cast.owner) == told(cast.annotator) == []
+    row = Notice.objects.get(user=cast.reviewer.user)
+    assert words.title(row) == f"{str(run).capitalize()} of {run.experiment.name} failed"
+    assert (words.text(row), words.href(row)) == ("The disk is full.", f"/runs/{run.pk}/log")
+
+
+def test_what_one_launches_is_told_unless_one_has_said_otherwise(launch, cast):
+    quiet = launch()
+    services.watch(cast.researcher, quiet, False)
+    move(quiet, "failed")
+    services.change_settings(cast.researcher, own=False)
+    watched = launch()
+    move(launch(), "failed")
+    services.watch(cast.researcher, watched, True)
+    move(watched, "stopped")
+    assert told(cast.researcher) == ["run.stopped"]
+
+
+def test_who_does_something_is_not_told_of_it(project, cast):
+    services.watch(cast.reviewer, project, True)
+    projects.set_state(cast.researcher, project, "open")
+    projects.set_state(cast.owner, project, "paused")
+    assert told(cast.researcher) == ["project.paused"]
+    assert told(cast.reviewer) == ["project.opened", "project.paused"]
+
+
+def test_of_the_runs_of_a_sweep_those_who_watch_it_hear_what_went_wrong(sweep, cast):
+    row = sweep(seeds=1)
+    services.watch(cast.reviewer, row, True)
+    first, second, third = (runs(row, trial)[0] for trial in (1, 2, 3))
+    services.watch(cast.owner, second, True)
+    services.watch(cast.reviewer, third, False)
+    for each, states in ((first, ["starting", "running", "finished"]), (second, ["failed"]), (third, ["failed"])):
+        for state in states:
+            assert move(Run.objects.with_names().get(pk=each.pk), state)
+    rounds.advance(row.pk)
+    assert told(cast.researcher) == ["run.failed", "run.failed", "sweep.finished"]
+    assert told(cast.reviewer) == ["run.failed", "sweep.finished"]
+    assert told(cast.owner) == ["run.failed"]
+
+
+def test_who_lost_access_or_never_had_it_is_told_nothing(run, cast):
+    for membership in (cast.reviewer, cast.owner):
+        services.watch(membership, run, True)
+    Membership.objects.filter(pk=cast.reviewer.pk).delete()
+    Membership.objects.filter(pk=cast.owner.pk).update(role="annotator")
+    Membership.objects.filter(pk=cast.researcher.pk).update(role="reviewer")
+    move(run, "failed")
+    assert (told(cast.reviewer), told(cast.owner), told(cast.researcher)) == ([], [], ["run.failed"])
+
+
+def test_a_change_that_is_undone_tells_nobody(run, cast):
+    with pytest.raises(ZeroDivisionError), transaction.atomic():
+        move(run, "failed")
+        raise ZeroDivisionError
+    assert told(cast.researcher) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_who_report_the_same_at_once_each_person_is_told_once(run, cast):
+    services.watch(cast.reviewer, run, True)
+    at_once([lambda: move(Run.objects.with_names().get(pk=run.pk), "failed")] * 8)
+    assert told(cast.researcher) == told(cast.reviewer) == ["run.failed"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_runs_of_a_sweep_that_fail_at_once_all_tell(sweep, cast):
+    row = sweep(seeds=2)
+    services.watch(cast.reviewer, row, True)
+    ids = [run.pk for trial in (1, 2, 3) for run in runs(row, trial)]
+    at_once([lambda pk=pk: move(Run.objects.with_names().get(pk=pk), "failed") for pk in ids], threads=6)
+    assert told(cast.reviewer) == ["run.failed"] * 6
+
+
+def test_a_run_that_is_logged_here_tells_who_logs_it_how_it_ended(cast):
+    row = tracking.begin(cast.researcher, tracking.experiment(cast.researcher, "elsewhere"), "mlflow")
+    tracking.settle(cast.researcher, row, state="finished")
+    assert told(cast.researcher) == ["run.finished"]
+
+
+def test_an_evaluation_an_import_and_a_sweep_tell_who_asked_for_them(sweep, cast, version):
+    made = Evaluation.objects.create(
+        workspace=cast.workspace, name="e", recipe="judge_audit", config={}, created_by=cast.reviewer.user
+    )
+    facts = {"evaluation": made.pk, "name": "e", "headline": {"label": "Accuracy", "value": 0.5}}
+    announce(cast.workspace.pk, "evaluation.finished", facts)
+    assert told(cast.reviewer) == ["evaluation.finished"] and words.text(Notice.objects.get()) == "Accuracy: 0.5."
+    row = sweep(at_once=1)
+    sweeps.stop(cast.owner, row)
+    rounds.advance(row.pk)
+    assert told(cast.researcher) == ["sweep.stopped"]
+
+
+@pytest.mark.parametrize("tasks", [1, 3])
+def test_a_project_is_complete_though_no_webhook_listens(cast, tasks):
+    people = [cast.annotator]
+    project = make_project(cast.owner, tasks, overlap=1, people=people)
+    services.watch(cast.reviewer, project, True)
+    while Task.objects.filter(project=project, open=True).exists():
+        for seat in queue.claim(cast.annotator, project):
+            queue.submit(cast.annotator, seat, ANSWER)
+    assert told(cast.reviewer) == ["project.complete"]
+
+
+def test_every_kind_of_notice_is_an_event_and_has_a_page(cast):
+    assert set(words.KINDS) <= set(EVENTS)
+    for event in words.KINDS:
+        about = event.partition(".")[0]
+        facts = {"name": "n", "experiment": "e", "step": 3, "version": 2, "trials": 1, "tasks": 2, "quiet_s": 700}
+        facts |= {"signal": "length", "subject": "", "role": ""}
+        row = Notice(event=event, about=about, subject=7, facts=facts)
+        assert words.title(row) and words.href(row).startswith("/") and isinstance(words.text(row), str)
+
+
+def test_a_name_in_a_reason_is_kept_only_of_what_went_wrong(run, cast):
+    move(run, "stopped", reason=f"{cast.owner.user} asked it to stop")
+    assert "reason" not in Notice.objects.get(user=cast.researcher.user).facts

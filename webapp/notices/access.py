@@ -1,0 +1,31 @@
+"""Who may watch what: whoever may read it. Notices are one's own, of the workspace one acts in."""
+
+from collections.abc import Callable, Mapping
+
+from django.http import Http404
+
+from webapp.accounts.access import at_least
+from webapp.accounts.models import Membership
+from webapp.annotation.access import project_read
+from webapp.annotation.models import Project
+from webapp.experiments.access import run_read, sweep_read
+from webapp.experiments.models import Run, Sweep
+
+from .listening import READER
+
+READ: Mapping[str, Callable[[Membership, int], Run | Sweep | Project]] = {
+    "run": run_read,
+    "sweep": sweep_read,
+    "project": project_read,
+}
+
+
+def may_read(membership: Membership) -> Membership:
+    return at_least(membership, READER)
+
+
+def subject_read(membership: Membership, kind: str, subject_id: int) -> Run | Sweep | Project:
+    """A run, sweep or project of the workspace, or 404."""
+    if kind not in READ:
+        raise Http404("nothing of this kind is watched")
+    return READ[kind](membership, subject_id)

@@ -1,0 +1,90 @@
+"""What people want to be told of, and what they were told."""
+
+from django.conf import settings
+from django.core.serializers.json import DjangoJSONEncoder
+from django.db import models
+from django.db.models import Q
+
+SUBJECTS = ("run", "sweep", "project")
+
+
+class Watch(models.Model):
+    """A person's own word on one run, sweep or project: tell me of it, or (`on` false) do not, though I launched it."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="watches")
+    run = models.ForeignKey("experiments.Run", null=True, on_delete=models.CASCADE, related_name="+")
+    sweep = models.ForeignKey("experiments.Sweep", null=True, on_delete=models.CASCADE, related_name="+")
+    project = models.ForeignKey("annotation.Project", null=True, on_delete=models.CASCADE, related_name="+")
+    on = models.BooleanField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        verbose_name_plural = "watches"
+        constraints = [
+            models.UniqueConstraint(fields=["user", "run"], name="one_watch_per_run"),
+            models.UniqueConstraint(fields=["user", "sweep"], name="one_watch_per_sweep"),
+            models.UniqueConstraint(fields=["user", "project"], name="one_watch_per_project"),
+            models.CheckConstraint(
+                condition=Q(run__isnull=False, sweep=None, project=None)
+                | Q(run=None, sweep__isnull=False, project=None)
+                | Q(run=None, sweep=None, project__isnull=False),
+                name="a_watch_has_one_subject",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.subject_id}"
+
+    @property
+    def kind(self) -> str:
+        return next(kind for kind in SUBJECTS if getattr(self, f"{kind}_id") is not None)
+
+    @property
+    def subject_id(self) -> int:
+        found: int = getattr(self, f"{self.kind}_id")
+        return found
+
+
+class NoticeSettings(models.Model):
+    """How a person wants to be told; who has none has the defaults."""
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, primary_key=True, on_delete=models.CASCADE, related_name="notice_settings"
+    )
+    own = models.BooleanField(default=True)  # whether what one launches oneself is watched
+
+    class Meta:
+        verbose_name_plural = "notice settings"
+
+    def __str__(self) -> str:
+        return f"notices of {self.user_id}"
+
+
+class Notice(models.Model):
+    """One event, told to one person. `about` and `subject` say what it leads to; `facts` is what its words are made of.
+
+    `sweep` is the id of the sweep that a run belongs to: the list folds what came of its runs. Ids, no keys: what is deleted
+    later was told all the same.
+    """
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="notices")
+    workspace = models.ForeignKey("accounts.Workspace", on_delete=models.CASCADE, related_name="+")
+    event = models.CharField(max_length=40)
+    event_id = models.UUIDField()
+    about = models.CharField(max_length=12)
+    subject = models.BigIntegerField()
+    sweep = models.BigIntegerField(null=True, blank=True)
+    facts = models.JSONField(encoder=DjangoJSONEncoder)
+    created_at = models.DateTimeField()
+    read_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "event_id"], name="one_notice_per_person_and_event")]
+        indexes = [
+            models.Index(fields=["user", "workspace", "-id"], name="notices_newest_first"),
+            models.Index(fields=["user", "workspace"], name="notices_unread", condition=Q(read_at=None)),
+            models.Index(fields=["created_at"], name="notices_by_age"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.event} {self.subject}"

@@ -1,0 +1,66 @@
+"""Reads over notices and watches, always of one person in one workspace."""
+
+from collections.abc import Sequence
+
+from django.apps import apps
+from django.db.models import Q, QuerySet
+
+from webapp.accounts.models import Membership
+from webapp.annotation.models import Project
+from webapp.experiments.models import Run, Sweep
+
+from .listening import MODELS, READER
+from .models import SUBJECTS, Notice, NoticeSettings, Watch
+
+MANY = 100
+"""More unread ones than this are not counted."""
+
+
+def notices(membership: Membership, *, unread: bool = False) -> "QuerySet[Notice]":
+    """What this person was told in this workspace. Nothing for a role that may not read what notices are about."""
+    if not membership.may(READER):
+        return Notice.objects.none()
+    rows = Notice.objects.filter(user_id=membership.user_id, workspace_id=membership.workspace_id)
+    return rows.filter(read_at=None) if unread else rows
+
+
+def unread(membership: Membership) -> int:
+    """How many, up to `MANY`."""
+    return notices(membership, unread=True)[:MANY].count()
+
+
+def gone(rows: Sequence[Notice]) -> frozenset[tuple[str, int]]:
+    """(kind, id) of what has been deleted since: a link would lead nowhere. A query for each kind."""
+    about = {(row.about, row.subject) for row in rows} | {("sweep", row.sweep) for row in rows if row.sweep}
+    there: set[tuple[str, int]] = set()
+    for kind in {kind for kind, _ in about}:
+        ids = [pk for each, pk in about if each == kind]
+        found = apps.get_model(MODELS[kind]).objects.filter(pk__in=ids).values_list("pk", flat=True)
+        there |= {(kind, pk) for pk in found}
+    return frozenset(about - there)
+
+
+def kind_of(subject: Run | Sweep | Project) -> str:
+    return subject._meta.model_name or ""
+
+
+def watched(membership: Membership, subject: Run | Sweep | Project) -> bool:
+    """Whether this person is told of it: as they have said, or else because they launched it."""
+    said = Watch.objects.filter(user_id=membership.user_id, **{kind_of(subject): subject.pk}).values_list(
+        "on", flat=True
+    )
+    if (found := said.first()) is not None:
+        return found
+    return subject.created_by_id == membership.user_id and settings(membership.user_id).own
+
+
+def settings(user_id: int) -> NoticeSettings:
+    return NoticeSettings.objects.filter(user_id=user_id).first() or NoticeSettings(user_id=user_id)
+
+
+def watches(membership: Membership) -> "QuerySet[Watch]":
+    """What this person has said of things of this workspace, the newest first."""
+    here = Q(run__experiment__workspace=membership.workspace_id)
+    here |= Q(sweep__workspace=membership.workspace_id) | Q(project__workspace=membership.workspace_id)
+    rows = Watch.objects.filter(here, user_id=membership.user_id)
+    return rows.select_related(*SUBJECTS, "run__experiment").order_by("-id")

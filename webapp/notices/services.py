@@ -1,0 +1,60 @@
+"""All that people do to their notices and watches, and the forgetting of old ones."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from webapp.accounts.models import Membership
+from webapp.annotation.models import Project
+from webapp.core import broadcast
+from webapp.core.problems import Conflict
+from webapp.experiments.models import Run, Sweep
+
+from . import queries
+from .listening import group
+from .models import Notice, NoticeSettings, Watch
+
+MOST_WATCHES = 2_000
+KEPT_READ, KEPT = timedelta(days=30), timedelta(days=90)
+
+
+@transaction.atomic
+def watch(membership: Membership, subject: Run | Sweep | Project, on: bool) -> None:
+    """From now on this person is told of it, or is not. The same again changes nothing. Raises Conflict at one too many."""
+    mine = Watch.objects.filter(user_id=membership.user_id)
+    kind = queries.kind_of(subject)
+    if on and not mine.filter(**{kind: subject.pk}).exists() and mine.count() >= MOST_WATCHES:
+        raise Conflict(f"You watch {MOST_WATCHES:,} things already. Stop watching some first.", "too_many_watches")
+    about: dict[str, Any] = {kind: subject}
+    Watch.objects.update_or_create(user_id=membership.user_id, **about, defaults={"on": on})
+
+
+@transaction.atomic
+def mark_read(membership: Membership, ids: Sequence[int] | None = None) -> int:
+    """Notices of this person in this workspace, None for all. How many were unread; ids of nobody's or somebody else's change nothing."""
+    rows = queries.notices(membership, unread=True)
+    changed = (rows if ids is None else rows.filter(pk__in=ids)).update(read_at=timezone.now())
+    if changed:
+        told: dict[str, object] = {"type": "unread", "unread": queries.unread(membership)}
+        broadcast.send(group(membership.workspace_id, membership.user_id), told)
+    return changed
+
+
+def change_settings(membership: Membership, *, own: bool | None = None) -> NoticeSettings:
+    """How this person is told, in every workspace; None leaves as it is."""
+    row = queries.settings(membership.user_id)
+    row.own = row.own if own is None else own
+    NoticeSettings.objects.update_or_create(user_id=membership.user_id, defaults={"own": row.own})
+    return row
+
+
+def trim() -> int:
+    """Forgets notices that were read a month ago, and all that are three months old. How many."""
+    now = timezone.now()
+    old = Q(created_at__lt=now - KEPT) | Q(read_at__lt=now - KEPT_READ)
+    deleted, _ = Notice.objects.filter(old).delete()
+    return deleted

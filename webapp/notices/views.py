@@ -1,0 +1,90 @@
+"""The list of notices, the button that watches something, and how one is told."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from webapp.accounts.access import member, require
+from webapp.core.numbers import whole
+from webapp.core.paging import page
+from webapp.core.problems import Conflict, Invalid
+
+from . import access, queries, services, words
+from .listening import READER
+
+PAGE = 100
+MOST_IDS = 1_000
+MOST_WATCHES = 200
+
+
+@member(READER)
+@never_cache
+@require_GET
+def notices(request: HttpRequest) -> HttpResponseBase:
+    """The newest first; what came of the runs of one sweep shares a line."""
+    membership = require(request, READER)
+    unread = request.GET.get("show") != "all"
+    try:
+        found = page(queries.notices(membership, unread=unread), request.GET.get("cursor"), PAGE, "-id")
+    except Invalid:
+        return redirect("notices")
+    context = {
+        "told": words.folded(found.items, queries.gone(found.items)),
+        "next": found.next,
+        "only_unread": unread,
+        "any_unread": any(row.read_at is None for row in found.items),
+        "count": queries.unread(membership),
+        "any": bool(found.items) or queries.notices(membership).exists(),
+    }
+    return render(request, "notices/notices.html", context)
+
+
+@member(READER)
+@require_POST
+def read(request: HttpRequest) -> HttpResponseBase:
+    """Those of `ids`, or all. A script that asks wants no page."""
+    membership = require(request, READER)
+    ids = None
+    if not request.POST.get("all"):
+        ids = [pk for text in request.POST.get("ids", "").split(",")[:MOST_IDS] if (pk := whole(text)) is not None]
+    services.mark_read(membership, ids)
+    return HttpResponse(status=204) if request.headers.get("X-Requested-With") else redirect(_back(request))
+
+
+@member(READER)
+@require_POST
+def watch(request: HttpRequest, kind: str, subject_id: int) -> HttpResponseBase:
+    """`on`: 1 or 0. HTMX gets the button as it is now."""
+    membership = require(request, READER)
+    subject = access.subject_read(membership, kind, subject_id)
+    on = request.POST.get("on") == "1"
+    try:
+        services.watch(membership, subject, on)
+    except Conflict as problem:
+        messages.error(request, problem.message)
+    if request.headers.get("HX-Request"):
+        return render(request, "notices/_watch.html", {"kind": kind, "subject": subject, "on": on})
+    return redirect(_back(request))
+
+
+def _back(request: HttpRequest) -> str:
+    target = request.POST.get("next", "")
+    safe = url_has_allowed_host_and_scheme(target, {request.get_host()}, require_https=request.is_secure())
+    return target if safe and target.startswith("/") else "/notices"
+
+
+@member(READER)
+@never_cache
+@require_http_methods(["GET", "POST"])
+def settings(request: HttpRequest) -> HttpResponseBase:
+    membership = require(request, READER)
+    if request.method == "POST":
+        services.change_settings(membership, own=bool(request.POST.get("own")))
+        messages.success(request, "Saved.")
+        return redirect("notice_settings")
+    rows = list(queries.watches(membership)[: MOST_WATCHES + 1])
+    context = {"settings": queries.settings(membership.user_id), "watches": rows[:MOST_WATCHES], "most": MOST_WATCHES}
+    return render(request, "notices/settings.html", context | {"more": len(rows) > MOST_WATCHES})

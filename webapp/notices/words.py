@@ -1,0 +1,173 @@
+"""What a notice says, of its event and facts alone."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.urls import reverse
+
+from trainer.config.alarms import title as alarm_title
+from trainer.contracts.counted import counted
+
+from .models import Notice
+
+MOST_WORDS = 300
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How an event is told: `said` follows the name of what it is about. `trouble`: somebody has to see to it."""
+
+    tone: str
+    icon: str
+    said: str
+    trouble: bool = False
+
+
+KINDS: Mapping[str, Kind] = {
+    "run.started": Kind(tone="info", icon="play", said="began to run"),
+    "run.finished": Kind(tone="good", icon="circle-check", said="finished"),
+    "run.failed": Kind(tone="bad", icon="circle-x", said="failed", trouble=True),
+    "run.stopped": Kind(tone="info", icon="circle-stop", said="was stopped"),
+    "run.stalled": Kind(tone="warn", icon="hourglass", said="stands still", trouble=True),
+    "run.alarm": Kind(tone="warn", icon="siren", said="may be gaming its reward", trouble=True),
+    "sweep.started": Kind(tone="info", icon="play", said="was launched"),
+    "sweep.finished": Kind(tone="good", icon="circle-check", said="finished"),
+    "sweep.failed": Kind(tone="bad", icon="circle-x", said="failed", trouble=True),
+    "sweep.stopped": Kind(tone="info", icon="circle-stop", said="was stopped"),
+    "evaluation.started": Kind(tone="info", icon="play", said="began"),
+    "evaluation.paused": Kind(tone="warn", icon="circle-pause", said="paused by itself", trouble=True),
+    "evaluation.finished": Kind(tone="good", icon="circle-check", said="finished"),
+    "evaluation.failed": Kind(tone="bad", icon="circle-x", said="failed", trouble=True),
+    "evaluation.cancelled": Kind(tone="info", icon="ban", said="was cancelled"),
+    "project.opened": Kind(tone="info", icon="circle-dot", said="was opened"),
+    "project.paused": Kind(tone="info", icon="circle-pause", said="was paused"),
+    "project.closed": Kind(tone="info", icon="archive", said="was closed"),
+    "project.complete": Kind(tone="good", icon="circle-check", said="has all its answers"),
+    "project.published": Kind(tone="good", icon="snowflake", said="was published as a dataset version"),
+    "import.finished": Kind(tone="good", icon="circle-check", said="finished"),
+    "import.failed": Kind(tone="bad", icon="circle-x", said="failed", trouble=True),
+    "curation.finished": Kind(tone="good", icon="circle-check", said="finished"),
+    "curation.failed": Kind(tone="bad", icon="circle-x", said="failed", trouble=True),
+}
+TROUBLE = frozenset(event for event, kind in KINDS.items() if kind.trouble)
+NAMED = {
+    "sweep": "Sweep",
+    "evaluation": "Evaluation",
+    "project": "Project",
+    "import": "Import into",
+    "curation": "Curation of",
+}
+PAGES = {"run": "run", "sweep": "sweep", "evaluation": "evaluation", "project": "project", "import": "import_job"}
+PAGES |= {"curation": "curation"}
+KEPT = frozenset(
+    ["name", "experiment", "step", "reason", "error", "signal", "subject", "role", "headline", "tasks", "trials", "wanted", "version", "quiet_s", "attempt"]
+)
+
+
+def kept(event: str, payload: Mapping[str, object]) -> dict[str, object]:
+    """Of what was announced, what the words need. Who stopped or paused something stays out: a name in it could not be taken out."""
+    out = set() if event in TROUBLE else {"reason"}
+    return {name: payload[name] for name in payload if name in KEPT and name not in out}
+
+
+def title(row: Notice) -> str:
+    return f"{name(row)} {KINDS[row.event].said}"
+
+
+def name(row: Notice) -> str:
+    if row.about == "run":
+        run = str(row.facts["name"])
+        return f"{run[:1].upper()}{run[1:]} of {row.facts['experiment']}"
+    return f"{NAMED[row.about]} “{row.facts['name']}”"
+
+
+def text(row: Notice) -> str:
+    """A line more, or nothing."""
+    facts = row.facts
+    if why := str(facts.get("reason") or facts.get("error") or "").strip():
+        return why.partition("\n")[0][:MOST_WORDS]
+    if row.event == "run.alarm":
+        return f"{alarm_title(facts['signal'], facts['subject'], facts['role'])}, step {facts['step']}."
+    if row.event == "run.stalled":
+        return f"No step has ended for {counted(round(facts['quiet_s'] / 60), 'minutes')}. Its log says what it does."
+    return _result(row.event, facts)
+
+
+def _result(event: str, facts: Mapping[str, Any]) -> str:
+    if event == "evaluation.finished" and isinstance(found := facts.get("headline"), dict):
+        value = found.get("value")
+        shown = f"{value:.3g}" if isinstance(value, int | float) else ""
+        return f"{found['label']}: {shown}." if shown and found.get("label") else ""
+    if event in ("run.finished", "run.stopped"):
+        return f"At step {facts['step']:,}."
+    if event == "sweep.finished":
+        return f"{counted(facts['trials'], 'trials')}."
+    if event == "project.complete":
+        return f"{counted(facts['tasks'], 'tasks')}."
+    return f"Version {facts['version']}." if event in ("project.published", "import.finished") else ""
+
+
+def href(row: Notice) -> str:
+    if row.event in ("run.failed", "run.stalled"):
+        return reverse("run_tab", args=[row.subject, "log"])
+    there = reverse(PAGES[row.about], args=[row.subject])
+    return f"{there}#alarms" if row.event == "run.alarm" else there
+
+
+@dataclass(frozen=True)
+class Told:
+    """One line of the list: a notice, or several of the same kind of the runs of one sweep."""
+
+    rows: Sequence[Notice]
+    title: str
+    text: str
+    href: str
+    """Empty where what it was about is gone."""
+
+    @property
+    def newest(self) -> Notice:
+        return self.rows[0]
+
+    @property
+    def kind(self) -> Kind:
+        return KINDS[self.newest.event]
+
+    @property
+    def unread(self) -> bool:
+        return any(row.read_at is None for row in self.rows)
+
+    @property
+    def ids(self) -> str:
+        return ",".join(str(row.pk) for row in self.rows)
+
+
+def folded(rows: Sequence[Notice], gone: frozenset[tuple[str, int]] = frozenset()) -> list[Told]:
+    """Rows in the order given. What came of the runs of one sweep and is alike, read or unread, shares the line of the first."""
+    lines: dict[tuple[object, ...], list[Notice]] = {}
+    for row in rows:
+        alone = row.sweep is None or row.about != "run"
+        lines.setdefault((row.pk,) if alone else (row.event, row.sweep, row.read_at is None), []).append(row)
+    return [_line(found, gone) for found in lines.values()]
+
+
+def _line(rows: Sequence[Notice], gone: frozenset[tuple[str, int]]) -> Told:
+    first = rows[0]
+    if len(rows) == 1:
+        return Told(rows, title(first), text(first), "" if (first.about, first.subject) in gone else href(first))
+    sweep = first.facts.get("sweep_name") or "a sweep"
+    said = (
+        KINDS[first.event]
+        .said.replace("was ", "were ")
+        .replace("stands", "stand")
+        .replace("its reward", "their rewards")
+    )
+    last = f"The last is {name(first)}"
+    more = text(first)
+    there = "" if ("sweep", first.sweep) in gone else reverse("sweep", args=[first.sweep])
+    return Told(
+        rows,
+        f"{counted(len(rows), 'runs')} of sweep “{sweep}” {said}",
+        f"{last}: {more}" if more else f"{last}.",
+        there,
+    )
