@@ -168,7 +168,7 @@ class Environment(BaseSettings):
     mail_url: str | None = Field(
         None,
         pattern=r"^(smtp|smtps|smtp\+plain)://",
-        description="A mail server for invitations, as smtp://NAME:PASSWORD@HOST:587 (smtps: TLS at once; smtp+plain: none); "
+        description="A mail server for invitations and notices, as smtp://NAME:PASSWORD@HOST:587 (smtps: TLS at once; smtp+plain: none); "
         "people pass links on themselves if absent",
     )
     mail_from: str = Field("touchstone@localhost", description="Sender of mail")

@@ -89,6 +89,7 @@ def test_beat_starts_every_round_of_upkeep_and_only_tasks_that_exist(eager, sett
         "evaluation.requeue_lost",
         "imports.requeue_lost",
         "judging.requeue_lost",
+        "notices.post",
         "notices.trim",
         "personal_data.look",
         "playground.requeue_lost",

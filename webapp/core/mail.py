@@ -1,6 +1,7 @@
 """Mail, where MAIL_URL names a server that takes it. The product does without: see `configured`."""
 
 import smtplib
+from collections.abc import Mapping
 
 from django.conf import settings
 from django.core.mail import EmailMessage
@@ -9,9 +10,10 @@ from .problems import Problem
 
 
 class NotSent(Problem):
-    """The mail server did not take the mail (502)."""
+    """The mail server did not take the mail (502). `for_good`: it never will, whoever this address belonged to."""
 
-    def __init__(self, why: object) -> None:
+    def __init__(self, why: object, *, for_good: bool = False) -> None:
+        self.for_good = for_good
         super().__init__(f"The mail could not be sent: {why}", code="mail_failed", status=502)
 
 
@@ -19,10 +21,13 @@ def configured() -> bool:
     return bool(settings.MAIL_URL)
 
 
-def send(to: str, subject: str, text: str) -> None:
+def send(to: str, subject: str, text: str, headers: Mapping[str, str] | None = None) -> None:
     """Returns when the mail server has taken the mail. Raises NotSent, so that the caller's transaction is undone."""
-    message = EmailMessage(subject, text, settings.DEFAULT_FROM_EMAIL, [to])
+    message = EmailMessage(subject, text, settings.DEFAULT_FROM_EMAIL, [to], headers=dict(headers or {}))
     try:
         message.send()
+    except smtplib.SMTPRecipientsRefused as error:
+        codes = [code for code, _ in error.recipients.values()]
+        raise NotSent(error, for_good=all(code >= 500 for code in codes)) from error
     except (smtplib.SMTPException, OSError) as error:
         raise NotSent(error) from error

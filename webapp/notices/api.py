@@ -87,10 +87,16 @@ class WatchList(Schema):
     next: str | None
 
 
-class NoticeSettingsBody(Schema):
-    """`own`: what you launch is watched unless you say otherwise of it."""
+class NoticeSettingsOut(Schema):
+    """`own`: what you launch is watched unless you say otherwise of it. `mail`: what comes by mail."""
 
     own: bool
+    mail: Literal["never", "trouble", "all"]
+
+
+class NoticeSettingsIn(Schema):
+    own: bool | None = None
+    mail: Literal["never", "trouble", "all"] | None = None
 
 
 @router.get("/notices", response=NoticeList, summary="What you were told, newest first")
@@ -107,14 +113,14 @@ def read(request: HttpRequest, payload: ReadIn) -> dict[str, int]:
     return {"read": changed, "unread": queries.unread(membership)}
 
 
-@router.get("/notices/settings", response=NoticeSettingsBody, summary="How you are told")
+@router.get("/notices/settings", response=NoticeSettingsOut, summary="How you are told")
 def settings(request: HttpRequest) -> NoticeSettings:
     return queries.settings(access.may_read(require(request)).user_id)
 
 
-@router.post("/notices/settings", response=NoticeSettingsBody, summary="Change how you are told")
-def change_settings(request: HttpRequest, payload: NoticeSettingsBody) -> NoticeSettings:
-    return services.change_settings(access.may_read(require(request)), own=payload.own)
+@router.post("/notices/settings", response=NoticeSettingsOut, summary="Change how you are told")
+def change_settings(request: HttpRequest, payload: NoticeSettingsIn) -> NoticeSettings:
+    return services.change_settings(access.may_read(require(request)), own=payload.own, mails=payload.mail)
 
 
 @router.get("/watches", response=WatchList, summary="What you have said you watch, or do not")

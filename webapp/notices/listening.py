@@ -4,7 +4,7 @@ A person is told who watches the run, the sweep or the project. Whoever launched
 runs of a sweep, those who watch the sweep hear what went wrong; the rest the sweep tells. Who did it themselves knows it already.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -14,11 +14,11 @@ from django.db.models import Q
 from django.utils import timezone
 
 from webapp.accounts.models import RANK, Membership, Role
-from webapp.core import broadcast
+from webapp.core import broadcast, mail
 from webapp.webhooks.services import when_announced
 
 from . import words
-from .models import Notice, NoticeSettings, Watch
+from .models import Mails, Notice, NoticeSettings, Watch
 
 READER = Role.REVIEWER
 READERS = tuple(role for role in RANK if RANK[role] >= RANK[READER])
@@ -55,13 +55,30 @@ def tell(workspace_id: int, event: str, event_id: UUID, payload: Mapping[str, ob
     facts, now = words.kept(event, payload), timezone.now()
     if subject.sweep_name:
         facts["sweep_name"] = subject.sweep_name
+    mailed = _mailed(found, event)
     place = {"about": subject.kind, "subject": subject.pk, "sweep": subject.sweep, "facts": facts}
     rows = [
-        Notice(user_id=user, workspace_id=workspace_id, event=event, event_id=event_id, created_at=now, **place)
+        Notice(
+            user_id=user,
+            workspace_id=workspace_id,
+            event=event,
+            event_id=event_id,
+            created_at=now,
+            mail=user in mailed,
+            **place,
+        )
         for user in found
     ]
     for row in Notice.objects.bulk_create(rows):
         broadcast.send(group(workspace_id, row.user_id), message(row))
+
+
+def _mailed(people: Sequence[int], event: str) -> set[int]:
+    """Of these people, those who want this by mail."""
+    if not people or not mail.configured():
+        return set()
+    wanted = [Mails.ALL, Mails.TROUBLE] if event in words.TROUBLE else [Mails.ALL]
+    return set(NoticeSettings.objects.filter(user_id__in=people, mail__in=wanted).values_list("user_id", flat=True))
 
 
 def group(workspace_id: int, user_id: int) -> str:

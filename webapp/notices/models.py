@@ -1,5 +1,7 @@
 """What people want to be told of, and what they were told."""
 
+from uuid import uuid4
+
 from django.conf import settings
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import models
@@ -45,6 +47,14 @@ class Watch(models.Model):
         return found
 
 
+class Mails(models.TextChoices):
+    """What is mailed of what a person is told."""
+
+    NEVER = "never", "Nothing"
+    TROUBLE = "trouble", "What went wrong"
+    ALL = "all", "Everything I am told"
+
+
 class NoticeSettings(models.Model):
     """How a person wants to be told; who has none has the defaults."""
 
@@ -52,12 +62,45 @@ class NoticeSettings(models.Model):
         settings.AUTH_USER_MODEL, primary_key=True, on_delete=models.CASCADE, related_name="notice_settings"
     )
     own = models.BooleanField(default=True)  # whether what one launches oneself is watched
+    mail = models.CharField(max_length=8, choices=Mails.choices, default=Mails.NEVER, db_default=Mails.NEVER)
 
     class Meta:
         verbose_name_plural = "notice settings"
 
     def __str__(self) -> str:
         return f"notices of {self.user_id}"
+
+
+class Letter(models.Model):
+    """One mail with all that one person was to be mailed at that time.
+
+    `attempts` is also the fence: a task names the number it was made for, and a worker claims the row by raising it. `next_try_at` is
+    when a waiting row is due, or when a row that is being sent counts as lost.
+    """
+
+    class State(models.TextChoices):
+        WAITING = "waiting"
+        SENDING = "sending"
+        SENT = "sent"
+        FAILED = "failed"
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="letters")
+    message_id = models.UUIDField(default=uuid4, unique=True)  # the same at every attempt: who gets it twice can tell
+    state = models.CharField(max_length=8, choices=State.choices, default=State.WAITING)
+    attempts = models.PositiveIntegerField(default=0)
+    error = models.TextField(blank=True)  # of the last attempt
+    created_at = models.DateTimeField()
+    next_try_at = models.DateTimeField()
+    sent_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["user", "-created_at"], name="letters_newest_first"),
+            models.Index(fields=["next_try_at"], name="letters_due", condition=Q(state__in=["waiting", "sending"])),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.message_id)
 
 
 class Notice(models.Model):
@@ -77,6 +120,8 @@ class Notice(models.Model):
     facts = models.JSONField(encoder=DjangoJSONEncoder)
     created_at = models.DateTimeField()
     read_at = models.DateTimeField(null=True, blank=True)
+    mail = models.BooleanField(default=False, db_default=False)  # still to be put into a letter
+    letter = models.ForeignKey(Letter, null=True, blank=True, on_delete=models.SET_NULL, related_name="notices")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["user", "event_id"], name="one_notice_per_person_and_event")]
@@ -84,6 +129,7 @@ class Notice(models.Model):
             models.Index(fields=["user", "workspace", "-id"], name="notices_newest_first"),
             models.Index(fields=["user", "workspace"], name="notices_unread", condition=Q(read_at=None)),
             models.Index(fields=["created_at"], name="notices_by_age"),
+            models.Index(fields=["user", "created_at"], name="notices_to_mail", condition=Q(mail=True)),
         ]
 
     def __str__(self) -> str:

@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from django.apps import apps
 from django.db.models import Q, QuerySet
 
-from webapp.accounts.models import Membership
+from webapp.accounts.models import Membership, User
 from webapp.annotation.models import Project
+from webapp.core import mail
 from webapp.experiments.models import Run, Sweep
 
 from .listening import MODELS, READER
-from .models import SUBJECTS, Notice, NoticeSettings, Watch
+from .models import SUBJECTS, Letter, Notice, NoticeSettings, Watch
 
 MANY = 100
 """More unread ones than this are not counted."""
@@ -56,6 +57,19 @@ def watched(membership: Membership, subject: Run | Sweep | Project) -> bool:
 
 def settings(user_id: int) -> NoticeSettings:
     return NoticeSettings.objects.filter(user_id=user_id).first() or NoticeSettings(user_id=user_id)
+
+
+def no_mail(user: User) -> str:
+    """Why this person can have no notices by mail; empty where they can."""
+    if not mail.configured():
+        return "This installation has no mail server. Whoever runs it names one in MAIL_URL"
+    if not user.verified:
+        return "Nothing shows yet that the address of your account is yours; see Settings, Profile"
+    return ""
+
+
+def last_letter(user_id: int) -> Letter | None:
+    return Letter.objects.filter(user_id=user_id).order_by("-created_at").first()
 
 
 def watches(membership: Membership) -> "QuerySet[Watch]":

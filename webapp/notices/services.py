@@ -11,12 +11,12 @@ from django.utils import timezone
 from webapp.accounts.models import Membership
 from webapp.annotation.models import Project
 from webapp.core import broadcast
-from webapp.core.problems import Conflict
+from webapp.core.problems import Conflict, Invalid
 from webapp.experiments.models import Run, Sweep
 
 from . import queries
 from .listening import group
-from .models import Notice, NoticeSettings, Watch
+from .models import Letter, Mails, Notice, NoticeSettings, Watch
 
 MOST_WATCHES = 2_000
 KEPT_READ, KEPT = timedelta(days=30), timedelta(days=90)
@@ -44,17 +44,27 @@ def mark_read(membership: Membership, ids: Sequence[int] | None = None) -> int:
     return changed
 
 
-def change_settings(membership: Membership, *, own: bool | None = None) -> NoticeSettings:
-    """How this person is told, in every workspace; None leaves as it is."""
+def change_settings(membership: Membership, *, own: bool | None = None, mails: str | None = None) -> NoticeSettings:
+    """How this person is told, in every workspace; None leaves as it is. Raises Invalid at `mail` where there can be none."""
     row = queries.settings(membership.user_id)
     row.own = row.own if own is None else own
-    NoticeSettings.objects.update_or_create(user_id=membership.user_id, defaults={"own": row.own})
+    if mails is not None and mails not in Mails.values:
+        raise Invalid("Unknown choice.", {"mail": f"must be one of {', '.join(Mails.values)}"})
+    if mails not in (None, Mails.NEVER, row.mail) and (why := queries.no_mail(membership.user)):
+        raise Invalid("There can be no mail.", {"mail": why})
+    row.mail = Mails(row.mail if mails is None else mails)
+    with transaction.atomic():
+        NoticeSettings.objects.update_or_create(user_id=membership.user_id, defaults={"own": row.own, "mail": row.mail})
+        if row.mail == Mails.NEVER:
+            Notice.objects.filter(user_id=membership.user_id, mail=True).update(mail=False)
     return row
 
 
 def trim() -> int:
-    """Forgets notices that were read a month ago, and all that are three months old. How many."""
+    """Forgets notices that were read a month ago, all that are three months old, and letters of a month ago. How many notices."""
     now = timezone.now()
     old = Q(created_at__lt=now - KEPT) | Q(read_at__lt=now - KEPT_READ)
     deleted, _ = Notice.objects.filter(old).delete()
+    over = Letter.objects.filter(state__in=(Letter.State.SENT, Letter.State.FAILED))
+    over.filter(created_at__lt=now - KEPT_READ).delete()
     return deleted

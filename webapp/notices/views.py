@@ -14,6 +14,7 @@ from webapp.core.problems import Conflict, Invalid
 
 from . import access, queries, services, words
 from .listening import READER
+from .models import Mails
 
 PAGE = 100
 MOST_IDS = 1_000
@@ -82,9 +83,13 @@ def _back(request: HttpRequest) -> str:
 def settings(request: HttpRequest) -> HttpResponseBase:
     membership = require(request, READER)
     if request.method == "POST":
-        services.change_settings(membership, own=bool(request.POST.get("own")))
-        messages.success(request, "Saved.")
+        try:
+            services.change_settings(membership, own=bool(request.POST.get("own")), mails=request.POST.get("mail"))
+            messages.success(request, "Saved.")
+        except Invalid as problem:
+            messages.error(request, f"{problem.message} {problem.fields['mail']}.")
         return redirect("notice_settings")
     rows = list(queries.watches(membership)[: MOST_WATCHES + 1])
     context = {"settings": queries.settings(membership.user_id), "watches": rows[:MOST_WATCHES], "most": MOST_WATCHES}
-    return render(request, "notices/settings.html", context | {"more": len(rows) > MOST_WATCHES})
+    context |= {"more": len(rows) > MOST_WATCHES, "mails": Mails.choices, "no_mail": queries.no_mail(membership.user)}
+    return render(request, "notices/settings.html", context | {"letter": queries.last_letter(membership.user_id)})

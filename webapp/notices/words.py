@@ -61,7 +61,23 @@ NAMED = {
 PAGES = {"run": "run", "sweep": "sweep", "evaluation": "evaluation", "project": "project", "import": "import_job"}
 PAGES |= {"curation": "curation"}
 KEPT = frozenset(
-    ["name", "experiment", "step", "reason", "error", "signal", "subject", "role", "headline", "tasks", "trials", "wanted", "version", "quiet_s", "attempt"]
+    [
+        "name",
+        "experiment",
+        "step",
+        "reason",
+        "error",
+        "signal",
+        "subject",
+        "role",
+        "headline",
+        "tasks",
+        "trials",
+        "wanted",
+        "version",
+        "quiet_s",
+        "attempt",
+    ]
 )
 
 

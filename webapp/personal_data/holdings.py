@@ -177,6 +177,10 @@ HOLDINGS = (
     ),
     Holding("notices.Watch", "user", "watches", "What you have said that you watch, or do not.", GONE),
     Holding("notices.NoticeSettings", "user", "notice_settings", "How you want to be told.", GONE),
+    Holding(
+        "notices.Letter", "user", "notices_by_mail", "Mails with notices that went to you.", GONE,
+        only=("id", "state", "created_at", "sent_at"),
+    ),
     Holding("notices.Notice", "user", "notices", "What you were told of things that you watch.", GONE, also=IN_WORKSPACE),
     _made("experiments.RunView", "Saved views of runs"),
     _made("experiments.RunChange", "Changes of many runs at once", "made_by"),

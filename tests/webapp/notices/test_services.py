@@ -140,7 +140,11 @@ def test_the_api_lists_marks_and_watches(cast, run):
     (watch,) = api.get("/watches").json()["items"]
     assert (watch["kind"], watch["id"], watch["on"]) == ("run", run.pk, False)
     assert api.post("/watches", {"kind": "run", "id": 10**9}).status_code == 404
-    assert api.post("/notices/settings", {"own": False}).json() == {"own": False} == api.get("/notices/settings").json()
+    assert (
+        api.post("/notices/settings", {"own": False}).json()
+        == {"own": False, "mail": "never"}
+        == api.get("/notices/settings").json()
+    )
 
 
 def test_old_notices_are_forgotten(cast):
