@@ -28,7 +28,18 @@ def run(launch) -> Run:  # noqa: F811
     return launch()
 
 
-def test_a_notice_comes_by_itself_and_leads_to_what_it_is_about(open_page, cast, run):
+@pytest.fixture
+def fail(process):
+    """`fail(run)`: its process begins, and ends with an error. Over HTTP: what the server itself does, its sockets hear at once."""
+
+    def _fail(run: Run) -> None:
+        training = process(run)
+        training.post(training.event("state", state="failed", reason="No memory."))
+
+    return _fail
+
+
+def test_a_notice_comes_by_itself_and_leads_to_what_it_is_about(open_page, cast, run, fail):
     page = open_page(browser(cast.reviewer))
     page.goto(f"/runs/{run.pk}")
     watch = page.get_by_role("button", name="Watch", exact=True)
@@ -38,27 +49,26 @@ def test_a_notice_comes_by_itself_and_leads_to_what_it_is_about(open_page, cast,
     page.goto("/datasets")
     bell = page.locator("#bell")
     expect(bell).to_have_attribute("data-unread", "0")
-    move(run, "failed", reason="No memory.")
-    expect(bell.locator("[data-count]")).to_have_text("1")
+    fail(run)
+    expect(bell.locator("[data-count]")).to_have_text("2")
     bell.click()
     page.get_by_role("link", name="failed").click()
     page.wait_for_url(f"**/runs/{run.pk}/log")
-    expect(page.locator("#bell")).to_have_attribute("data-unread", "0")
+    expect(page.locator("#bell")).to_have_attribute("data-unread", "1")
 
 
-def test_the_open_list_says_that_there_is_more(open_page, cast, run):
+def test_the_open_list_says_that_there_is_more(open_page, cast, run, fail):
     page = open_page(browser(cast.researcher))
     page.goto("/notices")
     expect(page.get_by_role("heading", name="Nothing to tell yet")).to_be_visible()
-    page.wait_for_timeout(500)
-    move(run, "failed")
+    fail(run)
     expect(page.locator("#notices-news")).to_be_visible()
     page.get_by_role("link", name="Show it").click()
     page.get_by_role("button", name="Mark all as read").click()
     expect(page.get_by_role("heading", name="You have read everything")).to_be_visible()
 
 
-def test_boxes_are_shown_after_somebody_has_asked_for_them_and_share_one_for_a_sweep(open_page, cast, sweep, run):  # noqa: F811
+def test_boxes_are_shown_after_somebody_has_asked_for_them_and_share_one_for_a_sweep(open_page, cast, sweep, run, fail):  # noqa: F811
     page = open_page(browser(cast.researcher))
     page.context.add_init_script(BOXES)
     page.goto("/settings/notices")
@@ -66,13 +76,13 @@ def test_boxes_are_shown_after_somebody_has_asked_for_them_and_share_one_for_a_s
     expect(page.get_by_text("On.", exact=True)).to_be_visible()
     row = sweep(seeds=1)
     for trial in (1, 2):
-        move(runs(row, trial)[0], "failed", reason="No memory.")
+        fail(runs(row, trial)[0])
     page.wait_for_function("shown.length === 2")
     (first, body, tag), (_, _, other) = page.evaluate("shown")
     assert "failed" in first and body == "No memory." and tag == other
     page.get_by_role("button", name="Stop showing them").click()
-    move(run, "failed")
-    expect(page.locator("#bell [data-count]")).to_have_text("3")
+    fail(run)
+    expect(page.locator("#bell [data-count]")).to_have_text("4")
     assert page.evaluate("shown.length") == 2
 
 
