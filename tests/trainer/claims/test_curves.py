@@ -44,7 +44,7 @@ def test_a_stage_is_measured_from_its_first_step_to_its_last() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["accuracy", "eval/rc:", "a:at_", "a:from_3", ":last", "eval/rc:mean", "eval/rc:by_0", "eval/rc:by_"]
+    "name", ["accuracy", "eval/rc:", "a:at_", "a:from_3", ":last", "eval/rc:median", "eval/rc:by_0", "eval/rc:by_"]
 )
 def test_what_names_no_reading_is_no_measure(name: str) -> None:
     with pytest.raises(ValueError, match="expected a metric, a colon and one of first, last"):
