@@ -291,8 +291,8 @@ def evaluation_page(web: str, url: str, count: int) -> dict[str, dict[str, Any]]
     from django.test import Client
 
     from webapp.datasets import services as datasets
-    from webapp.evaluation import running
-    from webapp.evaluation import services as evaluation
+    from webapp.evaluation.launch import services as evaluation
+    from webapp.evaluation.work import running
     from webapp.judging.models import Verdict
 
     owner, version = membership(), judge("pairwise", url)

@@ -4,7 +4,9 @@ from typing import Any
 
 from celery import shared_task
 
-from webapp.evaluation import licence, running, services
+from webapp.evaluation.launch import services
+from webapp.evaluation.licences import licence
+from webapp.evaluation.work import running
 
 
 @shared_task(name="workers.evaluation.run", bind=True, max_retries=None)

@@ -146,14 +146,16 @@ def run(owner, folder: Path) -> None:
 
 
 def evaluation(owner) -> None:
-    from webapp.evaluation import running, services
+    from webapp.evaluation.launch import services
+    from webapp.evaluation.recordings import services as recordings
+    from webapp.evaluation.work import running
 
     rows = [
         {"judge": "one", "pair": f"p{n}", "group": "g", "label": label, "given": given, "swapped": swapped}
         for n, (label, given, swapped) in enumerate(RECORDED)
     ]
     file = "\n".join(json.dumps(row) for row in rows).encode()
-    recording = services.store_recording(owner, "verdicts.jsonl", file)
+    recording = recordings.store_recording(owner, "verdicts.jsonl", file)
     made = services.create(owner, recipe="judge_audit", config={}, recording=recording, dataset=None)
     running.run(made.pk)
 

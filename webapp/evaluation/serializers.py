@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from .leaders import Board
 from .models import Case, Evaluation, Recording
 
 
@@ -51,35 +50,3 @@ def recording(row: Recording) -> dict[str, Any]:
         "judges": row.judges,
         "created_at": row.created_at.isoformat(),
     }
-
-
-def board(found: Board) -> dict[str, Any]:
-    return {
-        "benchmark": found.address,
-        "protocol": found.protocol,
-        "recipe": found.recipe.name,
-        "measure": found.recipe.measure,
-        "settings": found.settings,
-        "dataset": dataset(found.newest),
-        "evaluations": found.evaluations,
-        "rows": [
-            {
-                "name": row.name,
-                "cell": row.cell,
-                "evaluation": row.evaluation.pk,
-                "judge": row.judge,
-                "judge_version": row.judge_version,
-                "place": row.place,
-                "shared": row.shared,
-                "unlike": row.unlike,
-            }
-            for row in found.rows
-        ],
-    }
-
-
-def study(project: Any) -> dict[str, Any]:
-    """A project as `studies.studies` gives it."""
-    shown = {"project": project.pk, "name": project.name, "state": project.state, "tasks": project.tasks_total}
-    version = project.version
-    return shown | {"answers": project.answered or 0, "dataset": version.dataset_id, "version": version.number}

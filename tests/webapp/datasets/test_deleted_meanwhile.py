@@ -15,7 +15,7 @@ from webapp.annotation.projects import services as projects
 from webapp.core.problems import Conflict, Invalid
 from webapp.datasets import housekeeping, services
 from webapp.datasets.models import Dataset
-from webapp.evaluation import services as evaluations
+from webapp.evaluation.launch import services as evaluations
 from webapp.experiments.launch import checks
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -6,8 +6,10 @@ import pytest
 
 from trainer.contracts import Example, Message, Preference, Response
 from webapp.datasets import services as datasets
-from webapp.evaluation import running, services
+from webapp.evaluation.launch import services
 from webapp.evaluation.models import Evaluation, Recording
+from webapp.evaluation.recordings import services as recordings
+from webapp.evaluation.work import running
 
 # (label, what the good judge says, what the hasty one says): given, swapped as said
 PAIRS = [
@@ -47,7 +49,7 @@ def make_examples(count=4) -> list[Example]:
 
 @pytest.fixture
 def recording(cast) -> Recording:
-    return services.store_recording(cast.researcher, "verdicts.jsonl", as_file(lines()))
+    return recordings.store_recording(cast.researcher, "verdicts.jsonl", as_file(lines()))
 
 
 @pytest.fixture

@@ -7,8 +7,9 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 
 from tests.cast import ApiClient
 from webapp.accounts.models import Membership
-from webapp.evaluation import running, services
 from webapp.evaluation.models import Evaluation
+from webapp.evaluation.recordings import services as recordings
+from webapp.evaluation.work import running
 
 from .conftest import as_file, lines
 
@@ -60,7 +61,7 @@ def test_a_key_that_comes_back_with_another_request_is_refused(cast, api, record
         assert refused["error"]["fields"][0]["path"] == "Idempotency-Key"
     assert Evaluation.objects.count() == 1
     elsewhere = Membership.objects.create(user=cast.researcher.user, workspace=cast.outsider.workspace, role="owner")
-    copy = services.store_recording(elsewhere, "v.jsonl", as_file(lines()))
+    copy = recordings.store_recording(elsewhere, "v.jsonl", as_file(lines()))
     status, refused = post("/evaluations", body | {"recording": copy.pk}, ApiClient(elsewhere).client)
     assert (status, refused["error"]["code"]) == (409, "key_in_use")
 

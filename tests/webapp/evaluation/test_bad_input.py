@@ -10,8 +10,9 @@ import pytest
 from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401  fixtures
 from trainer.contracts import Criterion, Example, Message, Preference, Response, Rubric
 from webapp.datasets import services as datasets
-from webapp.evaluation import running, services
+from webapp.evaluation.launch import services
 from webapp.evaluation.models import Evaluation
+from webapp.evaluation.work import running
 from webapp.inference.models import Endpoint
 from webapp.judging import services as judging
 from webapp.judging.models import Judge, Verdict

@@ -6,7 +6,8 @@ from tests.webapp.annotation.seed import make_annotators, make_project
 from trainer.config.errors import ConfigInvalid
 from webapp.annotation.models import Project
 from webapp.annotation.work import queue
-from webapp.evaluation import people, services
+from webapp.evaluation.launch import services
+from webapp.evaluation.sources import people
 
 pytestmark = pytest.mark.django_db
 

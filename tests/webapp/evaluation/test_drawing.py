@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from webapp.evaluation import drawing
+from webapp.evaluation.results import drawing
 
 
 def curve(*points) -> str:

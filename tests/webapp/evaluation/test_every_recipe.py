@@ -17,9 +17,12 @@ from webapp.annotation.projects import services as projects
 from webapp.annotation.projects import task_services as making
 from webapp.annotation.work import queue
 from webapp.datasets import services as datasets
-from webapp.evaluation import asking, running, services, studies
+from webapp.evaluation.launch import services
 from webapp.evaluation.models import Evaluation
 from webapp.evaluation.recipes import RECIPES
+from webapp.evaluation.studies import services as studies
+from webapp.evaluation.studies import tasks as asking
+from webapp.evaluation.work import running
 from webapp.judging import services as judging
 from webapp.judging.models import Verdict
 

@@ -17,8 +17,11 @@ from trainer.judges.sampling import Sampling
 from webapp.annotation.projects import task_services as making
 from webapp.datasets import services as datasets
 from webapp.datasets.models import Dataset, DatasetVersion
-from webapp.evaluation import answering, asking, running, services
+from webapp.evaluation.launch import services
 from webapp.evaluation.models import EndpointAnswer, Evaluation
+from webapp.evaluation.sources import answering
+from webapp.evaluation.studies import tasks as asking
+from webapp.evaluation.work import running
 from webapp.inference.models import Endpoint, RegisteredModel
 from webapp.weights.models import WeightsJob
 

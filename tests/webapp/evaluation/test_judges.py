@@ -6,8 +6,10 @@ import pytest
 
 from trainer.judges.calls import expand
 from trainer.judges.inputs import of_example
-from webapp.evaluation import judges, running, services
+from webapp.evaluation.launch import services
 from webapp.evaluation.models import Evaluation
+from webapp.evaluation.sources import judges
+from webapp.evaluation.work import running
 from webapp.inference import services as inference
 from webapp.inference.models import RecordedOutput
 from webapp.judging import queries as judging_queries

@@ -8,8 +8,11 @@ from django.apps import apps
 from django.db import connection
 
 from tests.cast import ApiClient
-from webapp.evaluation import leaders, running, services
+from webapp.evaluation.launch import services
+from webapp.evaluation.leaderboards import boards as leaders
 from webapp.evaluation.models import Case
+from webapp.evaluation.recordings import services as recordings
+from webapp.evaluation.work import running
 
 from .conftest import as_file
 
@@ -34,7 +37,7 @@ def measured(cast):
     """Evaluates recorded lines, and brings the finished evaluation."""
 
     def _measured(*judges: list[dict]):
-        recording = services.store_recording(
+        recording = recordings.store_recording(
             cast.researcher, "v.jsonl", as_file([row for each in judges for row in each])
         )
         made = services.create(cast.researcher, recipe="judge_audit", config={}, recording=recording, dataset=None)

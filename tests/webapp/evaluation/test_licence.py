@@ -8,8 +8,8 @@ from django.utils import timezone
 
 from trainer.judges.spec import resolve as resolve_spec
 from webapp.datasets import services as datasets
-from webapp.evaluation import licence as licensing
-from webapp.evaluation.licence import licences
+from webapp.evaluation.licences import licence as licensing
+from webapp.evaluation.licences.licence import licences
 from webapp.evaluation.models import Case, Evaluation
 from webapp.inference.models import Endpoint
 from webapp.judging.models import Judge, JudgeVersion

@@ -10,8 +10,11 @@ from tests.webapp.weights.conftest import Process
 from trainer.judges.calls import read
 from trainer.judges.inputs import of_example
 from trainer.judges.spec import resolve
-from webapp.evaluation import judges, queries, running, services
+from webapp.evaluation import queries
+from webapp.evaluation.launch import services
 from webapp.evaluation.models import Evaluation
+from webapp.evaluation.sources import judges
+from webapp.evaluation.work import running
 from webapp.inference import services as inference
 from webapp.inference.models import EndpointTrouble, RegisteredModel
 from webapp.judging import services as judging

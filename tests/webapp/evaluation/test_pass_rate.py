@@ -12,8 +12,9 @@ from webapp.datasets import services as datasets
 from webapp.datasets.columns.filters import parse
 from webapp.datasets.exploration import probes
 from webapp.datasets.models import Probe
-from webapp.evaluation import running, services
+from webapp.evaluation.launch import services
 from webapp.evaluation.models import Evaluation
+from webapp.evaluation.work import running
 
 from .recipes.fake import block, row
 

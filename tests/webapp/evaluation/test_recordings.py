@@ -8,8 +8,10 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from tests.cast import ApiClient
 from webapp.core.problems import Invalid
 from webapp.datasets import services as datasets
-from webapp.evaluation import leaders, running, services
-from webapp.evaluation.recordings import as_lines
+from webapp.evaluation.leaderboards import boards as leaders
+from webapp.evaluation.recordings import services as recordings
+from webapp.evaluation.recordings.lines import as_lines
+from webapp.evaluation.work import running
 
 from .conftest import as_file, lines, make_examples
 
@@ -99,14 +101,14 @@ def test_scores_of_reward_models_are_recorded_and_evaluated_on_one_board(cast):
 )
 def test_scores_that_cannot_be_used_are_named_by_line(cast, changes, told):
     with pytest.raises(Invalid) as caught:
-        services.store_recording(cast.researcher, "scores.jsonl", as_file(scored(**changes)))
+        recordings.store_recording(cast.researcher, "scores.jsonl", as_file(scored(**changes)))
     assert told in caught.value.fields["file"]
 
 
 @pytest.mark.django_db
 def test_the_form_takes_scores_where_scores_are_read(client, cast):
     client.force_login(cast.researcher.user)
-    services.store_recording(cast.researcher, "scores.jsonl", as_file(scored()))
+    recordings.store_recording(cast.researcher, "scores.jsonl", as_file(scored()))
     page = client.get("/evaluations/new?recipe=reward_benchmark").content.decode()
     assert "8 scores of 1 model<" in page and "Recorded scores" in page
     assert "scores of" not in client.get("/evaluations/new?recipe=judge_audit").content.decode()

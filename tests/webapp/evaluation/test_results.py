@@ -6,8 +6,8 @@ import io
 import pytest
 
 from webapp.evaluation import report as r
-from webapp.evaluation import results
 from webapp.evaluation.models import Evaluation
+from webapp.evaluation.results import numbers as results
 
 pytestmark = pytest.mark.django_db
 NONE = {"value": None, "low": None, "high": None, "n": 0, "missing": 3, "undefined": "no answers", "interval": ""}

@@ -12,9 +12,12 @@ from trainer.config.errors import ConfigInvalid
 from webapp.core import once, tasks
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict, Invalid
-from webapp.evaluation import judges, running, services
+from webapp.evaluation.launch import services
 from webapp.evaluation.models import Case, Evaluation
 from webapp.evaluation.recipes import RECIPES
+from webapp.evaluation.recordings import services as recordings
+from webapp.evaluation.sources import judges
+from webapp.evaluation.work import running
 
 from .conftest import as_file, lines
 
@@ -128,25 +131,25 @@ def test_what_is_missing_is_told_at_its_field(cast):
 
 def test_a_file_with_bad_lines_names_them(cast):
     with pytest.raises(Invalid) as refused:
-        services.store_recording(cast.researcher, "x", b'{"judge": "j"}\nnot json\n')
+        recordings.store_recording(cast.researcher, "x", b'{"judge": "j"}\nnot json\n')
     assert "line 1" in refused.value.fields["file"] and "line 2: not JSON" in refused.value.fields["file"]
 
 
 @pytest.mark.parametrize("name", ["a\0b", "a\ud800b"])
 def test_what_the_database_cannot_hold_is_refused_by_line(cast, name):
     with pytest.raises(Invalid) as refused:
-        services.store_recording(cast.researcher, "x", as_file([lines()[0] | {"judge": name}]))
+        recordings.store_recording(cast.researcher, "x", as_file([lines()[0] | {"judge": name}]))
     assert "line 1: holds a character that cannot be stored" in refused.value.fields["file"]
 
 
 def test_the_same_pair_twice_is_refused(cast):
     with pytest.raises(Invalid) as refused:
-        services.store_recording(cast.researcher, "x", as_file(lines()[:1] * 2))
+        recordings.store_recording(cast.researcher, "x", as_file(lines()[:1] * 2))
     assert "judged 'p0' already on line 1" in refused.value.fields["file"]
 
 
 def test_the_same_file_is_one_recording(cast, recording):
-    assert services.store_recording(cast.researcher, "again", as_file(lines())).pk == recording.pk
+    assert recordings.store_recording(cast.researcher, "again", as_file(lines())).pk == recording.pk
 
 
 def test_a_killed_worker_is_replaced_and_the_numbers_are_the_same(audit, finished, monkeypatch):

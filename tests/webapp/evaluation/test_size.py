@@ -4,7 +4,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from webapp.evaluation import running, services
+from webapp.evaluation.launch import services
+from webapp.evaluation.recordings import services as recordings
+from webapp.evaluation.work import running
 
 from .conftest import as_file
 
@@ -26,7 +28,7 @@ def large(cast):
         for judge in ("one", "two")
         for i in range(PAIRS)
     ]
-    recording = services.store_recording(cast.researcher, "large.jsonl", as_file(rows))
+    recording = recordings.store_recording(cast.researcher, "large.jsonl", as_file(rows))
     row = services.create(cast.researcher, recipe="judge_audit", config={}, recording=recording)
     running.run(row.pk)
     row.refresh_from_db()

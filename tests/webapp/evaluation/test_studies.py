@@ -15,8 +15,10 @@ from webapp.annotation.projects import task_services as making
 from webapp.annotation.work import queue
 from webapp.core.problems import Conflict, Invalid
 from webapp.datasets import services as datasets
-from webapp.evaluation import running, services, studies
+from webapp.evaluation.launch import services
 from webapp.evaluation.models import Evaluation
+from webapp.evaluation.studies import services as studies
+from webapp.evaluation.work import running
 from webapp.inference import services as inference
 from webapp.inference.models import RecordedOutput
 from webapp.judging import services as judging

@@ -10,8 +10,9 @@ from django.test.utils import CaptureQueriesContext
 
 from tests.cast import browser
 from webapp.annotation.models import Project
-from webapp.evaluation import running, services
 from webapp.evaluation.models import Case, Evaluation
+from webapp.evaluation.recordings import services as recordings
+from webapp.evaluation.work import running
 
 from .conftest import as_file, lines
 
@@ -124,7 +125,7 @@ def test_the_report_needs_nothing_beside_itself(as_researcher, finished):
 
 def test_what_a_judge_says_cannot_break_out_of_a_page(as_researcher, cast, audit):
     rows = [line | {"judge": "<script>alert(1)</script>"} for line in lines() if line["judge"] == "good"]
-    row = audit(recording=services.store_recording(cast.researcher, "x", as_file(rows)))
+    row = audit(recording=recordings.store_recording(cast.researcher, "x", as_file(rows)))
     running.run(row.pk)
     for page in pages(row):
         answer = as_researcher.get(page)

@@ -16,8 +16,9 @@ from webapp.datasets.columns.filters import parse
 from webapp.datasets.curation import runner
 from webapp.datasets.ingest import import_job
 from webapp.datasets.models import CurationJob, Dataset, ImportJob
-from webapp.evaluation import running
-from webapp.evaluation import services as evaluations
+from webapp.evaluation.launch import services as evaluations
+from webapp.evaluation.recordings import services as recordings
+from webapp.evaluation.work import running
 from webapp.inference import services as inference
 from webapp.inference.models import RegisteredModel
 from webapp.judging import services as judging
@@ -85,7 +86,7 @@ def test_a_derived_version(cast, monkeypatch):
 
 @pytest.mark.parametrize(("end", "ends"), [("_finish", "finished"), ("_fail", "failed")])
 def test_an_evaluation(end, ends, cast, monkeypatch):
-    tape = evaluations.store_recording(cast.researcher, "verdicts.jsonl", as_file(recorded()))
+    tape = recordings.store_recording(cast.researcher, "verdicts.jsonl", as_file(recorded()))
     dataset = datasets.create_dataset(cast.owner, "pairs")
     version = datasets.new_version(cast.owner, dataset, make_examples(), None, {"from": "test"})
     chosen = {"recipe": "judge_audit", "config": {}, "recording": tape, "dataset": version}

@@ -19,7 +19,8 @@ from webapp.api import api
 from webapp.datasets import probe_services
 from webapp.datasets.models import CurationJob, ImportJob, SavedView
 from webapp.datasets.probe_services import Measured
-from webapp.evaluation import services as evaluations
+from webapp.evaluation.launch import services as evaluations
+from webapp.evaluation.recordings import services as recordings
 from webapp.experiments.after import services as chains
 from webapp.experiments.launch import checks, services
 from webapp.experiments.models import ClaimStudy, Sweep
@@ -91,7 +92,7 @@ def addresses(cast) -> dict[str, str]:
     )
     chosen = checks.DatasetChoice(id=version.dataset_id)
     run = services.launch(cast.researcher, recipe="policy", config={"steps": 4}, dataset=chosen)
-    recording = evaluations.store_recording(cast.researcher, "v.jsonl", as_file(lines()))
+    recording = recordings.store_recording(cast.researcher, "v.jsonl", as_file(lines()))
     accounts.invite(cast.owner, "nia@example.org", "annotator")
     judge = cast.workspace.judges.first()
     ids = {

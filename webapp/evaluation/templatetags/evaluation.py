@@ -9,8 +9,8 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from .. import drawing
 from ..models import Evaluation
+from ..results import drawing
 
 register = template.Library()
 DASH = "–"

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from webapp.evaluation.models import Evaluation
-from webapp.evaluation.sources import SOURCES, Options
+from webapp.evaluation.sources.registry import SOURCES, Options
 
 from ..models import OVER, ChainStep, Run
 

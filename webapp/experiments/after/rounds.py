@@ -14,7 +14,7 @@ from webapp.accounts.models import Membership
 from webapp.core import audit
 from webapp.core.problems import Problem
 from webapp.core.tasks import enqueue
-from webapp.evaluation import services as evaluating
+from webapp.evaluation.launch import services as evaluating
 from webapp.evaluation.models import Evaluation
 
 from .. import access

@@ -12,7 +12,7 @@ from webapp.accounts.models import Membership, User
 from webapp.core import audit, once
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue
-from webapp.evaluation import services as evaluating
+from webapp.evaluation.launch import services as evaluating
 
 from .. import names
 from ..launch import checks

@@ -12,7 +12,7 @@ from trainer.config.rewards.parts import PROTOCOL_KINDS
 from trainer.rewards import functions
 from webapp.annotation.projects import grading
 from webapp.core.formtree import Group, Input, Nothing
-from webapp.evaluation import licence
+from webapp.evaluation.licences import licence
 from webapp.inference import queries as inference
 from webapp.inference.models import Endpoint, RegisteredModel
 from webapp.inference.promotion import queries as promotion

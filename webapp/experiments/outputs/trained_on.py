@@ -10,7 +10,7 @@ from trainer.config import RECIPES, ConfigInvalid, resolve
 from webapp.datasets.leakage import leaks
 from webapp.datasets.leakage.near_leaks import Pair, near
 from webapp.datasets.models import DatasetVersion
-from webapp.evaluation.sources import TRAINED_ON
+from webapp.evaluation.sources.registry import TRAINED_ON
 from webapp.inference.models import RegisteredModel
 from webapp.inference.promotion import queries as promotion
 

@@ -9,8 +9,8 @@ from django.db.models import Q
 from webapp.accounts.models import Membership
 from webapp.core import audit
 from webapp.core.problems import Invalid
-from webapp.evaluation import licence
-from webapp.evaluation.licence import Licence
+from webapp.evaluation.licences import licence
+from webapp.evaluation.licences.licence import Licence
 from webapp.judging.models import JudgeVersion
 
 from ..live import broadcasts

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from webapp.evaluation import licence
-from webapp.evaluation.licence import Licence
+from webapp.evaluation.licences import licence
+from webapp.evaluation.licences.licence import Licence
 
 from ..models import RunJudge
 

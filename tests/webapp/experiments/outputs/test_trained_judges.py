@@ -18,7 +18,7 @@ from webapp.annotation import kinds
 from webapp.annotation.jobs import runner
 from webapp.annotation.work import queue
 from webapp.annotation.work.api import assignment_out
-from webapp.evaluation import services as evaluations
+from webapp.evaluation.launch import services as evaluations
 from webapp.experiments.models import Run
 from webapp.experiments.rewards import grants
 from webapp.inference.models import Endpoint, RegisteredModel

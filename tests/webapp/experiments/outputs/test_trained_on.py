@@ -8,7 +8,7 @@ from trainer.contracts import Example as Record
 from webapp.datasets import services
 from webapp.datasets.curation import near_leak_search
 from webapp.datasets.leakage import near_leaks
-from webapp.evaluation import services as evaluations
+from webapp.evaluation.launch import services as evaluations
 from webapp.experiments.models import Artifact, Run
 from webapp.experiments.outputs import trained_on
 from webapp.inference.models import RegisteredModel

@@ -6,9 +6,10 @@ import pytest
 
 from trainer.__main__ import COMMANDS
 from trainer.contracts import CriterionResult, RolloutRecord, Verdict
-from webapp.evaluation import running, services
+from webapp.evaluation.launch import services
 from webapp.evaluation.recipes.base import NotMeasured
-from webapp.evaluation.sources import SOURCES
+from webapp.evaluation.sources.registry import SOURCES
+from webapp.evaluation.work import running
 from webapp.experiments.models import Rollout
 from webapp.experiments.rollouts import sampled
 

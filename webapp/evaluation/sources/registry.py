@@ -13,7 +13,7 @@ from webapp.core.formtree import Group, Tree
 from webapp.datasets import queries
 from webapp.datasets.models import Dataset, DatasetVersion
 
-from .recipes.base import Rollout
+from ..recipes.base import Rollout
 
 Options = list[tuple[str, str]]
 MAX_CHOICES = 200

@@ -12,8 +12,8 @@ from webapp.datasets.models import DatasetVersion
 from webapp.inference.models import Endpoint
 from webapp.judging.models import JudgeVersion
 
-from .recipes.base import Recipe
-from .sources import TRAINED_ON
+from ..recipes.base import Recipe
+from ..sources.registry import TRAINED_ON
 
 NOTHING: dict[str, Any] = {"leaks": [], "near": []}
 

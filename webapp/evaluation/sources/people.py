@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from webapp.annotation.agreement.raters import raters
 from webapp.annotation.models import Answer, Project
 
-from .recipes.base import Said
-from .sources import MAX_CHOICES, SOURCES, Options, Source
+from ..recipes.base import Said
+from .registry import MAX_CHOICES, SOURCES, Options, Source
 
 
 def standing(workspace_id: int, project_id: int) -> Iterator[tuple[Answer, str]]:

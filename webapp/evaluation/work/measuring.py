@@ -10,7 +10,7 @@ from django.conf import settings
 from trainer.contracts import jsonlines
 from webapp.core.children import environment
 
-from .recipes.base import NotMeasured
+from ..recipes.base import NotMeasured
 
 PATIENCE_S = 3_600
 

@@ -13,11 +13,11 @@ from django.db.models import F
 
 from trainer.contracts.counted import counted
 
-from . import queries
-from .models import Evaluation
-from .recipes import RECIPES
-from .recipes.audits.blocks import ASKED
-from .recipes.base import Recipe
+from .. import queries
+from ..models import Evaluation
+from ..recipes import RECIPES
+from ..recipes.audits.blocks import ASKED
+from ..recipes.base import Recipe
 
 State = Evaluation.State
 MAX_EVALUATIONS = 500

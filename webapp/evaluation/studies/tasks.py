@@ -14,7 +14,7 @@ from webapp.core.problems import Conflict, Invalid
 from webapp.datasets import services as datasets
 from webapp.judging.queries import examples_by_key
 
-from .models import Case, Evaluation
+from ..models import Case, Evaluation
 
 MAX_EXAMPLES = 5_000
 SIDES = ("a", "b", "response")

@@ -18,10 +18,12 @@ from webapp.core.problems import Conflict, Invalid
 from webapp.datasets import queries as datasets
 from webapp.datasets.models import DatasetVersion
 
-from . import leaking, queries, services, sources
-from .models import Evaluation, Recording
-from .recipes import RECIPES
-from .recipes.base import Recipe
+from .. import queries
+from ..models import Evaluation, Recording
+from ..recipes import RECIPES
+from ..recipes.base import Recipe
+from ..sources import registry as sources
+from . import leaking, services
 
 MAX_CHOICES = 200
 MAX_PATH, MAX_GIVEN = 100, 200  # characters of what a link fills in

@@ -28,10 +28,10 @@ from webapp.judging import services as judging
 from webapp.weights import services as weights
 from webapp.weights.models import WeightsJob
 
+from ..models import EndpointAnswer, Evaluation
+from ..recipes.base import Waiting, Writer, Written
 from .judges import Halted
-from .models import EndpointAnswer, Evaluation
-from .recipes.base import Waiting, Writer, Written
-from .sources import SOURCES, Options, Source
+from .registry import SOURCES, Options, Source
 
 MAX_CHOICES = 200
 LOOKED_UP = 400  # keys at a time

@@ -9,9 +9,10 @@ from django.conf import settings
 from django.http import HttpResponse, StreamingHttpResponse
 from django.template.loader import render_to_string
 
-from . import queries, results, serializers
-from .models import Evaluation
-from .recipes import RECIPES
+from .. import queries, serializers
+from ..models import Evaluation
+from ..recipes import RECIPES
+from . import numbers
 
 STYLE = Path(settings.BASE_DIR) / "webapp" / "static" / "css" / "report.css"
 
@@ -50,8 +51,8 @@ def as_html(row: Evaluation) -> HttpResponse:
 
 
 def as_csv(row: Evaluation) -> HttpResponse:
-    """The numbers alone; see `results`."""
-    response = HttpResponse(results.as_csv(row), content_type="text/csv; charset=utf-8")
+    """The numbers alone; see `numbers`."""
+    response = HttpResponse(numbers.as_csv(row), content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{_file_name(row)}.csv"'
     return response
 

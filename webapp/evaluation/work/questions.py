@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from trainer.judges.injection import LANGUAGES, speaks_to_judge
 from trainer.judges.inputs import JudgeInput
 
-from . import report as r
-from .recipes.base import Found, Judged, tag
+from .. import report as r
+from ..recipes.base import Found, Judged, tag
 
 MOST_REASONS = 12  # of one judge
 SPEAKS = "speaks to the judge"

@@ -8,9 +8,10 @@ from webapp.core.formtree import Input, Tree, shown
 from webapp.core.model_schemas import schema_of
 from webapp.judging.queries import examples_by_key
 
-from . import judges, sources
-from .models import Case, Evaluation
-from .recipes import RECIPES
+from ..models import Case, Evaluation
+from ..recipes import RECIPES
+from ..sources import judges
+from ..sources import registry as sources
 
 MAX_FACETS = 24  # of one kind
 MAX_VERDICTS = 40  # of one case, in full

@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import zlib
-from dataclasses import asdict
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -20,10 +18,13 @@ from webapp.datasets import services as datasets
 from webapp.datasets.models import DatasetVersion
 from webapp.webhooks.services import announce
 
-from . import answering, delivering, judges, queries, recordings, sources
-from .models import MAX_NAME, Evaluation, Recording
-from .recipes import RECIPES, resolve
-from .recipes.base import RecipeConfig
+from .. import queries
+from ..models import MAX_NAME, Evaluation, Recording
+from ..recipes import RECIPES, resolve
+from ..recipes.base import RecipeConfig
+from ..sources import answering, judges
+from ..sources import registry as sources
+from . import made_versions
 
 State = Evaluation.State
 # target -> the states it may be reached from by a person
@@ -33,7 +34,6 @@ MOVES: dict[str, tuple[str, ...]] = {
     State.CANCELLED: (State.QUEUED, State.RUNNING, State.PAUSED),
 }
 OVER = (State.FINISHED, State.FAILED, State.CANCELLED)
-MAX_RECORDING = 50_000_000  # bytes
 
 
 def create(
@@ -55,7 +55,7 @@ def create(
         return earlier
     resolved = plan(membership, recipe, config, dataset, recording)
     stored = resolved.model_dump(mode="json")
-    title = _name(name or _title(recipe, dataset, recording))
+    title = usable_name(name or _title(recipe, dataset, recording))
     try:
         with transaction.atomic():
             row = Evaluation.objects.create(
@@ -106,7 +106,7 @@ def plan(
     if chosen.recording == "no" and recording is not None:
         found.append(FieldProblem("recording", f"{chosen.title!r} does not use recorded verdicts"))
     found += chosen.check(config, dataset is not None, recording is not None)
-    found += delivering.problems(membership, recipe, config)
+    found += made_versions.problems(membership, recipe, config)
     if found:
         raise ConfigInvalid(found)
     return config
@@ -151,7 +151,7 @@ def move(membership: Membership, evaluation: Evaluation, to: str) -> Evaluation:
 @transaction.atomic
 def rename(membership: Membership, evaluation: Evaluation, name: str) -> Evaluation:
     """Raises Invalid at `name`."""
-    evaluation.name = _name(name)
+    evaluation.name = usable_name(name)
     evaluation.save(update_fields=["name"])
     audit.record(membership, membership.user, "evaluation.renamed", evaluation, name=evaluation.name)
     return evaluation
@@ -186,35 +186,6 @@ def rerun(
     )
 
 
-def store_recording(membership: Membership, name: str, content: bytes) -> Recording:
-    """Keeps recorded verdicts of any format that `recordings` knows, or recorded scores. Raises Invalid at `file`, naming lines.
-
-    The same content again is the recording that is there already.
-    """
-    if len(content) > MAX_RECORDING:
-        raise Invalid("The file is too large.", {"file": f"is larger than {MAX_RECORDING // 10**6} MB"})
-    digest = hashlib.sha256(content).hexdigest()
-    known = Recording.objects.filter(workspace=membership.workspace, digest=digest).first()
-    if known:
-        return known
-    lines = recordings.as_lines(name, content)
-    facts = recordings.facts(lines)
-    with transaction.atomic():
-        row, made = Recording.objects.get_or_create(
-            workspace=membership.workspace,
-            digest=digest,
-            defaults={
-                "name": _name(name or facts.kind),
-                **asdict(facts),
-                "content": zlib.compress(lines),
-                "created_by": membership.user,
-            },
-        )
-        if made:
-            audit.record(membership, membership.user, "recording.stored", row, rows=facts.rows, judges=facts.judges)
-    return row
-
-
 def requeue_lost() -> int:
     """Queues again what no worker has told of for a while; the claim keeps a live one from running twice."""
     rows = Evaluation.objects.filter(lost(State.QUEUED, State.RUNNING))
@@ -241,7 +212,8 @@ def _title(recipe: str, dataset: DatasetVersion | None, recording: Recording | N
     return f"{RECIPES[recipe].title}{' · ' if about else ''}{about}"[:MAX_NAME]
 
 
-def _name(text: str) -> str:
+def usable_name(text: str) -> str:
+    """Raises Invalid at `name`."""
     text = " ".join(text.split())
     if not text or len(text) > MAX_NAME or "\0" in text:
         raise Invalid("The name is not usable.", {"name": f"must have 1 to {MAX_NAME} characters"})

@@ -3,34 +3,17 @@
 from collections.abc import Sequence
 from typing import Any
 
-from trainer.config.errors import FieldProblem
 from webapp.accounts.models import Membership
 from webapp.core.problems import Invalid, Problem
 from webapp.datasets import probe_services
 from webapp.datasets import services as datasets
-from webapp.datasets.ingest import import_job
 from webapp.datasets.models import Dataset, DatasetVersion
 from webapp.datasets.probe_services import Measured
 
-from .models import Evaluation
-from .recipes import RECIPES
-from .recipes.base import Outcome, PassRates, RecipeConfig
-from .recipes.policies.generate import SAMPLING
-
-
-def problems(membership: Membership, recipe: str, config: RecipeConfig) -> list[FieldProblem]:
-    """Why no version could be made of what is generated, at the field that names the dataset."""
-    field = RECIPES[recipe].makes
-    name = getattr(config, field) if field else ""
-    if not name:
-        return []
-    try:
-        import_job.dataset_name(name)
-    except Invalid as problem:
-        return [FieldProblem(field, "; ".join(problem.fields.values()))]
-    if Dataset.every.filter(workspace=membership.workspace, name=name, archived_at__isnull=False).exists():
-        return [FieldProblem(field, f"{name} is archived; restore it, or choose another name")]
-    return []
+from ..models import Evaluation
+from ..recipes import RECIPES
+from ..recipes.base import Outcome, PassRates
+from ..recipes.policies.generate import SAMPLING
 
 
 def deliver(evaluation: Evaluation, outcome: Outcome) -> None:

@@ -18,9 +18,9 @@ from webapp.judging import queries, services
 from webapp.judging.models import JudgeVersion, Verdict
 from webapp.weights.models import WeightsJob
 
-from .models import Evaluation
-from .recipes.base import Judged, JudgeFacts, Spent
-from .sources import SOURCES, Options, Source
+from ..models import Evaluation
+from ..recipes.base import Judged, JudgeFacts, Spent
+from .registry import SOURCES, Options, Source
 
 MAX_CHOICES = 200
 IDS = 5_000  # verdicts read at a time

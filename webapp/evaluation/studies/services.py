@@ -15,12 +15,12 @@ from webapp.core.problems import Conflict, Invalid
 from webapp.datasets import services as datasets
 from webapp.judging.queries import examples_by_key
 
-from . import services
-from .models import Case, Evaluation
-from .people import standing
-from .recipes.base import Judgement
-from .recipes.rubricbench.study import ARMS, HUMAN, OWN
-from .sources import SOURCES, Options, Source
+from ..launch import services
+from ..models import Case, Evaluation
+from ..recipes.base import Judgement
+from ..recipes.rubricbench.study import ARMS, HUMAN, OWN
+from ..sources.people import standing
+from ..sources.registry import SOURCES, Options, Source
 
 KIND = "study"  # of the lineage of a study's dataset
 GUIDELINES = (

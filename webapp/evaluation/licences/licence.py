@@ -20,10 +20,10 @@ from trainer.metrics.estimate import undefined
 from webapp.core.tasks import enqueue
 from webapp.judging.models import JudgeVersion
 
-from . import queries, serializers
-from . import report as r
-from .models import Evaluation
-from .recipes import RECIPES
+from .. import queries, serializers
+from .. import report as r
+from ..models import Evaluation
+from ..recipes import RECIPES
 
 SOURCES = ("judge_audit", "criterion_audit", "reward_benchmark")
 AGAIN = tuple(name for name in SOURCES if RECIPES[name].known_again)

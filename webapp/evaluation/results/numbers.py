@@ -15,8 +15,8 @@ from pydantic import Field, create_model
 
 from webapp.core import spreadsheets
 
-from .models import Evaluation
-from .report import Unit
+from ..models import Evaluation
+from ..report import Unit
 
 OTHER = "other"
 

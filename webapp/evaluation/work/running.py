@@ -31,11 +31,11 @@ from webapp.judging.models import JudgeVersion
 from webapp.webhooks.services import announce
 from webapp.weights.models import WeightsJob
 
-from . import answering, delivering, judges, measuring, people, queries, services, sources, studies
-from .models import Case, Evaluation
-from .outcomes import Questions
-from .recipes import RECIPES, resolve
-from .recipes.base import (
+from .. import queries
+from ..launch import services
+from ..models import Case, Evaluation
+from ..recipes import RECIPES, resolve
+from ..recipes.base import (
     Found,
     Judged,
     JudgeFacts,
@@ -50,6 +50,11 @@ from .recipes.base import (
     Writer,
     Written,
 )
+from ..sources import answering, judges, people
+from ..sources import registry as sources
+from ..studies import services as studies
+from . import delivering, measuring
+from .questions import Questions
 
 logger = logging.getLogger(__name__)
 State = Evaluation.State

@@ -1,0 +1,25 @@
+"""Whether what models will generate can become a version of a dataset."""
+
+from trainer.config.errors import FieldProblem
+from webapp.accounts.models import Membership
+from webapp.core.problems import Invalid
+from webapp.datasets.ingest import import_job
+from webapp.datasets.models import Dataset
+
+from ..recipes import RECIPES
+from ..recipes.base import RecipeConfig
+
+
+def problems(membership: Membership, recipe: str, config: RecipeConfig) -> list[FieldProblem]:
+    """Why no version could be made of what is generated, at the field that names the dataset."""
+    field = RECIPES[recipe].makes
+    name = getattr(config, field) if field else ""
+    if not name:
+        return []
+    try:
+        import_job.dataset_name(name)
+    except Invalid as problem:
+        return [FieldProblem(field, "; ".join(problem.fields.values()))]
+    if Dataset.every.filter(workspace=membership.workspace, name=name, archived_at__isnull=False).exists():
+        return [FieldProblem(field, f"{name} is archived; restore it, or choose another name")]
+    return []

@@ -1,0 +1,17 @@
+"""What the addresses of evaluations are made of."""
+
+from typing import Annotated
+
+from ninja import Header, Path
+from pydantic import Field
+
+EvaluationId = Path[Annotated[int, Field(ge=1, lt=2**63)]]
+Number = Path[Annotated[int, Field(ge=1, lt=2**31)]]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        max_length=64,
+        description="Sent again with the same body, it answers with the same evaluation; else 422",
+    ),
+]

@@ -1,0 +1,51 @@
+"""Cases and rubrics that people are asked about, over the API. Reading needs the role reviewer, asking researcher."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from ninja import Router, Status
+
+from webapp.accounts.access import require
+from webapp.core.paging import Limit, page
+
+from .. import access
+from .. import schemas as s
+from ..parameters import EvaluationId
+from . import serializers, services, tasks
+
+router = Router()
+
+
+@router.post("/evaluations/{int:evaluation_id}/tasks", response={201: s.TasksOut}, summary="Ask people about cases")
+def make_tasks(request: HttpRequest, evaluation_id: EvaluationId, payload: s.TasksIn) -> Status[dict[str, Any]]:
+    """The examples behind the cases that carry all of `tags` become a dataset and an open project on it."""
+    membership = require(request)
+    row = access.evaluation_write(membership, evaluation_id)
+    project = tasks.make_tasks(
+        membership, row, payload.tags, name=payload.name, kind=payload.kind, overlap=payload.overlap
+    )
+    return Status(201, {"project": project.pk, "dataset": project.version.dataset_id})
+
+
+@router.get(
+    "/evaluations/{int:evaluation_id}/studies",
+    response=s.StudyList,
+    summary="Studies made from a RubricBench evaluation",
+)
+def study_list(
+    request: HttpRequest, evaluation_id: EvaluationId, cursor: str | None = None, limit: Limit = 50
+) -> dict[str, Any]:
+    found = page(services.studies(access.evaluation_read(require(request), evaluation_id)), cursor, limit)
+    return {"items": [serializers.study(project) for project in found.items], "next": found.next}
+
+
+@router.post(
+    "/evaluations/{int:evaluation_id}/studies", response={201: s.TasksOut}, summary="Have people judge by either rubric"
+)
+def make_study(request: HttpRequest, evaluation_id: EvaluationId, payload: s.StudyIn) -> Status[dict[str, Any]]:
+    """An open project in two arms on the pairs that the model wrote a rubric for; nobody sees a pair in both. Its answers
+    are read by an evaluation of recipe `study` on the same dataset."""
+    membership = require(request)
+    row = access.evaluation_write(membership, evaluation_id)
+    project = services.make(membership, row, name=payload.name, people=payload.people, tags=payload.tags)
+    return Status(201, {"project": project.pk, "dataset": project.version.dataset_id})

@@ -1,0 +1,72 @@
+"""What people press where they hand cases or rubrics to other people. It needs the role researcher."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import path
+from django.views.decorators.http import require_POST
+
+from webapp.accounts.access import member, require
+from webapp.core.numbers import whole
+from webapp.core.problems import Problem
+
+from .. import access
+from . import services, tasks
+
+
+@member(access.WRITER)
+@require_POST
+def evaluation_tasks(request: HttpRequest, evaluation_id: int) -> HttpResponseBase:
+    """The examples of the cases that carry every `tag` become a project, which opens."""
+    membership = require(request)
+    row = access.evaluation_write(membership, evaluation_id)
+    try:
+        project = tasks.make_tasks(
+            membership,
+            row,
+            request.POST.getlist("tag"),
+            name=request.POST.get("name", ""),
+            kind=request.POST.get("kind", "pairwise"),
+            overlap=whole(request.POST.get("overlap", "2"), 3) or 0,
+        )
+    except Problem as problem:
+        reasons = "; ".join(problem.fields.values())
+        messages.error(request, f"{problem.message} {reasons}")
+        return redirect("evaluation_cases", evaluation_id)
+    return redirect("project", project.pk)
+
+
+@member(access.WRITER)
+@require_POST
+def evaluation_study(request: HttpRequest, evaluation_id: int) -> HttpResponseBase:
+    """People judge the pairs by either rubric: the project in two arms, which opens."""
+    membership = require(request)
+    row = access.evaluation_write(membership, evaluation_id)
+    number = whole(request.POST.get("people", "1"), 3) or 0
+    try:
+        project = services.make(membership, row, name=request.POST.get("name", ""), people=number)
+    except Problem as problem:
+        messages.error(request, f"{problem.message} {'; '.join(problem.fields.values())}")
+        return redirect("evaluation", evaluation_id)
+    return redirect("project", project.pk)
+
+
+@member(access.WRITER)
+@require_POST
+def evaluation_study_read(request: HttpRequest, evaluation_id: int, project_id: int) -> HttpResponseBase:
+    """An evaluation of the answers that a study has by now."""
+    membership = require(request)
+    row = access.evaluation_write(membership, evaluation_id)
+    project = get_object_or_404(services.studies(row), pk=project_id)
+    return redirect("evaluation", services.read(membership, project, request.POST.get("key", "")[:64] or None).pk)
+
+
+urls = [
+    path("evaluations/<int:evaluation_id>/tasks", evaluation_tasks, name="evaluation_tasks"),
+    path("evaluations/<int:evaluation_id>/study", evaluation_study, name="evaluation_study"),
+    path(
+        "evaluations/<int:evaluation_id>/study/<int:project_id>/read",
+        evaluation_study_read,
+        name="evaluation_study_read",
+    ),
+]
