@@ -1,0 +1,176 @@
+"""Rubrics in the forms that `rubric_forms` reads: what a writer shall say, as a demonstration of it."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+
+from trainer.contracts.rubric import Criterion, Kind, RubricForm
+
+from .rubric_forms import POINTS, WrittenItem, read_rubric
+
+MEETS, AVOIDS = "The response meets this: ", "The response does not do this: "
+"""What stands before a criterion that is no sentence about the response, in the form that has such sentences only."""
+_MOST_POINTS = 10.0
+_TITLE_WORDS = 5
+
+
+class Unwritable(ValueError):
+    """Why nothing in the form says what was given."""
+
+
+def write_rubric(items: Sequence[WrittenItem], form: RubricForm) -> str:
+    """The text of which `read_rubric` makes these very items, without a problem. Raises Unwritable where there is none."""
+    text = _WRITERS[form](items)
+    read = read_rubric(text, form)
+    if read.problems:
+        raise Unwritable(read.problems[0])
+    if read.items != tuple(items):
+        raise Unwritable("the form has no place for what its items say")
+    return text
+
+
+def items_of(criteria: Sequence[Criterion], form: RubricForm) -> tuple[WrittenItem, ...]:
+    """Criteria as items of the form, as near to what they say as it comes.
+
+    Breaks of lines become blanks. `rubric_arm` has sentences about the response and no points: what costs points is turned into
+    its absence. `mams` has whole weights: those of the criterion's importance where its points are none of them. `openrubrics` has four
+    levels in an order. `touchstone` has points up to 10: larger ones shrink all alike.
+    """
+    return _CONVERTERS[form](criteria)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+# MaMs
+
+_MAMS_WORDS = {"essential": "Key", "important": "Important", "optional": "Optional", "pitfall": "Error"}
+_MAMS_WEIGHTS = (1, 2, 3, 4, 5, -1, -2)
+_MAMS_IMPORTANCE = {5: "essential", 4: "important", 3: "important", 2: "optional", 1: "optional"}
+
+
+def _write_mams(items: Sequence[WrittenItem]) -> str:
+    found = [
+        {
+            "title": item.title,
+            "description": f"{_MAMS_WORDS[item.importance]}: {item.text}",
+            "weight": int(item.worth) if item.worth.is_integer() else item.worth,
+        }
+        for item in items
+    ]
+    return json.dumps(found, ensure_ascii=False, indent=1)
+
+
+def _mams_items(criteria: Sequence[Criterion]) -> tuple[WrittenItem, ...]:
+    found = []
+    for each in criteria:
+        weight = each.points if each.points in _MAMS_WEIGHTS else POINTS[each.importance]
+        if each.points < 0 < weight:
+            weight = POINTS["pitfall"]
+        elif weight < 0 < each.points:
+            weight = POINTS["important"]
+        importance = _MAMS_IMPORTANCE.get(int(weight), "pitfall")
+        text = _plain(each.text)
+        title = " ".join(text.split()[:_TITLE_WORDS])
+        found.append(WrittenItem(text, title, float(weight), importance=importance))  # type: ignore[arg-type]
+    return tuple(found)
+
+
+# Rubric-ARM
+
+
+def _write_arm(items: Sequence[WrittenItem]) -> str:
+    tags: Mapping[Kind, str] = {"hard": "[Hard Rule]", "principle": "[Principle]"}
+    return "\n".join(f"{number}. {item.text} {tags[item.kind]}" for number, item in enumerate(items, 1))
+
+
+def _arm_items(criteria: Sequence[Criterion]) -> tuple[WrittenItem, ...]:
+    return tuple(
+        WrittenItem(
+            _about_response(_plain(each.text), each.points > 0),
+            kind=each.kind,
+            importance="essential" if each.kind == "hard" else "important",
+        )
+        for each in criteria
+    )
+
+
+def _about_response(text: str, wanted: bool) -> str:
+    if not wanted:
+        return AVOIDS + text
+    return text if text.lower().startswith("the response ") else MEETS + text
+
+
+# OpenRubrics
+
+_HEADINGS = {
+    "hard": "Hard Constraints",
+    "core": "Core Task Criteria",
+    "optional": "Optional Criteria",
+    "pitfall": "Pitfall Criteria",
+}
+
+
+def _write_openrubrics(items: Sequence[WrittenItem]) -> str:
+    lines = []
+    for level, heading in _HEADINGS.items():
+        there = [item for item in items if _level(item) == level]
+        if there:
+            lines.append(f"## {heading}")
+            lines += [f"- [ ] **{item.title}**: {item.text}" if item.title else f"- [ ] {item.text}" for item in there]
+    return "\n".join(lines)
+
+
+def _level(item: WrittenItem) -> str:
+    if item.kind == "hard":
+        return "hard"
+    return item.importance if item.importance in ("optional", "pitfall") else "core"
+
+
+def _openrubrics_items(criteria: Sequence[Criterion]) -> tuple[WrittenItem, ...]:
+    found = []
+    for each in criteria:
+        text = _plain(each.text)
+        if each.points < 0:
+            found.append(WrittenItem(text, importance="pitfall"))
+        elif each.kind == "hard":
+            found.append(WrittenItem(text, kind="hard", importance="essential"))
+        else:
+            found.append(WrittenItem(text, importance="optional" if each.importance == "optional" else "important"))
+    order = list(_HEADINGS)
+    return tuple(sorted(found, key=lambda item: order.index(_level(item))))
+
+
+# Ours
+
+
+def _write_touchstone(items: Sequence[WrittenItem]) -> str:
+    found = [
+        {"text": item.text, "kind": item.kind, "importance": item.importance, "points": item.worth} for item in items
+    ]
+    return json.dumps({"items": found}, ensure_ascii=False, indent=1)
+
+
+def _touchstone_items(criteria: Sequence[Criterion]) -> tuple[WrittenItem, ...]:
+    shrink = max(1.0, max((abs(each.points) for each in criteria), default=0.0) / _MOST_POINTS)
+    found = []
+    for each in criteria:
+        importance = "important" if each.importance == "pitfall" else each.importance
+        importance = "pitfall" if each.points < 0 else importance
+        points = each.points / shrink
+        found.append(WrittenItem(_plain(each.text), points=points, kind=each.kind, importance=importance))
+    return tuple(found)
+
+
+_WRITERS: Mapping[RubricForm, Callable[[Sequence[WrittenItem]], str]] = {
+    "mams": _write_mams,
+    "rubric_arm": _write_arm,
+    "openrubrics": _write_openrubrics,
+    "touchstone": _write_touchstone,
+}
+_CONVERTERS: Mapping[RubricForm, Callable[[Sequence[Criterion]], tuple[WrittenItem, ...]]] = {
+    "mams": _mams_items,
+    "rubric_arm": _arm_items,
+    "openrubrics": _openrubrics_items,
+    "touchstone": _touchstone_items,
+}
