@@ -122,10 +122,6 @@ class OnPolicyConfig(RecipeConfig):
     )
     evaluation: PolicyEvaluation = PolicyEvaluation()
 
-    def field(self, path: str) -> str:
-        """Where this config's field stands in the config of the run."""
-        return path
-
     @property
     def composition(self) -> Composition:
         """The reward of a response."""

@@ -216,6 +216,10 @@ class RecipeConfig(Section):
         answer and its longest; None where it is no judge. The keys that are left out are the spec's defaults."""
         return None
 
+    def field(self, path: str) -> str:
+        """Where this config's field stands in the config of the run."""
+        return path
+
     def needs(self, declared: tuple[Need, ...]) -> tuple[Need, ...]:
         """What this very config needs of the data, given what its recipe declares."""
         return declared

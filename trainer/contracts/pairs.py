@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from .example import Example
+from .example import Example, Reason
 
 ORDERED = 2.0
 """Strength of "better" where only the order is known: the middle of 1..3, as for pairs out of a ranking."""
@@ -66,18 +66,19 @@ def human_reasons(example: Example, pair: LabelledPair) -> tuple[list[str], int]
 
     Whoever preferred the other answer gave reasons for that: they speak against the label.
     """
+    texts = [reason.text.strip() for reason in siding_reasons(example, pair)]
+    return list(dict.fromkeys(text for text in texts if text)), texts.count("")
+
+
+def siding_reasons(example: Example, pair: LabelledPair) -> Iterator[Reason]:
+    """The reasons of those who are on the side of most, as they gave them."""
     wanted = -1 if len(pair.for_first) > len(pair.for_second) else 1
-    found: dict[str, None] = {}
-    blank = 0
     for each in example.preferences:
         if {each.a, each.b} != {pair.first, pair.second} or not each.strength:
             continue
         side = (1 if each.strength > 0 else -1) * (1 if each.a == pair.first else -1)
         if side == wanted:
-            texts = [reason.text.strip() for reason in each.reasons]
-            blank += texts.count("")
-            found |= dict.fromkeys(text for text in texts if text)
-    return list(found), blank
+            yield from each.reasons
 
 
 def compared(chosen: float, rejected: float) -> dict[str, float]:

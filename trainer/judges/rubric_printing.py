@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 
-from trainer.contracts.rubric import Criterion, Kind, RubricForm
+from trainer.contracts.rubric import Criterion, Importance, Kind, RubricForm
 
 from .rubric_forms import POINTS, WrittenItem, read_rubric
 
@@ -36,6 +36,18 @@ def items_of(criteria: Sequence[Criterion], form: RubricForm) -> tuple[WrittenIt
     levels in an order. `touchstone` has points up to 10: larger ones shrink all alike.
     """
     return _CONVERTERS[form](criteria)
+
+
+def in_order(criteria: Sequence[Criterion], form: RubricForm) -> list[Criterion]:
+    """Criteria in the order in which `items_of` has them."""
+    if form != "openrubrics":
+        return list(criteria)
+    return sorted(criteria, key=lambda each: _ORDER.index(_level(_openrubrics_item(each))))
+
+
+def turned(criterion: Criterion, form: RubricForm) -> bool:
+    """Whether the form says the absence of what the criterion names."""
+    return form == "rubric_arm" and criterion.points < 0
 
 
 def _plain(text: str) -> str:
@@ -87,7 +99,7 @@ def _write_arm(items: Sequence[WrittenItem]) -> str:
 def _arm_items(criteria: Sequence[Criterion]) -> tuple[WrittenItem, ...]:
     return tuple(
         WrittenItem(
-            _about_response(_plain(each.text), each.points > 0),
+            _about_response(_plain(each.text), turned(each, "rubric_arm")),
             kind=each.kind,
             importance="essential" if each.kind == "hard" else "important",
         )
@@ -95,8 +107,8 @@ def _arm_items(criteria: Sequence[Criterion]) -> tuple[WrittenItem, ...]:
     )
 
 
-def _about_response(text: str, wanted: bool) -> str:
-    if not wanted:
+def _about_response(text: str, turned: bool) -> str:
+    if turned:
         return AVOIDS + text
     return text if text.lower().startswith("the response ") else MEETS + text
 
@@ -109,6 +121,7 @@ _HEADINGS = {
     "optional": "Optional Criteria",
     "pitfall": "Pitfall Criteria",
 }
+_ORDER = list(_HEADINGS)
 
 
 def _write_openrubrics(items: Sequence[WrittenItem]) -> str:
@@ -128,17 +141,16 @@ def _level(item: WrittenItem) -> str:
 
 
 def _openrubrics_items(criteria: Sequence[Criterion]) -> tuple[WrittenItem, ...]:
-    found = []
-    for each in criteria:
-        text = _plain(each.text)
-        if each.points < 0:
-            found.append(WrittenItem(text, importance="pitfall"))
-        elif each.kind == "hard":
-            found.append(WrittenItem(text, kind="hard", importance="essential"))
-        else:
-            found.append(WrittenItem(text, importance="optional" if each.importance == "optional" else "important"))
-    order = list(_HEADINGS)
-    return tuple(sorted(found, key=lambda item: order.index(_level(item))))
+    return tuple(map(_openrubrics_item, in_order(criteria, "openrubrics")))
+
+
+def _openrubrics_item(criterion: Criterion) -> WrittenItem:
+    text = _plain(criterion.text)
+    if criterion.points < 0:
+        return WrittenItem(text, importance="pitfall")
+    if criterion.kind == "hard":
+        return WrittenItem(text, kind="hard", importance="essential")
+    return WrittenItem(text, importance="optional" if criterion.importance == "optional" else "important")
 
 
 # Ours
@@ -155,7 +167,7 @@ def _touchstone_items(criteria: Sequence[Criterion]) -> tuple[WrittenItem, ...]:
     shrink = max(1.0, max((abs(each.points) for each in criteria), default=0.0) / _MOST_POINTS)
     found = []
     for each in criteria:
-        importance = "important" if each.importance == "pitfall" else each.importance
+        importance: Importance = "important" if each.importance == "pitfall" else each.importance
         importance = "pitfall" if each.points < 0 else importance
         points = each.points / shrink
         found.append(WrittenItem(_plain(each.text), points=points, kind=each.kind, importance=importance))

@@ -36,7 +36,9 @@ def test_what_is_written_of_criteria_is_read_back_to_the_last_item(form: RubricF
     try:
         text = write_rubric(items, form)
     except Unwritable as why:
-        assert re.search("sum|above 0|pitfalls only", str(why)), "plain words are always writable, a rubric without a merit is not"
+        assert re.search("sum|above 0|pitfalls only", str(why)), (
+            "plain words are always writable, a rubric without a merit is not"
+        )
         return
     read = read_rubric(text, form)
     assert read.ok and read.items == items and read.criteria

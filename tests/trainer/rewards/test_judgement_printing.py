@@ -43,7 +43,9 @@ def test_whatever_the_words_it_is_read_so_or_refused(form: Form, data: st.DataOb
     assert read.ok and read.verdict == said.verdict
 
 
-SAID = Reasoned((Handled("It says\nyes.", "It says no.", True, False), Handled("Short.", "Short.", True, True)), "By it.", "A")
+SAID = Reasoned(
+    (Handled("It says\nyes.", "It says no.", True, False), Handled("Short.", "Short.", True, True)), "By it.", "A"
+)
 
 
 def test_each_form_says_everything() -> None:

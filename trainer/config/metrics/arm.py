@@ -6,6 +6,7 @@ from dataclasses import replace
 from ..recipe import Metric, with_ends
 from . import policy, ratios, writer
 from .common import COMMON
+from .phases import PHASES
 
 SPLIT = ("reward/", "policy/", "rollout/")
 """Keys of a sampled policy that each role has for itself, behind its name; others are the run's."""
@@ -157,6 +158,34 @@ TURNS = (
     ),
     Metric("turn/readable", "readable", "", "data", chart="Rubrics of a judge's turn", unit="rubrics", optional=True),
 )
+_WARM_LOSS = (
+    "Before the first turn: mean negative log-probability of the words that people wrote, over the demonstrations of the step. It falls "
+    "while the role learns the form; once it lies still, more steps repeat what is known."
+)
+
+
+def _warm_up(key: str, chart: str, help: str, group: str, unit: str = "") -> tuple[Metric, ...]:
+    """Of the warm-up, a curve for each role."""
+    one = Metric("", "", "", group, chart=chart, unit=unit, optional=True)
+    return tuple(
+        replace(one, key=f"warmup/{role}_{key}", title=name, help="" if place else help)
+        for place, (role, name) in enumerate(_ROLES)
+    )
+
+
+WARM_UP = (
+    *_warm_up("loss", "Loss of the warm-up", _WARM_LOSS, "train"),
+    *_warm_up("grad_norm", "Gradient norm of the warm-up", "Before clipping.", "optim"),
+    *_warm_up("epoch", "Passes over the demonstrations", "How often each has been seen so far.", "data", "epochs"),
+    *_warm_up("demonstrations", "Demonstrations of the warm-up", "What people wrote that a role learns from.", "data"),
+    *_warm_up(
+        "left_out",
+        "Without a demonstration",
+        "For the judge pairs, for the writer prompts, of which people did not write what the form asks for. The log says why.",
+        "data",
+    ),
+    *(metric for metric in PHASES if metric.key == "phase/number"),
+)
 _VARIANCES = "Variance of the gradient"
 _CAUSES = "The writer's variance by its causes"
 _LENGTHS = "Lengths of score vectors"
@@ -292,6 +321,7 @@ METRICS = (
     *by_role(policy.OUTCOME),
     *RUBRICS,
     *JUDGING,
+    *WARM_UP,
     *TURNS,
     *PANEL,
     *VARIANCES,

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
+from trainer.contracts.counted import counted
 from trainer.contracts.model_folder import OutputRole
 from trainer.contracts.rubric import RubricForm
 
@@ -20,7 +21,9 @@ from ..rewards.arm import JUSTIFIED, ByRubricForm, FrozenChoicePart, RubricJudge
 from ..rewards.parts import Composition, RewardPart
 from ..rewards.writer import RubricChoicePart, RubricFormPart, RubricRecallPart
 from ..sections.common import Evaluation
+from ..sections.phases import Line
 from ..sections.sampler import Sampler
+from ..sections.warmup import Warmup
 from .rubric_writer import FORM, WriterData
 
 Role = Literal["judge", "writer"]
@@ -156,12 +159,18 @@ class TurnConfig(OnPolicyConfig):
 
 
 class AlternatingConfig(RecipeConfig):
-    """Judge and writer in turns of `turn_steps`, two turns a round; each round has its own pairs."""
+    """Judge and writer in turns of `turn_steps`, two turns a round; each round has its own pairs. The steps of a warm-up, which come
+    first, are steps of the run like all others: checkpoints, evaluations and charts count every update of the weights."""
 
     asks_of_pairs: ClassVar[bool] = True
     turn_steps: int = knob(10, "Steps of a turn; a round is a turn of each", unit="steps", ge=1, le=1_000_000)
     first: Role = knob("judge", "Whose turn begins a round; the paper's order is the judge first")
     data: ArmData = ArmData()
+    warmup: Warmup | None = knob(
+        None,
+        "Begin with supervised steps on rubrics and judgements by people, as the paper does. Off: both roles begin their turns as "
+        "the model is",
+    )
     judge: JudgeTurns = JudgeTurns()
     writer: WriterTurns = WriterTurns()
     sampler: Sampler = Sampler()
@@ -193,12 +202,37 @@ class AlternatingConfig(RecipeConfig):
     @property
     def rounds(self) -> int:
         """The last may be cut short."""
-        return -(-self.steps // (2 * self.turn_steps))
+        return -(-(self.steps - self.warm_steps) // (2 * self.turn_steps))
+
+    @property
+    def warm_steps(self) -> int:
+        """Those before the first turn."""
+        return self.warmup.steps if self.warmup else 0
+
+    def warming_at(self, step: int) -> Role | None:
+        """Whose warm-up step 1, 2, ... belongs to; None from the first turn on."""
+        if self.warmup is None or step > self.warmup.steps:
+            return None
+        return "judge" if step <= self.warmup.judge_steps else "writer"
 
     def turn_at(self, step: int) -> tuple[int, Role]:
-        """The number, from 0, of the turn that step 1, 2, ... belongs to, and whose it is."""
-        number = (step - 1) // self.turn_steps
+        """The number, from 0, of the turn that a step after the warm-up belongs to, and whose it is."""
+        number = (step - 1 - self.warm_steps) // self.turn_steps
         return number, self.order[number % 2]
+
+    def ends_turn(self, step: int) -> bool:
+        return (step - self.warm_steps) % self.turn_steps == 0
+
+    def warming(self, role: Role) -> TurnConfig:
+        """The half of `role` with the learning rate of the warm-up."""
+        half = self.turn(role)
+        if self.warmup is None or self.warmup.lr is None:
+            return half
+        changes = {
+            "optim": half.optim.model_copy(update={"lr": self.warmup.lr}),
+            "fields": half.fields | {"optim.lr": "warmup.lr"},
+        }
+        return half.model_copy(update=changes)
 
     def turn(self, role: Role) -> TurnConfig:
         """The half of `role`."""
@@ -229,6 +263,9 @@ class AlternatingConfig(RecipeConfig):
             yield FieldProblem("objective.name", "a teacher speaks for one role only; choose an objective with rewards")
         if self.optim.processes > 1:
             yield FieldProblem("optim.processes", "the two roles take turns in one model of one process; set it to 1")
+        if self.warmup:
+            for problem in self.warmup.problems(self.steps):
+                yield replace(problem, path=f"warmup.{problem.path}")
         shared = set(super().problems())
         for role in ROLES:
             turn = self.turn(role)
@@ -237,6 +274,11 @@ class AlternatingConfig(RecipeConfig):
                 if told not in shared:
                     shared.add(told)
                     yield told
+
+    def data_problems(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:
+        yield from super().data_problems(counts)
+        for problem in self.warmup.data_problems(counts) if self.warmup else ():
+            yield replace(problem, path=f"warmup.{problem.path}")
 
     def holdings(self) -> Holdings:
         """Those of the role whose texts are longer; the other's trained weights are in the machine's memory meanwhile."""
@@ -257,10 +299,21 @@ class AlternatingConfig(RecipeConfig):
         return self._panel_part() if path == PANEL_AT and self.panel.judge else None
 
     @classmethod
+    def outline(cls, raw: Mapping[str, Any]) -> list[Line]:
+        judge, writer = _warm_steps(raw)
+        if not judge + writer:
+            return []
+        found = [Line("step 1", f"warm-up of the judge, {counted(judge, 'steps')}")] if judge else []
+        if writer:
+            found.append(Line(f"step {judge + 1}", f"warm-up of the writer, {counted(writer, 'steps')}"))
+        return [*found, Line(f"step {judge + writer + 1}", "turns of both")]
+
+    @classmethod
     def amounts(cls, raw: Mapping[str, Any]) -> list[Amount]:
-        steps, each = whole_number(raw, "steps"), whole_number(raw, "turn_steps")
+        steps, each, warm = whole_number(raw, "steps"), whole_number(raw, "turn_steps"), sum(_warm_steps(raw))
+        left = steps - warm if steps and steps > warm else None
         found = [
-            Amount("Rounds", -(-steps // (2 * each)) if steps and each else None, f"two turns of {each or '–'} steps")
+            Amount("Rounds", -(-left // (2 * each)) if left and each else None, f"two turns of {each or '–'} steps")
         ]
         for role, what in (("judge", "Judgements"), ("writer", "Rubrics")):
             p, g = whole_number(raw, role, "prompts_per_step"), whole_number(raw, role, "group_size")
@@ -294,6 +347,13 @@ class AlternatingConfig(RecipeConfig):
             budget_tokens=panel.budget_tokens,
             budget_money=panel.budget_money,
         )
+
+
+def _warm_steps(raw: Mapping[str, Any]) -> tuple[int, int]:
+    """Of the judge and of the writer, in an unchecked config; 0 where there is none or no number."""
+    if not isinstance(raw.get("warmup"), Mapping):
+        return 0, 0
+    return whole_number(raw, "warmup", "judge_steps") or 0, whole_number(raw, "warmup", "writer_steps") or 0
 
 
 RECIPE = Recipe(

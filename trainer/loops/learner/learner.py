@@ -1,8 +1,8 @@
 """A language model under training: log-probabilities of the tokens it is asked about."""
 
 from array import array
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -127,6 +127,18 @@ class Learner(Trained):
         if self._frozen is not None:
             make_ready(self._frozen.eval())
         super().__init__(model, config, share)
+        self._start: Mapping[str, Tensor] = {}
+        """Where it is not empty: the adapters of what `untrained` asks for, instead of none."""
+
+    def refer_to(self, policy: Mapping[str, Tensor]) -> None:
+        """From here on `untrained` asks for the model with these trained weights. Only where it `refers`, in one process."""
+        if self._frozen is None:
+            self._start = policy
+            return
+        with torch.no_grad():
+            for name, parameter in self._frozen.named_parameters():
+                if name in policy:
+                    parameter.copy_(policy[name])
 
     @property
     def refers(self) -> bool:
@@ -169,7 +181,10 @@ class Learner(Trained):
     @contextmanager
     def _as(self, untrained: bool) -> Iterator[Pass]:
         """The pass of the model as it is now, or as it was before the run."""
-        with self._peft.disable_adapter() if untrained and self._peft is not None else nullcontext():
+        around: AbstractContextManager[Any] = nullcontext()
+        if untrained and self._peft is not None:
+            around = self.standing_in(self._start) if self._start else self._peft.disable_adapter()
+        with around:
             yield self._frozen_pass if untrained else self._pass
 
     def _passes(self, model: Any) -> Pass:

@@ -16,6 +16,8 @@ class Masters:
     """Where a parameter is float32 or wider already, it is its own master."""
 
     def __init__(self, weights: Mapping[str, nn.Parameter]) -> None:
+        self.weights = dict(weights)
+        """What the model computes with."""
         self.parameters = {name: _master(weight) for name, weight in weights.items()}
         self._pairs = [(self.parameters[name], weight) for name, weight in weights.items()]
         self._pairs = [(master, weight) for master, weight in self._pairs if master is not weight]

@@ -112,6 +112,19 @@ class Trained:
         finally:
             self.fill(mine)
 
+    @contextmanager
+    def standing_in(self, policy: Mapping[str, Tensor]) -> Iterator[None]:
+        """Meanwhile passes are made with these values in the place of the trained parameters, which stay as they are: a pass
+        made before can still be gone back through afterwards. Only where one process holds the model."""
+        mine = {name: weight.data for name, weight in self._masters.weights.items()}
+        try:
+            for name, weight in self._masters.weights.items():
+                weight.data = policy[name].to(weight.device, weight.dtype)
+            yield
+        finally:
+            for name, weight in self._masters.weights.items():
+                weight.data = mine[name]
+
     def policy(self) -> dict[str, Tensor]:
         """Copies of the trained parameters as they are now, whole."""
         return {name: tensor.clone() for name, tensor in self.trained_weights()}

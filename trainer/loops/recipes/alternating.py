@@ -32,9 +32,11 @@ from ..roles.rubric_trials import Trials
 from ..roles.turn_watch import TurnWatch, panel_of, tried
 from ..roles.two_roles import TwoRoles
 from ..roles.voting import voted
+from ..roles.warming import Lessons, Warming, lessons
 from ..session.errors import RunFailed
 from ..session.stage import Job, ModelOutput, Progress, State, Tell
 from .policy import PolicyStage
+from .sft import end_tokens
 
 BOTH, DRAWN = (False, True), (False,)
 """Orders in which the judge is asked: held-out pairs in both, in training in the one that was drawn for the pair."""
@@ -79,15 +81,18 @@ class RoleTell:
 
 
 class AlternatingStage:
-    """Steps belong to turns, turns to rounds. Everything random follows from seed, turn and step."""
+    """After a warm-up, steps belong to turns, turns to rounds. Everything random follows from seed, turn and step."""
 
-    def __init__(self, job: Job, parts: Mapping[Role, Parts], examples: Sequence[Example]) -> None:
+    def __init__(
+        self, job: Job, parts: Mapping[Role, Parts], examples: Sequence[Example], found: Mapping[Role, Lessons]
+    ) -> None:
         self._job, self._parts = job, parts
         self._config: AlternatingConfig = job.config
         config = self._config
         writer = parts["writer"]
         self._learner, self._sampler, self._tokenizer = writer.learner, writer.sampler, writer.tokenizer
         self._roles = TwoRoles(writer.config, writer.learner, writer.sampler)  # type: ignore[arg-type]
+        self._warming = Warming(config, found, writer.learner, self._roles, job.run_dir)
         self._shards = shards([e for e in examples if e.split != "heldout"], writer.prompts.train, config)
         judge = config.turn("judge")
         self._judge = FrozenJudge(
@@ -106,14 +111,19 @@ class AlternatingStage:
             self._open(self._turn.stage, self._turn.role, step)
 
     def step(self, number: int, tell: Tell) -> None:
+        if warming := self._config.warming_at(number):
+            self._warming.step(number, warming, tell)
+            return
         wanted, role = self._config.turn_at(number)
         self._judge.version = number - 1
         if self._turn is None or self._turn.number != wanted:
             self._turn = self._begun(wanted, role, number, tell)
-        tell.metrics({"turn/round": float(wanted // 2 + 1), "turn/judge": float(role == "judge")})
+        begins = number == self._config.warm_steps + 1 > 1
+        phase = {"phase/number": float(self._warming.phases + 1)} if begins else {}
+        tell.metrics({"turn/round": float(wanted // 2 + 1), "turn/judge": float(role == "judge")} | phase)
         if self._turn.stage is not None:
             self._turn.stage.step(number, RoleTell(tell, role))
-            if number % self._config.turn_steps == 0:
+            if self._config.ends_turn(number):
                 panel = tried(self._trials(number, "panel", wanted), role, self._panel, tell)
                 self._watches[role].turn_over(number, number - self._config.turn_steps + 1, panel, tell)
 
@@ -134,6 +144,8 @@ class AlternatingStage:
         missing = {role: counts.state_dict() for role, counts in self._missing.items()}
         watches = {role: watch.state_dict() for role, watch in self._watches.items()}
         values: dict[str, Any] = {"trains": self._roles.trained, "missing": missing, "watches": watches}
+        if self._config.warmup:
+            values["warmup"] = self._warming.state()
         if (turn := self._turn) is not None:
             kept = {key: [rubric.text, rubric.cut] for key, rubric in turn.rubrics.items()}
             values["turn"] = {"number": turn.number, "role": turn.role, "rubrics": kept}
@@ -143,6 +155,7 @@ class AlternatingStage:
 
     def restore(self, step: int, state: State) -> None:
         self._roles.load_state_tensors(state.values["trains"], state.tensors)
+        self._warming.restore(state.values.get("warmup", {}))
         for role, counts in self._missing.items():
             counts.load_state_dict(state.values["missing"][role])
         for role, kept in state.values.get("watches", {}).items():
@@ -285,12 +298,17 @@ def make(job: Job) -> AlternatingStage:
         job.monitor.log(line, level="warning")
     if not prompts.heldout and config.evaluation.max_examples:
         job.monitor.log("no example is held out, so there is no evaluation", level="warning")
-    if config.turn_steps >= config.steps:
+    if config.turn_steps >= config.steps - config.warm_steps:
         job.monitor.log(
             f"the run ends before the {config.order[1]} has a turn, so that its model stays as it began",
             level="warning",
         )
-    learner = Learner(load_model(base, config.model.dtype).to(best_device()), config)
+    model = load_model(base, config.model.dtype).to(best_device())
+    taught = lessons(examples, config, tokenizer, end_tokens(model, tokenizer))
+    for role, mine in taught.items():
+        for line in mine.told(role):
+            job.monitor.log(line, level="warning")
+    learner = Learner(model, config)
     sampler = build_sampler(halves["writer"], base, tokenizer)
     job.monitor.log(
         f"{len(prompts.train):,} training and {len(prompts.heldout):,} held-out pairs in {config.rounds} rounds; "
@@ -308,4 +326,4 @@ def make(job: Job) -> AlternatingStage:
         )
         for role, half in halves.items()
     }
-    return AlternatingStage(job, found, examples)
+    return AlternatingStage(job, found, examples, taught)

@@ -5,11 +5,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import torch
-
 from trainer.config.recipes.chain import Imitation
 from trainer.contracts.rollout_examples import Sampled, sift
-from trainer.objectives import REGISTRY, ObjectiveBatch
 from trainer.rewards.rejection import form_fault, share_right
 from trainer.rollouts import Groups, RewardScorer, Trajectory, sample_and_score
 
@@ -20,6 +17,7 @@ from ..policy.scoring_watch import ScoringWatch
 from ..prompts.planner import Planner
 from ..session.stage import Job, State, Tell
 from ..supervised.fitting import Fitter, Loss
+from ..supervised.token_loss import TokenLoss
 
 
 @dataclass(frozen=True)
@@ -47,8 +45,7 @@ class ImitationStage:
         self._fitter: Fitter[KeptAnswer] | None = None
         """None where nothing was kept: its steps change no weights."""
         self._kept: list[KeptAnswer] = []
-        objective = REGISTRY["sft"]
-        self._objective, self._params = objective, objective.params(aggregation="token")
+        self._token_loss = TokenLoss(parts.learner)
 
     def choose(self, tell: Tell) -> None:
         """Raises StopRequested, with nothing changed."""
@@ -98,13 +95,7 @@ class ImitationStage:
             self._fitter = Fitter(learner, self._config, run_dir, self._kept, lambda each: (each.marked.read,), True)
 
     def _loss(self, micro: Sequence[KeptAnswer], batch: Sequence[KeptAnswer]) -> Loss:
-        scored = self._parts.learner.measure([each.marked for each in micro])
-        width = max(len(part.logp_T) for part in scored)
-        logp_BT = torch.stack([torch.nn.functional.pad(p.logp_T, (0, width - len(p.logp_T))) for p in scored])
-        mask_BT = torch.stack([(torch.arange(width) < len(p.logp_T)).float() for p in scored])
-        tokens = float(sum(len(each.response) for each in batch))
-        record = ObjectiveBatch(logp_BT, mask_BT, total_sequences=float(len(batch)), total_tokens=tokens)
-        return Loss(self._objective.loss(record, self._params).loss)
+        return self._token_loss.of([each.marked for each in micro], [each.marked for each in batch])
 
 
 def _place(trajectory: Trajectory) -> tuple[int, int]:

@@ -13,6 +13,8 @@ from ..learner.pushing import Pusher
 
 _OWNERS: Mapping[Role, str] = {"judge": "", "writer": "writer-"}
 """Before the owner's name in a checkpoint: every checkpoint has a `policy` and an `optimizer`."""
+_BEGAN = "began"
+"""Owner, after a warm-up, of the weights with which the turns of a role began."""
 Tensors = dict[str, dict[str, Tensor]]
 
 
@@ -28,6 +30,8 @@ class TwoRoles:
         self._waiting: Tensors = _copied(learner.state_tensors())
         """Those of the other role."""
         self._speaks: Role | None = None
+        self._began: dict[Role, dict[str, Tensor]] = {}
+        """After a warm-up: what each role was before its turns, which is what the objective holds it to."""
 
     def train(self, role: Role) -> None:
         """From here on the learner has the weights and moments of `role`."""
@@ -36,6 +40,21 @@ class TwoRoles:
         mine = _copied(self._learner.state_tensors())
         self._learner.load_state_tensors(self._waiting)
         self._waiting, self.trained = mine, role
+        self._refer()
+
+    def begin_turns(self) -> None:
+        """The warm-up is over: its moments are forgotten, and what both roles are now is what their turns begin from."""
+        self._learner.forget_moments()
+        self._waiting["optimizer"] = {}
+        if self._learner.refers:
+            mine = _copied(self._learner.state_tensors())["policy"]
+            self._began = {self.trained: mine, self._other: dict(self._waiting["policy"])}
+            self._refer()
+
+    def changed(self, role: Role) -> None:
+        """The weights of this role are others than the sampler has."""
+        if self._speaks == role:
+            self._speaks = None
 
     def sampler_has(self, role: Role) -> None:
         """Somebody else has given the sampler this role's newest weights."""
@@ -61,7 +80,8 @@ class TwoRoles:
     def state_tensors(self) -> Tensors:
         """Everything of both that a checkpoint needs, by owner."""
         both = {self.trained: self._learner.state_tensors(), self._other: self._waiting}
-        return {f"{_OWNERS[role]}{owner}": tensors for role in ROLES for owner, tensors in both[role].items()}
+        found = {f"{_OWNERS[role]}{owner}": tensors for role in ROLES for owner, tensors in both[role].items()}
+        return found | {f"{_OWNERS[role]}{_BEGAN}": policy for role, policy in self._began.items()}
 
     def load_state_tensors(self, trained: Role, tensors: Mapping[str, Mapping[str, Tensor]]) -> None:
         """Raises ValueError where the checkpoint is of another model, another adapter rank or another optimiser."""
@@ -72,10 +92,17 @@ class TwoRoles:
         self.trained = trained
         self._learner.load_state_tensors(by_role[trained])
         self._waiting = by_role[self._other]
+        if _BEGAN in tensors:
+            self._began = {role: dict(tensors[f"{_OWNERS[role]}{_BEGAN}"]) for role in ROLES}
+            self._refer()
 
     @property
     def _other(self) -> Role:
         return "writer" if self.trained == "judge" else "judge"
+
+    def _refer(self) -> None:
+        if self._began:
+            self._learner.refer_to(self._began[self.trained])
 
     def _give(self, role: Role, version: int) -> None:
         if role != self._speaks:

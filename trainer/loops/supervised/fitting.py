@@ -176,7 +176,8 @@ class Fitter(Generic[Item]):
         path.write_bytes(content)
         digest = hashlib.sha256(content).hexdigest()
         tell.artifact(ArtifactData(role="offending_batch", path=path.name, bytes=len(content), digest=digest))
+        lr, clip = (self._config.field(f"optim.{name}") for name in ("lr", "grad_clip"))
         return RunFailed(
             f"{what} is not a finite number at step {number}, so the weights were not touched. The examples are in "
-            f"{path.name}. Lower optim.lr (now {self._config.optim.lr:g}) or optim.grad_clip and run again."
+            f"{path.name}. Lower {lr} (now {self._config.optim.lr:g}) or {clip} and run again."
         )

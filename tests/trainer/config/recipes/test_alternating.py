@@ -85,3 +85,61 @@ def test_a_diverged_turn_names_the_field_that_its_role_learns_by(tmp_path: Path)
         said.append(str(stage._diverged(3, NotFinite("the loss", []), [], torch.zeros(0), tell)))  # type: ignore[arg-type]
     assert "Lower optim.lr (now 0.0001) or optim.grad_clip and run again." in said[0]
     assert "Lower writer.optim.lr (now 0.002) or optim.grad_clip and run again." in said[1]
+
+
+WARM = {"judge_steps": 3, "writer_steps": 2}
+
+
+def test_a_config_without_a_warm_up_is_as_it_was() -> None:
+    config = made()
+    assert config.warmup is None and config.warm_steps == 0 and config.warming_at(1) is None
+    assert [config.turn_at(step) for step in (1, 8)] == [(0, "judge"), (0, "judge")] and config.outline(
+        {"steps": 8}
+    ) == []
+
+
+def test_the_steps_of_a_warm_up_come_first_and_count_among_the_steps() -> None:
+    config = resolve("alternating", SMALL | {"steps": 11, "turn_steps": 2, "warmup": WARM})
+    assert [config.warming_at(step) for step in range(1, 7)] == ["judge"] * 3 + ["writer"] * 2 + [None]
+    assert [config.turn_at(step) for step in (6, 7, 8, 10)] == [(0, "judge"), (0, "judge"), (1, "writer"), (2, "judge")]
+    assert [step for step in range(6, 12) if config.ends_turn(step)] == [7, 9, 11] and config.rounds == 2
+    raw = {"steps": 11, "turn_steps": 2, "warmup": WARM}
+    assert [line.when for line in config.outline(raw)] == ["step 1", "step 4", "step 6"]
+    assert config.amounts(raw)[0].value == 2
+
+
+def test_a_warm_up_has_the_roles_own_optimiser_and_a_rate_of_its_own_where_it_is_said() -> None:
+    own = {"lr": 2e-3, "grad_clip": 2.0}
+    config = made(writer={"optim": own}, warmup=WARM)
+    assert config.warming("writer") == config.turn("writer") and config.warming("judge") == config.turn("judge")
+    faster = made(writer={"optim": own}, warmup=WARM | {"lr": 1e-2}).warming("writer")
+    assert (faster.optim.lr, faster.optim.grad_clip) == (1e-2, 2.0)
+    assert (faster.field("optim.lr"), faster.field("optim.grad_clip")) == ("warmup.lr", "writer.optim.grad_clip")
+
+
+@pytest.mark.parametrize(
+    ("warmup", "path", "said"),
+    [
+        ({"judge_steps": 0, "writer_steps": 0}, "warmup.judge_steps", "no role has steps of warm-up"),
+        ({"judge_steps": 3, "writer_steps": 5}, "warmup.writer_steps", "8 of the run's 8 steps"),
+        ({"judge_steps": -1}, "warmup.judge_steps", "greater"),
+    ],
+)
+def test_a_warm_up_that_cannot_be_is_told_at_its_field(warmup: Any, path: str, said: str) -> None:
+    (found,) = problems(warmup=warmup).items()
+    assert found[0] == path and said in found[1]
+
+
+def test_data_without_demonstrations_are_refused_at_the_field_of_the_role() -> None:
+    config = made(warmup=WARM)
+
+    def told(**train: int) -> dict[str, str]:
+        return {each.path: each.message for each in config.data_problems({"train": train, "heldout": {"rubrics": 1}})}
+
+    assert set(told()) == {"warmup.judge_steps", "warmup.writer_steps"}
+    assert (
+        list(told(rubrics=2)) == ["warmup.judge_steps"] and "reasons by people" in told(rubrics=2)["warmup.judge_steps"]
+    )
+    assert told(rubrics=2, reasoned_pairs=1) == {} and list(made().data_problems({"train": {}})) == []
+    only = made(warmup={"judge_steps": 0, "writer_steps": 2})
+    assert list(only.data_problems({"train": {"rubrics": 1}})) == []
