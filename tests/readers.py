@@ -62,6 +62,20 @@ class Reading:
 
 def start() -> Reading:
     """In the place of `processes._process`."""
+    (their_in, to), (source, their_out), (status, their_status) = os.pipe(), os.pipe(), os.pipe()
+    theirs_all = [their_in, their_out, their_status]
+    try:
+        socket.send_fds(_at_hand(), [b"."], theirs_all)
+    except BrokenPipeError:  # the nursery has ended, whatever ended it
+        _nursery.clear()
+        socket.send_fds(_at_hand(), [b"."], theirs_all)
+    for each in theirs_all:
+        os.close(each)
+    return Reading(status, to, source)
+
+
+def _at_hand() -> socket.socket:
+    """Our end of the nursery's socket; it is started where there is none."""
     from webapp.core.children import environment  # here, for a reader loads no Django
 
     if not _nursery:
@@ -71,12 +85,7 @@ def start() -> Reading:
             env = {**environment(), **processes.KEEPING, "DJANGO_SETTINGS_MODULE": "webapp.settings"}
             subprocess.Popen(command, cwd=processes.ROOT, env=env, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
         _nursery.append(ours)
-    (their_in, to), (source, their_out), (status, their_status) = os.pipe(), os.pipe(), os.pipe()
-    theirs_all = [their_in, their_out, their_status]
-    socket.send_fds(_nursery[0], [b"."], theirs_all)
-    for each in theirs_all:
-        os.close(each)
-    return Reading(status, to, source)
+    return _nursery[0]
 
 
 def main() -> None:

@@ -50,7 +50,7 @@ def test_a_notice_comes_by_itself_and_leads_to_what_it_is_about(open_page, cast,
     bell = page.locator("#bell")
     expect(bell).to_have_attribute("data-unread", "0")
     fail(run)
-    expect(bell.locator("[data-count]")).to_have_text("2")
+    expect(bell.locator("[data-bell-count]")).to_have_text("2")
     bell.click()
     page.get_by_role("link", name="failed").click()
     page.wait_for_url(f"**/runs/{run.pk}/log")
@@ -82,7 +82,7 @@ def test_boxes_are_shown_after_somebody_has_asked_for_them_and_share_one_for_a_s
     assert "failed" in first and body == "No memory." and tag == other
     page.get_by_role("button", name="Stop showing them").click()
     fail(run)
-    expect(page.locator("#bell [data-count]")).to_have_text("4")
+    expect(page.locator("#bell [data-bell-count]")).to_have_text("4")
     assert page.evaluate("shown.length") == 2
 
 

@@ -34,6 +34,7 @@ WORDS = {
     "tag",
     "criterion",
     "part",
+    "alias",
     "by",
 }
 WORDS |= {"field", "pair", "first", "second", "between", "limit"}  # parameters that name no member of a fixed set

@@ -39,7 +39,6 @@ CONTEXT = {
     "isLiveDataset": "cr:isLiveDataset",
     "jsonPath": "cr:jsonPath",
     "key": "cr:key",
-    "md5": "cr:md5",
     "parentField": "cr:parentField",
     "path": "cr:path",
     "recordSet": "cr:recordSet",

@@ -38,7 +38,7 @@ function count(now) {
   const text = unread >= MANY ? "99+" : String(unread);
   for (const each of document.querySelectorAll("[data-bell]")) {
     each.dataset.unread = unread;
-    const number = each.querySelector("[data-count]");
+    const number = each.querySelector("[data-bell-count]");
     number.hidden = !unread;
     number.textContent = text;
     each.title = unread ? `Notices: ${text} unread` : "Notices";

@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from dataclasses import replace
@@ -73,6 +74,16 @@ def test_one_that_is_forked_reads_what_one_that_is_started_would_and_ends_as_it_
             assert process.wait(60) == -signal.SIGKILL
             assert process.poll() == -signal.SIGKILL
     assert whole[0] == whole[1] and whole[0][1:] == (None, 0)
+
+
+def test_readers_are_forked_from_a_new_process_when_the_first_one_has_ended(reader):
+    asked = reader([json.dumps(row("e1"))])
+    with readers.start():
+        pass
+    readers._nursery[0].shutdown(socket.SHUT_RDWR)  # it ends as if nobody wanted anything of it any more
+    with readers.start() as process:
+        processes._send(process.stdin, (asked, False, processes.MEMORY))
+        assert told(processes._received(process.stdout))[1] == [1]
 
 
 def test_another_process_reads_what_this_one_would(reader):
