@@ -10,7 +10,7 @@ from tests.webapp.experiments.sweeps.conftest import runs, sweep, wish  # noqa: 
 from webapp.experiments.lifecycle.states import move
 from webapp.experiments.models import Run
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 # a browser that grants what it is asked, remembers what it showed, and is not looked at
 BOXES = """
 window.shown = [];
