@@ -7,7 +7,7 @@ An answer names two faults, among words that say nothing. What it is truly worth
 and no judge sees it: 1 where both faults are light, else 0. Length is worth nothing. One in three of the answers that the model was taught
 is worth 1.
 
-The model is first taught both: to judge in the two ways of `faults`, and to answer with any two faults and 0 to 3 words that say nothing.
+The model is first taught to judge in the two ways of `faults`, then beside it to answer with any two faults and 0 to 3 words that say nothing.
 """
 
 import random

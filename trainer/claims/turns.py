@@ -18,8 +18,8 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from trainer.contracts import Criterion, Example, Message, Preference, Response, Rubric
-from trainer.contracts.example import Reason, Split
+from trainer.contracts import Criterion, Example, Message, Preference, Response
+from trainer.contracts.example import Split
 from trainer.judges.calls import expand
 from trainer.judges.inputs import JudgeInput
 from trainer.judges.kinds.generator import RubricGeneratorSpec
@@ -61,13 +61,6 @@ def examples(seed: int = 5) -> list[Example]:
         for split, count in splits
         for place in range(count)
     ]
-
-
-def reasoned(given: Sequence[Example]) -> list[Example]:
-    """The same pairs with what a person might have written: a rubric of one word that the topic wants and the better answer alone says,
-    and a reason for each answer. Where there is no such word, the person wrote nothing."""
-    wants = wanted(random.Random(5))  # noqa: S311 - as above
-    return [_reasoned(each, wants[each.prompt[0].content.split()[0]]) for each in given]
 
 
 def wanted(chooser: random.Random) -> dict[str, tuple[str, ...]]:
@@ -144,19 +137,6 @@ def _example(chooser: random.Random, key: str, split: Split, topic: str, wants: 
     prompt = (Message(role="user", content=f"{topic} {chooser.randrange(100)}"),)
     verdict = Preference(a="better", b="worse", strength=-2, rater="people")
     return Example(key=key, prompt=prompt, split=split, group=key, responses=responses, preferences=(verdict,))
-
-
-def _reasoned(example: Example, wants: Sequence[str]) -> Example:
-    better, worse = (set(response.text.split()) for response in example.responses)
-    word = next((word for word in wants if word in better - worse), None)
-    if word is None:
-        return example
-    reasons = tuple(
-        Reason(text=f"{word}{said}", response=name) for name, said in (("better", _SAYS[1]), ("worse", _SAYS[0]))
-    )
-    verdict = example.preferences[0].model_copy(update={"reasons": reasons})
-    changes = {"rubric": Rubric(criteria=(_criterion(word),)), "preferences": (verdict,)}
-    return example.model_copy(update=changes)
 
 
 def _answers(chooser: random.Random, wants: Sequence[str]) -> tuple[str, str]:

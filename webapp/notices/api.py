@@ -19,7 +19,7 @@ MOST_IDS = 1_000
 
 
 class NoticeOut(Schema):
-    """`about` and `subject` are the kind and the id of what it is about; `href` its page."""
+    """`about` and `subject` are the kind and the id of what it is about; `href` its page, which is not there once that was deleted."""
 
     id: int
     event: str

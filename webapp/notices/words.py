@@ -73,10 +73,8 @@ KEPT = frozenset(
         "headline",
         "tasks",
         "trials",
-        "wanted",
         "version",
         "quiet_s",
-        "attempt",
     ]
 )
 

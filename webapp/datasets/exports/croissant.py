@@ -14,6 +14,7 @@ from trainer.contracts.counted import counted
 from trainer.product import NAME
 from webapp.version import VERSION
 
+from . import data_card
 from .annotated import Annotated
 
 CONTEXT = {
@@ -92,7 +93,7 @@ def responsible(told: dict[str, Any], by: list[Annotated]) -> dict[str, Any]:
     found: dict[str, Any] = {
         "rai:dataCollection": f"In this order: {'; '.join(steps)}.",
         "rai:dataManipulationProtocol": "; ".join(steps[1:]),
-        "rai:dataAnnotationAnalysis": _agreement(told),
+        "rai:dataAnnotationAnalysis": data_card.agreement_words(told) if any(told["labels"].values()) else "",
     }
     if by:
         found |= _annotation(by)
@@ -126,17 +127,6 @@ def _protocol(each: Annotated) -> str:
 def _per_item(each: Annotated) -> str:
     mean = each.answers / each.tasks
     return f"{each.project}: {mean:.2f} answers to a task that has any ({each.least} to {each.most})."
-
-
-def _agreement(told: dict[str, Any]) -> str:
-    agreement, sides = told["agreement"], told["labels"]
-    if not any(sides.values()):
-        return ""
-    pairs = f"{sides['first']} judged pairs prefer the first response, {sides['second']} the second, {sides['tie']} neither."
-    if "undefined" in agreement:
-        return f"Agreement is undefined: {agreement['undefined']}. {pairs}"
-    examples = counted(agreement["examples"], "examples")
-    return f"Two raters of one pair take the same side in {agreement['pairwise']:.1%} of cases ({examples}). {pairs}"
 
 
 def _file(file: File, kind: str) -> dict[str, Any]:

@@ -92,7 +92,7 @@ def markdown(told: dict[str, Any], files: Mapping[str, str] | None = None) -> st
         if told[name]:
             rows = [(value, f"{n:,}") for value, n in told[name].items()]
             parts.append(f"## {name.capitalize()}\n\n" + _table((name[:-1], "examples"), rows))
-    parts.append("## Agreement\n\n" + _agreement(told["agreement"], told["labels"]))
+    parts.append("## Agreement\n\n" + agreement_words(told))
     steps = (
         f"- Version {step['version']} ({step['made'][:10]}): {'. '.join([step['origin'], *step['detail']])}"
         for step in told["lineage"]
@@ -113,11 +113,13 @@ def _front_matter(told: dict[str, Any], files: Mapping[str, str]) -> str:
     return "\n".join(("---", *lines, "---"))
 
 
-def _agreement(told: dict[str, Any], sides: dict[str, int]) -> str:
+def agreement_words(told: dict[str, Any]) -> str:
+    """Of a card as `build` makes it: how far its raters agree, and which sides the judged pairs take."""
+    found, sides = told["agreement"], told["labels"]
     pairs = f"Of the judged pairs, {sides['first']:,} prefer the first response, {sides['second']:,} the second, {sides['tie']:,} neither."
-    if "undefined" in told:
-        return f"Undefined: {told['undefined']}. {pairs}"
-    return f"Two raters of one pair take the same side in {told['pairwise']:.1%} of cases ({counted(told['examples'], 'examples')}). {pairs}"
+    if "undefined" in found:
+        return f"Undefined: {found['undefined']}. {pairs}"
+    return f"Two raters of one pair take the same side in {found['pairwise']:.1%} of cases ({counted(found['examples'], 'examples')}). {pairs}"
 
 
 def _table(head: tuple[str, str], rows: list[tuple[str, str]]) -> str:

@@ -15,6 +15,7 @@ from webapp.datasets.models import DatasetVersion
 from webapp.datasets.versions import training_counts
 from webapp.inference.models import Endpoint, RegisteredModel
 from webapp.inference.promotion import queries as promotion
+from webapp.inference.promotion.models import MARK
 from webapp.inference.tokenizers import speaks_otherwise, unloadable
 from webapp.inference.training import unscorable, untrainable
 from webapp.judging import queries as judging
@@ -26,7 +27,7 @@ from ..models import Run
 from ..people import graded
 from ..recipes import fit as fitting
 from ..rewards import relay
-from ..rewards.grants import NO_RECORDED
+from ..rewards.grants import NO_RECORDED, at
 from . import devices, memory
 
 BASE = "base"  # the role of the model that a run begins with
@@ -105,12 +106,10 @@ def _spell_out(told: dict[str, Any], slots: list[FilledSlot]) -> dict[str, str]:
     """Names the models in the config where it names aliases; what stood there, by its place."""
     aliases = {}
     for slot in slots:
-        *way, last = slot.path.split(".")
-        node: Any = told
-        for part in way:
-            node = node[int(part) if isinstance(node, list) else part]
-        if slot.model is not None and node[last] != slot.model.name:
-            aliases[slot.path], node[last] = node[last], slot.model.name
+        if slot.model is not None and (name := at(told, slot.path)) != slot.model.name:
+            section, _, last = slot.path.rpartition(".")
+            aliases[slot.path] = name
+            at(told, section)[last] = slot.model.name
     return aliases
 
 
@@ -168,7 +167,7 @@ def _model(membership: Membership, slot: ResolvedSlot, problems: list[FieldProbl
 
 
 def _unknown(name: str) -> str:
-    if name.startswith(promotion.MARK):
+    if name.startswith(MARK):
         return f"no model has the alias {name}; Models, Aliases lists them"
     return f"no model called {name!r} is registered"
 

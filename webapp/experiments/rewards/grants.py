@@ -26,7 +26,7 @@ def judges(run: Run) -> dict[str, JudgeGrant]:
 def versions(run: Run) -> dict[str, JudgeVersion]:
     """The judges by the names in the config."""
     slots = run.slots.filter(judge__isnull=False).select_related("judge__judge", "judge__endpoint__registered_model")
-    return {_at(run.config, slot.path): slot.judge for slot in slots if slot.judge is not None}
+    return {at(run.config, slot.path): slot.judge for slot in slots if slot.judge is not None}
 
 
 def grant(version: JudgeVersion) -> JudgeGrant:
@@ -45,8 +45,8 @@ def grant(version: JudgeVersion) -> JudgeGrant:
     return JudgeGrant(spec=version.spec, key=version.digest, local=target.model, adapters=adapters, prices=prices)
 
 
-def _at(config: Any, path: str) -> str:
+def at(config: Any, path: str) -> Any:
     """What stands at a dotted path of a config."""
     for part in path.split("."):
         config = config[int(part)] if isinstance(config, list) else config[part]
-    return str(config)
+    return config

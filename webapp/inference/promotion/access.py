@@ -6,7 +6,7 @@ from webapp.accounts.models import Membership
 
 from ..access import may_read, may_write
 from . import queries
-from .models import ModelAlias
+from .models import MARK, ModelAlias
 
 
 def alias_read(membership: Membership, name: str) -> ModelAlias:
@@ -18,7 +18,7 @@ def alias_write(membership: Membership, name: str) -> ModelAlias:
 
 
 def _alias(membership: Membership, name: str) -> ModelAlias:
-    found = queries.aliases(membership.workspace_id).filter(name=name.removeprefix(queries.MARK)).first()
+    found = queries.aliases(membership.workspace_id).filter(name=name.removeprefix(MARK)).first()
     if found is None:
         raise Http404("no such alias")
     return found

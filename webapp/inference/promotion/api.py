@@ -13,7 +13,7 @@ from webapp.core.paging import Limit, page
 from .. import access as models
 from ..api import Id, ModelName
 from . import access, queries, services
-from .models import ModelAlias, ModelPromotion
+from .models import MARK, ModelAlias, ModelPromotion
 
 router = Router(tags=["models"])
 AliasName = Annotated[str, Path(max_length=61, description="With or without its @")]
@@ -109,7 +109,7 @@ def promotions(
     """`alias` and `model` (an id) narrow it down."""
     membership = models.may_read(require(request))
     row = models.model_read(membership, model) if model is not None else None
-    rows = queries.history(membership.workspace_id, name=alias.removeprefix(queries.MARK), model=row)
+    rows = queries.history(membership.workspace_id, name=alias.removeprefix(MARK), model=row)
     found = page(rows, cursor, limit)
     return {"items": [_promotion(each) for each in found.items], "next": found.next}
 

@@ -2,6 +2,7 @@
 
 from django.db import models
 
+MARK = "@"
 STAGES = {"candidate": "Candidate", "production": "In production", "retired": "Retired"}
 
 
@@ -18,7 +19,7 @@ class ModelAlias(models.Model):
         ordering = ["name"]
 
     def __str__(self) -> str:
-        return f"@{self.name}"
+        return f"{MARK}{self.name}"
 
 
 class ModelPromotion(models.Model):

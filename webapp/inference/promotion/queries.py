@@ -5,9 +5,8 @@ from collections.abc import Iterable
 from django.db.models import Q, QuerySet
 
 from ..models import RegisteredModel
-from .models import ModelAlias, ModelPromotion
+from .models import MARK, ModelAlias, ModelPromotion
 
-MARK = "@"
 MOST_SHOWN = 20
 
 

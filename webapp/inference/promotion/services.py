@@ -11,7 +11,7 @@ from webapp.core.problems import Conflict, Invalid
 from webapp.webhooks.services import announce
 
 from ..models import RegisteredModel
-from .models import STAGES, ModelAlias, ModelPromotion
+from .models import MARK, STAGES, ModelAlias, ModelPromotion
 
 MAX_REASON = 500
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,59}")
@@ -43,7 +43,7 @@ def _move(membership: Membership, name: str, model: RegisteredModel, reason: str
         return alias
     if expected is not None and expected != before:
         stands = f"points at {before}" if before else "was removed"
-        raise Conflict(f"@{name} {stands} by now. Look at it again before you move it.", code="moved")
+        raise Conflict(f"{MARK}{name} {stands} by now. Look at it again before you move it.", code="moved")
     if alias is None:
         alias = ModelAlias(workspace=membership.workspace, name=name)
     alias.model, alias.moved_at = model, timezone.now()
@@ -87,7 +87,7 @@ def set_stage(membership: Membership, model: RegisteredModel, stage: str, *, rea
 
 def alias_name(name: str) -> str:
     """The alias without its @. Raises Invalid at `name`."""
-    name = name.strip().removeprefix("@")
+    name = name.strip().removeprefix(MARK)
     if not _NAME.fullmatch(name):
         reason = "must begin with a small letter and have at most 60 small letters, digits, - and _"
         raise Invalid("This is no alias.", {"name": reason})

@@ -46,14 +46,14 @@ def model_promote(request: HttpRequest, model_id: int) -> HttpResponse:
         try:
             name = services.alias_name(given["name"])
             expected = request.POST.get(f"seen-{name}", "")
-            services.move(membership, name, model, reason=given["reason"], expected=expected)
+            alias = services.move(membership, name, model, reason=given["reason"], expected=expected)
         except Invalid as problem:
             for field, reason in problem.fields.items():
                 form.add_error(field if field in form.fields else None, reason)
         except Conflict as problem:
             form.add_error("name", problem.message)
         else:
-            messages.success(request, f"@{name} points at {model.name} now.")
+            messages.success(request, f"{alias} points at {model.name} now.")
             return redirect("model", model_id)
     context = {"form": form, "model": model, "aliases": queries.aliases(membership.workspace_id)}
     return render(request, "models/model_promote.html", context, status=422 if form.is_bound else 200)
