@@ -4,7 +4,7 @@ from .budgets import BUDGETS
 from .curricula import HINTS, STAGES
 from .downstream import JUDGE_POLICY
 from .judges import RATIONALE
-from .lengths import TOGGLE
+from .lengths import TOGGLE, TOGGLE_SMOLLM
 from .mismatch import QUANTIZED, STALE, WPSM
 from .plan import SIZES, Arm, Claim, Part, Plan, Setting, Size
 from .policies import OAPL, OAPL_OFFLINE, RUSCARL
@@ -51,6 +51,7 @@ PLANS: dict[str, Plan] = {
         SELF_DISTIL,
         KCENTER,
         TOGGLE,
+        TOGGLE_SMOLLM,
         WPSM,
         STALE,
         QUANTIZED,

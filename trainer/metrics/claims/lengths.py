@@ -1,46 +1,60 @@
-"""A plan about how long responses are. Torch-free."""
+"""Plans about how long responses are. Torch-free."""
+
+from typing import Any
 
 from .plan import Arm, Claim, Part, Plan, Setting, merged
-from .policies import TINY
+from .policies import SMOLLM, TINY
 
-_EVERY = 10
-_STEPS = 80
-_BUDGETED, _FREE = _STEPS - _EVERY, _STEPS
-"""The last steps of the last stretch with a budget and of the last free one: what is measured then is what that phase has left."""
-_LONGEST = 26
 _QUARTER = 6.5
-"""Tokens, of the most that an answer may have: without a budget the pilot's answers came to have nearly as many."""
+"""Tokens. Of the tiny task a quarter of the most that an answer may have: without a budget the pilot's answers came to have nearly as many.
+On SmolLM2 a quarter of what the pilot's answers had after five steps."""
+
+
+def _toggled(every: int, **budget: float) -> tuple[Arm, Arm]:
+    phase = {"begins": "step", "step": 1, "lengths": "toggle", "every": every, **budget}
+    title = f"a budget for {every} steps, none for {every}, and so on"
+    return Arm("free", "no budget"), Arm("toggle", title, {"phases": [phase]})
+
+
+def _saved(at: int) -> tuple[Part]:
+    return (Part("tokens saved", f"eval/length:at_{at}", "toggle", "free", margin=_QUARTER, sign=-1),)
+
+
+def _lost(at: int) -> tuple[Part]:
+    return (Part("score lost", f"eval/rubric_score:at_{at}", "free", "toggle"),)
+
+
+def _claims(budgeted: int, free: int) -> tuple[Claim, ...]:
+    """The last steps of the last stretch with a budget and of the last free one: what is measured then is what that phase has left."""
+    return (
+        Claim("after a stretch with a budget, held-out answers are shorter", _saved(budgeted)),
+        Claim("and they still are after a free stretch", _saved(free)),
+        Claim(
+            "this costs score after a stretch with a budget (what would speak against it)",
+            _lost(budgeted),
+        ),
+        Claim("this costs score after a free stretch (what would speak against it)", _lost(free)),
+    )
+
+
+def _columns(budgeted: int, free: int) -> tuple[tuple[str, str], ...]:
+    return (
+        ("tokens after a budget", f"eval/length:at_{budgeted}"),
+        ("tokens after a free stretch", f"eval/length:at_{free}"),
+        ("tokens at the start", "eval/length:first"),
+        ("score after a budget", f"eval/rubric_score:at_{budgeted}"),
+        ("score after a free stretch", f"eval/rubric_score:at_{free}"),
+    )
+
+
+_EVERY, _STEPS, _LONGEST = 10, 80, 26
 
 TOGGLE = Plan(
     "toggle",
     "Toggle: length budgets on and off, against none",
     "Kimi K2.5 (2026)",
-    arms=(
-        Arm("free", "no budget"),
-        Arm(
-            "toggle",
-            f"a budget for {_EVERY} steps, none for {_EVERY}, and so on",
-            {"phases": [{"begins": "step", "step": 1, "lengths": "toggle", "every": _EVERY, "quantile": 0.5}]},
-        ),
-    ),
-    claims=(
-        Claim(
-            "after a stretch with a budget, held-out answers are shorter",
-            (Part("tokens saved", f"eval/length:at_{_BUDGETED}", "toggle", "free", margin=_QUARTER, sign=-1),),
-        ),
-        Claim(
-            "and they still are after a free stretch",
-            (Part("tokens saved", f"eval/length:at_{_FREE}", "toggle", "free", margin=_QUARTER, sign=-1),),
-        ),
-        Claim(
-            "this costs score after a stretch with a budget (what would speak against it)",
-            (Part("score lost", f"eval/rubric_score:at_{_BUDGETED}", "free", "toggle"),),
-        ),
-        Claim(
-            "this costs score after a free stretch (what would speak against it)",
-            (Part("score lost", f"eval/rubric_score:at_{_FREE}", "free", "toggle"),),
-        ),
-    ),
+    arms=_toggled(_EVERY, quantile=0.5),
+    claims=_claims(_STEPS - _EVERY, _STEPS),
     sizes={
         "tiny": Setting(
             merged(
@@ -58,12 +72,39 @@ TOGGLE = Plan(
     },
     task="wordy",
     measured="curves",
-    columns=(
-        ("tokens after a budget", f"eval/length:at_{_BUDGETED}"),
-        ("tokens after a free stretch", f"eval/length:at_{_FREE}"),
-        ("tokens at the start", "eval/length:first"),
-        ("score after a budget", f"eval/rubric_score:at_{_BUDGETED}"),
-        ("score after a free stretch", f"eval/rubric_score:at_{_FREE}"),
-    ),
+    columns=_columns(_STEPS - _EVERY, _STEPS),
     summary="Short answers are asked for in turns with answers of any length.",
+)
+
+_DEMO_EVERY, _DEMO_STEPS = 5, 30
+_DEMO: dict[str, Any] = {
+    "steps": _DEMO_STEPS,
+    "rollout": {"prompts_per_step": 8, "group_size": 4, "max_new_tokens": 48, "temperature": 0.8},
+    "optim": {"lr": 5e-4, "micro_batch_tokens": 1024},
+    "evaluation": {"every": _DEMO_EVERY, "samples": 2, "temperature": 0.8},
+    "checkpoint": {"every": 10, "keep": 1},
+    "scaffold": None,
+}
+
+# A whole rubric is hardly ever met by so small a model, so a response is correct from 0.6 of the rubric's points.
+TOGGLE_SMOLLM = Plan(
+    "toggle_smollm",
+    "Toggle on SmolLM2: length budgets on and off, against none",
+    TOGGLE.paper,
+    arms=_toggled(_DEMO_EVERY, quantile=0.5, correct=0.6, solved=0.3),
+    claims=_claims(_DEMO_STEPS - _DEMO_EVERY, _DEMO_STEPS),
+    sizes={
+        "demo": Setting(
+            _DEMO,
+            (0, 1, 2),
+            note=SMOLLM + " The reward is the share of the rubric's points, and a response is correct from 0.6.",
+        )
+    },
+    measured="curves",
+    columns=(
+        *_columns(_DEMO_STEPS - _DEMO_EVERY, _DEMO_STEPS),
+        ("score at the start", "eval/rubric_score:first"),
+        ("training responses over their budget", "toggle/over:mean"),
+    ),
+    summary="The same with a language model of 135 million weights, whose answers rubrics are worth.",
 )

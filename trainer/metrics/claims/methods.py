@@ -161,7 +161,7 @@ METHODS: tuple[Method, ...] = (
         "25 to 30% fewer tokens at the same score, and length does not become a limit where it is needed.",
         "Kimi K2.5 (2026)",
         recipe="policy",
-        plans=("toggle",),
+        plans=("toggle", "toggle_smollm"),
     ),
     Method(
         "wpsm",

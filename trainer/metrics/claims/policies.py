@@ -34,7 +34,7 @@ COLUMNS = (
 )
 """Of the responses to held-out prompts after the last step, and of the curves."""
 _TOY = "A random model of two layers that was taught to follow scaffolds, on a language of syllables (trainer/claims/toy.py)."
-_SMOLLM = "SmolLM2-135M-Instruct with adapters on the demo's prompts, whose rubrics verifiers decide."
+SMOLLM = "SmolLM2-135M-Instruct with adapters on the demo's prompts, whose rubrics verifiers decide."
 
 _FULL = {"group": "none", "step": "constant"}
 
@@ -68,7 +68,7 @@ RUSCARL = Plan(
     ),
     sizes={
         "tiny": Setting(merged(TINY, {"steps": 80}), (0, 1, 2, 3, 4), note=_TOY),
-        "demo": Setting(merged(_DEMO, {"steps": 100}), (0, 1, 2), note=_SMOLLM),
+        "demo": Setting(merged(_DEMO, {"steps": 100}), (0, 1, 2), note=SMOLLM),
     },
     columns=COLUMNS,
     summary="Part of the rubric in the prompt while sampling, against none of it and against all of it.",
@@ -122,7 +122,7 @@ OAPL = Plan(
     ),
     sizes={
         "tiny": Setting(merged(TINY, _LONGER), (0, 1, 2), wanted=2, note=_TOY),
-        "demo": Setting(merged(_DEMO, {"steps": 150}), (0, 1, 2), note=_SMOLLM),
+        "demo": Setting(merged(_DEMO, {"steps": 150}), (0, 1, 2), note=SMOLLM),
     },
     columns=COLUMNS,
     summary="Policies whose sampler is 1, 10 or 50 steps behind, by three objectives.",
@@ -188,7 +188,7 @@ OAPL_OFFLINE = Plan(
     ),
     sizes={
         "tiny": Setting(merged(TINY, _LONGER), (0, 1, 2), wanted=2, note=_TOY),
-        "demo": Setting(merged(_DEMO, {"steps": 150}), (0, 1, 2), note=_SMOLLM),
+        "demo": Setting(merged(_DEMO, {"steps": 150}), (0, 1, 2), note=SMOLLM),
     },
     columns=COLUMNS,
     summary="Policies that learn from stored responses in two rounds, against one whose sampler is a step behind.",
