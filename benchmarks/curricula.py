@@ -3,8 +3,10 @@
 The schedule of a step at 4,096 prompts (which prompts come next, how many responses each gets, what their outcomes teach), in
 processor seconds, beside sampling that step's responses with a random model of two layers. Any real model takes longer, and
 updates come on top, so the share is an upper bound; at most 1% is aimed at. K-center picks a tenth of 100,000 embeddings, and near
-duplicates are looked for among them: processor time, and the most memory beside the embeddings. Each state is taken through JSON in
-the middle of a run, and the steps after it compared with those of a run that goes on.
+duplicates are looked for among them: processor time, and the most memory beside the embeddings. The states of orders, pass rates and
+phases are taken through JSON after each of some steps, and the steps after that compared with those of a run that goes on.
+
+Each line is printed when it is known, with how long it took by the clock, so that a command that is cut off has told what it had.
 """
 
 import argparse
@@ -13,7 +15,7 @@ import random
 import tempfile
 import time
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,10 +24,16 @@ import numpy as np
 from benchmarks.machine import describe
 from trainer.config.sections.budget import Budget
 from trainer.config.sections.order import Order
+from trainer.config.sections.phases import Phase
 from trainer.curriculum import GroupSizes, Known, PassRates, PromptOrder
+from trainer.curriculum.schedule import Schedule as Phases
 from trainer.selection import k_center, near_duplicates
 
 GROUP, AIM = 8, 0.01
+PHASES = (
+    {"begins": "step", "step": 2, "lengths": "toggle"},
+    {"begins": "pass_rate", "window": 4, "pass_rate": 0.1, "temperature": "set", "set_to": 1.2},
+)
 
 
 class Schedule:
@@ -37,21 +45,33 @@ class Schedule:
         mix = Order(data=2.0, easy_first=1.0, uncertain=1.0)
         self._order = PromptOrder(known, 0, True, mix, self._rates)
         self._sizes = GroupSizes(GROUP, Budget(low=2, high=32), self._rates)
+        self._phases = Phases([Phase.model_validate(each) for each in PHASES])
         self._per_step = per_step
 
     def step(self, number: int) -> dict[str, int]:
         """The prompts of a step with the sizes of their groups."""
         keys = [str(index) for index in self._order.take(self._per_step)]
         sizes = dict(zip(keys, self._sizes.of(keys), strict=True))
-        self._rates.learned(outcomes(number, sizes))
+        found = outcomes(number, sizes)
+        self._rates.learned(found)
+        self._pass_phases(number + 1, found)
         return sizes
 
+    def _pass_phases(self, step: int, found: dict[str, list[bool]]) -> None:
+        """Steps of a run count from 1. The length budget of a prompt is made up; a run takes it from its responses."""
+        while phase := self._phases.due(step):
+            self._phases.begin(step, phase.set_to if phase.temperature == "set" else None)
+        if self._phases.in_budget(step):
+            for key, passed in found.items():
+                self._phases.budgets.setdefault(key, float(len(passed)))
+        self._phases.note([float(each) for passed in found.values() for each in passed])
+
     def state_dict(self) -> dict[str, Any]:
-        return {"order": self._order.state_dict(), "rates": self._rates.state_dict()}
+        return {each: getattr(self, f"_{each}").state_dict() for each in ("order", "rates", "phases")}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._order.load_state_dict(state["order"])
-        self._rates.load_state_dict(state["rates"])
+        for each, held in state.items():
+            getattr(self, f"_{each}").load_state_dict(held)
 
 
 def outcomes(number: int, sizes: dict[str, int]) -> dict[str, list[bool]]:
@@ -70,31 +90,42 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=384, help="of an embedding")
     parser.add_argument("--picks", type=int, default=10_000)
     options = parser.parse_args()
-    print(describe())
+    print(describe(), flush=True)
+    tell = LineClock()
     scheduled = schedule_s(options.prompts, options.steps)
+    tell(f"schedule of a step at {options.prompts:,} prompts: {scheduled * 1e3:.1f} ms of processor time")
     sampled = sampling_s(options.responses, options.tokens) * options.prompts * GROUP
     share = scheduled / sampled
-    covering, doubles = selection(options.examples, options.width, options.picks)
-    print(f"schedule of a step at {options.prompts:,} prompts: {scheduled * 1e3:.1f} ms of processor time")
-    print(
-        f"sampling its {options.prompts * GROUP:,} responses with two random layers: {sampled:.1f} s, so {share:.3%} (aim: {AIM:.0%})"
+    tell(
+        f"sampling its {options.prompts * GROUP:,} responses with two random layers, from {options.responses} of them: {sampled:.1f} s, "
+        f"so {share:.3%} (aim: {AIM:.0%})"
     )
-    for title, found in (
-        (f"K-center, {options.picks:,} picks", covering),
-        ("near duplicates by meaning", doubles),
-    ):
-        print(
-            f"{title} among {options.examples:,} embeddings of {options.width} numbers: {found.seconds:.1f} s of processor time, "
-            f"{found.megabytes:,.0f} MB beside the embeddings"
-        )
     held = resumes(options.prompts)
-    print(f"a schedule resumes bit for bit at each of {held} steps")
+    tell(f"a schedule resumes bit for bit at each of {held} steps")
+    embeddings, ppl = examples(options.examples, options.width)
+    among = f"among {options.examples:,} embeddings of {options.width} numbers"
+    covering = cost(lambda: k_center(embeddings, ppl, options.picks))
+    tell(f"K-center, {options.picks:,} picks {among}: {covering}")
+    doubles = cost(lambda: near_duplicates(embeddings, 0.99))
+    tell(f"near duplicates by meaning {among}: {doubles}")
     results = {
-        "curricula, schedule": {"ours": share, "peer": AIM, "unit": "of a step", "ratio": AIM / share},
+        "curricula, schedule": {"ours": 100 * share, "peer": 100 * AIM, "unit": "% of a step", "ratio": AIM / share},
         "curricula, K-center": {"ours": covering.seconds, "peer": None, "unit": "s", "ratio": None},
         "curricula, near duplicates": {"ours": doubles.seconds, "peer": None, "unit": "s", "ratio": None},
     }
     print(json.dumps(results))
+
+
+class LineClock:
+    """Prints a line with the seconds since the one before it."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+
+    def __call__(self, line: str) -> None:
+        now = time.monotonic()
+        print(f"{line} [{now - self._last:.0f} s by the clock]", flush=True)
+        self._last = now
 
 
 def schedule_s(prompts: int, steps: int) -> float:
@@ -130,15 +161,17 @@ class Cost(NamedTuple):
     seconds: float
     megabytes: float
 
+    def __str__(self) -> str:
+        return f"{self.seconds:.1f} s of processor time, {self.megabytes:,.0f} MB beside the embeddings"
 
-def selection(examples: int, width: int, picks: int) -> tuple[Cost, Cost]:
-    """Of K-center and of near duplicates, among random embeddings of which every tenth is nearly another one's copy."""
+
+def examples(count: int, width: int) -> tuple[Any, Any]:
+    """Random embeddings, of which every tenth is nearly another one's copy, and perplexities."""
     draw = np.random.default_rng(0)
-    embeddings = draw.standard_normal((examples, width), dtype=np.float32)
-    copies = examples // 10
+    embeddings = draw.standard_normal((count, width), dtype=np.float32)
+    copies = count // 10
     embeddings[-copies:] = embeddings[:copies] + 0.01 * embeddings[-copies:]
-    ppl = draw.uniform(1.0, 20.0, examples)
-    return cost(lambda: k_center(embeddings, ppl, picks)), cost(lambda: near_duplicates(embeddings, 0.99))
+    return embeddings, draw.uniform(1.0, 20.0, count)
 
 
 def cost(work: Callable[[], object]) -> Cost:
@@ -152,23 +185,18 @@ def cost(work: Callable[[], object]) -> Cost:
 
 def resumes(prompts: int, steps: int = 6) -> int:
     """How many steps were resumed at. Raises SystemExit where a resumed run differs from the whole one."""
+    whole = Schedule(2 * prompts, prompts)
+    expected, states = [], []
+    for number in range(steps):
+        expected.append(whole.step(number))
+        states.append(json.dumps(whole.state_dict()))
     for stop in range(1, steps):
-        *_, state = _states(prompts, stop)
-        resumed, whole = Schedule(2 * prompts, prompts), Schedule(2 * prompts, prompts)
-        resumed.load_state_dict(json.loads(json.dumps(state)))
-        expected = [whole.step(number) for number in range(steps)][stop:]
-        if [
-            resumed.step(number) for number in range(stop, steps)
-        ] != expected or resumed.state_dict() != whole.state_dict():
+        resumed = Schedule(2 * prompts, prompts)
+        resumed.load_state_dict(json.loads(states[stop - 1]))
+        again = [resumed.step(number) for number in range(stop, steps)]
+        if again != expected[stop:] or json.dumps(resumed.state_dict()) != states[-1]:
             raise SystemExit(f"a run that is resumed after step {stop} differs from the whole one")
     return steps - 1
-
-
-def _states(prompts: int, steps: int) -> Iterator[dict[str, Any]]:
-    schedule = Schedule(2 * prompts, prompts)
-    for number in range(steps):
-        schedule.step(number)
-        yield schedule.state_dict()
 
 
 def measured(work: Callable[[], object]) -> float:

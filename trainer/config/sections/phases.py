@@ -237,7 +237,7 @@ def lines(raw: Any) -> list[Line]:
 
 def problems(phases: Sequence[Phase], steps: int, held_out: int) -> Iterator[FieldProblem]:
     """Of the schedule by itself. `steps` of the run; `held_out`: the most examples of an evaluation."""
-    last = 0
+    last, earliest = 0, 1
     for place, phase in enumerate(phases):
         at = f"phases.{place}"
         if not phase.changes:
@@ -247,12 +247,13 @@ def problems(phases: Sequence[Phase], steps: int, held_out: int) -> Iterator[Fie
                 yield FieldProblem(f"{at}.step", f"not after step {last}, where a phase before it begins")
             if phase.step > steps:
                 yield FieldProblem(f"{at}.step", f"the run ends after step {steps}, so this phase would never begin")
-            last = max(last, phase.step)
-        elif phase.window >= steps:
-            yield FieldProblem(
-                f"{at}.window",
-                f"it cannot begin before step {phase.window + 1}, and the run ends after step {steps}",
-            )
+            last, earliest = max(last, phase.step), max(earliest, phase.step)
+        else:  # its window holds steps of the phase before it alone
+            earliest += phase.window
+            if earliest > steps:
+                yield FieldProblem(
+                    f"{at}.window", f"it cannot begin before step {earliest}, and the run ends after step {steps}"
+                )
         for problem in phase.problems(held_out):
             yield FieldProblem(f"{at}.{problem.path}", problem.message)
 

@@ -181,6 +181,16 @@ def test_a_resumed_run_keeps_the_budgets_of_its_prompts(examples_file: Path, tin
             "phases.0.window",
             "it cannot begin before step 5",
         ),
+        (
+            {"steps": 8, "phases": [SET | {"step": 5}, {"begins": "pass_rate", "window": 4, "temperature": "set"}]},
+            "phases.1.window",
+            "it cannot begin before step 9",
+        ),
+        (
+            {"steps": 8, "phases": [{"begins": "plateau", "window": 4, "temperature": "set"}] * 2},
+            "phases.1.window",
+            "it cannot begin before step 9",
+        ),
         ({"phases": [SEARCH | {"highest": 0.4}]}, "phases.0.highest", "not above the lowest"),
         (
             {"phases": [SEARCH], "evaluation": {"max_examples": 0}},
