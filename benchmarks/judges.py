@@ -231,13 +231,13 @@ def cacheable(bodies: list[bytes]) -> float:
 def judge(kind: str, url: str) -> Any:
     """A version of a new judge of that kind, which asks the chat server."""
     from webapp.inference import services as inference
-    from webapp.judging import services as judging
+    from webapp.judging.judges.services import create_judge
 
     owner = membership()
     endpoint = inference.create_endpoint(
         owner, "chat", name=f"{kind} {time.monotonic_ns()}", url=url, model=kind, concurrency=IN_FLIGHT
     )
-    return judging.create_judge(owner, name=endpoint.name, spec={"kind": kind}, endpoint=endpoint)
+    return create_judge(owner, name=endpoint.name, spec={"kind": kind}, endpoint=endpoint)
 
 
 def membership() -> Any:
@@ -268,7 +268,7 @@ def requests_of(version: Any, inputs: list[Any]) -> list[bytes]:
     """What our client sends for these inputs, ready to be posted."""
     from trainer.judges.client import ChatClient
     from webapp.inference.services import endpoint_target
-    from webapp.judging.services.calls import expanded
+    from webapp.judging.asking.calls import expanded
 
     async def rendered() -> list[bytes]:
         client = ChatClient(endpoint_target(version.endpoint))
@@ -279,9 +279,9 @@ def requests_of(version: Any, inputs: list[Any]) -> list[bytes]:
 
 
 def judged(version: Any, inputs: list[Any], draw: int = 0) -> None:
-    from webapp.judging import services as judging
+    from webapp.judging.asking.calls import judge_calls
 
-    counts = judging.judge_calls(version, inputs, draw=draw)
+    counts = judge_calls(version, inputs, draw=draw)
     if counts.done != counts.total:
         raise RuntimeError(f"not every call brought a verdict: {counts}")
 

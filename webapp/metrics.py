@@ -28,8 +28,8 @@ from webapp.datasets.models import CurationJob, ImportJob
 from webapp.evaluation.models import Evaluation
 from webapp.experiments.models import Run
 from webapp.inference.models import EndpointCheck
-from webapp.judging import services as judging
 from webapp.judging.models import Trial, Verdict
+from webapp.judging.verdicts.store import COUNTED
 from webapp.playground.models import TriedScore
 from webapp.version import VERSION
 from webapp.webhooks.models import Delivery
@@ -113,7 +113,7 @@ def _of_redis() -> Iterator[Metric]:
     try:
         with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=2) as server:
             length = {"waiting": server.llen(QUEUE), "held": server.hlen(HELD)}
-        verdicts = telemetry.counted(judging.COUNTED, Verdict.State.values)
+        verdicts = telemetry.counted(COUNTED, Verdict.State.values)
     except (redis.RedisError, OSError):  # gone since it was looked at
         return
     yield _gauge("touchstone_tasks", "Tasks of Celery that wait, and that workers hold.", "state", length)

@@ -2,7 +2,9 @@
 
 from celery import shared_task
 
-from webapp.judging.services import stressing, trials, trying
+from webapp.judging.stress_tests import services as stressing
+from webapp.judging.trials import running as trying
+from webapp.judging.trials import services as trials
 
 
 @shared_task(name="workers.judging.run_trial")

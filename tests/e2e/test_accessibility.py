@@ -31,7 +31,8 @@ from webapp.experiments.sweeps import services as sweeps
 from webapp.experiments.sweeps.checking import Wish
 from webapp.inference.models import RegisteredModel
 from webapp.inference.services import create_endpoint
-from webapp.judging.services import create_judge, judge_calls, new_version
+from webapp.judging.asking.calls import judge_calls
+from webapp.judging.judges.services import create_judge, new_version
 
 pytestmark = pytest.mark.browser
 AXE = Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js"

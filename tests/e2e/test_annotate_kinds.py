@@ -10,7 +10,8 @@ from tests.e2e.workbench import Bench
 from tests.webapp.annotation.seed import make_project, pair
 from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401  fixtures
 from webapp.annotation.models import Answer
-from webapp.judging.services import create_judge, stressing
+from webapp.judging.judges.services import create_judge
+from webapp.judging.stress_tests import services as stressing
 
 pytestmark = pytest.mark.browser
 

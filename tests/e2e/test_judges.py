@@ -67,14 +67,14 @@ def test_a_judge_is_tried_and_saved(page, endpoint, examples, chat_server, eager
 
 
 def test_the_effect_of_a_change_is_seen_down_to_the_raw_text(page, endpoint, examples, cast, chat_server, eager):  # noqa: F811
-    from webapp.judging import services
+    from webapp.judging.judges.services import create_judge, new_version
 
     chat_server.answer = lambda body: (
         MET.replace("true", "false") if "harsh" in body["messages"][-1]["content"] else MET
     )
-    first = services.create_judge(cast.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=endpoint)
+    first = create_judge(cast.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=endpoint)
     harsh = {"kind": "criterion", "prompt": first.spec["prompt"] + "\nBe harsh."}
-    services.new_version(cast.researcher, first.judge, spec=harsh, endpoint=endpoint, note="Be harsh")
+    new_version(cast.researcher, first.judge, spec=harsh, endpoint=endpoint, note="Be harsh")
 
     page.goto(f"/judges/{first.judge_id}")
     page.get_by_role("link", name="Choose").click()

@@ -28,7 +28,7 @@ from webapp.experiments.models import Rollout, Run, RunQuestion
 from webapp.experiments.rewards import asking
 from webapp.inference import services as registry
 from webapp.inference.models import RegisteredModel
-from webapp.judging.services import create_judge
+from webapp.judging.judges.services import create_judge
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

@@ -16,7 +16,7 @@ from webapp.datasets.models import DatasetVersion
 from webapp.inference import services as inference
 from webapp.inference import trying
 from webapp.inference.models import RegisteredModel
-from webapp.judging import services as judging
+from webapp.judging.judges.services import create_judge
 from webapp.playground import asking
 from webapp.playground.models import TriedScore
 
@@ -125,7 +125,7 @@ def test_a_judge_scores_answers_with_its_words_and_one_that_fails_says_so(lab, o
         lab.researcher, "chat", name="e", url=chat_server.url, model="t", secret=KEY, retries=0
     )
     spec = {"kind": "pointwise", "retries": 0}
-    judge = judging.create_judge(lab.researcher, name="Strict", spec=spec, endpoint=endpoint)
+    judge = create_judge(lab.researcher, name="Strict", spec=spec, endpoint=endpoint)
     chat_server.answer = lambda body: '{"explanation": "It names no colour.", "rating": 1}'
     page = open_page(browser(lab.researcher))
     page.goto(f"/try?models={RegisteredModel.objects.first().pk}&max_new_tokens=24&score=judge-{judge.pk}")

@@ -17,7 +17,7 @@ from webapp.annotation.review import services as review
 from webapp.annotation.work import queue, suggestions
 from webapp.datasets.models import Example
 from webapp.inference import services as inference
-from webapp.judging import services as judging
+from webapp.judging.judges.services import create_judge
 from webapp.judging.models import Judge
 
 pytestmark = pytest.mark.django_db
@@ -85,7 +85,7 @@ def working(cast, kind: str) -> Project:
         content = {"verdict": "compared", "strength": 1}
         suggestions.keep(made, "CLASSIFIED judge", 1, dict.fromkeys(Task.objects.values_list("pk", flat=True), content))
     endpoint = inference.create_endpoint(cast.researcher, "recorded", name="CLASSIFIED endpoint")
-    judging.create_judge(cast.researcher, name="CLASSIFIED judge", spec={"kind": "pairwise"}, endpoint=endpoint)
+    create_judge(cast.researcher, name="CLASSIFIED judge", spec={"kind": "pairwise"}, endpoint=endpoint)
     review.comment(cast.reviewer, Task.objects.first(), "remark", "CLASSIFIED remark")
     people.invite(cast.researcher, made)
     return made

@@ -4,10 +4,12 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NamedTuple
 
 from django.db.models import Count, Prefetch, Q, QuerySet, Sum
 
+from trainer.contracts import Example as ExampleRecord
 from webapp.core.numbers import whole
 from webapp.core.paging import MAX_LIMIT, Page, page
 from webapp.core.problems import Invalid
@@ -189,6 +191,20 @@ def stream_canonical(
     while rows := list(members.filter(position__gt=after).values_list("position", "example__canonical")[:STREAM_ROWS]):
         yield from rows
         after = rows[-1][0]
+
+
+def examples_by_key(version: DatasetVersion, keys: Sequence[str]) -> dict[str, ExampleRecord]:
+    """The examples of the version that have one of these keys, by key."""
+    found: dict[str, ExampleRecord] = {}
+    wanted = iter(dict.fromkeys(keys))
+    while batch := list(islice(wanted, STREAM_ROWS)):
+        rows = VersionMember.objects.filter(
+            version=version, example__key__in=batch, example__dataset_id=version.dataset_id
+        )
+        for line in rows.values_list("example__canonical", flat=True):
+            example = ExampleRecord.model_validate_json(line)
+            found[example.key] = example
+    return found
 
 
 def import_progress(job: ImportJob) -> dict[str, Any]:

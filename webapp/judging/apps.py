@@ -6,6 +6,7 @@ class JudgingConfig(AppConfig):
     label = "judging"
 
     def ready(self) -> None:
-        """Tells the workers that a judge can be asked about a project's tasks, and by jobs of the cluster; and projects that one
-        can decide in stress tests."""
-        from .services import stressing, suggesting, weighing  # noqa: F401  register their jobs
+        """These modules register what they do for apps below: jobs of projects, decisions in stress tests, jobs of the cluster."""
+        from .asking import jobs  # noqa: F401
+        from .stress_tests import services as stress_tests  # noqa: F401
+        from .suggestions import services as suggestions  # noqa: F401

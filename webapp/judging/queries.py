@@ -1,24 +1,13 @@
-"""Reads of judges, versions and verdicts."""
+"""Reads of judges, their versions and trials."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
-from typing import Any
+from collections.abc import Iterable
 
 from django.db.models import Count, Prefetch, QuerySet
 
-from trainer.contracts import Example
-from trainer.judges.calls import Call, expand, sample_keys
-from trainer.judges.inputs import InputProblem, JudgeInput
 from webapp.core.numbers import whole
-from webapp.datasets.models import DatasetVersion, VersionMember
+from webapp.datasets.models import Example
 
-from .models import Judge, JudgeVersion, Trial, Verdict
-
-NOT_CALLED = "not called yet"
-INPUTS = 100  # looked up at a time
-SAMPLES = 256  # of a question, on its page
+from .models import Judge, JudgeVersion, Trial
 
 
 def judges(workspace_id: int, *, archived: bool = False) -> QuerySet[Judge]:
@@ -62,100 +51,12 @@ def why_not_named(workspace_id: int, text: str) -> str:
     return f"{text!r} has no endpoint that can be asked: {version.endpoint.name!r} is archived. Restore it, or name another judge"
 
 
-def states(version: JudgeVersion) -> dict[str, int]:
-    """How many stored verdicts are in each state; states without any are 0."""
-    rows = Verdict.objects.filter(version=version).values_list("state").annotate(n=Count("id"))
-    return {**dict.fromkeys(Verdict.State.values, 0), **dict(rows)}
-
-
-def verdict_list(version: JudgeVersion, state: str = "") -> QuerySet[Verdict]:
-    """Without what was sent: lists do not show it. In no order; see `webapp.core.paging`."""
-    rows = Verdict.objects.filter(version=version).defer("request")
-    return rows.filter(state=state) if state else rows
-
-
-def verdicts(version: JudgeVersion, keys: Iterable[str]) -> dict[str, Verdict]:
-    """Key -> verdict, for those that are stored."""
-    rows = Verdict.objects.filter(version=version, key__in=list(keys)).defer("request")
-    return {row.key: row for row in rows}
-
-
-def samples(row: Verdict) -> list[Verdict]:
-    """All stored samples of the verdict's question, itself among them, in their order; those before SAMPLES."""
-    if not row.request:
-        return [row]
-    keys = sample_keys(row.version.digest, row.request, SAMPLES)
-    found = verdicts(row.version, keys)
-    return [found[key] for key in keys if key in found] or [row]
-
-
-def stored_keys(version: JudgeVersion, keys: Iterable[str], *, failed: bool = False) -> set[str]:
-    """Those keys that need no call: failed calls do, unless `failed` takes them for answered."""
-    rows = Verdict.objects.filter(version=version, key__in=list(keys))
-    return set((rows if failed else rows.exclude(state=Verdict.State.FAILED)).values_list("key", flat=True))
-
-
 def trials(judge: Judge) -> QuerySet[Trial]:
     """Newest first, without their results."""
     return judge.trials.select_related("before", "after", "created_by").defer("results", "spec").order_by("-id")
 
 
-@dataclass(frozen=True)
-class Answer:
-    """A call with what is stored for it, as trainer.judges.combine takes it. `verdict_id` None: `state` is "uncalled".
-
-    `subject` is this call's: the stored row may have been made for the same content elsewhere.
-    """
-
-    call: Call
-    state: str
-    parsed: dict[str, Any] | None
-    raw: str
-    problem: str
-    verdict_id: int | None
-
-    @property
-    def subject(self) -> dict[str, Any]:
-        return self.call.subject
-
-
-def answers(
-    version: JudgeVersion, inputs: Iterable[JudgeInput], draw: int = 0, unusable: Counter[str] | None = None
-) -> Iterator[tuple[JudgeInput, list[Answer]]]:
-    """Every input with what the version's store says on it, in order; nothing is called.
-
-    Inputs that lack something come with an empty list, and are counted by reason in `unusable`.
-    """
-    remaining, spec = iter(inputs), version.resolved
-    while chunk := list(islice(remaining, INPUTS)):
-        asked: list[tuple[JudgeInput, list[Call]]] = []
-        for given in chunk:
-            try:
-                asked.append((given, expand(spec, version.digest, given, draw)))
-            except InputProblem as problem:
-                asked.append((given, []))
-                if unusable is not None:
-                    unusable[str(problem)] += 1
-        found = verdicts(version, [call.key for _, calls in asked for call in calls])
-        for given, calls in asked:
-            yield given, [_answer(call, found.get(call.key)) for call in calls]
-
-
-def _answer(call: Call, row: Verdict | None) -> Answer:
-    if row is None:
-        return Answer(call, "uncalled", None, "", NOT_CALLED, None)
-    return Answer(call, row.state, row.parsed, row.raw, row.problem, row.pk)
-
-
-def examples_by_key(version: DatasetVersion, keys: Sequence[str]) -> dict[str, Example]:
-    """Those of the examples that the version has, by key."""
-    found: dict[str, Example] = {}
-    wanted = iter(dict.fromkeys(keys))
-    while batch := list(islice(wanted, 500)):
-        members = VersionMember.objects.filter(
-            version=version, example__key__in=batch, example__dataset_id=version.dataset_id
-        )
-        for line in members.values_list("example__canonical", flat=True):
-            example = Example.model_validate_json(line)
-            found[example.key] = example
-    return found
+def fixed_examples(judge: Judge) -> list[Example]:
+    """Those on which the judge's versions are compared and that still exist, in their order."""
+    found = Example.objects.only("id", "key", "excerpt").in_bulk(judge.fixed_examples)
+    return [found[each] for each in judge.fixed_examples if each in found]

@@ -16,8 +16,8 @@ from webapp.core.problems import Problem
 from webapp.inference import queries as registry
 from webapp.inference import trying
 from webapp.inference.models import RegisteredModel
-from webapp.judging import queries as judging
-from webapp.judging import services as judges
+from webapp.judging.asking.calls import judge_calls
+from webapp.judging.verdicts import queries as verdict_queries
 
 from .models import TriedScore
 from .scoring import CRITERIA, OPEN, Score, State, by_rubric
@@ -60,8 +60,8 @@ def _by_judge(row: TriedScore) -> Score:
     if kind in CRITERIA and rubric and not shown:
         return by_rubric(rubric, given)
     asked = JudgeInput(row.key, _messages(row), {ANSWER: row.text}, shown, row.reference)
-    counts = judges.judge_calls(version, [asked], budget=Budget(tokens=row.tokens))
-    answers = [answer for _, found in judging.answers(version, [asked]) for answer in found]
+    counts = judge_calls(version, [asked], budget=Budget(tokens=row.tokens))
+    answers = [answer for _, found in verdict_queries.answers(version, [asked]) for answer in found]
     if not any(answer.parsed is not None for answer in answers):
         said = next((answer.problem for answer in answers if answer.state != "uncalled" and answer.problem), "")
         raise CannotScore(counts.halted or said or next(iter(counts.unusable), "the judge was not asked"))
@@ -70,7 +70,7 @@ def _by_judge(row: TriedScore) -> Score:
     return found
 
 
-def _read(kind: str, rubric: Rubric | None, given: list[Verdict], answers: list[judging.Answer]) -> Score:
+def _read(kind: str, rubric: Rubric | None, given: list[Verdict], answers: list[verdict_queries.Answer]) -> Score:
     if kind == "pointwise":
         ratings = [float(each.parsed["rating"]) for each in answers if each.parsed]
         words = next(str(each.parsed.get("explanation", "")) for each in answers if each.parsed)
@@ -82,7 +82,7 @@ def _read(kind: str, rubric: Rubric | None, given: list[Verdict], answers: list[
     return by_rubric(rubric, [said.get(v.criterion_id, v) if v.met is None else v for v in given])
 
 
-def _likert(rubric: Rubric, answers: list[judging.Answer]) -> Score:
+def _likert(rubric: Rubric, answers: list[verdict_queries.Answer]) -> Score:
     ratings = next(iter(criterion_ratings(answers).values()), {})
     listed = [
         {"text": c.text, "points": c.points, "met": None, "note": _rated(ratings.get(c.id))} for c in rubric.criteria

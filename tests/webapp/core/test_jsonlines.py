@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from webapp.core.jsonlines import Lines, printed
-from webapp.judging.lines import LineProblem
+from webapp.judging.lines.fields import LineProblem
 
 
 def test_what_is_printed_is_readable_and_can_be_written_anywhere() -> None:

@@ -14,7 +14,7 @@ from webapp.evaluation.launch import services
 from webapp.evaluation.models import Evaluation
 from webapp.evaluation.work import running
 from webapp.inference.models import Endpoint
-from webapp.judging import services as judging
+from webapp.judging.judges.services import create_judge
 from webapp.judging.models import Judge, Verdict
 
 pytestmark = pytest.mark.django_db
@@ -47,7 +47,7 @@ def judged(cast, chat_server, endpoint):  # noqa: F811
 
     def _judged(examples=None, **spec) -> Evaluation:
         spec = {"kind": "pairwise", "order": "given", "retries": 0, **spec}
-        judge = judging.create_judge(cast.researcher, name="Judge", spec=spec, endpoint=endpoint)
+        judge = create_judge(cast.researcher, name="Judge", spec=spec, endpoint=endpoint)
         version = dataset_of(cast, examples or [example(i) for i in range(PAIRS)])
         row = services.create(
             cast.researcher, recipe="judge_audit", config={"judges": [{"version": judge.pk}]}, dataset=version
@@ -237,8 +237,7 @@ def test_a_rubric_without_criteria_cannot_be_asked_about_and_is_counted(cast, ch
         "rubric_judge": {"kind": "pairwise_rubric", "order": "given", "scale": "forced", "retries": 0},
     }
     config = {
-        name: judging.create_judge(cast.researcher, name=name, spec=spec, endpoint=endpoint).pk
-        for name, spec in specs.items()
+        name: create_judge(cast.researcher, name=name, spec=spec, endpoint=endpoint).pk for name, spec in specs.items()
     }
     rubric = Rubric(criteria=(Criterion(id="c", text="Is right", points=1),))
     version = dataset_of(cast, [example(i, rubric=rubric) for i in range(3)])
@@ -256,7 +255,7 @@ def test_a_rubric_without_criteria_cannot_be_asked_about_and_is_counted(cast, ch
 
 
 def test_a_dataset_without_rubrics_says_so(cast, endpoint):  # noqa: F811
-    judge = judging.create_judge(cast.researcher, name="c", spec={"kind": "criterion"}, endpoint=endpoint)
+    judge = create_judge(cast.researcher, name="c", spec={"kind": "criterion"}, endpoint=endpoint)
     version = dataset_of(cast, [example(0)])
     row = services.create(cast.researcher, recipe="rubric_audit", config={"judge": judge.pk}, dataset=version)
     running.run(row.pk)
@@ -267,7 +266,7 @@ def test_a_dataset_without_rubrics_says_so(cast, endpoint):  # noqa: F811
 def test_a_budget_stops_it_for_good_and_what_was_answered_stays(cast, endpoint, chat_server, as_researcher):  # noqa: F811
     chat_server.answer = lambda body: RIGHT
     spec = {"kind": "pairwise", "order": "given", "retries": 0, "sampling": {"max_tokens": 100}}
-    judge = judging.create_judge(cast.researcher, name="Judge", spec=spec, endpoint=endpoint)
+    judge = create_judge(cast.researcher, name="Judge", spec=spec, endpoint=endpoint)
     Endpoint.objects.filter(pk=endpoint.pk).update(concurrency=1)
     version = dataset_of(cast, [example(i) for i in range(30)])
     config = {"judges": [{"version": judge.pk}], "budget": {"tokens": 3000}}
@@ -289,7 +288,7 @@ def test_a_budget_stops_it_for_good_and_what_was_answered_stays(cast, endpoint, 
 def test_who_was_killed_does_not_spend_the_budget_again(cast, endpoint, chat_server, monkeypatch):  # noqa: F811
     chat_server.answer = lambda body: RIGHT
     spec = {"kind": "pairwise", "order": "given", "retries": 0, "sampling": {"max_tokens": 100}}
-    judge = judging.create_judge(cast.researcher, name="Judge", spec=spec, endpoint=endpoint)
+    judge = create_judge(cast.researcher, name="Judge", spec=spec, endpoint=endpoint)
     config = {"judges": [{"version": judge.pk}], "budget": {"tokens": 100_000}}
     version = dataset_of(cast, [example(i) for i in range(3)])
     row = services.create(cast.researcher, recipe="judge_audit", config=config, dataset=version)

@@ -23,7 +23,7 @@ from webapp.evaluation.recipes import RECIPES
 from webapp.evaluation.studies import services as studies
 from webapp.evaluation.studies import tasks as asking
 from webapp.evaluation.work import running
-from webapp.judging import services as judging
+from webapp.judging.judges.services import create_judge
 from webapp.judging.models import Verdict
 
 from .test_studies import answer, staffed
@@ -105,9 +105,7 @@ def ran(cast, chat_server, endpoint, settings):  # noqa: F811
     settings.DIVERSITY_COMMAND = ["false"]
     chat_server.answer = reply
     made = {
-        kind: judging.create_judge(
-            cast.researcher, name=kind, spec={"kind": kind, "retries": 0, **more}, endpoint=endpoint
-        ).pk
+        kind: create_judge(cast.researcher, name=kind, spec={"kind": kind, "retries": 0, **more}, endpoint=endpoint).pk
         for kind, more in JUDGES.items()
     }
     version = datasets.new_version(

@@ -12,9 +12,10 @@ from webapp.evaluation.sources import judges
 from webapp.evaluation.work import running
 from webapp.inference import services as inference
 from webapp.inference.models import RecordedOutput
-from webapp.judging import queries as judging_queries
-from webapp.judging import services as judging
+from webapp.judging.asking.calls import Counts, judge_calls
+from webapp.judging.judges.services import create_judge
 from webapp.judging.models import Verdict
+from webapp.judging.verdicts import queries as verdict_queries
 
 from .conftest import make_examples
 
@@ -27,7 +28,7 @@ def judge(cast):
     """Replays: right in both orders about all pairs but p3, on which its answer to the swapped order cannot be read."""
     endpoint = inference.create_endpoint(cast.researcher, "recorded", name="tape")
     spec = {"kind": "pairwise", "order": "both", "retries": 0}
-    version = judging.create_judge(cast.researcher, name="Taped", spec=spec, endpoint=endpoint)
+    version = create_judge(cast.researcher, name="Taped", spec=spec, endpoint=endpoint)
     outputs = []
     for i, example in enumerate(make_examples()):
         for call in expand(version.resolved, version.digest, of_example(example, pair=True)):
@@ -74,13 +75,13 @@ def test_killed_between_two_answers_it_goes_on_behind_the_last(cast, version, ju
     class Killed(BaseException):
         """What no handler catches: the process is gone."""
 
-    real = judging.judge_calls
+    real = judge_calls
 
     def dying(version, inputs, **kwargs):
         real(version, inputs[:2], **kwargs)
         raise Killed
 
-    monkeypatch.setattr(judges.services, "judge_calls", dying)
+    monkeypatch.setattr(judges, "judge_calls", dying)
     with pytest.raises(Killed):
         running.run(row.pk)
     monkeypatch.undo()
@@ -93,8 +94,8 @@ def test_killed_between_two_answers_it_goes_on_behind_the_last(cast, version, ju
 
 def test_where_calls_are_left_it_pauses_and_says_why(cast, version, judge, monkeypatch):
     row = audit_of(cast, version, judge)
-    halted = judging.Counts(total=8, done=2, halted="The budget is used up: 10 of 10 tokens.")
-    monkeypatch.setattr(judges.services, "judge_calls", lambda *args, **kwargs: halted)
+    halted = Counts(total=8, done=2, halted="The budget is used up: 10 of 10 tokens.")
+    monkeypatch.setattr(judges, "judge_calls", lambda *args, **kwargs: halted)
     running.run(row.pk)
     row.refresh_from_db()
     assert row.state == State.PAUSED and row.problem.startswith("The budget is used up")
@@ -122,7 +123,7 @@ def test_a_judge_of_another_kind_or_workspace_is_refused_at_its_field(cast, vers
 
 def criterion_judge(cast):
     endpoint = inference.create_endpoint(cast.researcher, "recorded", name="other tape")
-    return judging.create_judge(cast.researcher, name="Criteria", spec={"kind": "criterion"}, endpoint=endpoint)
+    return create_judge(cast.researcher, name="Criteria", spec={"kind": "criterion"}, endpoint=endpoint)
 
 
 def test_the_form_offers_the_judges_that_fit(cast, judge, as_researcher):
@@ -144,15 +145,15 @@ def test_new_samples_are_asked_for_and_the_old_ones_kept(cast, version, judge):
     new = Verdict.objects.exclude(key__in=kept)
     assert len(kept) == new.count() == 8 and {each.subject["sample"] for each in new} == {1}
     old = Verdict.objects.get(key=sorted(kept)[0])
-    assert [each.subject.get("sample", 0) for each in judging_queries.samples(old)] == [0, 1]
+    assert [each.subject.get("sample", 0) for each in verdict_queries.samples(old)] == [0, 1]
 
 
 def test_samples_of_a_seeded_judge_are_found_by_their_own_seeds(cast, version):
     endpoint = inference.create_endpoint(cast.researcher, "recorded", name="seeded")
     spec = {"kind": "pairwise", "order": "given", "votes": 3, "sampling": {"seed": 5, "temperature": 0.7}}
-    seeded = judging.create_judge(cast.researcher, name="Seeded", spec=spec, endpoint=endpoint)
+    seeded = create_judge(cast.researcher, name="Seeded", spec=spec, endpoint=endpoint)
     given = of_example(make_examples()[0], pair=True)
-    judging.judge_calls(seeded, [given])
-    judging.judge_calls(seeded, [given], draw=1)
-    found = judging_queries.samples(Verdict.objects.filter(version=seeded).order_by("?").first())
+    judge_calls(seeded, [given])
+    judge_calls(seeded, [given], draw=1)
+    found = verdict_queries.samples(Verdict.objects.filter(version=seeded).order_by("?").first())
     assert [each.subject["sample"] for each in found] == list(range(6))

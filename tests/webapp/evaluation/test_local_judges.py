@@ -17,7 +17,7 @@ from webapp.evaluation.sources import judges
 from webapp.evaluation.work import running
 from webapp.inference import services as inference
 from webapp.inference.models import EndpointTrouble, RegisteredModel
-from webapp.judging import services as judging
+from webapp.judging.judges.services import create_judge
 from webapp.judging.models import Verdict
 from webapp.weights import services as weights
 from webapp.weights.models import WeightsItem, WeightsJob, WeightsResult
@@ -40,7 +40,7 @@ def local(cast):
 @pytest.fixture
 def judge(cast, local):
     spec = {"kind": "pairwise", "order": "both", "retries": 0}
-    return judging.create_judge(cast.researcher, name="Here", spec=spec, endpoint=local)
+    return create_judge(cast.researcher, name="Here", spec=spec, endpoint=local)
 
 
 def begun(cast, version, judge, **config) -> Evaluation:

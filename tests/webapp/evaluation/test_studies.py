@@ -21,7 +21,7 @@ from webapp.evaluation.studies import services as studies
 from webapp.evaluation.work import running
 from webapp.inference import services as inference
 from webapp.inference.models import RecordedOutput
-from webapp.judging import services as judging
+from webapp.judging.judges.services import create_judge
 
 pytestmark = pytest.mark.django_db
 HUMAN = Rubric(criteria=(Criterion(id="h1", text="Says why", points=3), Criterion(id="h2", text="Rambles", points=-2)))
@@ -51,8 +51,7 @@ def evaluated(cast) -> Evaluation:
         "judge": {"kind": "pairwise_rubric", "order": "given", "scale": "forced"},
     }
     made = {
-        name: judging.create_judge(cast.researcher, name=name, spec=spec, endpoint=endpoint)
-        for name, spec in specs.items()
+        name: create_judge(cast.researcher, name=name, spec=spec, endpoint=endpoint) for name, spec in specs.items()
     }
     items = [{"text": "Is kind", "kind": "principle", "importance": "important", "points": 2}]
     outputs = []

@@ -9,7 +9,7 @@ from tests.cast import ApiClient, browser
 from webapp.inference import services
 from webapp.inference.models import Endpoint
 from webapp.inference.services import checks
-from webapp.judging import services as judging
+from webapp.judging.judges.services import create_judge
 from webapp.judging.models import Verdict
 
 from .conftest import KEY
@@ -173,7 +173,7 @@ def test_the_list_costs_the_same_for_two_and_for_twenty(cast, as_researcher, dja
 
 
 def test_use_adds_up_what_verdicts_took_and_leaves_unknown_what_none_says(cast, endpoint, api):
-    version = judging.create_judge(cast.researcher, name="strict", spec={"kind": "criterion"}, endpoint=endpoint)
+    version = create_judge(cast.researcher, name="strict", spec={"kind": "criterion"}, endpoint=endpoint)
     for number, tokens in enumerate((100, 200, None)):
         Verdict.objects.create(version=version, key=str(number), state="done", prompt_tokens=tokens)
     [row] = api.get(f"/endpoints/{endpoint.pk}/use").json()["items"]
@@ -184,7 +184,7 @@ def test_use_adds_up_what_verdicts_took_and_leaves_unknown_what_none_says(cast, 
         300,
         None,
     )
-    judging.create_judge(cast.researcher, name="mild", spec={"kind": "criterion"}, endpoint=endpoint)
+    create_judge(cast.researcher, name="mild", spec={"kind": "criterion"}, endpoint=endpoint)
     first = api.get(f"/endpoints/{endpoint.pk}/use", limit=1).json()
     rest = api.get(f"/endpoints/{endpoint.pk}/use", limit=1, cursor=first["next"]).json()
     assert [each["judge"] for each in (*first["items"], *rest["items"])] == ["mild", "strict"] and not rest["next"]

@@ -10,14 +10,14 @@ from tests.webapp.datasets.conftest import importing  # noqa: F401  a fixture
 from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401  fixtures
 from trainer.contracts import Criterion
 from webapp.datasets.models import Example
-from webapp.judging import services
+from webapp.judging.judges.services import create_judge
 
 MET = json.dumps({"explanation": "It says so.", "met": True})
 
 
 @pytest.fixture
 def version(cast, endpoint):  # noqa: F811
-    return services.create_judge(cast.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=endpoint)
+    return create_judge(cast.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=endpoint)
 
 
 def inputs(number=1, criteria=2, **changes):

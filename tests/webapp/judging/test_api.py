@@ -2,7 +2,8 @@ import pytest
 
 from tests.cast import ApiClient
 from webapp.inference import services as inference
-from webapp.judging import services
+from webapp.judging.asking.calls import judge_calls
+from webapp.judging.judges.services import create_judge
 from webapp.judging.models import Verdict
 
 from .conftest import MET, inputs
@@ -71,7 +72,7 @@ def test_a_change_that_is_refused_in_part_changes_nothing(api, tape):
 
 def test_a_verdict_opens_down_to_the_raw_text(api, version, chat_server):
     chat_server.answer = lambda body: MET
-    services.judge_calls(version, inputs(1))
+    judge_calls(version, inputs(1))
     listed = api.get(f"/judges/{version.judge_id}/versions/1/verdicts", state="done").json()["items"]
     assert len(listed) == 2 and "raw" not in listed[0]
     opened = api.get(f"/verdicts/{listed[0]['id']}").json()
@@ -111,7 +112,7 @@ READS += ["/judges/{j}/versions/1/verdicts"]
 
 @pytest.mark.parametrize("path", READS)
 def test_who_may_read(path, cast, version, chat_server):
-    services.judge_calls(version, inputs(1, criteria=1))
+    judge_calls(version, inputs(1, criteria=1))
     path = path.format(j=version.judge_id, v=Verdict.objects.get().pk)
     own = "{" not in path and path in ("/judge-kinds", "/judges")
     expected = {"owner": 200, "researcher": 200, "reviewer": 200, "annotator": 403, "outsider": 200 if own else 404}
@@ -119,7 +120,7 @@ def test_who_may_read(path, cast, version, chat_server):
 
 
 def test_who_may_write(cast, tape, examples):
-    version = services.create_judge(cast.researcher, name="J", spec={"kind": "criterion"}, endpoint=tape)
+    version = create_judge(cast.researcher, name="J", spec={"kind": "criterion"}, endpoint=tape)
     judge, spec = version.judge_id, {"kind": "criterion"}
     writes = [
         ("post", "/judges", {"name": "K", "spec": spec, "endpoint": tape.pk}),
@@ -139,10 +140,10 @@ def test_lists_cost_the_same_number_of_queries_however_long(api, cast, tape, dja
         api.get("/judges")
 
     for number in range(2):
-        services.create_judge(cast.researcher, name=f"J{number}", spec={"kind": "criterion"}, endpoint=tape)
+        create_judge(cast.researcher, name=f"J{number}", spec={"kind": "criterion"}, endpoint=tape)
     with django_assert_max_num_queries(8) as few:
         ask()
     for number in range(2, 8):
-        services.create_judge(cast.researcher, name=f"J{number}", spec={"kind": "criterion"}, endpoint=tape)
+        create_judge(cast.researcher, name=f"J{number}", spec={"kind": "criterion"}, endpoint=tape)
     with django_assert_max_num_queries(len(few)):
         ask()

@@ -8,9 +8,11 @@ import pytest
 from tests.cast import browser
 from tests.trainer.judges.inputs import STORED_GENERATOR
 from webapp.inference import services as inference
-from webapp.judging import services
+from webapp.judging.asking.calls import judge_calls
+from webapp.judging.judges.services import create_judge, fix_examples, new_version
 from webapp.judging.models import Judge, JudgeVersion, Trial, Verdict
 from webapp.judging.templatetags.judging import short
+from webapp.judging.trials.services import start_trial
 
 from .conftest import MET, inputs
 
@@ -55,7 +57,7 @@ def tape(cast):
 
 @pytest.fixture
 def judge(cast, tape):
-    return services.create_judge(cast.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=tape).judge
+    return create_judge(cast.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=tape).judge
 
 
 def test_an_empty_list_says_what_to_do(as_researcher, cast):
@@ -100,7 +102,7 @@ def test_a_generator_is_given_the_form_in_which_it_writes(as_researcher, tape):
 
 
 def test_saving_an_unchanged_form_makes_no_version(as_researcher, judge, tape):
-    from webapp.judging.forms import JudgeForm
+    from webapp.judging.editor.forms import JudgeForm
 
     initial = JudgeForm.initial_of(judge.versions.get().spec)
     posted = {name: str(value).replace("\n", "\r\n") for name, value in initial.items() if value is not None}
@@ -109,7 +111,7 @@ def test_saving_an_unchanged_form_makes_no_version(as_researcher, judge, tape):
 
 
 def test_saving_a_generator_from_before_there_were_forms_makes_no_version(as_researcher, cast, tape):
-    from webapp.judging.forms import JudgeForm
+    from webapp.judging.editor.forms import JudgeForm
 
     whole = json.dumps([str(tape.pk), STORED_GENERATOR], ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     row = Judge.objects.create(workspace=cast.workspace, name="Writer", kind="rubric_generator")
@@ -149,8 +151,8 @@ def test_the_effect_of_a_change_is_shown_with_links_to_both_verdicts(
 ):
     chat_server.answer = lambda body: MET
     judge = version.judge
-    services.new_version(cast.researcher, judge, spec={"kind": "criterion", "retries": 0}, endpoint=version.endpoint)
-    services.fix_examples(cast.researcher, judge, [examples[0].pk])
+    new_version(cast.researcher, judge, spec={"kind": "criterion", "retries": 0}, endpoint=version.endpoint)
+    fix_examples(cast.researcher, judge, [examples[0].pk])
     path = f"/judges/{judge.pk}/compare"
     with django_capture_on_commit_callbacks(execute=True):
         assert as_researcher.post(path, {"before": 1, "after": 2}).status_code == 302
@@ -163,11 +165,9 @@ def test_versions_that_read_what_no_example_holds_are_given_it_beside_the_button
     as_researcher, cast, endpoint, examples, chat_server, eager, django_capture_on_commit_callbacks
 ):
     chat_server.answer = lambda body: '{"matches": [{"generated": 1, "reference": 1}]}'
-    judge = services.create_judge(
-        cast.researcher, name="Same", spec={"kind": "rubric_matcher"}, endpoint=endpoint
-    ).judge
-    services.new_version(cast.researcher, judge, spec={"kind": "rubric_matcher", "retries": 0}, endpoint=endpoint)
-    services.fix_examples(cast.researcher, judge, [each.pk for each in examples[:2]])
+    judge = create_judge(cast.researcher, name="Same", spec={"kind": "rubric_matcher"}, endpoint=endpoint).judge
+    new_version(cast.researcher, judge, spec={"kind": "rubric_matcher", "retries": 0}, endpoint=endpoint)
+    fix_examples(cast.researcher, judge, [each.pk for each in examples[:2]])
     path = f"/judges/{judge.pk}/compare"
     assert 'name="extra_generated"' in as_researcher.get(f"{path}?before=1&after=2").content.decode()
     with django_capture_on_commit_callbacks(execute=True):
@@ -209,7 +209,7 @@ def test_a_draft_that_cannot_run_says_why(as_researcher, tape, examples):
 
 def test_a_verdict_opens_down_to_the_raw_text(as_researcher, version, chat_server):
     chat_server.answer = lambda body: "<b>Hm</b>"
-    services.judge_calls(version, inputs(1, criteria=1))
+    judge_calls(version, inputs(1, criteria=1))
     verdict = Verdict.objects.get()
     listed = as_researcher.get(f"/judges/{version.judge_id}/versions/1?state=missing").content.decode()
     assert f"/verdicts/{verdict.pk}" in listed
@@ -227,8 +227,8 @@ def test_an_archived_judge_moves_to_its_list_and_back(as_researcher, judge):
 
 
 def test_who_sees_which_page(cast, version, chat_server, examples):
-    services.judge_calls(version, inputs(1, criteria=1))
-    trial = services.start_trial(
+    judge_calls(version, inputs(1, criteria=1))
+    trial = start_trial(
         cast.researcher, spec={"kind": "pointwise"}, endpoint=version.endpoint, examples=[examples[0].pk]
     )
     j = version.judge_id
@@ -249,15 +249,11 @@ def test_pages_cost_the_same_number_of_queries_as_rows_double(
 ):
     def grow(numbers):
         for number in numbers:
-            services.create_judge(
-                cast.researcher, name=f"J{number}", spec={"kind": "criterion"}, endpoint=version.endpoint
-            )
+            create_judge(cast.researcher, name=f"J{number}", spec={"kind": "criterion"}, endpoint=version.endpoint)
             spec = {"kind": "criterion", "retries": 0, "sampling": {"max_tokens": number + 10}}
-            services.new_version(cast.researcher, version.judge, spec=spec, endpoint=version.endpoint)
-        services.judge_calls(version, inputs(len(numbers)))
-        services.fix_examples(
-            cast.researcher, version.judge, [example.pk for example in examples[: len(numbers) // 2 + 1]]
-        )
+            new_version(cast.researcher, version.judge, spec=spec, endpoint=version.endpoint)
+        judge_calls(version, inputs(len(numbers)))
+        fix_examples(cast.researcher, version.judge, [example.pk for example in examples[: len(numbers) // 2 + 1]])
 
     path = path.format(j=version.judge_id)
     grow(range(2))

@@ -21,7 +21,7 @@ from webapp.evaluation.recordings import services as recordings
 from webapp.evaluation.work import running
 from webapp.inference import services as inference
 from webapp.inference.models import RegisteredModel
-from webapp.judging import services as judging
+from webapp.judging.judges.services import create_judge
 from webapp.personal_data.erasing import erase
 from webapp.weights import services as weights
 from webapp.weights.models import WeightsJob
@@ -115,7 +115,7 @@ def by_a_job(cast):
     model = RegisteredModel.objects.create(workspace=cast.workspace, name="m", source="hub", path="a/b")
     local = inference.create_endpoint(cast.researcher, "local", name="l", registered_model=model.pk)
     spec = {"kind": "pairwise", "order": "both", "retries": 0}
-    judge = judging.create_judge(cast.researcher, name="Here", spec=spec, endpoint=local)
+    judge = create_judge(cast.researcher, name="Here", spec=spec, endpoint=local)
     dataset = datasets.create_dataset(cast.owner, "pairs")
     version = datasets.new_version(cast.owner, dataset, make_examples(), None, {"from": "test"})
     config = {"judges": [{"version": judge.pk}]}

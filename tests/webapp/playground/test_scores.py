@@ -9,7 +9,7 @@ from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401 
 from webapp.datasets.models import Example
 from webapp.inference import trying
 from webapp.inference.models import RegisteredModel
-from webapp.judging import services as judging
+from webapp.judging.judges.services import create_judge
 from webapp.judging.models import JudgeVersion, Verdict
 from webapp.playground import asking, scoring
 from webapp.playground.models import TriedScore
@@ -22,7 +22,7 @@ OWN = [{"text": "Says why", "points": 2}, {"text": "Is rude", "points": -1}]
 def judge(cast, endpoint):  # noqa: F811
     def _judge(kind: str) -> JudgeVersion:
         spec = {"kind": kind, "retries": 0}
-        return judging.create_judge(cast.researcher, name=kind, spec=spec, endpoint=endpoint)
+        return create_judge(cast.researcher, name=kind, spec=spec, endpoint=endpoint)
 
     return _judge
 

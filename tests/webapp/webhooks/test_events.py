@@ -24,7 +24,7 @@ from webapp.experiments.sweeps import services as sweeps
 from webapp.inference.models import RegisteredModel
 from webapp.inference.promotion import services as promotion
 from webapp.inference.services import registry
-from webapp.judging import services as judging
+from webapp.judging.judges.services import create_judge
 from webapp.tracking import services as tracking
 from webapp.webhooks.events import EVENTS
 from webapp.webhooks.services import announce
@@ -151,7 +151,7 @@ def test_a_model_is_told_with_where_it_comes_from(cast, tmp_path):
 
 def test_each_version_of_a_judge_is_told(cast, endpoint):  # noqa: F811
     listen(cast.owner)
-    made = judging.create_judge(cast.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=endpoint)
+    made = create_judge(cast.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=endpoint)
     [(event, facts)] = told()
     assert (event, facts["judge"], facts["name"], facts["version"]) == ("judge.versioned", made.judge_id, "Strict", 1)
 

@@ -17,7 +17,8 @@ from trainer.judges.inputs import JudgeInput
 from webapp.datasets.models import DatasetVersion, Example, VersionMember
 from webapp.inference import services as inference
 from webapp.inference.models import RegisteredModel
-from webapp.judging import services as judging
+from webapp.judging.asking.jobs import Errand, job_for
+from webapp.judging.judges.services import create_judge
 from webapp.judging.models import Verdict
 from webapp.weights import services, tokens
 from webapp.weights.models import WeightsJob, WeightsLogLine, WeightsResult
@@ -119,12 +120,12 @@ def test_a_model_that_cannot_be_loaded_fails_with_its_words(cast, version, live_
 
 def test_a_killed_judge_goes_on_and_every_question_has_one_verdict(cast, tiny, live_server):
     endpoint = inference.create_endpoint(cast.researcher, "local", name="here", registered_model=tiny.pk)
-    judge = judging.create_judge(cast.researcher, name="J", spec={"kind": "criterion"}, endpoint=endpoint)
+    judge = create_judge(cast.researcher, name="J", spec={"kind": "criterion"}, endpoint=endpoint)
     criteria = tuple(Criterion(id=f"c{n}", text=f"Says {n}.", points=1) for n in range(2))
     prompt = (Message(role="user", content="Which\u2028one?"),)
     given = [JudgeInput(f"e{n}", prompt, {"r": f"text {n}"}, criteria) for n in range(150)]
-    errand = judging.Errand(cast.workspace, None, "a test", "J judges")
-    job = judging.job_for(judge, given, errand)
+    errand = Errand(cast.workspace, None, "a test", "J judges")
+    job = job_for(judge, given, errand)
     process = start(job, live_server)
     deadline = time.monotonic() + 120
     while not Verdict.objects.exists() and time.monotonic() < deadline:
@@ -134,13 +135,13 @@ def test_a_killed_judge_goes_on_and_every_question_has_one_verdict(cast, tiny, l
     stored = dict(Verdict.objects.values_list("key", "pk"))
     assert 0 < len(stored) < 300
     WeightsJob.objects.filter(pk=job.pk).update(state="failed")
-    again = judging.job_for(judge, given, errand, again=True)
+    again = job_for(judge, given, errand, again=True)
     assert (again.pk, again.attempt, again.total) == (job.pk, 2, 300)
     done = finished(again, live_server)
     assert (done.done, done.outcome["done"], done.used["device"]) == (300, 300, "CPU")
     found = dict(Verdict.objects.values_list("key", "pk"))
     assert len(found) == 300 and stored.items() <= found.items(), "what was stored was not asked again"
-    assert judging.job_for(judge, given, errand) is None
+    assert job_for(judge, given, errand) is None
 
 
 def test_scores_are_those_of_stock_transformers(cast, version, live_server, tiny_folder, tmp_path):

@@ -11,10 +11,11 @@ from typing import Any, TypeVar
 from webapp.core import confined
 from webapp.core.problems import Invalid
 from webapp.files.bundle import Bundle
-from webapp.judging.audit import parse_case, repeated
-from webapp.judging.lines import LineProblem
-from webapp.judging.recorded import Pairwise, Record, RowProblem, UnknownFormat, detect, read
-from webapp.judging.recorded.report import SIDES
+from webapp.judging.lines.audits import parse_case, repeated
+from webapp.judging.lines.fields import LineProblem
+from webapp.judging.lines.sides import SIDE_NAMES
+from webapp.judging.recorded.formats.base import Pairwise, Record, RowProblem
+from webapp.judging.recorded.formats.registry import UnknownFormat, detect, read
 
 from . import scores
 
@@ -92,7 +93,7 @@ def _line(pair: Pairwise, several: bool) -> dict[str, str | None]:
 
 
 def _side(value: int | None) -> str | None:
-    return None if value is None else SIDES[value]
+    return None if value is None else SIDE_NAMES[value]
 
 
 @dataclass(frozen=True)

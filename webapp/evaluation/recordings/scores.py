@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from math import isfinite
 from typing import Any, NamedTuple
 
-from webapp.judging.lines import LineProblem, fields, name
+from webapp.judging.lines.fields import LineProblem, fields, name
 
 FIELDS = ("model", "example", "response", "score")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from webapp.core.formtree import Input, Tree, shown
 from webapp.core.model_schemas import schema_of
-from webapp.judging.queries import examples_by_key
+from webapp.datasets.queries import examples_by_key
 
 from ..models import Case, Evaluation
 from ..recipes import RECIPES

@@ -24,7 +24,8 @@ from webapp.inference import queries as registry
 from webapp.inference.models import Endpoint, RegisteredModel
 from webapp.inference.services import endpoint_target, mark_used, note_troubles
 from webapp.inference.tokenizers import unloadable
-from webapp.judging import services as judging
+from webapp.judging.asking.calls import ask
+from webapp.judging.verdicts.store import taken
 from webapp.weights import services as weights
 from webapp.weights.models import WeightsJob
 
@@ -202,7 +203,7 @@ def _called(
         target = endpoint_target(endpoint)
     except (EndpointProblem, Problem) as problem:
         raise Halted(problem.message) from problem
-    return judging.ask(endpoint, target, calls, _read, keep, stop, budget).halted
+    return ask(endpoint, target, calls, _read, keep, stop, budget).halted
 
 
 def _read(call: Call, reply: ChatReply) -> Reading:
@@ -255,5 +256,5 @@ def _told(outcome: Outcome) -> dict[str, Any]:
         "text": outcome.raw,
         "finish_reason": (outcome.parsed or {}).get("finish_reason", "")[:20],
         "problem": outcome.problem,
-        **judging.taken(outcome),
+        **taken(outcome),
     }

@@ -14,8 +14,10 @@ from trainer.judges.inputs import InputProblem, JudgeInput
 from webapp.core import audit
 from webapp.core.formtree import Tree
 from webapp.inference.models import Endpoint
-from webapp.judging import queries, services
+from webapp.judging.asking.calls import Counts, judge_calls
+from webapp.judging.asking.jobs import Errand, job_for, spent_by_job
 from webapp.judging.models import JudgeVersion, Verdict
+from webapp.judging.verdicts import queries as verdict_queries
 from webapp.weights.models import WeightsJob
 
 from ..models import Evaluation
@@ -86,12 +88,12 @@ def ask(
     """Asks what nobody asked before. `tell(done, total, words)` hears how far it is. Raises Halted where calls are left to make."""
     planned = len(inputs) * _calls_each(version, inputs)
 
-    def progress(counts: services.Counts) -> None:
+    def progress(counts: Counts) -> None:
         done = counts.stored + counts.done + counts.missing + counts.failed
         tell(done, max(planned, counts.total), _words(counts))
 
     try:
-        counts = services.judge_calls(version, inputs, budget=budget, stop=stop, progress=progress, draw=draw)
+        counts = judge_calls(version, inputs, budget=budget, stop=stop, progress=progress, draw=draw)
     except EndpointProblem as problem:
         raise Halted(problem.message) from problem
     if counts.halted:
@@ -104,7 +106,7 @@ def answers(
     """What is stored, in the order of the inputs. `unusable` counts inputs that could not be asked about, by reason, and
     `unasked` collects their examples."""
     found: list[Judged] = []
-    for given, said in queries.answers(version, inputs, draw, unusable):
+    for given, said in verdict_queries.answers(version, inputs, draw, unusable):
         if not said:
             unasked.add(given.example)
         for each in said:
@@ -125,7 +127,7 @@ def ask_by_job(
 ) -> WeightsJob | None:
     """The job that asks what nobody asked before; None once nothing is left. Raises Halted where it has ended before that."""
     data = evaluation.dataset_version
-    errand = services.Errand(
+    errand = Errand(
         evaluation.workspace,
         audit.asked_by(evaluation),
         of=f"evaluation {evaluation.pk} {phase}",
@@ -134,7 +136,7 @@ def ask_by_job(
         resources=evaluation.config.get("resources"),
     )
     try:
-        job = services.job_for(version, inputs, errand, budget=budget, draw=draw, again=again, stop=stop)
+        job = job_for(version, inputs, errand, budget=budget, draw=draw, again=again, stop=stop)
     except EndpointProblem as problem:
         raise Halted(problem.message) from problem
     if job is not None:
@@ -146,7 +148,7 @@ def ask_by_job(
 
 def spent_by_jobs(evaluation: Evaluation) -> tuple[int, Decimal]:
     """Tokens and money of judges with local weights."""
-    found = [services.spent(job) for job in evaluation.jobs.filter(kind=WeightsJob.Kind.JUDGE)]
+    found = [spent_by_job(job) for job in evaluation.jobs.filter(kind=WeightsJob.Kind.JUDGE)]
     return sum(tokens for tokens, _ in found), sum((money for _, money in found), Decimal(0))
 
 
@@ -161,7 +163,7 @@ def _calls_each(version: JudgeVersion, inputs: Sequence[JudgeInput]) -> int:
     return 1
 
 
-def _words(counts: services.Counts) -> str:
+def _words(counts: Counts) -> str:
     parts = [(counts.stored, "known already"), (counts.done, "answered"), (counts.missing, "unreadable")]
     parts.append((counts.failed, "failed"))
     told = [f"{number:,} {words}" for number, words in parts if number]

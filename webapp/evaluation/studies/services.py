@@ -13,7 +13,7 @@ from webapp.annotation.projects import services as projects
 from webapp.core import once
 from webapp.core.problems import Conflict, Invalid
 from webapp.datasets import services as datasets
-from webapp.judging.queries import examples_by_key
+from webapp.datasets.queries import examples_by_key
 
 from ..launch import services
 from ..models import Case, Evaluation

@@ -12,7 +12,7 @@ from webapp.annotation.models import Project
 from webapp.annotation.projects import services as projects
 from webapp.core.problems import Conflict, Invalid
 from webapp.datasets import services as datasets
-from webapp.judging.queries import examples_by_key
+from webapp.datasets.queries import examples_by_key
 
 from ..models import Case, Evaluation
 

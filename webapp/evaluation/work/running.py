@@ -25,8 +25,8 @@ from webapp.core import audit, locks
 from webapp.core.health import DATABASE_AWAY
 from webapp.core.problems import Problem
 from webapp.inference.models import Endpoint
-from webapp.judging import services as judging
-from webapp.judging.lines import LineProblem
+from webapp.judging.asking.jobs import needs_job
+from webapp.judging.lines.fields import LineProblem
 from webapp.judging.models import JudgeVersion
 from webapp.webhooks.services import announce
 from webapp.weights.models import WeightsJob
@@ -232,7 +232,7 @@ class Work:
 
     def judge(self, version: int, inputs: Sequence[JudgeInput], phase: str, draw: int = 0) -> list[Judged]:
         row, draw = self._version(version), self.config.draw * self.config.draws + draw
-        if judging.needs_job(row):
+        if needs_job(row):
             self._by_job(row, inputs, phase, draw)
         else:
             self._ask(row, inputs, phase, draw)

@@ -12,8 +12,8 @@ from webapp.core.archive import respond
 from webapp.core.openapi import sends
 from webapp.core.paging import Limit, page
 from webapp.inference.access import model_write
+from webapp.judging.judges.schemas import JudgeVersionOut
 from webapp.judging.models import JudgeVersion
-from webapp.judging.schemas import JudgeVersionOut
 from webapp.weights.api import WeightsJobOut
 from webapp.weights.models import WeightsJob
 

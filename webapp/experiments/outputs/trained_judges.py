@@ -15,9 +15,8 @@ from webapp.core.problems import Conflict, Invalid
 from webapp.inference import queries
 from webapp.inference import services as inference
 from webapp.inference.models import Endpoint, RegisteredModel
-from webapp.judging import services as judging
+from webapp.judging.judges.services import create_judge, version_digest
 from webapp.judging.models import MAX_NAME, JudgeVersion
-from webapp.judging.services.judges import version_digest
 
 from ..models import Run
 
@@ -48,7 +47,7 @@ def use(membership: Membership, model: RegisteredModel, name: str = "") -> Judge
     note = f"Asked as {model} was trained."
 
     def make(wanted: str) -> JudgeVersion:
-        return judging.create_judge(membership, name=wanted, spec=raw, endpoint=endpoint, note=note[:300])
+        return create_judge(membership, name=wanted, spec=raw, endpoint=endpoint, note=note[:300])
 
     return make(name) if name.strip() else _free(model.name, MAX_NAME, make)
 

@@ -23,7 +23,7 @@ from webapp.annotation.projects import grading
 from webapp.core.paging import page
 from webapp.core.problems import Problem
 from webapp.core.tasks import enqueue, silent
-from webapp.judging.queries import examples_by_key
+from webapp.datasets.queries import examples_by_key
 
 from ..bulk import RolloutRow
 from ..models import GradedResponse, Rollout, Run

@@ -34,8 +34,10 @@ from webapp.core import locks
 from webapp.core.health import DATABASE_AWAY
 from webapp.core.problems import Conflict
 from webapp.inference.services import EndpointShare, note_troubles
-from webapp.judging import queries, services
-from webapp.judging.services.calls import expanded
+from webapp.judging.asking.calls import asked, expanded
+from webapp.judging.judges.services import begin_use
+from webapp.judging.verdicts import queries as verdict_queries
+from webapp.judging.verdicts.store import store
 
 from ..live import broadcasts
 from ..models import RunJudge, RunQuestion
@@ -73,10 +75,10 @@ def _serve(judge_id: int) -> None:
     if row is None:
         return
     try:
-        target = services.asked(row.version.endpoint, row.version.resolved)
+        target = asked(row.version.endpoint, row.version.resolved)
         if not isinstance(target, Target):
             raise Conflict(f"{row.version} answers in the run's own process.")
-        services.begin_use(row.version)
+        begin_use(row.version)
         desk = Desk(row, target)
         run_beside(desk.open)
         if desk.stopped:
@@ -210,7 +212,7 @@ class Desk:
             for call in calls:
                 found.setdefault(call.key, call)
                 wave.owner.setdefault(call.key, row.pk)
-        stored = queries.stored_keys(self.version, found)
+        stored = verdict_queries.stored_keys(self.version, found)
         for row in wave.rows:
             wave.open[row.pk] = set(wave.calls[row.pk]) - stored
             wave.made[row.pk] = list(
@@ -247,7 +249,7 @@ class Desk:
             if was_open and not wave.open[row.pk]:
                 finished.append(row)
         with transaction.atomic():
-            services.store(self.version, outcomes)
+            store(self.version, outcomes)
             note_troubles(self.version.endpoint, [each.trouble for each in outcomes if each.trouble])
             self._note(outcomes)
             for row in wave.rows:
@@ -285,7 +287,7 @@ class Desk:
         """What is open now is answered by another wave, or could not be asked."""
         left = [row for row in wave.rows if row.state == RunQuestion.State.QUEUED]
         keys = {key for row in left for key in wave.open[row.pk]}
-        stored = queries.stored_keys(self.version, keys)
+        stored = verdict_queries.stored_keys(self.version, keys)
         self._done([row for row in left if wave.open[row.pk] <= stored], wave)
         away = [row for row in left if row.state == RunQuestion.State.QUEUED]
         why = OVER if self.stopped else counts.halted or wave.trouble or "it was not asked"

@@ -10,8 +10,9 @@ from trainer.contracts import JudgeGrant
 from trainer.judges.chat import EndpointProblem
 from trainer.judges.local import LocalTarget
 from webapp.core.problems import Conflict, Problem
+from webapp.judging.asking.calls import asked
+from webapp.judging.judges.services import begin_use
 from webapp.judging.models import JudgeVersion
-from webapp.judging.services import asked, begin_use
 
 from ..models import Run
 

@@ -7,7 +7,9 @@ from trainer.contracts import KnownVerdicts, OwnVerdicts
 from trainer.judges.engine import Outcome
 from webapp.core.problems import Conflict, Invalid
 from webapp.inference.models import Endpoint
-from webapp.judging import queries, services
+from webapp.judging.asking import own_verdicts
+from webapp.judging.verdicts import queries as verdict_queries
+from webapp.judging.verdicts.store import store
 
 from ..live import broadcasts
 from ..models import Run, RunJudge
@@ -23,7 +25,7 @@ def exchange(run: Run, told: OwnVerdicts) -> KnownVerdicts:
     if version.endpoint.kind != Endpoint.Kind.LOCAL:
         raise Invalid("This judge does not answer in the run.", {"judge": f"{version} is asked by this server"})
     if told.verdicts:
-        _store(row, list(services.outcomes(version, told.verdicts)))
+        _store(row, list(own_verdicts.outcomes(version, told.verdicts)))
         broadcasts.judges(run.pk)
     row.refresh_from_db()
     money = row.budget_money
@@ -40,10 +42,10 @@ def _store(row: RunJudge, outcomes: list[Outcome]) -> None:
     """What the calls took is counted with the verdict that it brought: once, whoever sends it again."""
     with transaction.atomic():
         RunJudge.objects.select_for_update(no_key=True).get(pk=row.pk)
-        there = queries.stored_keys(row.version, [outcome.call.key for outcome in outcomes])
+        there = verdict_queries.stored_keys(row.version, [outcome.call.key for outcome in outcomes])
         new = {outcome.call.key: outcome for outcome in outcomes if outcome.call.key not in there}.values()
-        services.store(row.version, new)
-        tokens, money = services.used(new)
+        store(row.version, new)
+        tokens, money = own_verdicts.used(new)
         RunJudge.objects.filter(pk=row.pk).update(
             calls=F("calls") + len(new),
             tokens=F("tokens") + tokens,

@@ -16,7 +16,7 @@ from webapp.core.problems import Invalid
 from webapp.datasets import services as datasets
 from webapp.datasets.ingest.generated_files import SOURCES, Heard
 from webapp.datasets.models import DatasetVersion, ImportJob
-from webapp.judging.queries import examples_by_key
+from webapp.datasets.queries import examples_by_key
 
 from .. import recipe_metrics
 from ..models import Rollout, Run

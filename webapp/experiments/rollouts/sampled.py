@@ -8,12 +8,12 @@ from django.db.models import Max
 
 from trainer.contracts import Example, ModelSource, RolloutRecord
 from webapp.core.problems import Problem
+from webapp.datasets.queries import examples_by_key
 from webapp.evaluation.recipes.base import NotMeasured
 from webapp.evaluation.recipes.base import Rollout as Response
 from webapp.evaluation.sources.registry import NOVELTY, ROLLOUTS, SOURCES, TRAINED, Options, Source
 from webapp.evaluation.work.measuring import measure
 from webapp.inference import stored
-from webapp.judging.queries import examples_by_key
 
 from .. import queries
 from ..models import Artifact, Rollout, Run

@@ -7,11 +7,10 @@ from typing import Any
 
 from trainer.metrics.audit import audit_packed, human_range, pack
 from trainer.metrics.classification import Confusion, accuracy, confusion, kappa, macro
-from webapp.judging.audit import shown
 
-from .base import Pairwise, Record, Tree
-
-SIDES = {-1: "A", 0: "tie", 1: "B"}
+from ..lines.audits import shown
+from ..lines.sides import SIDE_NAMES
+from .formats.base import Pairwise, Record, Tree
 
 
 def report(records: Iterable[Record]) -> dict[str, Any]:
@@ -75,7 +74,7 @@ def _measures(table: Confusion) -> dict[str, Any]:
     return {
         "n": table.n,
         "missing": table.missing,
-        "values": [SIDES[value] for value in table.values],
+        "values": [SIDE_NAMES[value] for value in table.values],
         "cells": [list(row) for row in table.cells_VV],
         "accuracy": accuracy(table).json(),
         "kappa": kappa(table).json(),

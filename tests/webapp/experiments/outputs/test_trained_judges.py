@@ -22,8 +22,10 @@ from webapp.evaluation.launch import services as evaluations
 from webapp.experiments.models import Run
 from webapp.experiments.rewards import grants
 from webapp.inference.models import Endpoint, RegisteredModel
-from webapp.judging import services as judging
+from webapp.judging.asking.calls import judge_calls
+from webapp.judging.judges import services as judges
 from webapp.judging.models import Judge, JudgeVersion, Verdict
+from webapp.judging.suggestions.services import ask_judge
 from webapp.weights.models import WeightsJob
 
 from .test_outputs import made, output
@@ -107,7 +109,7 @@ def test_a_writer_becomes_a_generator_in_its_form(trained, cast, api):
 def test_its_weights_are_asked_and_its_lines_are_read(trained, api, settings):
     settings.JUDGE_COMMAND = [sys.executable, "-c", PAIR]
     api.post(f"/models/{trained(**LINES).pk}/judge")
-    counts = judging.judge_calls(JudgeVersion.objects.get(), [INPUT])
+    counts = judge_calls(JudgeVersion.objects.get(), [INPUT])
     assert (counts.done, counts.missing, counts.failed) == (2, 0, 0)
     assert sorted(row.parsed["strength"] for row in Verdict.objects.all()) == [-2, 1]
     assert Verdict.objects.first().parsed["reasons"] == ["Names the capital."]
@@ -139,7 +141,7 @@ def test_it_suggests_to_annotators_what_it_says_of_their_pairs(trained, api, cas
     api.post(f"/models/{trained(**LINES).pk}/judge")
     judge = JudgeVersion.objects.get()
     project = make_project(cast.researcher, 1, people=[cast.annotator], settings={"suggestions": "before"})
-    job = judging.ask_judge(cast.researcher, project, judge)
+    job = ask_judge(cast.researcher, project, judge)
     while runner.run(job.pk) is not None:
         for queued in WeightsJob.objects.filter(state="queued"):
             answer(queued, judge, lambda first: f"- Names more.\nVerdict: {'A' if first else 'B'} much better")
@@ -168,7 +170,7 @@ def test_asked_twice_it_is_the_same_version_and_an_archived_one_is_made_anew(tra
     model = trained()
     first = api.post(f"/models/{model.pk}/judge").json()
     assert api.post(f"/models/{model.pk}/judge").json()["id"] == first["id"]
-    judging.archive(cast.researcher, Judge.objects.get())
+    judges.archive(cast.researcher, Judge.objects.get())
     again = api.post(f"/models/{model.pk}/judge").json()
     assert again["id"] != first["id"] and again["digest"] == first["digest"]
     assert Endpoint.objects.count() == 1 and Judge.objects.get(pk=again["judge_id"]).name == f"{model.name} 2"
@@ -192,7 +194,7 @@ def test_without_its_files_it_is_refused(trained, api, settings, run):
 def test_a_name_that_is_taken_is_refused_at_its_field(trained, api, cast):
     model = trained()
     api.post(f"/models/{model.pk}/judge", {"name": "Mine"})
-    judging.archive(cast.researcher, Judge.objects.get())
+    judges.archive(cast.researcher, Judge.objects.get())
     refused = api.post(f"/models/{model.pk}/judge", {"name": "Mine"})
     assert refused.status_code == 422 and refused.json()["error"]["fields"][0]["path"] == "name"
 

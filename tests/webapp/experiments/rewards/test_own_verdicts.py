@@ -5,8 +5,8 @@ from decimal import Decimal
 
 import pytest
 
+from tests.webapp.judging.asking.test_local import PROCESS, judge, local  # noqa: F401  a fixture among them
 from tests.webapp.judging.conftest import inputs
-from tests.webapp.judging.test_local import PROCESS, judge, local  # noqa: F401  a fixture among them
 from trainer.contracts import KnownVerdicts
 from trainer.judges.budget import Budget
 from trainer.judges.calls import expand
@@ -16,7 +16,7 @@ from trainer.rewards.judges import StoreAway
 from trainer.rewards.verdict_store import ServerStore
 from webapp.experiments.models import RunJudge
 from webapp.experiments.rewards import budgets
-from webapp.judging import services
+from webapp.judging.asking.calls import judge_calls
 from webapp.judging.models import Verdict
 
 from ..conftest import Trainer
@@ -63,7 +63,7 @@ def test_what_a_run_says_is_not_asked_again_by_an_evaluation_nor_by_another_run(
     known = store.get(keys)
     assert {key: answer.parsed for key, answer in known.items()} == dict.fromkeys(keys, told[0].parsed)
     assert not any(answer.called for answer in known.values())
-    assert services.judge_calls(own, inputs(2)).stored == 4, "the evaluation calls nobody"
+    assert judge_calls(own, inputs(2)).stored == 4, "the evaluation calls nobody"
     again = start(launch, judge=str(own))
     assert store_of(again, own).get(keys).keys() == set(keys)
     assert RunJudge.objects.get(run=again).calls == 0

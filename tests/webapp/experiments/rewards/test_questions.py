@@ -22,7 +22,7 @@ from webapp.experiments.lifecycle import tokens
 from webapp.experiments.models import Run, RunJudge, RunQuestion
 from webapp.experiments.rewards import asking, questions
 from webapp.inference.models import Endpoint
-from webapp.judging import services as judging
+from webapp.judging.judges.services import create_judge
 from webapp.judging.models import Verdict
 
 from ..conftest import Trainer
@@ -40,7 +40,7 @@ def brief(monkeypatch):
 @pytest.fixture
 def grader(cast, endpoint, chat_server):  # noqa: F811
     chat_server.answer = lambda body: MET
-    return judging.create_judge(cast.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=endpoint)
+    return create_judge(cast.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=endpoint)
 
 
 @pytest.fixture
@@ -255,7 +255,7 @@ async def test_the_route_answers_line_by_line(cast, worker, chat_server, setting
         made = inference.create_endpoint(
             cast.researcher, "chat", name="judge", url=chat_server.url, model="tiny", secret=KEY, retries=0
         )
-        grader = judging.create_judge(cast.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=made)
+        grader = create_judge(cast.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=made)
         choice = checks.DatasetChoice(id=version.dataset_id)
         run = start(lambda **k: launch_services.launch(cast.owner, recipe="policy", dataset=choice, **k))
         return run, group(grader), group(grader, step=2, responses=3)

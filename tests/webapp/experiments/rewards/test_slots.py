@@ -17,7 +17,7 @@ from webapp.experiments.rewards import grants
 from webapp.inference import services as inference
 from webapp.inference.models import Endpoint, RegisteredModel
 from webapp.inference.tokenizers import speaks_otherwise
-from webapp.judging import services as judging
+from webapp.judging.judges.services import create_judge
 from webapp.judging.models import Judge, JudgeVersion
 
 from ..conftest import Trainer
@@ -130,7 +130,7 @@ def test_a_judge_that_a_run_has_trained_is_loaded_with_its_adapters(cast, model,
     fields = {"source": "run", "format": "peft", "path": str(tmp_path), "base": model}
     trained = RegisteredModel.objects.create(workspace=cast.workspace, name="adapted", **fields)
     endpoint = inference.create_endpoint(cast.researcher, "local", name="weights", registered_model=trained.pk)
-    judge = judging.create_judge(cast.researcher, name="Own", spec={"kind": "criterion"}, endpoint=endpoint)
+    judge = create_judge(cast.researcher, name="Own", spec={"kind": "criterion"}, endpoint=endpoint)
     found = grants.grant(judge)
     assert (found.local, found.adapters) == ("/models/smollm2", (str(tmp_path),))
 

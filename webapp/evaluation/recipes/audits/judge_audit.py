@@ -12,7 +12,7 @@ from trainer.contracts.counted import counted
 from trainer.judges.combine import PairVerdict, pair_verdicts, unswapped
 from trainer.judges.inputs import of_example
 from trainer.metrics.audit import Audit, Case
-from webapp.judging.audit import parse_case
+from webapp.judging.lines.audits import parse_case
 
 from ... import report as r
 from ..base import (

@@ -8,8 +8,8 @@ from typing import Any
 from trainer.metrics.audit import Case
 from webapp.core.commands import JsonCommand
 from webapp.core.jsonlines import Lines, printed
-from webapp.judging.audit import Seen, parse_case, report
-from webapp.judging.lines import LineProblem
+from webapp.judging.lines.audits import Seen, parse_case, report
+from webapp.judging.lines.fields import LineProblem
 
 
 class Command(JsonCommand):

@@ -15,9 +15,10 @@ from webapp.core.jsonlines import Problems, printed
 from webapp.core.problems import Problem
 from webapp.datasets.models import DatasetVersion
 from webapp.files.bundle import Bundle
-from webapp.judging.recorded import REGISTRY, Pairwise, Record, RowProblem, UnknownFormat, detect, read
+from webapp.judging.recorded.formats.base import Pairwise, Record, RowProblem
+from webapp.judging.recorded.formats.registry import REGISTRY, UnknownFormat, detect, read
 from webapp.judging.recorded.report import report
-from webapp.judging.services import keep_recorded
+from webapp.judging.recorded.services import keep_recorded
 
 AUTO = "auto"
 

@@ -1,0 +1,93 @@
+"""Judges with local weights: the worker asks a process of its own and stores what it says, or why it says nothing."""
+
+import sys
+from decimal import Decimal
+
+import pytest
+
+from tests.trainer.judges.test_local import PROCESS
+from trainer.judges.budget import Budget
+from trainer.judges.chat import EndpointProblem
+from webapp.core.problems import Conflict
+from webapp.inference import services as inference
+from webapp.inference.models import EndpointTrouble, RegisteredModel
+from webapp.judging.asking.calls import judge_calls
+from webapp.judging.judges.services import create_judge
+from webapp.judging.models import Trial, Verdict
+from webapp.judging.trials.services import start_trial
+
+from ..conftest import inputs
+
+pytestmark = pytest.mark.django_db
+DYING = PROCESS.replace('said == "die"', "True")
+
+
+@pytest.fixture
+def local(cast, settings):
+    settings.JUDGE_COMMAND = [sys.executable, "-c", PROCESS]
+    model = RegisteredModel.objects.create(workspace=cast.workspace, name="m", source="hub", path="a/b")
+    return inference.create_endpoint(cast.researcher, "local", name="l", registered_model=model.pk)
+
+
+def judge(cast, local, kind="criterion"):
+    return create_judge(cast.researcher, name=f"J {kind}", spec={"kind": kind}, endpoint=local)
+
+
+def test_every_criterion_gets_a_verdict_and_a_second_run_starts_nothing(cast, local, settings):
+    version = judge(cast, local)
+    counts = judge_calls(version, inputs(2))
+    assert (counts.done, counts.total, counts.halted) == (4, 4, "")
+    verdict = Verdict.objects.first()
+    assert verdict.parsed["met"] is False and "P(yes) = 0.750" in verdict.parsed["explanation"]
+    assert (verdict.prompt_tokens, verdict.cached_tokens, verdict.completion_tokens) == (7, 3, 0)
+    local.refresh_from_db()
+    assert local.first_used_at
+    settings.JUDGE_COMMAND = [sys.executable, "-c", DYING]
+    assert judge_calls(version, inputs(2)).stored == 4
+
+
+def test_other_kinds_are_generated_and_what_cannot_be_read_is_missing(cast, local):
+    assert judge_calls(judge(cast, local, "pointwise"), inputs(1)).missing == 1
+    assert Verdict.objects.get().completion_tokens == 6, "asked three times, two tokens each"
+
+
+def test_a_process_that_dies_leaves_counted_failures_that_a_later_run_asks_again(cast, local, settings):
+    settings.JUDGE_COMMAND = [sys.executable, "-c", DYING]
+    version = judge(cast, local)
+    counts = judge_calls(version, inputs(2))
+    assert (counts.failed, counts.done) == (4, 0)
+    assert "ended with status 9: out of memory" in Verdict.objects.first().problem
+    assert EndpointTrouble.objects.get(endpoint=local).code == "down"
+    settings.JUDGE_COMMAND = [sys.executable, "-c", PROCESS]
+    assert judge_calls(version, inputs(2)).done == 4
+
+
+def test_a_process_that_cannot_be_started_is_said(cast, local, settings):
+    settings.JUDGE_COMMAND = ["/nowhere/python"]
+    with pytest.raises(EndpointProblem, match="could not be started"):
+        judge_calls(judge(cast, local), inputs(1))
+
+
+def test_a_budget_holds_for_local_weights_too(cast, local):
+    counts = judge_calls(judge(cast, local), inputs(1), budget=Budget(tokens=10))
+    assert counts.done == 0 and "budget is used up" in counts.halted
+
+
+def test_an_archived_endpoint_is_not_asked(cast, local):
+    version = judge(cast, local)
+    inference.archive(cast.researcher, local)
+    with pytest.raises(Conflict, match="archived"):
+        judge_calls(version, inputs(1))
+
+
+def test_prices_make_a_cost_of_prompt_tokens(cast, local):
+    inference.change_endpoint(cast.researcher, local, price_prompt=Decimal(100_000), price_completion=Decimal(0))
+    assert judge_calls(judge(cast, local), inputs(1)).cost == Decimal("1.4")
+
+
+def test_a_draft_is_tried_on_local_weights(cast, local, examples, eager, django_capture_on_commit_callbacks):
+    with django_capture_on_commit_callbacks(execute=True):
+        trial = start_trial(cast.researcher, spec={"kind": "criterion"}, endpoint=local, examples=[examples[0].pk])
+    trial.refresh_from_db()
+    assert trial.state == Trial.State.FINISHED, trial.problem
+    assert {call["state"] for call in trial.results["calls"]} == {"done"}

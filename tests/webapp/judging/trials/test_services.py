@@ -1,0 +1,166 @@
+"""Drafts tried on examples, and versions compared."""
+
+import json
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from webapp.core.problems import Invalid
+from webapp.datasets.models import Example
+from webapp.judging.judges.services import create_judge, fix_examples, new_version
+from webapp.judging.models import Trial, Verdict
+from webapp.judging.trials.services import Extra, requeue_lost, start_comparison, start_trial
+
+from ..conftest import MET
+
+pytestmark = pytest.mark.django_db
+LENIENT = {"kind": "criterion", "prompt": "Be lenient. {{response}} {{criterion}}"}
+
+
+@pytest.fixture
+def run(eager, django_capture_on_commit_callbacks):
+    """Starts a trial and lets the worker finish it."""
+
+    def start(function, *args, **fields) -> Trial:
+        with django_capture_on_commit_callbacks(execute=True):
+            trial = function(*args, **fields)
+        trial.refresh_from_db()
+        return trial
+
+    return start
+
+
+def ids(examples):
+    return [example.pk for example in examples]
+
+
+def test_a_draft_shows_prompt_raw_and_parsed_of_every_call_and_stores_no_verdict(
+    cast, endpoint, examples, run, chat_server
+):
+    chat_server.answer = lambda body: MET
+    trial = run(start_trial, cast.researcher, spec={"kind": "criterion"}, endpoint=endpoint, examples=ids(examples[:2]))
+    assert (trial.state, trial.done, trial.total, trial.problem) == ("finished", 8, 8, "")
+    first = trial.results["calls"][0]
+    assert (first["subject"]["example"], first["subject"]["response"], first["subject"]["criterion"]) == (
+        "e0",
+        "x",
+        "a",
+    )
+    assert first["raw"] == MET and first["parsed"]["met"] is True and "Says yes." in first["messages"][1]["content"]
+    assert not Verdict.objects.exists()
+
+
+def test_a_draft_that_the_judge_answers_badly_shows_what_it_said(cast, endpoint, examples, run, chat_server):
+    chat_server.answer = lambda body: "Certainly!"
+    spec = {"kind": "pairwise", "retries": 0}
+    trial = run(start_trial, cast.researcher, spec=spec, endpoint=endpoint, examples=ids(examples[:1]))
+    assert [(c["state"], c["raw"], c["parsed"]) for c in trial.results["calls"]] == [
+        ("missing", "Certainly!", None)
+    ] * 2
+
+
+def test_two_responses_that_are_the_same_are_one_call_of_one(cast, endpoint, importing, run, chat_server):
+    chat_server.answer = lambda body: '{"explanation": "", "rating": 5}'
+    prompt, same = [{"role": "user", "content": "Q?"}], [{"id": name, "text": "Paris."} for name in ("x", "y")]
+    importing([{"key": "same", "prompt": prompt, "responses": same}])
+    listed = ids(Example.objects.filter(key="same"))
+    trial = run(start_trial, cast.researcher, spec={"kind": "pointwise"}, endpoint=endpoint, examples=listed)
+    assert (trial.done, trial.total, len(trial.results["calls"])) == (1, 1, 1)
+
+
+def test_an_endpoint_that_is_away_fails_each_call_with_its_reason(cast, endpoint, examples, run, chat_server):
+    chat_server.fault = "error"
+    trial = run(start_trial, cast.researcher, spec={"kind": "pointwise"}, endpoint=endpoint, examples=ids(examples))
+    assert {call["state"] for call in trial.results["calls"]} == {"failed"}
+    assert "Something broke" in trial.results["calls"][0]["problem"]
+
+
+def test_what_examples_lack_can_be_given_and_is_counted_otherwise(cast, endpoint, examples, run, chat_server):
+    chat_server.answer = lambda body: '{"matches": [{"generated": 1, "reference": 1}]}'
+    fields = {"spec": {"kind": "rubric_matcher"}, "endpoint": endpoint, "examples": ids(examples[:1])}
+    without = run(start_trial, cast.researcher, **fields)
+    assert without.results["unusable"] == {"there are no generated items": 1} and without.total == 0
+    given = run(start_trial, cast.researcher, **fields, extra=Extra(generated=["Says yes"]))
+    assert given.results["calls"][0]["parsed"] == {"matches": [[0, 0]]}
+
+
+def test_two_versions_are_compared_on_the_fixed_examples(cast, version, examples, run, chat_server):
+    judge = version.judge
+    chat_server.answer = lambda body: json.dumps(
+        {
+            "explanation": "",
+            "met": "lenient" in body["messages"][-1]["content"] or "Says yes." in body["messages"][-1]["content"],
+        }
+    )
+    newer = new_version(
+        cast.researcher, judge, spec={**LENIENT, "system": "{{answer_format}}"}, endpoint=version.endpoint
+    )
+    fix_examples(cast.researcher, judge, ids(examples))
+    trial = run(start_comparison, cast.researcher, judge, before=version, after=newer)
+    assert (trial.state, trial.results["compared"], trial.results["changed"]) == ("finished", 12, 6)
+    share = trial.results["share"]
+    assert (share["value"], share["n"]) == (0.5, 12) and share[
+        "low"
+    ] < 0.2  # half of the verdicts on each of 3 examples
+    changed = [row for row in trial.results["rows"] if row["changed"]]
+    assert {row["subject"]["criterion"] for row in changed} == {"b"}
+    assert {(row["before"]["decision"], row["after"]["decision"]) for row in changed} == {(False, True)}
+    assert Verdict.objects.filter(pk=changed[0]["after"]["verdict"]).exists()
+    before = chat_server.requests
+    run(start_comparison, cast.researcher, judge, before=version, after=newer)
+    assert chat_server.requests == before
+
+
+def test_a_side_without_a_verdict_is_neither_changed_nor_unchanged(cast, version, examples, run, chat_server):
+    chat_server.answer = lambda body: "no" if "lenient" in body["messages"][-1]["content"] else MET
+    newer = new_version(
+        cast.researcher,
+        version.judge,
+        spec={**LENIENT, "system": "{{answer_format}}", "retries": 0},
+        endpoint=version.endpoint,
+    )
+    fix_examples(cast.researcher, version.judge, ids(examples[:1]))
+    trial = run(start_comparison, cast.researcher, version.judge, before=version, after=newer)
+    assert (trial.results["changed"], trial.results["compared"], trial.results["missing"]) == (0, 0, 4)
+
+
+def test_swapped_answers_are_compared_by_the_response_they_mean(cast, endpoint, examples, run, chat_server):
+    chat_server.answer = lambda body: '{"reasons": [], "verdict": "A"}'
+    first = create_judge(cast.researcher, name="P", spec={"kind": "pairwise"}, endpoint=endpoint)
+    second = new_version(cast.researcher, first.judge, spec={"kind": "pairwise", "retries": 0}, endpoint=endpoint)
+    fix_examples(cast.researcher, first.judge, ids(examples[:1]))
+    trial = run(start_comparison, cast.researcher, first.judge, before=first, after=second)
+    assert [row["before"]["decision"] for row in trial.results["rows"]] == ["A", "B"]
+
+
+def test_what_cannot_be_tried_is_refused_before_it_is_queued(cast, version, endpoint, examples):
+    with pytest.raises(Invalid):
+        start_trial(cast.researcher, spec={"kind": "criterion"}, endpoint=endpoint, examples=[])
+    with pytest.raises(Invalid):
+        start_comparison(cast.researcher, version.judge, before=version, after=version)
+    assert not Trial.objects.exists()
+
+
+def test_a_trial_whose_worker_died_is_taken_up_again(
+    cast, endpoint, examples, eager, django_capture_on_commit_callbacks
+):
+    trial = start_trial(cast.researcher, spec={"kind": "pointwise"}, endpoint=endpoint, examples=ids(examples))
+    Trial.objects.update(state="running", done=3, results={"calls": []}, seen_at=timezone.now() - timedelta(minutes=9))
+    with django_capture_on_commit_callbacks(execute=True):
+        assert requeue_lost() == 1
+    trial.refresh_from_db()
+    assert (trial.state, trial.done, len(trial.results["calls"])) == ("finished", 6, 6)
+    assert requeue_lost() == 0
+
+
+def test_only_the_newest_trials_are_kept(cast, version, endpoint, examples, monkeypatch):
+    monkeypatch.setattr("webapp.judging.trials.services.KEPT", 2)
+    fields = {"spec": {"kind": "pointwise"}, "endpoint": endpoint, "examples": ids(examples)}
+    open_one = start_trial(cast.researcher, **fields)
+    of_judge = start_trial(cast.researcher, **fields, judge=version.judge)
+    for _ in range(4):
+        Trial.objects.filter(pk=start_trial(cast.researcher, **fields).pk).update(state="finished")
+    start_trial(cast.researcher, **fields)
+    assert Trial.objects.filter(judge=None, state="finished").count() == 2
+    assert Trial.objects.filter(pk__in=[open_one.pk, of_judge.pk]).count() == 2

@@ -1,0 +1,257 @@
+"""The one path from inputs to verdicts: look up what is stored, call what is missing, store as outcomes come."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from itertools import islice
+
+from trainer.contracts import ModelSource
+from trainer.judges.answers import Reading
+from trainer.judges.beside import run_beside
+from trainer.judges.budget import Budget
+from trainer.judges.calls import Call, expand, read
+from trainer.judges.chat import ChatReply, EndpointProblem, Target
+from trainer.judges.client import ChatClient
+from trainer.judges.engine import Counts as EngineCounts
+from trainer.judges.engine import Outcome, State, run
+from trainer.judges.inputs import InputProblem, JudgeInput
+from trainer.judges.local import LocalClient, LocalTarget, wording
+from trainer.judges.spec import BaseSpec
+from webapp.core.problems import Problem
+from webapp.inference.models import Endpoint
+from webapp.inference.queries import recorded_texts
+from webapp.inference.services import EndpointShare, endpoint_target, local_target, note_troubles
+from webapp.inference.stored import here
+
+from ..judges.services import begin_use
+from ..models import JudgeVersion, Verdict
+from ..verdicts import queries as verdict_queries
+from ..verdicts.store import store
+
+CHUNK = 400  # calls looked up at a time
+NOT_RECORDED = "not recorded: the endpoint has no output under this key"
+Asked = Target | LocalTarget
+Keep = Callable[[list[Outcome]], None]
+
+
+@dataclass
+class Counts:
+    """What became of a run of calls. `total` = `stored` (there already) + `done` + `missing` + `failed` + not called.
+
+    `unusable` counts inputs that lack what the judge needs, by reason. `halted` says why the run ended early, or "".
+    `cost` is None where nothing is known to have a price.
+    """
+
+    total: int = 0
+    stored: int = 0
+    done: int = 0
+    missing: int = 0
+    failed: int = 0
+    unusable: Counter[str] = field(default_factory=Counter)
+    halted: str = ""
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    cost: Decimal | None = None
+
+    def add(self, outcomes: Iterable[Outcome]) -> None:
+        for outcome in outcomes:
+            setattr(self, outcome.state, getattr(self, outcome.state) + 1)
+            if outcome.cost is not None:
+                self.cost = (self.cost or Decimal(0)) + outcome.cost
+            if reply := outcome.reply:
+                self.prompt_tokens += reply.prompt_tokens or 0
+                self.cached_tokens += reply.cached_tokens or 0
+                self.completion_tokens += reply.completion_tokens or 0
+
+    def merge(self, other: "Counts") -> None:
+        """Adds what became of another run of calls of the same judge; a question that both asked counts in both."""
+        for name in ("total", "stored", "done", "missing", "failed"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.unusable += other.unusable
+        self.halted = self.halted or other.halted
+        for name in ("prompt_tokens", "cached_tokens", "completion_tokens"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        if other.cost is not None:
+            self.cost = (self.cost or Decimal(0)) + other.cost
+
+
+def judge_calls(
+    version: JudgeVersion,
+    inputs: Iterable[JudgeInput],
+    *,
+    budget: Budget | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    progress: Callable[[Counts], None] = lambda counts: None,
+    draw: int = 0,
+) -> Counts:
+    """Asks `version` about every input and stores a verdict per call; for workers, in their own thread.
+
+    What is stored already is not called again, except calls that failed: so a run that was stopped or killed is resumed
+    by running it again, and one that was finished costs nothing. Another `draw` asks for new samples. `stop` is asked
+    several times a second, `progress` told of every batch; both may use the database, as may `inputs`.
+
+    Local weights are asked in a process that starts and ends with this call. Raises Conflict for an endpoint that is
+    archived, EndpointProblem where its key cannot be read or that process cannot be started.
+    """
+    endpoint = version.endpoint
+    spec, counts = version.resolved, Counts()
+    target = asked(endpoint, spec)
+    begin_use(version)
+    source = Verdict.Source.RECORDED if target is None else Verdict.Source.CALLED
+
+    def keep(outcomes: list[Outcome]) -> None:
+        store(version, outcomes, source)
+        note_troubles(endpoint, [outcome.trouble for outcome in outcomes if outcome.trouble])
+        counts.add(outcomes)
+        progress(counts)
+
+    calls = missing_calls(version, spec, inputs, counts, draw)
+    if target is None:
+        counts.halted = replay(endpoint, spec, calls, keep, stop)
+    else:
+        counts.halted = call(endpoint, target, spec, calls, keep, stop, budget).halted
+    progress(counts)
+    return counts
+
+
+def asked(endpoint: Endpoint, spec: BaseSpec) -> Asked | None:
+    """Whom the calls go to; None for recorded outputs, which are looked up. Raises Conflict and EndpointProblem.
+
+    Of local weights a criterion judge needs one forward pass per criterion: the probability of yes is its answer.
+    """
+    if endpoint.kind == Endpoint.Kind.RECORDED:
+        return None
+    if endpoint.kind == Endpoint.Kind.LOCAL:
+        return local_target(endpoint, yes_no=spec.kind == "criterion", wording=wording(spec))
+    return endpoint_target(endpoint)
+
+
+def missing_calls(
+    version: JudgeVersion, spec: BaseSpec, inputs: Iterable[JudgeInput], counts: Counts, draw: int
+) -> Iterator[Call]:
+    """The calls that have no verdict yet, each key once, looked up in chunks as they are needed."""
+    calls = _distinct(expanded(spec, version.digest, inputs, counts.unusable, draw))
+    while chunk := list(islice(calls, CHUNK)):
+        stored = verdict_queries.stored_keys(version, [each.key for each in chunk])
+        counts.total += len(chunk)
+        counts.stored += len(stored)
+        yield from (each for each in chunk if each.key not in stored)
+
+
+def unasked(
+    version: JudgeVersion, inputs: Iterable[JudgeInput], draw: int = 0, *, failed: bool = True
+) -> Iterator[Call]:
+    """The calls without a verdict, each key once, those together that begin alike. `failed`: and those that failed."""
+    calls = _distinct(expanded(version.resolved, version.digest, inputs, Counter(), draw))
+    while chunk := list(islice(calls, CHUNK)):
+        known = verdict_queries.stored_keys(version, [each.key for each in chunk], failed=not failed)
+        yield from sorted((each for each in chunk if each.key not in known), key=lambda each: each.record)
+
+
+def _distinct(calls: Iterable[Call]) -> Iterator[Call]:
+    seen: set[bytes] = set()
+    for each in calls:
+        key = bytes.fromhex(each.key)  # half the memory, of perhaps a million keys
+        if key not in seen:
+            seen.add(key)
+            yield each
+
+
+def expanded(
+    spec: BaseSpec, digest: str, inputs: Iterable[JudgeInput], unusable: Counter[str], draw: int = 0
+) -> Iterator[Call]:
+    """All calls for all inputs; inputs that lack something are counted by reason."""
+    for given in inputs:
+        try:
+            yield from expand(spec, digest, given, draw)
+        except InputProblem as problem:
+            unusable[str(problem)] += 1
+
+
+def call(
+    endpoint: Endpoint,
+    target: Asked,
+    spec: BaseSpec,
+    calls: Iterable[Call],
+    keep: Keep,
+    stop: Callable[[], bool],
+    budget: Budget | None,
+) -> EngineCounts:
+    """Calls everything that a judge is asked; see `ask`. Local weights that lie in the artifact store alone are fetched first."""
+    target = _here(endpoint, target)
+
+    def parsed(each: Call, reply: ChatReply) -> Reading:
+        return read(spec, each.subject, reply.text, complete=reply.finish_reason != "length")
+
+    return ask(endpoint, target, calls, parsed, keep, stop, budget, spec.retries)
+
+
+def _here(endpoint: Endpoint, target: Asked) -> Asked:
+    """Raises EndpointProblem."""
+    if not isinstance(target, LocalTarget):
+        return target
+    try:
+        found = here(ModelSource(path=target.model, adapters=tuple(target.adapters)), endpoint.workspace_id)
+    except (Problem, OSError) as error:
+        raise EndpointProblem("down", str(error)) from error
+    return replace(target, model=found.path, adapters=found.adapters)
+
+
+def ask(
+    endpoint: Endpoint,
+    target: Asked,
+    calls: Iterable[Call],
+    reading: Callable[[Call, ChatReply], Reading],
+    keep: Keep,
+    stop: Callable[[], bool],
+    budget: Budget | None,
+    retries: int = 0,
+) -> EngineCounts:
+    """Calls everything, with `calls`, `keep` and `stop` in this thread and the event loop in another.
+
+    The endpoint's places and rate are shared with whatever else asks it at this moment. `retries`: of replies that `reading`
+    makes nothing of.
+    """
+
+    async def main(here: Executor) -> EngineCounts:
+        async with _client(target, budget, EndpointShare(endpoint.pk, here)) as client:
+            return await run(
+                calls,
+                client,
+                reading,
+                on_outcome=keep,
+                stop=stop,
+                concurrency=target.concurrency,
+                retries=retries,
+                prices=target.prices,
+                executor=here,
+            )
+
+    return run_beside(main)
+
+
+def _client(target: Asked, budget: Budget | None, share: EndpointShare) -> LocalClient | ChatClient:
+    """Local weights have a process of their own for each run: nothing of them is shared."""
+    return LocalClient(target, budget) if isinstance(target, LocalTarget) else ChatClient(target, budget, share)
+
+
+def replay(endpoint: Endpoint, spec: BaseSpec, calls: Iterable[Call], keep: Keep, stop: Callable[[], bool]) -> str:
+    """Takes the answers from what the endpoint has recorded, and says why it ended early, if it did."""
+    remaining = iter(calls)
+    while chunk := list(islice(remaining, CHUNK)):
+        if stop():
+            return "stopped"
+        texts = recorded_texts(endpoint.pk, [each.key for each in chunk])
+        keep([_replayed(spec, each, texts.get(each.key)) for each in chunk])
+    return ""
+
+
+def _replayed(spec: BaseSpec, each: Call, text: str | None) -> Outcome:
+    if text is None:
+        return Outcome(each, "failed", None, "", NOT_RECORDED, None, None)
+    reading = read(spec, each.subject, text)
+    state: State = "missing" if reading.parsed is None else "done"
+    return Outcome(each, state, reading.parsed, text, reading.problem, None, None)

@@ -1,0 +1,178 @@
+"""A judge with local weights over many inputs: a job of the cluster asks it, and what it says comes to the verdict store.
+
+Whoever asks comes back until nothing is left to ask, and holds no thread meanwhile.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from pydantic import ValidationError
+
+from trainer.contracts import OwnVerdict
+from trainer.judges.budget import Budget
+from trainer.judges.calls import Call
+from trainer.judges.inputs import JudgeInput
+from trainer.judges.local import wording
+from webapp.accounts.models import User, Workspace
+from webapp.core.problems import Invalid
+from webapp.datasets.models import DatasetVersion
+from webapp.inference.models import Endpoint
+from webapp.inference.services import local_target, note_troubles, prices
+from webapp.weights import services as weights
+from webapp.weights.kinds import KINDS, Items, Kind, Results
+from webapp.weights.models import WeightsItem, WeightsJob
+
+from ..judges.services import begin_use
+from ..models import JudgeVersion
+from ..verdicts.store import store
+from .calls import unasked
+from .own_verdicts import outcomes, used
+
+ITEMS_PER_READ = 500
+State = WeightsJob.State
+
+
+@dataclass(frozen=True)
+class Errand:
+    """On whose behalf a judge is asked: `of` names it, such as `evaluation 3 deciding criteria`; each has a job of its own."""
+
+    workspace: Workspace
+    user: User | None
+    of: str
+    title: str
+    data: DatasetVersion | None = None
+    resources: dict[str, Any] | None = None
+
+
+def needs_job(version: JudgeVersion) -> bool:
+    return version.endpoint.kind == Endpoint.Kind.LOCAL
+
+
+def job_for(
+    version: JudgeVersion,
+    inputs: Sequence[JudgeInput],
+    errand: Errand,
+    *,
+    budget: Budget | None = None,
+    draw: int = 0,
+    again: bool = False,
+    stop: Callable[[], bool] = lambda: False,
+) -> WeightsJob | None:
+    """The job that asks what is left to ask, started where there is none; None once nothing is left.
+
+    What is stored is not asked again; calls that failed are, once for each errand. `again`: once more, and a job that stopped
+    or failed goes on; else that job is returned as it is. `budget` is what is left beside what this job has used. Raises Conflict for an endpoint that is
+    archived, EndpointProblem where the files of its model are gone.
+    """
+    subject = _subject(version, errand, draw)
+    failed = again or weights.filled(errand.workspace, WeightsJob.Kind.JUDGE, subject) is None
+    if next(unasked(version, inputs, draw, failed=failed), None) is None:
+        return None
+    local_target(version.endpoint, yes_no=True, wording="")  # can it be asked at all?
+    model = version.endpoint.registered_model
+    assert model is not None  # noqa: S101  # local_target has looked
+    job = weights.stored(
+        errand.workspace, errand.user, WeightsJob.Kind.JUDGE, errand.title, subject, model, errand.data
+    )
+    if not weights.waits_for_items(job) or (job.state in (State.STOPPED, State.FAILED) and not again):
+        return job
+    begin_use(version)
+    params = {"judge": str(version), "version": version.pk, "resources": errand.resources or {}}
+    params |= {"budget": _allowed(job, budget)} if budget else {}
+    calls = unasked(version, inputs, draw, failed=failed)
+    weights.fill(job, errand.user, params, map(_item, calls), stop)
+    return job
+
+
+def _subject(version: JudgeVersion, errand: Errand, draw: int) -> str:
+    return f"{version.pk} {draw} {errand.of}"
+
+
+def _allowed(job: WeightsJob, left: Budget) -> dict[str, Any]:
+    """Of all attempts of the job together."""
+    tokens, money = spent_by_job(job)
+    return {
+        "tokens": None if left.tokens is None else left.tokens + tokens,
+        "money": None if left.money is None else str(left.money + money),
+    }
+
+
+def spent_by(version: JudgeVersion, errand: Errand, draw: int = 0) -> tuple[int, Decimal]:
+    """What the errand's job has taken so far."""
+    job = weights.filled(errand.workspace, WeightsJob.Kind.JUDGE, _subject(version, errand, draw))
+    return spent_by_job(job) if job else (0, Decimal(0))
+
+
+def spent_by_job(job: WeightsJob) -> tuple[int, Decimal]:
+    """Tokens, and money in the unit of the endpoint's prices."""
+    return int(job.outcome.get("tokens", 0)), Decimal(job.outcome.get("money", "0"))
+
+
+def _item(call: Call) -> dict[str, Any]:
+    return {"key": call.key, "record": call.record, "subject": call.subject}
+
+
+def _version(job: WeightsJob) -> JudgeVersion:
+    """Raises Invalid where it is gone."""
+    rows = JudgeVersion.objects.select_related("judge", "endpoint__registered_model__base")
+    version = rows.filter(pk=job.params["version"], judge__workspace_id=job.workspace_id).first()
+    if version is None:
+        raise Invalid("The judge is gone.")
+    return version
+
+
+def _items(job: WeightsJob, after: int) -> Items:
+    """By place, which counts those that are gone because they are done."""
+    at = after
+    while rows := list(WeightsItem.objects.filter(job=job, place__gte=at).order_by("place")[:ITEMS_PER_READ]):
+        yield from (json.dumps(row.content, ensure_ascii=False) for row in rows)
+        at = rows[-1].place + 1
+
+
+def _brief(job: WeightsJob) -> dict[str, Any]:
+    """What the process must know of the judge, and what is left of the budget."""
+    version = _version(job)
+    spec, table, (tokens, money) = version.resolved, prices(version.endpoint), spent_by_job(job)
+    allowed = job.params.get("budget")
+    left = allowed and {
+        "tokens": None if allowed["tokens"] is None else max(0, allowed["tokens"] - tokens),
+        "money": None if allowed["money"] is None else str(max(Decimal(0), Decimal(allowed["money"]) - money)),
+    }
+    return {
+        "spec": version.spec,
+        "yes_no": spec.kind == "criterion",
+        "wording": wording(spec),
+        "prices": table and [str(table.prompt), str(table.completion)],
+        "budget": left,
+    }
+
+
+def _keep(job: WeightsJob, results: Results) -> tuple[Results, dict[str, Any]]:
+    """Into the verdict store; the job keeps which verdict came, and what they took. Raises Invalid."""
+    try:
+        told = [OwnVerdict.model_validate(each) for each in results]
+    except ValidationError as error:
+        raise Invalid("A verdict cannot be read.") from error
+    version = _version(job)
+    found = list(outcomes(version, told))
+    store(version, found)
+    note_troubles(version.endpoint, [each.trouble for each in found if each.trouble])
+    WeightsItem.objects.filter(job=job, place__lt=job.done + len(found)).delete()
+    (tokens, money), (more_tokens, more_money) = spent_by_job(job), used(found)
+    outcome = {**job.outcome, "tokens": tokens + more_tokens, "money": str(money + more_money)}
+    for state, number in Counter(each.state for each in found).items():
+        outcome[state] = outcome.get(state, 0) + number
+    return [{"key": each.call.key, "state": each.state, "problem": each.problem} for each in found], outcome
+
+
+KINDS[WeightsJob.Kind.JUDGE] = Kind(
+    models=KINDS[WeightsJob.Kind.SCORE].models,
+    items=_items,
+    finish=lambda job, outcome: job.outcome | outcome,
+    brief=_brief,
+    keep=_keep,
+)

@@ -1,0 +1,144 @@
+"""Verdicts that were given elsewhere become verdicts of a judge here: replayed, never called, open down to the raw text."""
+
+import io
+import json
+from collections import defaultdict
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+
+from trainer.contracts import Example
+from trainer.judges.calls import expand
+from trainer.judges.inputs import InputProblem, JudgeInput, of_example
+from webapp.accounts.models import Membership
+from webapp.datasets.models import DatasetVersion
+from webapp.datasets.queries import examples_by_key
+from webapp.inference.models import Endpoint
+from webapp.inference.queries import newest_recorded, recorded_texts
+from webapp.inference.services import add_recorded, create_endpoint
+
+from ..asking.calls import Counts, judge_calls
+from ..judges.services import create_judge, new_version
+from ..lines.sides import SIDE_NAMES
+from ..models import MAX_NAME, Judge, JudgeVersion
+from .formats.base import Pairwise
+
+NOTE = "Verdicts recorded elsewhere"
+BATCH = 1_000  # records in memory
+NOTHING = "null"  # what stands for a verdict that was never given: read as missing
+
+
+@dataclass
+class Kept:
+    """What became of one judge's records. `version` is None where no pair is matched: such a judge is not made.
+
+    `unmatched`: pairs without an example of that key, or whose example lacks what a pairwise judge is shown. `doubled`:
+    verdicts on a question whose content another pair has as well; the first stands.
+    """
+
+    judge: str
+    version: JudgeVersion | None = None
+    pairs: int = 0
+    unmatched: int = 0
+    doubled: int = 0
+    counts: Counts = field(default_factory=Counts)
+    before: int = 0  # outputs of the endpoint up to this id were there before
+
+
+def keep_recorded(
+    membership: Membership, data: DatasetVersion, records: Iterable[Pairwise], both: Container[str]
+) -> list[Kept]:
+    """A pairwise judge on a recorded endpoint for each judge of the records, with a stored verdict per order asked.
+
+    `both` names the judges that were asked in both orders. Records are read once, and so many as `BATCH` are in memory,
+    with the examples they are about. Pairs are found by the keys of the version's examples; label and texts are the
+    examples'. The same records again change nothing. Raises Invalid where a name is taken by a judge that is called, or
+    where a record says something else than the one that is kept.
+    """
+    found: dict[str, Kept] = {}
+    remaining = iter(records)
+    while batch := list(islice(remaining, BATCH)):
+        examples = examples_by_key(data, [record.pair for record in batch])
+        for judge, mine in _by_judge(batch).items():
+            kept = found.setdefault(judge, Kept(judge))
+            known = [record for record in mine if _is_pair(examples.get(record.pair))]
+            kept.pairs += len(mine)
+            kept.unmatched += len(mine) - len(known)
+            if known:
+                _keep(membership, kept, known, examples, "both" if judge in both else "given")
+    return [found[judge] for judge in sorted(found)]
+
+
+def _by_judge(records: Iterable[Pairwise]) -> dict[str, list[Pairwise]]:
+    found: dict[str, list[Pairwise]] = defaultdict(list)
+    for record in records:
+        found[record.judge].append(record)
+    return found
+
+
+def _is_pair(example: Example | None) -> bool:
+    return example is not None and len(example.responses) > 1
+
+
+def _keep(
+    membership: Membership, kept: Kept, records: Iterable[Pairwise], examples: Mapping[str, Example], order: str
+) -> None:
+    if kept.version is None:
+        kept.version = _version(membership, kept.judge[:MAX_NAME], order)
+        kept.before = newest_recorded(kept.version.endpoint_id)
+    version = kept.version
+    outputs: dict[str, str] = {}
+    inputs: list[JudgeInput] = []
+    for record in records:
+        given = of_example(examples[record.pair], pair=True)
+        try:
+            calls = expand(version.resolved, version.digest, given)
+        except InputProblem:
+            kept.unmatched += 1
+            continue
+        inputs.append(given)
+        for call in calls:
+            text = _said(record, call.subject["order"])
+            kept.doubled += outputs.setdefault(call.key, text) != text
+    kept.doubled += _without_said(version.endpoint, outputs, kept.before)
+    _add(membership, version.endpoint, outputs)
+    kept.counts.merge(judge_calls(version, inputs))
+
+
+def _without_said(endpoint: Endpoint, outputs: dict[str, str], before: int) -> int:
+    """Takes out, and counts, what an earlier batch of these records has said otherwise; of two verdicts the first stands.
+
+    What was recorded `before` stays in: who contradicts that is refused.
+    """
+    told = recorded_texts(endpoint.pk, outputs, after=before)
+    other = [key for key, text in told.items() if outputs[key] != text]
+    for key in other:
+        del outputs[key]
+    return len(other)
+
+
+def _version(membership: Membership, name: str, order: str) -> JudgeVersion:
+    """The judge of that name that replays, asked in these orders; made where there is none."""
+    spec = {"kind": "pairwise", "order": order}
+    known = Judge.objects.filter(workspace=membership.workspace, name=name, kind="pairwise", archived_at=None).first()
+    newest = known.versions.select_related("endpoint").order_by("-number").first() if known else None
+    if known and newest and newest.endpoint.kind == Endpoint.Kind.RECORDED:
+        return new_version(membership, known, spec=spec, endpoint=newest.endpoint, note=NOTE)
+    endpoint = create_endpoint(membership, Endpoint.Kind.RECORDED, name=f"{name[: MAX_NAME - 11]} (recorded)")
+    return create_judge(membership, name=name, spec=spec, endpoint=endpoint, note=NOTE)
+
+
+def _said(record: Pairwise, order: str) -> str:
+    """What the judge answered, as a pairwise judge here would have; what could not be read, to the letter."""
+    given = order == "given"
+    side, raw = (record.given, record.raw_given) if given else (record.swapped, record.raw_swapped)
+    if side is None:
+        return raw or NOTHING
+    reasons = [record.reason] if given and record.reason else []
+    return json.dumps({"reasons": reasons, "verdict": SIDE_NAMES[side]}, ensure_ascii=False)
+
+
+def _add(membership: Membership, endpoint: Endpoint, outputs: Mapping[str, str]) -> None:
+    lines = "".join(json.dumps({"key": key, "text": text}) + "\n" for key, text in outputs.items())
+    if lines:
+        add_recorded(membership, endpoint, io.BytesIO(lines.encode()))

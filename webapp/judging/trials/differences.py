@@ -1,0 +1,47 @@
+"""How two versions of a judge differ: their templates line by line, everything else field by field."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from webapp.annotation.projects.guideline_diffs import Line, lines
+
+from ..models import JudgeVersion
+
+TEMPLATES = ("system", "prompt")
+
+
+@dataclass(frozen=True)
+class Template:
+    """`lines` holds what changed and a little around it; empty when nothing did."""
+
+    name: str
+    lines: list[Line]
+
+
+@dataclass(frozen=True)
+class Field:
+    path: str
+    before: Any
+    after: Any
+
+
+def templates(before: JudgeVersion, after: JudgeVersion) -> list[Template]:
+    return [Template(name, lines(before.spec[name], after.spec[name])) for name in TEMPLATES]
+
+
+def fields(before: JudgeVersion, after: JudgeVersion) -> list[Field]:
+    """Settings that differ, the endpoint first."""
+    olds, news = dict(_flat(before.spec)), dict(_flat(after.spec))
+    paths = [path for path in {**olds, **news} if path not in TEMPLATES]
+    found = [Field(path, olds.get(path), news.get(path)) for path in paths]
+    endpoint = Field("endpoint", before.endpoint.name, after.endpoint.name)
+    return [each for each in (endpoint, *found) if each.before != each.after]
+
+
+def _flat(spec: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in spec.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value

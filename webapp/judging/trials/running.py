@@ -1,0 +1,152 @@
+"""Carries trials out: called by a worker, for one trial on one worker at a time."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from itertools import islice
+from typing import Any
+
+from django.utils import timezone
+
+from trainer.judges.budget import Budget
+from trainer.judges.calls import Call
+from trainer.judges.chat import EndpointProblem
+from trainer.judges.engine import Outcome
+from trainer.judges.inputs import JudgeInput, of_example
+from trainer.judges.spec import KINDS, resolve
+from webapp.core import broadcast, locks
+from webapp.core.problems import Problem
+from webapp.datasets.models import Example
+
+from ..asking.calls import Counts, asked, call, expanded, judge_calls, replay
+from ..judges.services import version_digest
+from ..models import Trial
+from .changes import changes
+from .services import OPEN, Extra
+
+MOST_CALLS = 200  # of a draft
+MOST_TOKENS = 1_000_000  # of a draft
+TELL_EVERY = timedelta(seconds=1)  # open pages then load the trial
+
+
+@contextmanager
+def claimed(trial_id: int) -> Iterator[Trial | None]:
+    """The trial; None if it is over or someone else has it."""
+    with locks.alone(locks.Work.TRIAL, trial_id) as ours:
+        rows = Trial.objects.select_related("endpoint", "before__endpoint", "after__endpoint", "before__judge")
+        yield rows.filter(id=trial_id, state__in=OPEN).first() if ours else None
+
+
+def run_trial(trial_id: int) -> None:
+    """Raises what is no fault of the trial (database away): it stays running and is taken up again."""
+    with claimed(trial_id) as trial:
+        if trial is None:
+            return
+        trial.state, trial.done, trial.results = Trial.State.RUNNING, 0, {}
+        _save(trial)
+        try:
+            halted = _draft(trial) if trial.spec is not None else _comparison(trial)
+        except Problem as problem:
+            halted = problem.message
+        except EndpointProblem as problem:
+            halted = problem.message
+        trial.state = Trial.State.FAILED if halted else Trial.State.FINISHED
+        trial.problem, trial.finished_at = halted, timezone.now()
+        _save(trial)
+
+
+def _save(trial: Trial) -> None:
+    trial.seen_at = now = timezone.now()
+    trial.save(update_fields=["state", "problem", "done", "total", "results", "seen_at", "finished_at"])
+    if trial.finished_at or now - trial.told_at >= TELL_EVERY:
+        trial.told_at = now
+        message: dict[str, object] = {"type": "trial", "id": trial.pk, "state": trial.state}
+        broadcast.send(f"workspace.{trial.workspace_id}", message)
+
+
+def _inputs(trial: Trial, kind: str) -> list[JudgeInput]:
+    """The chosen examples that still exist, in the order they were chosen."""
+    rows = Example.objects.in_bulk(trial.examples)
+    extra = Extra.model_validate(trial.extra)
+    inputs = [of_example(rows[each].record, pair=KINDS[kind].pair) for each in trial.examples if each in rows]
+    return [
+        _with(given, extra, row_id)
+        for given, row_id in zip(inputs, (e for e in trial.examples if e in rows), strict=True)
+    ]
+
+
+def _with(given: JudgeInput, extra: Extra, example_id: int) -> JudgeInput:
+    more: dict[str, Any] = {"generated": tuple(extra.generated), "model_reasons": tuple(extra.model_reasons)}
+    if extra.rationale:
+        more["rationale"] = extra.rationale
+    return JudgeInput(**{**vars(given), **more, "verdict": extra.verdict, "subject": {"example_id": example_id}})
+
+
+def _draft(trial: Trial) -> str:
+    """Runs every call of the draft, none of which enters the verdict store. Returns why it ended early, or ""."""
+    assert trial.spec is not None and trial.endpoint is not None  # noqa: S101  # a draft has both
+    spec = resolve(trial.spec)
+    unusable: Counter[str] = Counter()
+    calls = list(
+        islice(
+            expanded(spec, version_digest(spec, trial.endpoint), _inputs(trial, spec.kind), unusable), MOST_CALLS + 1
+        )
+    )
+    cut = len(calls) > MOST_CALLS
+    calls = calls[:MOST_CALLS]
+    distinct: dict[str, Call] = {each.key: each for each in calls}  # two responses that are the same are one question
+    trial.total = len(distinct)
+    trial.results = {"calls": [], "unusable": dict(unusable), "cut": cut}
+    order = {each.key: place for place, each in enumerate(calls)}
+
+    def keep(outcomes: list[Outcome]) -> None:
+        listed = trial.results["calls"]
+        listed.extend(_told(outcome, order[outcome.call.key]) for outcome in outcomes)
+        listed.sort(key=lambda each: each["place"])
+        trial.done = len(listed)
+        _save(trial)
+
+    target = asked(trial.endpoint, spec)
+    if target is None:
+        return replay(trial.endpoint, spec, distinct.values(), keep, lambda: False)
+    return call(trial.endpoint, target, spec, distinct.values(), keep, lambda: False, Budget(tokens=MOST_TOKENS)).halted
+
+
+def _told(outcome: Outcome, place: int) -> dict[str, Any]:
+    reply = outcome.reply
+    return {
+        "place": place,
+        "subject": outcome.subject,
+        "messages": json.loads(outcome.call.record)["messages"],
+        "state": outcome.state,
+        "raw": outcome.raw,
+        "parsed": outcome.parsed,
+        "problem": outcome.problem,
+        "latency_ms": reply and round(1000 * reply.latency_s),
+        "prompt_tokens": reply and reply.prompt_tokens,
+        "completion_tokens": reply and reply.completion_tokens,
+        "attempts": reply.attempts if reply else 0,
+        "cost": None if outcome.cost is None else str(outcome.cost),
+    }
+
+
+def _comparison(trial: Trial) -> str:
+    """Has both versions judge the fixed examples, through the verdict store, and lists what changed."""
+    before, after = trial.before, trial.after
+    assert before is not None and after is not None  # noqa: S101  # a database row without a spec has both
+    inputs = _inputs(trial, before.judge.kind)
+    halted, finished = "", 0
+    for version in (before, after):
+
+        def progress(counts: Counts, finished: int = finished) -> None:
+            trial.done = finished + counts.stored + counts.done + counts.missing + counts.failed
+            trial.total = finished + counts.total
+            _save(trial)
+
+        counts = judge_calls(version, inputs, budget=Budget(tokens=MOST_TOKENS), progress=progress)
+        finished += counts.total
+        halted = halted or counts.halted
+    trial.results = changes(before, after, inputs)
+    return halted

@@ -1,0 +1,96 @@
+"""Judges tried on chosen examples: a draft before it is saved, or two versions against each other."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from trainer.config.fields import Section
+from trainer.judges.spec import resolve
+from webapp.accounts.models import Membership
+from webapp.core import audit
+from webapp.core.problems import Invalid
+from webapp.core.tasks import enqueue, silent
+from webapp.inference.models import Endpoint
+
+from ..judges.services import chosen_examples, usable
+from ..models import Judge, JudgeVersion, Trial
+
+MOST_TRIED = 20  # examples of a draft
+KEPT = 30  # trials per judge, and of drafts without one; older ones go
+QUIET = timedelta(seconds=120)  # a trial tells of itself every second; after this its worker is presumed dead
+OPEN = (Trial.State.QUEUED, Trial.State.RUNNING)
+
+
+class Extra(Section):
+    """Inputs that no example has: a rubric to match or improve, a judge's reasons, what they were given for."""
+
+    generated: list[str] = []
+    model_reasons: list[str] = []
+    rationale: str = ""
+    verdict: str = ""
+
+
+def start_trial(
+    membership: Membership,
+    *,
+    spec: dict[str, Any],
+    endpoint: Endpoint,
+    examples: Sequence[int],
+    extra: Extra | None = None,
+    judge: Judge | None = None,
+) -> Trial:
+    """Queues a draft to be run on examples. Raises ConfigInvalid at the spec's fields, Invalid at `examples`."""
+    resolved = resolve(spec)
+    usable(endpoint, membership)
+    chosen = chosen_examples(membership, examples, MOST_TRIED)
+    return _queue(
+        membership,
+        judge,
+        spec=resolved.model_dump(mode="json"),
+        endpoint=endpoint,
+        examples=[example.pk for example in chosen],
+        extra=(extra or Extra()).model_dump(),
+    )
+
+
+def start_comparison(
+    membership: Membership, judge: Judge, *, before: JudgeVersion, after: JudgeVersion, extra: Extra | None = None
+) -> Trial:
+    """Queues two versions to be run on the judge's fixed examples; what is stored is not called again.
+
+    Raises Invalid at `after` or `examples`.
+    """
+    if before.judge_id != judge.pk or after.judge_id != judge.pk or before.pk == after.pk:
+        raise Invalid("Two versions of one judge.", {"after": "choose two different versions of this judge"})
+    if not judge.fixed_examples:
+        raise Invalid("No examples are chosen.", {"examples": "choose the judge's fixed examples first"})
+    return _queue(
+        membership,
+        judge,
+        before=before,
+        after=after,
+        examples=judge.fixed_examples,
+        extra=(extra or Extra()).model_dump(),
+    )
+
+
+@transaction.atomic
+def _queue(membership: Membership, judge: Judge | None, **fields: Any) -> Trial:
+    trial = Trial.objects.create(workspace=membership.workspace, judge=judge, created_by=membership.user, **fields)
+    over = Trial.objects.filter(workspace=membership.workspace, judge=judge).exclude(state__in=OPEN)
+    Trial.objects.filter(id__in=list(over.order_by("-id").values_list("id", flat=True)[KEPT:])).delete()
+    audit.record(membership, membership.user, "judge.tried", trial, judge=judge and judge.pk)
+    enqueue("workers.judging.run_trial", trial.pk)
+    return trial
+
+
+def requeue_lost() -> int:
+    """Trials that no worker has told of for a while are queued again; finished calls of a comparison are not repeated."""
+    lost = list(Trial.objects.filter(silent("seen_at", QUIET), state__in=OPEN).values_list("id", flat=True))
+    Trial.objects.filter(id__in=lost).update(seen_at=timezone.now())
+    for trial_id in lost:
+        enqueue("workers.judging.run_trial", trial_id)
+    return len(lost)

@@ -1,0 +1,98 @@
+"""Reads of stored verdicts: those of a version, and what is stored for what it would be asked."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from django.db.models import Count, QuerySet
+
+from trainer.judges.calls import Call, expand, sample_keys
+from trainer.judges.inputs import InputProblem, JudgeInput
+
+from ..models import JudgeVersion, Verdict
+
+NOT_CALLED = "not called yet"
+INPUTS = 100  # looked up at a time
+SAMPLES = 256  # of a question, on its page
+
+
+def states(version: JudgeVersion) -> dict[str, int]:
+    """How many stored verdicts are in each state; states without any are 0."""
+    rows = Verdict.objects.filter(version=version).values_list("state").annotate(n=Count("id"))
+    return {**dict.fromkeys(Verdict.State.values, 0), **dict(rows)}
+
+
+def verdict_list(version: JudgeVersion, state: str = "") -> QuerySet[Verdict]:
+    """Without what was sent: lists do not show it. In no order; see `webapp.core.paging`."""
+    rows = Verdict.objects.filter(version=version).defer("request")
+    return rows.filter(state=state) if state else rows
+
+
+def verdicts(version: JudgeVersion, keys: Iterable[str]) -> dict[str, Verdict]:
+    """Key -> verdict, for those that are stored."""
+    rows = Verdict.objects.filter(version=version, key__in=list(keys)).defer("request")
+    return {row.key: row for row in rows}
+
+
+def samples(row: Verdict) -> list[Verdict]:
+    """All stored samples of the verdict's question, itself among them, in their order; those before SAMPLES."""
+    if not row.request:
+        return [row]
+    keys = sample_keys(row.version.digest, row.request, SAMPLES)
+    found = verdicts(row.version, keys)
+    return [found[key] for key in keys if key in found] or [row]
+
+
+def stored_keys(version: JudgeVersion, keys: Iterable[str], *, failed: bool = False) -> set[str]:
+    """Those keys that need no call: failed calls do, unless `failed` takes them for answered."""
+    rows = Verdict.objects.filter(version=version, key__in=list(keys))
+    return set((rows if failed else rows.exclude(state=Verdict.State.FAILED)).values_list("key", flat=True))
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A call with what is stored for it, as trainer.judges.combine takes it. `verdict_id` None: `state` is "uncalled".
+
+    `subject` is this call's: the stored row may have been made for the same content elsewhere.
+    """
+
+    call: Call
+    state: str
+    parsed: dict[str, Any] | None
+    raw: str
+    problem: str
+    verdict_id: int | None
+
+    @property
+    def subject(self) -> dict[str, Any]:
+        return self.call.subject
+
+
+def answers(
+    version: JudgeVersion, inputs: Iterable[JudgeInput], draw: int = 0, unusable: Counter[str] | None = None
+) -> Iterator[tuple[JudgeInput, list[Answer]]]:
+    """Every input with what the version's store says on it, in order; nothing is called.
+
+    Inputs that lack something come with an empty list, and are counted by reason in `unusable`.
+    """
+    remaining, spec = iter(inputs), version.resolved
+    while chunk := list(islice(remaining, INPUTS)):
+        asked: list[tuple[JudgeInput, list[Call]]] = []
+        for given in chunk:
+            try:
+                asked.append((given, expand(spec, version.digest, given, draw)))
+            except InputProblem as problem:
+                asked.append((given, []))
+                if unusable is not None:
+                    unusable[str(problem)] += 1
+        found = verdicts(version, [call.key for _, calls in asked for call in calls])
+        for given, calls in asked:
+            yield given, [_answer(call, found.get(call.key)) for call in calls]
+
+
+def _answer(call: Call, row: Verdict | None) -> Answer:
+    if row is None:
+        return Answer(call, "uncalled", None, "", NOT_CALLED, None)
+    return Answer(call, row.state, row.parsed, row.raw, row.problem, row.pk)
