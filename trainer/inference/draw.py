@@ -35,12 +35,19 @@ def draw_tokens(logits_BV: Tensor, uniforms_B: Tensor, temperature: float, top_p
     return tokens_B, probabilities_BV.gather(-1, tokens_B[:, None])[:, 0].log()
 
 
-def nucleus(probabilities_BV: Tensor, top_p: float) -> tuple[Tensor, Tensor]:
-    """Renormalised probabilities and token ids [B, n], most likely first: the smallest set holding at least `top_p`."""
+def nucleus_log_probs(probabilities_BV: Tensor, tokens_B: Tensor, top_p: float) -> Tensor:
+    """[B]: of these tokens when drawn from the smallest set that holds at least `top_p`; -inf outside of it."""
     top, ids = _most_likely(probabilities_BV)
-    if bool((top.sum(-1) < top_p).any()):
-        top, ids = probabilities_BV.sort(dim=-1, descending=True)
-    return _cut(top, top_p), ids
+    found_B = _kept_of(tokens_B, _cut(top, top_p), ids)
+    wide_B = top.sum(-1) < top_p
+    if bool(wide_B.any()):  # these alone: a few in a hundred rows are, and to sort all takes most of a pass
+        top, ids = probabilities_BV[wide_B].sort(dim=-1, descending=True)
+        found_B[wide_B] = _kept_of(tokens_B[wide_B], _cut(top, top_p), ids)
+    return found_B.log()
+
+
+def _kept_of(tokens_B: Tensor, kept_BN: Tensor, ids_BN: Tensor) -> Tensor:
+    return torch.where(ids_BN == tokens_B[:, None], kept_BN, 0.0).sum(-1)
 
 
 def _most_likely(probabilities_BV: Tensor) -> tuple[Tensor, Tensor]:

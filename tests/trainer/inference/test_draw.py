@@ -2,9 +2,10 @@
 
 import math
 
+import pytest
 import torch
 
-from trainer.inference.draw import draw_tokens, nucleus, uniforms
+from trainer.inference.draw import draw_tokens, nucleus_log_probs, uniforms
 
 LOGITS = torch.tensor([[math.log(0.5), math.log(0.3), math.log(0.15), math.log(0.05)]])
 
@@ -34,11 +35,30 @@ def test_the_nucleus_is_the_smallest_set_that_reaches_top_p() -> None:
     assert math.isclose(logprob, math.log(0.375), rel_tol=1e-5)
 
 
-def test_a_nucleus_wider_than_the_first_guess_is_sorted_in_full() -> None:
-    flat = torch.full((1, 5000), 1 / 5000)
-    kept, _ = nucleus(flat, 0.9)
-    assert abs(int((kept > 0).sum()) - 4500) <= 2
-    assert math.isclose(float(kept.sum()), 1.0, rel_tol=1e-5)
+def test_of_what_is_drawn_the_log_probability_is_found_again_and_outside_of_the_nucleus_there_is_none() -> None:
+    logits = torch.randn(6, 5000, generator=torch.Generator().manual_seed(1)) * torch.tensor([[6.0], [3.0], [0.1]] * 2)
+    tokens, logprobs = draw_tokens(logits, uniforms([4], 6)[0], 1.0, 0.9)
+    probabilities = logits.softmax(-1)
+    torch.testing.assert_close(nucleus_log_probs(probabilities, tokens, 0.9), logprobs)
+    assert nucleus_log_probs(probabilities, logits.argmin(-1), 0.9).tolist() == [-math.inf] * 6
+
+
+def test_rows_whose_nucleus_is_wider_than_the_first_guess_are_sorted_in_full_and_no_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    narrow = (torch.randn(3, 5000, generator=torch.Generator().manual_seed(0)) * 4).softmax(-1)
+    probabilities = torch.cat([narrow[:2], torch.full((1, 5000), 1 / 5000), narrow[2:]])
+    sort, told = torch.Tensor.sort, []
+    monkeypatch.setattr(torch.Tensor, "sort", lambda self, **how: told.append(len(self)) or sort(self, **how))
+    inside = [
+        nucleus_log_probs(probabilities, torch.full((4,), token), 0.9)[2].isfinite() for token in range(0, 5000, 50)
+    ]
+    assert abs(int(sum(inside)) - 90) <= 1 and set(told) == {1}
+    likely = narrow.argmax(-1)
+    expected = [nucleus_log_probs(row[None], token[None], 0.9) for row, token in zip(narrow, likely, strict=True)]
+    places = [0, 1, 3]
+    tokens = torch.zeros(4, dtype=torch.long).index_copy(0, torch.tensor(places), likely)
+    torch.testing.assert_close(nucleus_log_probs(probabilities, tokens, 0.9)[places], torch.cat(expected))
 
 
 def test_tokens_of_probability_zero_are_never_drawn() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trainer.inference.draw import nucleus
+from trainer.inference.draw import nucleus_log_probs
 from trainer.inference.products import product
 
 _ROWS = 256
@@ -112,8 +112,8 @@ def sampled_log_probs(
         return _without_gradient(hidden_MD, weight_VD, tokens_M, temperature)[0]
     parts = []
     for rows in _blocks(tokens_M):
-        kept_RN, ids_RN = nucleus(_logits(hidden_MD[rows], weight_VD, temperature).softmax(-1), top_p)
-        parts.append(torch.where(ids_RN == tokens_M[rows, None], kept_RN, 0.0).sum(-1).log())
+        probabilities_RV = _logits(hidden_MD[rows], weight_VD, temperature).softmax(-1)
+        parts.append(nucleus_log_probs(probabilities_RV, tokens_M[rows], top_p))
     return torch.cat(parts)
 
 
