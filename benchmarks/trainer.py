@@ -34,10 +34,10 @@ from trainer.inference.chat import encode_prompt
 from trainer.inference.local import LocalSampler
 from trainer.inference.models import load_model, load_tokenizer, prepare_smollm2
 from trainer.inference.prefix import PrefixTree, pack
+from trainer.inference.products import computes_bfloat16
 from trainer.inference.sampling import SampleRequest
 from trainer.loops.learner.learner import Learner, Sequence_
 from trainer.loops.policy.update import Updater
-from trainer.loops.session.devices import computes_bfloat16
 from trainer.rollouts import PromptPlan, Reward, Trajectory
 
 QUESTIONS = (

@@ -194,10 +194,12 @@ def _sampling(sampling: Sampling, config: RecipeConfig, shape: ModelShape, on_gp
 
 
 def _laid_out(sampling: Sampling, config: RecipeConfig, shape: ModelShape, on_gpu: bool) -> Iterator[Part]:
-    """Of the process that samples whole batches. Workers never do: responses join and leave what they have under way."""
-    local, wide = sampling.by in ("learner", "local"), BYTES[config.model.dtype] == WIDE
-    if not local or on_gpu or not wide:
+    """Of the process that samples whole batches. Workers never do: responses join and leave what they have under way. In
+    bfloat16 a processor that computes in it is taken for granted; others need less."""
+    if sampling.by not in ("learner", "local") or on_gpu:
         return
     if sampling.sequences >= FEWEST_ROWS and sampling.new_tokens >= FEWEST_PASSES:
         matrices = shape.matrix_parameters + shape.vocabulary * shape.hidden
-        yield Part("Weights laid out", matrices * WIDE, "as the processor multiplies by them", "sampling")
+        yield Part(
+            "Weights laid out", matrices * BYTES[config.model.dtype], "as the processor multiplies by them", "sampling"
+        )

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from trainer.inference import local
 from trainer.inference.local import LocalSampler
 from trainer.inference.models import load_tokenizer
-from trainer.inference.products import laid_out, product, suits
+from trainer.inference.products import computes_bfloat16, laid_out, product, suits
 from trainer.inference.sampling import SampleRequest
 
 pytestmark = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="torch was built without oneDNN")
@@ -55,6 +55,23 @@ def test_layers_have_their_own_weights_again_afterwards() -> None:
             assert not torch.allclose(layers[0](x), layers[0].bias.expand(7, -1)), "it multiplies by the copy"
             raise KeyError
         assert torch.equal(layers[0](x), layers[0].bias.expand(7, -1))
+
+
+@pytest.mark.parametrize("computes", [True, False])
+def test_bfloat16_is_laid_out_where_the_processor_computes_in_it_and_gives_the_same(
+    computes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if computes and not computes_bfloat16():
+        pytest.skip("this processor does not compute in bfloat16")
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": computes})
+    layers = nn.Sequential(nn.Linear(256, 512), nn.Linear(512, 256, bias=False)).bfloat16()
+    with torch.no_grad():
+        for rows in (1, 7, 32, 500):
+            x = drawn(rows, 256).bfloat16()
+            expected = layers(x)
+            with laid_out(layers, rows):
+                assert ["forward" in vars(layer) for layer in layers] == [computes, computes]
+                torch.testing.assert_close(layers(x), expected)
 
 
 @pytest.fixture

@@ -48,16 +48,10 @@ def devices(config: RecipeConfig, here: str) -> tuple[str, str]:
     return learner, f"vLLM, {where}" if held.sampling.by == "vllm" else where
 
 
-def computes_bfloat16() -> bool:
-    """Whether the processor itself multiplies in bfloat16 (AVX512-BF16 or AMX; on ARM, BF16). Others do it by software."""
-    import torch
-
-    found = torch.cpu.get_capabilities()
-    return any(found.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
-
-
 def slow_precision(config: RecipeConfig) -> str:
     """What to say of a precision that this process's processor does not compute in; empty where it does."""
+    from trainer.inference.products import computes_bfloat16
+
     if config.model.dtype != "bfloat16" or best_device() != "cpu" or computes_bfloat16():
         return ""
     return (
