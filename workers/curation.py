@@ -11,11 +11,6 @@ def run(job_id: int) -> None:
     services.run_curation(job_id)
 
 
-@shared_task(name="workers.curation.requeue_lost")
-def requeue_lost() -> None:
-    services.requeue_lost_curations()
-
-
 @shared_task(name="workers.curation.look_for_leaks")
 def look_for_leaks(trained_id: int, tried_id: int, side: str) -> None:
     near_leak_search.look(trained_id, tried_id, side)

@@ -4,7 +4,6 @@ from typing import Any
 
 from celery import shared_task
 
-from webapp.evaluation.launch import services
 from webapp.evaluation.licences import licence
 from webapp.evaluation.work import running
 
@@ -19,8 +18,3 @@ def run(self: Any, evaluation_id: int) -> None:
 @shared_task(name="workers.evaluation.work_out_licence")
 def work_out_licence(evaluation_id: int) -> None:
     licence.work_out(evaluation_id)
-
-
-@shared_task(name="workers.evaluation.requeue_lost")
-def requeue_lost() -> None:
-    services.requeue_lost()

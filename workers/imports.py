@@ -12,9 +12,8 @@ def run(job_id: int) -> None:
     services.run_import(job_id)
 
 
-@shared_task(name="workers.imports.requeue_lost")
-def requeue_lost() -> None:
-    services.requeue_lost_imports()
+@shared_task(name="workers.imports.delete_rest")
+def delete_rest() -> None:
     housekeeping.take_up_lost(UNTAKEN)
 
 

@@ -4,7 +4,6 @@ from celery import shared_task
 
 from webapp.judging.stress_tests import services as stressing
 from webapp.judging.trials import running as trying
-from webapp.judging.trials import services as trials
 
 
 @shared_task(name="workers.judging.run_trial")
@@ -15,8 +14,3 @@ def run_trial(trial_id: int) -> None:
 @shared_task(name="workers.judging.stress")
 def stress(answer_id: int) -> None:
     stressing.stress(answer_id)
-
-
-@shared_task(name="workers.judging.requeue_lost")
-def requeue_lost() -> None:
-    trials.requeue_lost()

@@ -2,14 +2,9 @@
 
 from celery import shared_task
 
-from webapp.playground import asking, scoring
+from webapp.playground import asking
 
 
 @shared_task(name="workers.playground.score")
 def score(pk: int) -> None:
     asking.score(pk)
-
-
-@shared_task(name="workers.playground.requeue_lost")
-def requeue_lost() -> None:
-    scoring.requeue_lost()

@@ -3,19 +3,25 @@
 from celery import shared_task
 
 from webapp.accounts import sessions
-from webapp.core import cluster
+from webapp.core import cluster, jobs
 from webapp.experiments.after import rounds as chains
-from webapp.experiments.lifecycle import jobs, stalls
+from webapp.experiments.lifecycle import jobs as runs
+from webapp.experiments.lifecycle import stalls
 from webapp.experiments.people import graded
 from webapp.identity import recovery_codes
 from webapp.inference import stored
 from webapp.tracking import services as tracking
 
 
+@shared_task(name="workers.upkeep.take_up_lost")
+def take_up_lost() -> None:
+    jobs.take_up_lost()
+
+
 @shared_task(name="workers.upkeep.watch_runs")
 def watch_runs() -> None:
     cluster.look()
-    tracking.mark_lost(since=jobs.watch())
+    tracking.mark_lost(since=runs.watch())
     graded.ask_waiting()
     chains.watch()
     stalls.watch()

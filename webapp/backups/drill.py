@@ -15,12 +15,14 @@ from pathlib import Path
 
 from django.conf import settings
 from django.db import DatabaseError, IntegrityError, connection, transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from webapp.accounts.models import User
 from webapp.core import locks
+from webapp.core.jobs import BROKE, JobKind
 from webapp.core.problems import Conflict, Problem
-from webapp.core.tasks import enqueue, silent
+from webapp.core.tasks import enqueue
 from webapp.localstack.postgres import Postgres
 
 from . import alarm, manifest, queries, restoring
@@ -32,7 +34,16 @@ logger = logging.getLogger(__name__)
 PREFIX = "drill-"
 TELL_EVERY_S = 1.0
 QUIET = timedelta(seconds=60)
-BROKE = "Something broke on our side; the server's log says what."
+DRILL = JobKind(
+    BackupDrill.objects.all(),
+    locks.Work.BACKUP,
+    "workers.backups.drill",
+    open=Q(open=True),
+    queued=Q(started_at=None),
+    begun={},
+    only=1,
+    again=False,
+)
 
 
 def start(folder: str | Path | None, origin: Origin, by: User | None = None, *, queue: bool = False) -> BackupDrill:
@@ -52,12 +63,9 @@ def start(folder: str | Path | None, origin: Origin, by: User | None = None, *, 
 
 def carry_out(pk: int, key_file: Path | None, say: restoring.Say = lambda words: None) -> None:
     """Restores the newest backup, notes what came of it and removes it again. One that fails is told to administrators."""
-    with locks.alone(locks.Work.BACKUP, 1) as ours:
-        drill = BackupDrill.objects.filter(pk=pk, open=True).first() if ours else None
+    with DRILL.claimed(pk, started_at=timezone.now()) as drill:
         if drill is None:
             return
-        drill.started_at = timezone.now()
-        _save(drill, "started_at")
         _remove_leftovers()
         try:
             with _Telling(drill, say) as telling:
@@ -72,18 +80,19 @@ def carry_out(pk: int, key_file: Path | None, say: restoring.Say = lambda words:
             drill.passed, drill.problem = False, BROKE
         finally:
             _remove_leftovers()
-            drill.open, drill.finished_at = None, timezone.now()
-            drill.seconds = round((drill.finished_at - drill.started_at).total_seconds(), 1)
-            _save(drill, "passed", "problem", "open", "finished_at", "seconds", "name", "rows", "files")
-    if drill.passed is False:
-        alarm.ring("A drill of the backup has failed", f"{drill.folder}, {drill.name or 'no backup'}: {drill.problem}")
+            now = timezone.now()
+            drill.seconds = round((now - (drill.started_at or now)).total_seconds(), 1)
+            DRILL.save(drill, "passed", "problem", "seconds", "name", "rows", "files", open=None, finished_at=now)
+        if drill.passed is False:
+            told = f"{drill.folder}, {drill.name or 'no backup'}: {drill.problem}"
+            alarm.ring("A drill of the backup has failed", told)
 
 
 def _restore(drill: BackupDrill, key_file: Path | None, telling: "_Telling") -> None:
     store = open_store(drill.folder, passphrase_of(key_file))
     with store.reading():
         drill.name = manifest.newest(store)
-        _save(drill, "name")
+        DRILL.save(drill, "name")
         done = _try(store, drill.name, telling)
     drill.rows, drill.files = done.rows, done.files
 
@@ -128,7 +137,7 @@ class _Telling:
             raise Cancelled("Somebody asked for the end of this drill.")
 
     def _tell(self) -> None:
-        row = BackupDrill.objects.filter(pk=self._drill.pk)
+        row = DRILL.held(self._drill)
         try:
             while not self._over.wait(TELL_EVERY_S):
                 with suppress(DatabaseError):  # away for a moment; the drill itself does not need it
@@ -151,32 +160,19 @@ def _remove_leftovers() -> None:
 
 def stop(drill: BackupDrill) -> None:
     """One that waits is over at once; one under way ends within seconds. Raises Conflict when it is over."""
-    waiting = BackupDrill.objects.filter(pk=drill.pk, open=True, started_at=None)
-    if waiting.update(open=None, finished_at=timezone.now(), problem="Somebody asked for its end."):
-        return
-    if not BackupDrill.objects.filter(pk=drill.pk, open=True).update(stopping=True):
+    if not DRILL.ask_to_stop(drill.pk, open=None, finished_at=timezone.now(), problem="Somebody asked for its end."):
         raise Conflict("This drill is over.", code="no_such_move")
 
 
 def end_lost(quiet: timedelta = QUIET) -> int:
     """Ends what a dead process left as if it were under way; returns how many. It has shown nothing about the backup."""
-    with locks.alone(locks.Work.BACKUP, 1) as ours:
-        if not ours:
-            return 0
-        now = timezone.now()
-        lost = BackupDrill.objects.filter(silent("seen_at", quiet), open=True, started_at__isnull=False)
-        return lost.update(open=None, finished_at=now, problem="Its process ended without a word.")
+    return DRILL.end_lost(quiet, open=None, finished_at=timezone.now(), problem="Its process ended without a word.")
 
 
 def look() -> None:
-    """What beat has done every minute: ends what was lost, queues what waits, starts what is due."""
+    """What beat has done every minute: ends what was lost, starts what is due."""
     end_lost()
-    now = timezone.now()
-    waiting = BackupDrill.objects.filter(silent("seen_at", QUIET), open=True, started_at=None)
-    for pk in waiting.values_list("pk", flat=True):
-        BackupDrill.objects.filter(pk=pk).update(seen_at=now)
-        enqueue("workers.backups.drill", pk)
-    if settings.BACKUP_FOLDER is not None and is_due(now):
+    if settings.BACKUP_FOLDER is not None and is_due(timezone.now()):
         with suppress(Conflict):  # another was faster
             start(settings.BACKUP_FOLDER, Origin.SCHEDULE, queue=True)
 
@@ -200,8 +196,3 @@ def none_under_way() -> Iterator[None]:
         if not ours:
             raise BackupProblem("a drill reads a backup; they are removed the next time.")
         yield
-
-
-def _save(drill: BackupDrill, *fields: str) -> None:
-    drill.seen_at = timezone.now()
-    drill.save(update_fields=[*fields, "seen_at"])

@@ -19,6 +19,7 @@ from pathlib import Path
 from django.conf import settings
 
 from webapp.core import locks
+from webapp.core.jobs import OPEN
 from webapp.datasets.models import ImportJob
 from webapp.experiments.models import Artifact, Run
 from webapp.inference.models import RegisteredModel
@@ -31,7 +32,6 @@ SMALL = 64_000
 BLOCK = 1 << 20
 AGAIN = 10  # looks at a folder in which files vanish
 PINNED = "pinned"
-UNFINISHED = (ImportJob.State.QUEUED, ImportJob.State.RUNNING)
 
 
 @contextmanager
@@ -72,7 +72,7 @@ def named(connection: Connection, var: Path) -> Named:
     models = f"SELECT path FROM {RegisteredModel._meta.db_table} WHERE source <> 'hub' AND id <> ALL(%s)"  # noqa: S608  a table's name
     uploads = f"SELECT file_path FROM {ImportJob._meta.db_table} WHERE state = ANY(%s)"  # noqa: S608
     found = connection.execute(models.encode(), [there]).fetchall()
-    found += connection.execute(uploads.encode(), [[str(state) for state in UNFINISHED]]).fetchall()
+    found += connection.execute(uploads.encode(), [list(OPEN)]).fetchall()
     for (text,) in found:
         path = Path(text)
         if path.is_relative_to(var):

@@ -4,16 +4,16 @@ import logging
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
-from time import monotonic
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from webapp.accounts.models import Membership, User
-from webapp.core import audit, locks
+from webapp.core import audit, jobs, locks
 from webapp.core.problems import Conflict, Problem
-from webapp.core.tasks import enqueue, silent
+from webapp.core.tasks import enqueue
 
 from . import alarm, drill, keeping, making, manifest, queries
 from .models import Backup, BackupPlan, Origin
@@ -21,9 +21,10 @@ from .problems import BackupProblem, Cancelled
 from .store import open_store, passphrase_of
 
 logger = logging.getLogger(__name__)
-TELL_EVERY_S = 1.0
 QUIET = timedelta(seconds=60)  # nobody has told of a backup for so long: perhaps its process died
-BROKE = "Something broke on our side; the server's log says what."
+BACKUP = jobs.JobKind(
+    Backup.objects.all(), locks.Work.BACKUP, "workers.backups.make", open=Q(open=True), only=0, again=False
+)
 
 
 def start(folder: str | Path, origin: Origin, by: User | None = None, *, queue: bool = False) -> Backup:
@@ -48,12 +49,9 @@ def start_here(origin: Origin, by: User | None = None) -> Backup:
 
 def carry_out(pk: int, key_file: Path | None) -> None:
     """Does what `start` left, in one process at a time. A Problem ends it and is kept as its reason."""
-    with locks.alone(locks.Work.BACKUP, 0) as ours:
-        backup = Backup.objects.filter(pk=pk, open=True).first() if ours else None
+    with BACKUP.claimed(pk, started_at=timezone.now()) as backup:
         if backup is None:
             return
-        backup.state, backup.started_at = Backup.State.RUNNING, timezone.now()
-        _save(backup, "state", "started_at")
         try:
             _make(backup, key_file)
             backup.state = Backup.State.FINISHED
@@ -69,26 +67,28 @@ def carry_out(pk: int, key_file: Path | None) -> None:
         finally:
             if backup.state == Backup.State.RUNNING:  # Ctrl-C
                 backup.state = Backup.State.CANCELLED
-            backup.open, backup.finished_at = None, timezone.now()
-            _save(backup, "state", "problem", "open", "finished_at", "name", "encrypted", "done", *RESULT)
-    if backup.state == Backup.State.FAILED and backup.origin == Origin.SCHEDULE:
-        alarm.ring("A backup by plan has failed", f"{backup.folder}: {backup.problem}")
+            BACKUP.save(backup, *RESULT, open=None, finished_at=timezone.now())
+        if backup.state == Backup.State.FAILED and backup.origin == Origin.SCHEDULE:
+            alarm.ring("A backup by plan has failed", f"{backup.folder}: {backup.problem}")
 
 
-RESULT = ("total", "size", "added", "rows", "files")
+RESULT = ("state", "problem", "name", "encrypted", "done", "total", "size", "added", "rows", "files")
 
 
 def _words(error: Exception) -> str:
     """The system's own words help whoever runs the machine; others are ours to look up."""
     return (
-        f"{error.filename or 'A file'}: {error.strerror}." if isinstance(error, OSError) and error.strerror else BROKE
+        f"{error.filename or 'A file'}: {error.strerror}."
+        if isinstance(error, OSError) and error.strerror
+        else jobs.BROKE
     )
 
 
 def _make(backup: Backup, key_file: Path | None) -> None:
     store = open_store(backup.folder, passphrase_of(key_file), create=True)
     backup.encrypted = store.key is not None
-    backup.name, made = making.make(store, _Report(backup).at)
+    report = jobs.JobReport(BACKUP, backup, Cancelled("Somebody asked for the end of this backup."))
+    backup.name, made = making.make(store, report.at)
     backup.size, backup.added = made.size, made.added
     backup.rows, backup.files, backup.done, backup.total = made.rows, len(made.files), made.size, made.size
 
@@ -102,47 +102,20 @@ def _prune_by_plan(backup: Backup, key_file: Path | None) -> None:
         backup.problem = f"Older backups could not be removed: {problem}"[:1000]
     except Exception:
         logger.exception("older backups of %s could not be removed", backup.folder)
-        backup.problem = f"Older backups could not be removed: {BROKE}"
-
-
-class _Report:
-    """How far a backup is, told once a second at most; hears then whether somebody wants it to end."""
-
-    def __init__(self, backup: Backup) -> None:
-        self._backup, self._told = backup, 0.0
-
-    def at(self, done: int, total: int) -> None:
-        if monotonic() - self._told < TELL_EVERY_S:
-            return
-        self._told = monotonic()
-        self._backup.done, self._backup.total = done, total
-        _save(self._backup, "done", "total")
-        if Backup.objects.filter(pk=self._backup.pk, stopping=True).exists():
-            raise Cancelled("Somebody asked for the end of this backup.")
+        backup.problem = f"Older backups could not be removed: {jobs.BROKE}"
 
 
 def stop(backup: Backup) -> None:
     """One that waits is over at once; one under way ends within a second or two. Raises Conflict when it is over."""
-    now = timezone.now()
-    waiting = Backup.objects.filter(pk=backup.pk, state=Backup.State.QUEUED)
-    if waiting.update(state=Backup.State.CANCELLED, open=None, finished_at=now):
-        return
-    if not Backup.objects.filter(pk=backup.pk, open=True).update(stopping=True):
+    if not BACKUP.ask_to_stop(backup.pk, state=Backup.State.CANCELLED, open=None, finished_at=timezone.now()):
         raise Conflict("This backup is over.", code="no_such_move")
 
 
 def end_lost(quiet: timedelta = QUIET) -> int:
     """Ends what a dead process left as if it were under way; returns how many. One that is alive holds its lock."""
-    with locks.alone(locks.Work.BACKUP, 0) as ours:
-        if not ours:
-            return 0
-        lost = Backup.objects.filter(silent("seen_at", quiet), state=Backup.State.RUNNING)
-        return lost.update(
-            state=Backup.State.FAILED,
-            open=None,
-            finished_at=timezone.now(),
-            problem="Its process ended without a word. Earlier backups are as they were; what was copied is used again.",
-        )
+    words = "Its process ended without a word. Earlier backups are as they were; what was copied is used again."
+    end = {"state": Backup.State.FAILED, "open": None, "finished_at": timezone.now(), "problem": words}
+    return BACKUP.end_lost(quiet, **end)
 
 
 def change_plan(by: User, **told: int | None) -> None:
@@ -154,13 +127,9 @@ def change_plan(by: User, **told: int | None) -> None:
 
 
 def look() -> None:
-    """What beat has done every minute: ends what was lost, queues what waits, starts what is due; of drills as well."""
+    """What beat has done every minute: ends what was lost, starts what is due; of drills as well."""
     drill.look()
     end_lost()
-    waiting = Backup.objects.filter(silent("seen_at", QUIET), state=Backup.State.QUEUED)
-    for pk in waiting.values_list("pk", flat=True):
-        Backup.objects.filter(pk=pk).update(seen_at=timezone.now())
-        enqueue("workers.backups.make", pk)
     if settings.BACKUP_FOLDER is not None and is_due(timezone.now()):
         with suppress(Conflict):  # another was faster
             start_here(Origin.SCHEDULE)
@@ -203,8 +172,3 @@ def remarks(folder: str, key_file: Path | None, name: str) -> list[str]:
                 "manage.py reencrypt and back up once more, or keep them too."
             )
     return said
-
-
-def _save(backup: Backup, *fields: str) -> None:
-    backup.seen_at = timezone.now()
-    backup.save(update_fields=[*fields, "seen_at"])

@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from enum import IntEnum
 
 from django.db import connection
+from django.db.models import BooleanField
+from django.db.models.expressions import RawSQL
 
 
 class Work(IntEnum):
@@ -56,6 +58,12 @@ def alone(work: Work, key: int, *, wait: bool = False) -> Iterator[bool]:
         if ours and connection.is_usable() and not connection.needs_rollback:
             with connection.cursor() as cursor:
                 cursor.execute("SELECT pg_advisory_unlock(%s, %s)", place)
+
+
+def held(work: Work, key: int, pid: int) -> RawSQL:
+    """A condition: the connection of that server process is the one that is `alone` at the work."""
+    lock = "locktype = 'advisory' AND objsubid = 2 AND granted AND classid = %s AND objid = %s AND pid = %s"
+    return RawSQL(f"EXISTS (SELECT FROM pg_locks WHERE {lock})", [work, key % 2**31, pid], BooleanField())  # noqa: S611
 
 
 @contextmanager

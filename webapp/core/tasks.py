@@ -27,12 +27,6 @@ def enqueue(name: str, *args: object) -> None:
     transaction.on_commit(lambda: _send(name, args))
 
 
-def lost(queued: str, running: str) -> Q:
-    """Rows in these states with a `seen_at` that no worker has told of for a while. Queueing them again is harmless: their locks tell
-    a dead worker from a slow one."""
-    return Q(silent("seen_at", UNTAKEN), state=queued) | Q(silent("seen_at", UNHEARD), state=running)
-
-
 def silent(column: str, quiet: timedelta) -> Q:
     """Rows of whose time in `column` more than `quiet` has gone by, or that lies ahead: see AHEAD."""
     now = timezone.now()

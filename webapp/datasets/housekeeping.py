@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from webapp.accounts.models import Membership, User, Workspace
 from webapp.core import audit, locks
+from webapp.core.jobs import OPEN
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue, silent
 
@@ -143,11 +144,7 @@ def _unneeded(dataset: Dataset) -> None:
 
 
 def _nothing_under_way(dataset: Dataset) -> None:
-    waiting = ImportJob.objects.filter(
-        workspace=dataset.workspace_id, dataset_name=dataset.name, state__in=import_job.WAITING
-    )
-    curating = CurationJob.objects.filter(
-        version__dataset=dataset, state__in=(CurationJob.State.QUEUED, CurationJob.State.RUNNING)
-    )
+    waiting = ImportJob.objects.filter(workspace=dataset.workspace_id, dataset_name=dataset.name, state__in=OPEN)
+    curating = CurationJob.objects.filter(version__dataset=dataset, state__in=OPEN)
     if waiting.exists() or curating.exists():
         raise Conflict("An import or a check of this dataset is under way; wait for it or cancel it.", code="under_way")

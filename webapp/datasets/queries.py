@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from django.db.models import Count, Prefetch, Q, QuerySet, Sum
 
 from trainer.contracts import Example as ExampleRecord
+from webapp.core.jobs import OPEN
 from webapp.core.numbers import whole
 from webapp.core.paging import MAX_LIMIT, Page, page
 from webapp.core.problems import Invalid
@@ -253,7 +254,7 @@ def import_use(workspace_id: int) -> ImportUse:
 
 def import_uses(workspace_ids: Sequence[int]) -> dict[int, ImportUse]:
     """{workspace id: what its imports use}, of those that have any."""
-    waiting = Q(state__in=(ImportJob.State.QUEUED, ImportJob.State.RUNNING))
+    waiting = Q(state__in=OPEN)
     rows = ImportJob.objects.filter(workspace_id__in=workspace_ids).values_list("workspace_id")
     kept = waiting | Q(version__isnull=False, unchanged=False)
     counted = rows.annotate(waiting=Count("id", filter=waiting), bytes=Sum("bytes_total", filter=kept, default=0))

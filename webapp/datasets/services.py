@@ -19,7 +19,7 @@ from webapp.accounts import quotas
 from webapp.accounts.models import Membership
 from webapp.core import audit, broadcast, locks
 from webapp.core.problems import Conflict, Invalid
-from webapp.core.tasks import enqueue, lost
+from webapp.core.tasks import enqueue
 from webapp.webhooks.services import announce
 
 from ..files.records import RowProblem
@@ -229,7 +229,7 @@ def _mapping(importer: str, mapping: Mapping) -> Mapping:
 
 def run_import(job_id: int) -> None:
     """Carries out a queued import, or one whose worker died; returns at once if another worker has it."""
-    with import_job.claimed(job_id) as job:
+    with import_job.IMPORT.claimed(job_id, error="") as job:
         if job is None:
             return
         import_job.run(job)
@@ -250,10 +250,10 @@ def cancel_import(membership: Membership, job: ImportJob) -> ImportJob:
         if job.state == State.CANCELLED or job.cancel_asked:
             return job
         job.cancel_asked = True
+        job.save(update_fields=["cancel_asked"])
         if not job.taken:  # queued, or waiting until another import into its dataset is over
             import_job.cancel(job)
         else:
-            job.save(update_fields=["cancel_asked"])
             import_job.tell(job)
             enqueue("workers.imports.run", job.pk)  # its worker may have died: then another one tidies up
         audit.record(membership, membership.user, "import.cancelled", job, dataset=job.dataset_name)
@@ -265,16 +265,6 @@ def cancel_import(membership: Membership, job: ImportJob) -> ImportJob:
 def _discard_file_of(job: ImportJob) -> None:
     with locks.shared(locks.Work.BACKUP_FILES, 0):  # a backup may have seen the import under way, and not yet its file
         discard_upload(Path(job.file_path))
-
-
-def requeue_lost_imports() -> int:
-    """Queues again what no worker has told of for a while; the claim keeps a live import from running twice."""
-    rows = ImportJob.objects.filter(lost(*import_job.WAITING))
-    found = list(rows.values_list("id", flat=True))
-    for job_id in found:
-        enqueue("workers.imports.run", job_id)
-    ImportJob.objects.filter(id__in=found).update(seen_at=timezone.now())
-    return len(found)
 
 
 def create_dataset(membership: Membership, name: str, description: str = "", licence: str = "") -> Dataset:
@@ -484,16 +474,4 @@ def _queued(membership: Membership, version: DatasetVersion, kind: str, params: 
     return job
 
 
-def run_curation(job_id: int) -> None:
-    """Carries out a queued curation job, or one whose worker died; returns at once if another worker has it."""
-    runner.run(job_id)
-
-
-def requeue_lost_curations() -> int:
-    """As for imports: what no worker has told of for a while is queued again."""
-    rows = CurationJob.objects.filter(lost(CurationJob.State.QUEUED, CurationJob.State.RUNNING))
-    found = list(rows.values_list("id", flat=True))
-    for job_id in found:
-        enqueue("workers.curation.run", job_id)
-    CurationJob.objects.filter(id__in=found).update(seen_at=timezone.now())
-    return len(found)
+run_curation = runner.run

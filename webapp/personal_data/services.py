@@ -9,26 +9,26 @@ from uuid import uuid4
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from webapp.accounts import services as accounts
 from webapp.accounts.models import Membership, User, hash_secret
 from webapp.core import archive, audit, locks
 from webapp.core.archive import Gone
+from webapp.core.jobs import JobKind, JobLost
 from webapp.core.problems import Conflict
-from webapp.core.tasks import enqueue, silent
+from webapp.core.tasks import enqueue
 
 from .models import DataExport
 from .writing import write
 
 logger = logging.getLogger(__name__)
 KEPT = timedelta(days=7)
-QUIET = timedelta(minutes=2)  # without a sign of life: the worker is lost
 TRIES = 3
 FAILED = "The file could not be made. Try again; whoever runs the server finds the reason in its log."
 State = DataExport.State
-OPEN = (State.QUEUED, State.RUNNING)
+EXPORT = JobKind(DataExport.objects.select_related("user"), locks.Work.PERSONAL_DATA, "workers.personal_data.write")
 
 
 def path_of(row: DataExport) -> Path:
@@ -75,24 +75,24 @@ def _create(user: User, by: User, digest: str) -> DataExport:
 
 def carry_out(pk: int) -> None:
     """Writes the file, on one worker at a time. A second delivery of the task finds nothing to do."""
-    with locks.alone(locks.Work.PERSONAL_DATA, pk) as ours:
-        rows = DataExport.objects.filter(pk=pk, state__in=OPEN)
-        row = rows.select_related("user").first() if ours else None
+    with EXPORT.claimed(pk, tries=F("tries") + 1) as row:
         if row is None:
             return
-        rows.update(state=State.RUNNING, seen_at=timezone.now(), tries=row.tries + 1)
         try:
-            if row.tries >= TRIES:
+            if row.tries > TRIES:
                 raise RuntimeError(f"its worker was lost {TRIES} times")
             count = write(row.user, path_of(row))
         except Exception:  # whatever it was, the person hears of it instead of waiting
             logger.exception("the data of person %s could not be written", row.user_id)
-            rows.update(state=State.FAILED, problem=FAILED, finished_at=timezone.now())
+            EXPORT.save(row, state=State.FAILED, problem=FAILED, finished_at=timezone.now())
             return
         now = timezone.now()
         fields = {"rows": count, "size": path_of(row).stat().st_size, "finished_at": now, "expires_at": now + KEPT}
-        if not rows.update(state=State.READY, **fields):  # the account was erased meanwhile
-            path_of(row).unlink(missing_ok=True)
+        try:
+            EXPORT.save(row, state=State.READY, **fields)
+        except JobLost:
+            if not DataExport.objects.filter(pk=pk).exists():  # the account was erased meanwhile
+                path_of(row).unlink(missing_ok=True)
 
 
 def fetch(row: DataExport) -> archive.Download:
@@ -113,11 +113,8 @@ def by_link(secret: str) -> DataExport | None:
 
 
 def look() -> None:
-    """Takes up what a lost worker left, and removes what has ended; called by beat."""
+    """Removes what has ended; called by beat."""
     now = timezone.now()
-    lost = DataExport.objects.filter(silent("seen_at", QUIET), state__in=OPEN)
-    for pk in lost.values_list("pk", flat=True):
-        enqueue("workers.personal_data.write", pk)
     remove(DataExport.objects.filter(expires_at__lt=now))
     _sweep()
 

@@ -3,15 +3,13 @@
 import asyncio
 from typing import Any
 
-from django.utils import timezone
-
 from trainer.contracts import Criterion, Message, Rubric, Verdict
 from trainer.judges.budget import Budget
 from trainer.judges.chat import EndpointProblem
 from trainer.judges.combine import criterion_ratings, criterion_verdicts
 from trainer.judges.inputs import JudgeInput
 from trainer.rubrics import likert_score, verdicts
-from webapp.core import locks
+from webapp.core.jobs import failure
 from webapp.core.problems import Problem
 from webapp.inference import queries as registry
 from webapp.inference import trying
@@ -20,7 +18,7 @@ from webapp.judging.asking.calls import judge_calls
 from webapp.judging.verdicts import queries as verdict_queries
 
 from .models import TriedScore
-from .scoring import CRITERIA, OPEN, Score, State, by_rubric
+from .scoring import CRITERIA, SCORE, Score, State, by_rubric
 
 ANSWER = "answer"
 
@@ -31,20 +29,15 @@ class CannotScore(Exception):
 
 def score(pk: int) -> None:
     """Raises what is no fault of the answer (database away): it stays open and is taken up again."""
-    with locks.alone(locks.Work.TRIED_SCORE, pk) as ours:
-        rows = TriedScore.objects.select_related(
-            "judge_version__judge", "judge_version__endpoint", "reward_model__base"
-        )
-        row = rows.filter(pk=pk, state__in=OPEN).first() if ours else None
-        if row is None:
-            return
-        TriedScore.objects.filter(pk=pk).update(state=State.RUNNING, seen_at=timezone.now())
-        try:
-            found: Score | None = _by_judge(row) if row.judge_version else _by_model(row)
-            fields: dict[str, Any] = {"state": State.FINISHED, "result": found.json() if found else None}
-        except (CannotScore, Problem, EndpointProblem) as problem:
-            fields = {"state": State.FAILED, "problem": getattr(problem, "message", "") or str(problem)}
-        TriedScore.objects.filter(pk=pk).update(seen_at=timezone.now(), **fields)
+    with SCORE.claimed(pk) as row:
+        if row is not None:
+            broken = failure(_score, row, known=(CannotScore, Problem, EndpointProblem))
+            state = State.FINISHED if broken is None else State.FAILED
+            SCORE.save(row, "result", state=state, problem=broken or "")
+
+
+def _score(row: TriedScore) -> None:
+    row.result = (_by_judge(row) if row.judge_version else _by_model(row)).json()
 
 
 def _by_judge(row: TriedScore) -> Score:

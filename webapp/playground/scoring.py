@@ -6,21 +6,21 @@ Verifiers answer at once; a judge and a reward model are asked by a worker, thro
 import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import timedelta
 from time import monotonic
 from typing import Any
 
 from django.db import transaction
-from django.utils import timezone
 from pydantic import ValidationError
 
 from trainer.contracts import Criterion, Message, Rubric, Verdict
 from trainer.judges.spec import KINDS
 from trainer.rubrics import breakdown, report_score, verdicts
 from webapp.accounts.models import Membership
+from webapp.core import locks
+from webapp.core.jobs import OPEN, JobKind
 from webapp.core.limits import measured
 from webapp.core.problems import Invalid
-from webapp.core.tasks import enqueue, silent
+from webapp.core.tasks import enqueue
 from webapp.datasets.models import Example
 from webapp.inference.models import RegisteredModel
 from webapp.inference.tokenizers import unloadable
@@ -34,8 +34,11 @@ RUBRIC = (*CRITERIA, "likert")  # kinds that need one
 SINGLE = (*RUBRIC, "pointwise")  # kinds that say something of one answer
 KEPT = 200  # of a person; older ones go
 SECONDS = 1.0  # of verifiers; what they have not said by then is missing
-QUIET = timedelta(seconds=120)
-OPEN = (TriedScore.State.QUEUED, TriedScore.State.RUNNING)
+SCORE = JobKind(
+    TriedScore.objects.select_related("judge_version__judge", "judge_version__endpoint", "reward_model__base"),
+    locks.Work.TRIED_SCORE,
+    "workers.playground.score",
+)
 State = TriedScore.State
 
 
@@ -173,12 +176,3 @@ def _key(asked: Asked) -> str:
     """The same for the same prompt."""
     said = "\n".join(f"{message.role}: {message.content}" for message in asked.prompt)
     return f"tried-{hashlib.sha256(said.encode()).hexdigest()[:24]}"
-
-
-def requeue_lost() -> int:
-    """Those whose worker has told nothing for a while are asked again; what the judge has answered is stored."""
-    lost = list(TriedScore.objects.filter(silent("seen_at", QUIET), state__in=OPEN).values_list("id", flat=True))
-    TriedScore.objects.filter(id__in=lost).update(seen_at=timezone.now())
-    for pk in lost:
-        enqueue("workers.playground.score", pk)
-    return len(lost)

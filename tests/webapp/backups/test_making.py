@@ -18,6 +18,7 @@ from webapp.accounts.models import User
 from webapp.backups import files, making, manifest, places, services
 from webapp.backups.models import Backup, Origin
 from webapp.backups.store import open_store
+from webapp.core import jobs
 from webapp.core.problems import Conflict
 from webapp.inference.models import RegisteredModel
 
@@ -102,7 +103,7 @@ def test_one_at_a_time_and_a_dead_one_makes_room(lab, folder, backed_up):
 
 
 def test_one_under_way_ends_when_somebody_asks(lab, folder, monkeypatch):
-    monkeypatch.setattr(services, "TELL_EVERY_S", 0)
+    monkeypatch.setattr(jobs, "STOP_LOOK_S", 0)
     backup = services.start(folder, Origin.PAGE)
     tables = making.rows.tables
     monkeypatch.setattr(making.rows, "tables", lambda seen: services.stop(backup) or tables(seen))

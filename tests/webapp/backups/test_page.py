@@ -162,17 +162,6 @@ class TestPlan:
         )
         assert open_store(settings.BACKUP_FOLDER, None).names() == [made.name]
 
-    def test_what_no_worker_took_is_queued_again(self, db, monkeypatch):
-        sent = []
-        monkeypatch.setattr(services, "enqueue", lambda *told: sent.append(told))
-        waiting = Backup.objects.create(origin=Origin.PAGE, folder="/b")
-        services.look()
-        assert sent == []
-        Backup.objects.update(seen_at=datetime.now(UTC) - timedelta(minutes=5))
-        services.look()
-        services.look()
-        assert sent == [("workers.backups.make", waiting.pk)]
-
 
 @pytest.mark.django_db(transaction=True)
 class TestDrill:

@@ -1,15 +1,13 @@
 """An evaluation from its start to its numbers, whoever dies, pauses or cancels on the way."""
 
-import threading
 from dataclasses import replace
 
 import pytest
-from django.db import connection
 from django.utils import timezone
 
 from tests.webapp.webhooks.told import listen, told
 from trainer.config.errors import ConfigInvalid
-from webapp.core import once, tasks
+from webapp.core import jobs, once, tasks
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict, Invalid
 from webapp.evaluation.launch import services
@@ -167,43 +165,15 @@ def test_a_killed_worker_is_replaced_and_the_numbers_are_the_same(audit, finishe
     monkeypatch.undo()
     row.refresh_from_db()
     assert row.state == State.RUNNING and row.results is None
-    assert services.requeue_lost() == 0  # it told of itself just now
+    assert jobs.take_up_lost() == 0  # it told of itself just now
     for unheard in (-tasks.UNHEARD, 2 * tasks.AHEAD):  # nobody at it, or a clock that went back since
         Evaluation.objects.filter(pk=row.pk).update(seen_at=timezone.now() + unheard)
-        assert services.requeue_lost() == 1
-        assert services.requeue_lost() == 0, "queued again once, then left alone for a while"
+        assert jobs.take_up_lost() == 1
+        assert jobs.take_up_lost() == 0, "queued again once, then left alone for a while"
     running.run(row.pk)
     row.refresh_from_db()
     assert row.state == State.FINISHED and row.results == finished.results
     assert row.cases.count() == finished.cases.count()
-
-
-@pytest.mark.django_db(transaction=True)
-def test_two_workers_do_not_run_the_same_evaluation(audit, monkeypatch):
-    row = audit()
-    inside, leave, ran = threading.Event(), threading.Event(), []
-
-    def slowly(context):
-        ran.append(1)
-        inside.set()
-        leave.wait(30)
-        return RECIPES_RUN(context)
-
-    RECIPES_RUN = RECIPES["judge_audit"].run
-    monkeypatch.setitem(RECIPES, "judge_audit", replaced(slowly))
-
-    def first():
-        running.run(row.pk)
-        connection.close()
-
-    thread = threading.Thread(target=first)
-    thread.start()
-    assert inside.wait(30)
-    running.run(row.pk)  # returns at once
-    leave.set()
-    thread.join(30)
-    row.refresh_from_db()
-    assert ran == [1] and row.state == State.FINISHED
 
 
 def replaced(run):

@@ -11,7 +11,7 @@ from webapp.inference import trying
 from webapp.inference.models import RegisteredModel
 from webapp.judging.judges.services import create_judge
 from webapp.judging.models import JudgeVersion, Verdict
-from webapp.playground import asking, scoring
+from webapp.playground import asking
 from webapp.playground.models import TriedScore
 
 PROMPT = [{"role": "user", "content": "Name a colour."}]
@@ -85,14 +85,6 @@ def test_a_judge_that_fails_says_so_in_words(chat_server, judge, scored):  # noq
 def test_the_budget_holds(chat_server, judge, scored):  # noqa: F811
     found = scored(judge=judge("pointwise").pk, messages=PROMPT, tokens=10)
     assert found["state"] == "failed" and "The budget is used up" in found["problem"] and chat_server.requests == 0
-
-
-def test_a_worker_that_died_is_followed_by_another(cast, api, judge, monkeypatch):
-    sent = []
-    monkeypatch.setattr(scoring, "enqueue", lambda name, pk: sent.append(pk))
-    made = api.post("/try/scores", {"text": "red", "messages": PROMPT, "judge": judge("pointwise").pk}).json()
-    TriedScore.objects.update(state="running", seen_at="2026-01-01T00:00Z")
-    assert scoring.requeue_lost() == 1 and sent == [made["id"], made["id"]]
 
 
 def test_a_reward_model_scores_in_a_process_of_its_own(cast, scored, monkeypatch):

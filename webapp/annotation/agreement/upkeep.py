@@ -1,4 +1,4 @@
-"""What beat starts every minute: jobs over a project's answers whose worker died, or whose task the broker lost; and the
+"""What beat starts every minute: measuring whose worker died, or whose task the broker lost; and the
 order of tasks that follows the answers."""
 
 from django.db import transaction
@@ -7,7 +7,6 @@ from django.utils import timezone
 from webapp.annotation.models import AgreementReport
 from webapp.core.tasks import enqueue, silent
 
-from ..jobs import runner
 from . import matching, refresh
 from .refresh import GIVEN_UP
 
@@ -18,7 +17,7 @@ def take_up_lost() -> int:
     A measuring that is alive after all, only slow, runs twice then, which is a waste and not a fault.
     """
     refresh.review_where_the_order_follows()
-    return _measuring() + runner.take_up_lost() + matching.ask_where_gold_waits()
+    return _measuring() + matching.ask_where_gold_waits()
 
 
 def _measuring() -> int:

@@ -4,47 +4,23 @@ A piece of work is a function registered under its kind. It may be begun anew at
 has done must be in the database, and not be done twice.
 """
 
-import logging
 from collections.abc import Callable
-from datetime import timedelta
-from time import monotonic
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from webapp.accounts.models import Membership
 from webapp.annotation.models import Job, Project
 from webapp.core import broadcast, locks
-from webapp.core.health import DATABASE_AWAY
+from webapp.core.jobs import JobKind, JobReport, Later, failure
 from webapp.core.problems import Problem
-from webapp.core.tasks import enqueue, silent
+from webapp.core.tasks import enqueue
 
-logger = logging.getLogger(__name__)
-QUIET = timedelta(seconds=90)  # nobody has told of a job for so long: perhaps its worker died
-TELL_EVERY_S = 0.5
 LOOK_AGAIN_S = 3.0
-BROKE = "Something broke on our side; the server's log says what."
 
-
-class Later(Exception):
-    """What the work waits for is not there yet: it is begun anew in a while, and holds no worker meanwhile."""
-
-
-class Report:
-    """How far a job is, told a few times a second at most."""
-
-    def __init__(self, job: Job) -> None:
-        self.job = job
-        self._told = 0.0
-
-    def at(self, done: int, total: int) -> None:
-        self.job.done, self.job.total = done, total
-        if monotonic() - self._told >= TELL_EVERY_S:
-            self._told = monotonic()
-            save(self.job, "done", "total")
-
-
+Report = JobReport[Job]
 Work = Callable[[Job, Report], None]
 WORK: dict[str, Work] = {}
 
@@ -68,8 +44,24 @@ def start(project: Project, kind: Job.Kind, membership: Membership | None = None
             enqueue("workers.review.job", job.pk)
     except IntegrityError:
         return None
-    _tell(job)
+    tell(job)
     return job
+
+
+def tell(job: Job) -> None:
+    told = {"kind": job.kind, "state": job.state, "done": job.done, "total": job.total}
+    broadcast.send(f"workspace.{job.project.workspace_id}", {"type": "project_job", "project": job.project_id, **told})
+
+
+PROJECT_JOB = JobKind(
+    Job.objects.select_related("project__version__dataset", "membership__user", "membership__workspace"),
+    locks.Work.PROJECT_JOB,
+    "workers.review.job",
+    tell,
+    open=Q(finished_at=None),
+)
+save = PROJECT_JOB.save
+stopping = PROJECT_JOB.stop_asked  # asked of those who do work that costs money
 
 
 def run(job_id: int) -> float | None:
@@ -78,45 +70,22 @@ def run(job_id: int) -> float | None:
 
     Raises what is no fault of the job (database away): it stays open and is taken up again.
     """
-    with locks.alone(locks.Work.PROJECT_JOB, job_id) as ours:
-        rows = Job.objects.select_related("project__version__dataset", "membership__user", "membership__workspace")
-        job = rows.filter(pk=job_id, finished_at=None).first() if ours else None
+    with PROJECT_JOB.claimed(job_id) as job:
         if job is None:
             return None
-        job.state = Job.State.RUNNING
-        save(job, "state")
         try:
-            WORK[job.kind](job, Report(job))
-            job.state = Job.State.FINISHED
+            broken = failure(WORK[job.kind], job, Report(PROJECT_JOB, job), words=_words)
         except Later:
             save(job, "done", "total")
             return LOOK_AGAIN_S
-        except Problem as problem:
-            job.state, job.problem = Job.State.FAILED, _words(problem)
-        except DATABASE_AWAY:
-            raise
-        except Exception:
-            logger.exception("%s failed", job)  # a mistake of ours would be taken up again and again
-            job.state, job.problem = Job.State.FAILED, BROKE
-        job.finished_at = timezone.now()
-        save(job, "state", "problem", "result", "done", "total", "finished_at")
-        return None
+        state = Job.State.FINISHED if broken is None else Job.State.FAILED
+        save(job, "result", "done", "total", state=state, problem=broken or "", finished_at=timezone.now())
+    return None
 
 
 def _words(problem: Problem) -> str:
     reasons = "; ".join(f"{path}: {why}" for path, why in problem.fields.items())
     return f"{problem.message} {reasons}".strip()[:1000]
-
-
-def take_up_lost() -> int:
-    """Queues again what nobody has told of for a while; returns how many. One that is alive holds its lock, so whoever
-    comes second goes away."""
-    quiet = Job.objects.filter(silent("seen_at", QUIET), finished_at=None)
-    lost = list(quiet.values_list("id", flat=True))
-    Job.objects.filter(pk__in=lost).update(seen_at=timezone.now())
-    for job_id in lost:
-        enqueue("workers.review.job", job_id)
-    return len(lost)
 
 
 def open_one(project: Project, kind: Job.Kind) -> bool:
@@ -126,29 +95,3 @@ def open_one(project: Project, kind: Job.Kind) -> bool:
 def stop(project: Project, kind: Job.Kind) -> None:
     """Asks an open job to end; what it has done stays. Only work that looks at `stopping` does."""
     Job.objects.filter(project=project, kind=kind, finished_at=None).update(stopping=True)
-
-
-def stopping(job: Job) -> Callable[[], bool]:
-    """Whether somebody wants it to end, asked of the database once a second however often it is called."""
-    asked, wanted = 0.0, False
-
-    def look() -> bool:
-        nonlocal asked, wanted
-        if not wanted and monotonic() - asked > 1:
-            asked = monotonic()
-            wanted = Job.objects.filter(pk=job.pk, stopping=True).exists()
-        return wanted
-
-    return look
-
-
-def save(job: Job, *fields: str) -> None:
-    """Writes these fields and a sign of life, and tells open pages."""
-    job.seen_at = timezone.now()
-    job.save(update_fields=[*fields, "seen_at"])
-    _tell(job)
-
-
-def _tell(job: Job) -> None:
-    told = {"kind": job.kind, "state": job.state, "done": job.done, "total": job.total}
-    broadcast.send(f"workspace.{job.project.workspace_id}", {"type": "project_job", "project": job.project_id, **told})

@@ -11,7 +11,7 @@ from ..exploration import narrowing
 from ..leakage import leaks
 from ..models import CurationJob
 from ..versions import writer
-from .progress import Report
+from .progress import CURATION, Report
 
 
 def run(job: CurationJob, report: Report) -> None:
@@ -32,7 +32,7 @@ def run(job: CurationJob, report: Report) -> None:
         job.made, made = writer.create(version.dataset, lineage, lambda new: _list(new, version.pk, gone))
         leaked = leaks.within(job.made).count
         job.result = {"removed": len(gone), "kept": total - len(gone), "unchanged": not made, "leaked": leaked}
-        job.save(update_fields=["made", "result"])
+        CURATION.save(job, "made", "result")
     report.at(total, total)
 
 

@@ -5,20 +5,18 @@ behind the last batch, and a refused one takes away what it stored.
 """
 
 import logging
-from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Generator
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from time import monotonic
 
 from django.db import transaction
 from django.utils import timezone
 
 from trainer.contracts.counted import counted
 from trainer.files import digest_of
-from webapp.core import audit, broadcast, locks
-from webapp.core.health import DATABASE_AWAY
+from webapp.core import audit, broadcast, jobs, locks
 from webapp.core.problems import Invalid, Problem
 from webapp.files.records import RowProblem
 from webapp.webhooks.services import announce
@@ -37,13 +35,24 @@ from .split_rule import Settled
 
 logger = logging.getLogger(__name__)
 
-WAITING = (ImportJob.State.QUEUED, ImportJob.State.RUNNING)
+IMPORT = jobs.JobKind(ImportJob.objects.select_related("workspace"), locks.Work.IMPORT, "workers.imports.run")
 CANCELLED = "The import was cancelled. Nothing was imported."
 KEPT_PROBLEMS = 1_000
 SMALL = 8_000_000  # bytes: a file up to this size is read in less time than a process takes to begin
-TELL_EVERY_S = 0.5
 DEATHS = 3  # at one place, of the process that reads or by an error of ours, after which nobody tries again
-PROGRESS = ["bytes_done", "rows_done", "rejected_count", "seen_at", "taken"]
+PROGRESS = ["bytes_done", "rows_done", "rejected_count", "taken"]
+OUTCOME = [
+    *PROGRESS,
+    "rejected",
+    "counts",
+    "overlaps",
+    "unsaid",
+    "unchanged",
+    "version",
+    "state",
+    "error",
+    "finished_at",
+]
 PASSES = 3  # over a file that puts a prompt on both sides: one finds it, one settles it, and none is left over
 Pieces = Generator[Ready, None, None]
 
@@ -53,16 +62,6 @@ def dataset_name(name: str) -> str:
     if not name or len(name) > 120 or "\0" in name:
         raise Invalid("The dataset needs a name.", {"name": "must have 1 to 120 characters"})
     return name
-
-
-@contextmanager
-def claimed(job_id: int) -> Iterator[ImportJob | None]:
-    """The job, marked as running; None if it is over or someone else has it."""
-    with locks.alone(locks.Work.IMPORT, job_id) as ours:
-        rows = ImportJob.objects.filter(id=job_id)
-        # in one statement: what was cancelled before is not taken up. What is cancelled after it says so itself
-        found = ours and rows.filter(state__in=WAITING).update(state=ImportJob.State.RUNNING, error="")
-        yield rows.select_related("workspace").get() if found else None
 
 
 class _Refused(Exception):
@@ -91,7 +90,7 @@ def run(job: ImportJob) -> None:
             _fail(job, str(refused))
         except (processes.Endless, processes.TooLarge) as error:
             _fail(job, f"{error} Nothing was imported. Import it in smaller parts, or with shorter rows.")
-        except DATABASE_AWAY:
+        except jobs.NOT_ITS_FAULT:
             raise
         except Exception as error:  # whatever it is, a job that never ends could not be removed either
             if not _given_up(job, error):
@@ -106,8 +105,7 @@ def _given_up(job: ImportJob, error: Exception) -> bool:
     taken = Taken.of(job.taken)
     deaths = taken.deaths + 1 if taken else DEATHS  # nothing is taken yet, so nothing is lost with another import
     if taken and deaths < DEATHS:
-        job.taken, job.error = replace(taken, deaths=deaths).as_json(), str(error) or type(error).__name__
-        job.save(update_fields=["taken", "error"])
+        IMPORT.save(job, taken=replace(taken, deaths=deaths).as_json(), error=str(error) or type(error).__name__)
         tell(job)
         return False
     logger.error("import %s failed", job.pk, exc_info=error)
@@ -159,13 +157,11 @@ def _carry(job: ImportJob) -> None:
 
 def _gather(job: ImportJob) -> None:
     """Has the file written where nobody sent one."""
-    told = monotonic()
+    due = jobs.Throttle(jobs.TELL_EVERY_S)
 
     def heard(rows: int) -> None:
-        nonlocal told
-        if monotonic() - told > TELL_EVERY_S:
-            told, job.rows_done, job.seen_at = monotonic(), rows, timezone.now()
-            job.save(update_fields=["rows_done", "seen_at"])
+        if due():
+            IMPORT.save(job, rows_done=rows)
             broadcast.send_now(_group(job), _message(job))
             _unless_cancelled(job)
 
@@ -229,8 +225,7 @@ def _left_by_an_earlier_worker(job: ImportJob, given: Given) -> Taken | None:
 @transaction.atomic
 def _start_over(job: ImportJob, taken: Taken) -> None:
     _discard(taken)
-    job.taken = {}
-    job.save(update_fields=["taken"])
+    IMPORT.save(job, taken={})
 
 
 def _discard(taken: Taken) -> None:
@@ -247,7 +242,7 @@ def _begin(job: ImportJob, given: Given) -> Taken:
     job.rejected, job.rejected_count, job.rows_done, job.bytes_done = [], 0, 0, 0
     job.bytes_total = given.size
     job.taken = taken.as_json()
-    job.save(update_fields=[*PROGRESS, "rejected", "bytes_total"])
+    IMPORT.save(job, *PROGRESS, "rejected", "bytes_total")
     return taken
 
 
@@ -269,7 +264,7 @@ def _message(job: ImportJob) -> dict[str, object]:
 
 def _take(job: ImportJob, taken: Taken, batches: Pieces, names: tuple[str, ...], loader: Loader) -> None:
     """Every batch in a transaction of its own, together with how far the import is then."""
-    told = monotonic()
+    due = jobs.Throttle(jobs.TELL_EVERY_S)
     for ready in batches:
         with transaction.atomic():
             refused = job.rejected_count
@@ -277,12 +272,10 @@ def _take(job: ImportJob, taken: Taken, batches: Pieces, names: tuple[str, ...],
             place = ready.place
             job.rows_done += place.count
             job.bytes_done = min(place.bytes_done, job.bytes_total)
-            job.seen_at = timezone.now()
             at = replace(taken, file=place.file, rows=place.read, bytes_before=place.bytes_before, deaths=0)
             job.taken = replace(at, good=loader.good, stored=loader.stored, indexed=loader.indexed).as_json()
-            job.save(update_fields=[*PROGRESS, "rejected"] if job.rejected_count > refused else PROGRESS)
-        if monotonic() - told > TELL_EVERY_S:
-            told = monotonic()
+            IMPORT.save(job, *PROGRESS, *(["rejected"] if job.rejected_count > refused else []))
+        if due():
             broadcast.send_now(_group(job), _message(job))
             _unless_cancelled(job)
 
@@ -328,8 +321,8 @@ def _conclude(job: ImportJob, loader: Loader, given: Given) -> None:
 
 @transaction.atomic
 def _fail(job: ImportJob, error: str) -> None:
-    if _end_with_nothing(job, ImportJob.State.FAILED, error):
-        audit.record(job.workspace, job.created_by, "import.failed", job, error=error)
+    _end_with_nothing(job, ImportJob.State.FAILED, error)
+    audit.record(job.workspace, job.created_by, "import.failed", job, error=error)
 
 
 def cancel(job: ImportJob) -> None:
@@ -338,21 +331,16 @@ def cancel(job: ImportJob) -> None:
 
 
 @transaction.atomic
-def _end_with_nothing(job: ImportJob, state: ImportJob.State, error: str) -> bool:
-    """Whether it had not ended before."""
+def _end_with_nothing(job: ImportJob, state: ImportJob.State, error: str) -> None:
+    """Raises JobLost where it had ended before."""
     audit.asked_by(job)
-    if not ImportJob.objects.select_for_update().filter(pk=job.pk, state__in=WAITING).values_list("pk").first():
-        return False
-    job.state, job.error, job.finished_at = state, error, timezone.now()
     if taken := Taken.of(job.taken):
         _discard(taken)
-    job.taken = {}
-    job.save()
+    IMPORT.save(job, *OUTCOME, state=state, error=error, taken={}, finished_at=timezone.now())
     tell(job)
     by = job.created_by_id if state == ImportJob.State.CANCELLED else None
     facts = {"import": job.pk, "name": job.dataset_name, "error": error}
     announce(job.workspace_id, "import.failed", facts, by=by)
-    return True
 
 
 def _finish(job: ImportJob, version: DatasetVersion, given: Given, *, unchanged: bool) -> None:
@@ -363,8 +351,7 @@ def _finish(job: ImportJob, version: DatasetVersion, given: Given, *, unchanged:
     job.overlaps = leaks.of_version(version).json()
     job.unsaid = unsaid.of(version, given)
     near_leaks.ask(near_leaks.Pair(version, version))
-    job.state, job.finished_at, job.taken = ImportJob.State.FINISHED, timezone.now(), {}
-    job.save()
+    IMPORT.save(job, *OUTCOME, state=ImportJob.State.FINISHED, taken={}, finished_at=timezone.now())
     audit.record(job.workspace, job.created_by, "import.finished", version, unchanged=unchanged)
     tell(job)
     facts = queries.version_facts(version)

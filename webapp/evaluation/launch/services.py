@@ -10,10 +10,11 @@ from django.utils import timezone
 
 from trainer.config.errors import ConfigInvalid, FieldProblem
 from webapp.accounts.models import Membership
-from webapp.core import audit, broadcast, once
+from webapp.core import audit, broadcast, locks, once
+from webapp.core.jobs import JobKind
 from webapp.core.model_schemas import schema_of
 from webapp.core.problems import Conflict, Invalid
-from webapp.core.tasks import enqueue, lost
+from webapp.core.tasks import enqueue
 from webapp.datasets import services as datasets
 from webapp.datasets.models import DatasetVersion
 from webapp.webhooks.services import announce
@@ -33,6 +34,12 @@ MOVES: dict[str, tuple[str, ...]] = {
     State.QUEUED: (State.PAUSED, State.FAILED),
     State.CANCELLED: (State.QUEUED, State.RUNNING, State.PAUSED),
 }
+EVALUATION = JobKind(
+    Evaluation.objects.select_related("workspace", "dataset_version__dataset", "created_by"),
+    locks.Work.EVALUATION,
+    "workers.evaluation.run",
+    begun={},  # `running.Work.begin` says when
+)
 OVER = (State.FINISHED, State.FAILED, State.CANCELLED)
 
 
@@ -184,16 +191,6 @@ def rerun(
         rerun_of=evaluation,
         key=once.key(key, "rerun", evaluation.pk, resample),
     )
-
-
-def requeue_lost() -> int:
-    """Queues again what no worker has told of for a while; the claim keeps a live one from running twice."""
-    rows = Evaluation.objects.filter(lost(State.QUEUED, State.RUNNING))
-    found = list(rows.values_list("id", flat=True))
-    for evaluation_id in found:
-        enqueue("workers.evaluation.run", evaluation_id)
-    Evaluation.objects.filter(id__in=found).update(seen_at=timezone.now())
-    return len(found)
 
 
 def tell(evaluation: Evaluation) -> None:

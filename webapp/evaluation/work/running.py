@@ -9,20 +9,19 @@ import logging
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from decimal import Decimal
-from time import monotonic
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from trainer.config.errors import ConfigInvalid
 from trainer.contracts import Example
 from trainer.judges.budget import Budget
 from trainer.judges.inputs import JudgeInput
-from webapp.core import audit, locks
-from webapp.core.health import DATABASE_AWAY
+from webapp.core import audit
+from webapp.core.jobs import NOT_ITS_FAULT, Throttle
 from webapp.core.problems import Problem
 from webapp.inference.models import Endpoint
 from webapp.judging.asking.jobs import needs_job
@@ -33,6 +32,7 @@ from webapp.weights.models import WeightsJob
 
 from .. import queries
 from ..launch import services
+from ..launch.services import EVALUATION
 from ..models import Case, Evaluation
 from ..recipes import RECIPES, resolve
 from ..recipes.base import (
@@ -63,22 +63,13 @@ LOOK_AGAIN_S = 3.0  # at the jobs of the cluster that an evaluation waits for
 BATCH = 1_000
 
 
-@contextmanager
-def claimed(evaluation_id: int) -> Iterator[Evaluation | None]:
-    """The evaluation; None if it is over, paused, or somebody else has it."""
-    with locks.alone(locks.Work.EVALUATION, evaluation_id) as ours:
-        rows = Evaluation.objects.filter(id=evaluation_id, state__in=(State.QUEUED, State.RUNNING))
-        rows = rows.select_related("workspace", "dataset_version__dataset", "created_by")
-        yield rows.first() if ours else None
-
-
 def run(evaluation_id: int) -> float | None:
     """The seconds after which to look again where the cluster is at it, and no thread is held meanwhile; else None.
 
     Raises what is no fault of the evaluation (database away): it stays running and is taken up again.
     """
     while True:
-        with claimed(evaluation_id) as evaluation:
+        with EVALUATION.claimed(evaluation_id) as evaluation:
             if evaluation is None:
                 return None
             if _carry_out(evaluation):
@@ -105,7 +96,7 @@ def _carry_out(evaluation: Evaluation) -> bool:
         stopped.update(progress=evaluation.progress)
     except judges.Halted as halted:
         _pause(evaluation, str(halted))
-    except DATABASE_AWAY:
+    except NOT_ITS_FAULT:
         raise
     except (NothingToScore, LineProblem, ConfigInvalid, Problem) as problem:
         _fail(evaluation, str(problem))
@@ -114,6 +105,11 @@ def _carry_out(evaluation: Evaluation) -> bool:
         logger.exception("evaluation %s failed", evaluation.pk)
         _fail(evaluation, "Something broke on our side while it was scored; the server's log says what.")
     return False
+
+
+def _running(evaluation: Evaluation) -> QuerySet[Evaluation]:
+    """For an UPDATE of its worker: nothing where a person paused or ended it, or another worker has it."""
+    return EVALUATION.held(evaluation).filter(state=State.RUNNING)
 
 
 @transaction.atomic
@@ -127,7 +123,7 @@ def _finish(evaluation: Evaluation, outcome: Outcome) -> None:
             tags[each] = tags.get(each, 0) + 1
     evaluation.results = outcome.report.json(tags)
     evaluation.ended_at = timezone.now()
-    moved = Evaluation.objects.filter(pk=evaluation.pk, state=State.RUNNING).update(
+    moved = _running(evaluation).update(
         state=State.FINISHED, results=evaluation.results, ended_at=evaluation.ended_at, problem=""
     )
     if not moved:
@@ -154,8 +150,7 @@ def _pause(evaluation: Evaluation, why: str) -> None:
         f"{why} What was answered is kept and not asked again: resume it when that is mended, or run it again with other "
         "settings."
     )
-    rows = Evaluation.objects.filter(pk=evaluation.pk, state=State.RUNNING)
-    if rows.update(state=State.PAUSED, problem=told, progress=evaluation.progress):
+    if _running(evaluation).update(state=State.PAUSED, problem=told, progress=evaluation.progress):
         evaluation.state, evaluation.problem = State.PAUSED, told
         audit.record(evaluation.workspace, None, "evaluation.paused", evaluation, reason=why)
         services.tell(evaluation)
@@ -165,10 +160,7 @@ def _pause(evaluation: Evaluation, why: str) -> None:
 @transaction.atomic
 def _fail(evaluation: Evaluation, why: str) -> None:
     audit.asked_by(evaluation)
-    moved = Evaluation.objects.filter(pk=evaluation.pk, state=State.RUNNING).update(
-        state=State.FAILED, problem=why, ended_at=timezone.now()
-    )
-    if moved:
+    if _running(evaluation).update(state=State.FAILED, problem=why, ended_at=timezone.now()):
         evaluation.state, evaluation.problem = State.FAILED, why
         audit.record(evaluation.workspace, evaluation.created_by, "evaluation.failed", evaluation, reason=why)
         services.tell(evaluation)
@@ -188,12 +180,12 @@ class Work:
         jobs = spent.get("jobs", {"tokens": 0, "money": "0"})
         self._spent_tokens = spent.get("tokens", 0) - jobs["tokens"]
         self._spent_money = Decimal(spent.get("money", "0")) - Decimal(jobs["money"])
-        self._told = 0.0
+        self._due = Throttle(TELL_EVERY_S)
         self._again = evaluation.state == State.QUEUED  # begun or resumed by a person, not looked at again
 
     def begin(self) -> None:
         now = timezone.now()
-        rows = Evaluation.objects.filter(pk=self.evaluation.pk, state__in=(State.QUEUED, State.RUNNING))
+        rows = EVALUATION.held(self.evaluation)
         progress = self._spent(None) if self._again else self.evaluation.progress
         with transaction.atomic():
             first = rows.filter(started_at=None).update(started_at=now)
@@ -366,9 +358,8 @@ class Work:
 
     def _stop(self) -> bool:
         """Asked several times a second; looks once a second."""
-        if monotonic() - self._told < TELL_EVERY_S:
+        if not self._due():
             return False
-        self._told = monotonic()
         services.tell(self.evaluation)
         return self.stopped()
 
@@ -389,9 +380,8 @@ class Work:
         return {"spent": {**told, "jobs": {"tokens": more, "money": str(more_money)}}}
 
     def tell(self, phase: str, done: int, total: int) -> None:
-        if monotonic() - self._told < TELL_EVERY_S:
+        if not self._due():
             return
-        self._told = monotonic()
         self.evaluation.progress = {"phase": phase, "done": done, "total": total, **self._spent(None)}
         if self.stopped():
             raise Stopped
@@ -403,11 +393,12 @@ class Work:
         if self.stopped():
             return True
         if self._again and self.evaluation.jobs.filter(state=WeightsJob.State.STOPPING).exists():
-            Evaluation.objects.filter(pk=self.evaluation.pk, state=State.RUNNING).update(state=State.QUEUED)
+            _running(self.evaluation).update(state=State.QUEUED)
         return False
 
     def stopped(self) -> bool:
         """Also the worker's sign of life. Resumed before we noticed the pause: we are the ones who go on."""
-        rows = Evaluation.objects.filter(pk=self.evaluation.pk, state__in=(State.QUEUED, State.RUNNING))
-        alive = rows.update(state=State.RUNNING, seen_at=timezone.now(), progress=self.evaluation.progress)
+        alive = EVALUATION.held(self.evaluation).update(
+            state=State.RUNNING, seen_at=timezone.now(), progress=self.evaluation.progress
+        )
         return not alive

@@ -18,6 +18,7 @@ from webapp.annotation.models import Job, Project, Task
 from webapp.annotation.tasks.order import SUGGESTED
 from webapp.annotation.work.suggestions import keep
 from webapp.core import audit
+from webapp.core.jobs import Later
 from webapp.core.problems import Conflict, Invalid
 from webapp.weights import services as weights
 
@@ -120,7 +121,7 @@ def _ask_by_job(job: Job, version: JudgeVersion, inputs: Sequence[JudgeInput], t
     if asking.is_over:
         return asking.problem or f"its job has {asking.state}"
     tell(asking.done, asking.total)
-    raise runner.Later
+    raise Later
 
 
 def _ask(job: Job, version: JudgeVersion, inputs: Sequence[JudgeInput], tell: Tell) -> str:

@@ -2,8 +2,6 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from itertools import islice
 from typing import Any
@@ -16,7 +14,8 @@ from trainer.judges.chat import EndpointProblem
 from trainer.judges.engine import Outcome
 from trainer.judges.inputs import JudgeInput, of_example
 from trainer.judges.spec import KINDS, resolve
-from webapp.core import broadcast, locks
+from webapp.core import broadcast
+from webapp.core.jobs import failure
 from webapp.core.problems import Problem
 from webapp.datasets.models import Example
 
@@ -24,44 +23,37 @@ from ..asking.calls import Counts, asked, call, expanded, judge_calls, replay
 from ..judges.services import version_digest
 from ..models import Trial
 from .changes import changes
-from .services import OPEN, Extra
+from .services import TRIAL, Extra
 
 MOST_CALLS = 200  # of a draft
 MOST_TOKENS = 1_000_000  # of a draft
 TELL_EVERY = timedelta(seconds=1)  # open pages then load the trial
 
 
-@contextmanager
-def claimed(trial_id: int) -> Iterator[Trial | None]:
-    """The trial; None if it is over or someone else has it."""
-    with locks.alone(locks.Work.TRIAL, trial_id) as ours:
-        rows = Trial.objects.select_related("endpoint", "before__endpoint", "after__endpoint", "before__judge")
-        yield rows.filter(id=trial_id, state__in=OPEN).first() if ours else None
-
-
 def run_trial(trial_id: int) -> None:
     """Raises what is no fault of the trial (database away): it stays running and is taken up again."""
-    with claimed(trial_id) as trial:
+    with TRIAL.claimed(trial_id, done=0, results={}) as trial:
         if trial is None:
             return
-        trial.state, trial.done, trial.results = Trial.State.RUNNING, 0, {}
-        _save(trial)
-        try:
-            halted = _draft(trial) if trial.spec is not None else _comparison(trial)
-        except Problem as problem:
-            halted = problem.message
-        except EndpointProblem as problem:
-            halted = problem.message
-        trial.state = Trial.State.FAILED if halted else Trial.State.FINISHED
-        trial.problem, trial.finished_at = halted, timezone.now()
-        _save(trial)
+        _tell(trial)
+        broken = failure(_tried, trial, known=(Problem, EndpointProblem)) or trial.problem
+        state = Trial.State.FAILED if broken else Trial.State.FINISHED
+        _save(trial, state=state, problem=broken, finished_at=timezone.now())
 
 
-def _save(trial: Trial) -> None:
-    trial.seen_at = now = timezone.now()
-    trial.save(update_fields=["state", "problem", "done", "total", "results", "seen_at", "finished_at"])
-    if trial.finished_at or now - trial.told_at >= TELL_EVERY:
-        trial.told_at = now
+def _tried(trial: Trial) -> None:
+    """Leaves in `problem` why it ended early."""
+    trial.problem = _draft(trial) if trial.spec is not None else _comparison(trial)
+
+
+def _save(trial: Trial, **end: object) -> None:
+    TRIAL.save(trial, "done", "total", "results", **end)
+    _tell(trial)
+
+
+def _tell(trial: Trial) -> None:
+    if trial.finished_at or timezone.now() - trial.told_at >= TELL_EVERY:
+        trial.told_at = timezone.now()
         message: dict[str, object] = {"type": "trial", "id": trial.pk, "state": trial.state}
         broadcast.send(f"workspace.{trial.workspace_id}", message)
 

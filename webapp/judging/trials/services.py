@@ -1,18 +1,17 @@
 """Judges tried on chosen examples: a draft before it is saved, or two versions against each other."""
 
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
-from django.utils import timezone
 
 from trainer.config.fields import Section
 from trainer.judges.spec import resolve
 from webapp.accounts.models import Membership
-from webapp.core import audit
+from webapp.core import audit, locks
+from webapp.core.jobs import OPEN, JobKind
 from webapp.core.problems import Invalid
-from webapp.core.tasks import enqueue, silent
+from webapp.core.tasks import enqueue
 from webapp.inference.models import Endpoint
 
 from ..judges.services import chosen_examples, usable
@@ -20,8 +19,11 @@ from ..models import Judge, JudgeVersion, Trial
 
 MOST_TRIED = 20  # examples of a draft
 KEPT = 30  # trials per judge, and of drafts without one; older ones go
-QUIET = timedelta(seconds=120)  # a trial tells of itself every second; after this its worker is presumed dead
-OPEN = (Trial.State.QUEUED, Trial.State.RUNNING)
+TRIAL = JobKind(
+    Trial.objects.select_related("endpoint", "before__endpoint", "after__endpoint", "before__judge"),
+    locks.Work.TRIAL,
+    "workers.judging.run_trial",
+)
 
 
 class Extra(Section):
@@ -85,12 +87,3 @@ def _queue(membership: Membership, judge: Judge | None, **fields: Any) -> Trial:
     audit.record(membership, membership.user, "judge.tried", trial, judge=judge and judge.pk)
     enqueue("workers.judging.run_trial", trial.pk)
     return trial
-
-
-def requeue_lost() -> int:
-    """Trials that no worker has told of for a while are queued again; finished calls of a comparison are not repeated."""
-    lost = list(Trial.objects.filter(silent("seen_at", QUIET), state__in=OPEN).values_list("id", flat=True))
-    Trial.objects.filter(id__in=lost).update(seen_at=timezone.now())
-    for trial_id in lost:
-        enqueue("workers.judging.run_trial", trial_id)
-    return len(lost)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.webapp.webhooks.told import listen, told
 from trainer.contracts import Example
+from webapp.core import jobs
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict, Invalid
 from webapp.datasets import curation, queries, services
@@ -64,7 +65,7 @@ def test_a_version_whose_worker_died_right_behind_it_is_told_as_made(make, cast,
     version = make(example(f"e{i}", domain="odd" if i % 2 else "even") for i in range(8))
     job = services.derive(cast.researcher, version, parse({"domain": "odd"}))
 
-    def gone(job):
+    def gone(*given):
         raise OperationalError("the connection is lost")
 
     with monkeypatch.context() as patch, pytest.raises(OperationalError):
@@ -268,7 +269,7 @@ def test_a_job_whose_worker_died_is_taken_up_again_and_never_run_twice(make, cas
     version = make(example(f"e{i}", LONG) for i in range(3))
     job = services.curate(cast.researcher, version, "duplicates", {})
     CurationJob.objects.update(state="running", seen_at="2026-01-01T00:00:00Z")
-    assert services.requeue_lost_curations() == 1 and services.requeue_lost_curations() == 0
+    assert jobs.take_up_lost() == 1 and jobs.take_up_lost() == 0
     assert done(job).findings.count() == 2
     services.run_curation(job.pk)  # over: nothing happens
     assert job.findings.count() == 2

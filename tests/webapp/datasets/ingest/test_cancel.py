@@ -13,7 +13,7 @@ from tests.at_once import at_once
 from tests.webapp.webhooks.told import listen
 from tests.webapp.webhooks.told import told as announced
 from tests.workers import kill
-from webapp.core import locks
+from webapp.core import jobs, locks
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict
 from webapp.datasets import services
@@ -81,7 +81,7 @@ def test_a_queued_import_ends_at_once_and_is_not_taken_up(cast, uploaded):
     assert (found.state, found.error) == (State.CANCELLED, import_job.CANCELLED)
     assert not Path(job.file_path).exists()
     services.run_import(job.pk)
-    assert services.requeue_lost_imports() == 0 and nothing_left()
+    assert jobs.take_up_lost() == 0 and nothing_left()
 
 
 @pytest.mark.django_db(transaction=True)

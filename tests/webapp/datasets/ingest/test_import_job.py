@@ -7,13 +7,13 @@ import json
 import zipfile
 
 import pytest
-from django.db import connection
 
 from tests.webapp.webhooks.told import listen, told
+from webapp.core import jobs
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Invalid
 from webapp.datasets import queries, services
-from webapp.datasets.ingest import import_job, loader
+from webapp.datasets.ingest import loader
 from webapp.datasets.models import Dataset, DatasetVersion, Example, ImportJob, VersionMember
 from webapp.datasets.versions.digests import version_digest
 
@@ -148,33 +148,12 @@ def test_an_import_without_signs_of_life_is_queued_again(importing, cast, tmp_pa
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps(row()))
     job = services.start_import(cast.researcher, path, name="demo", queue=False)
-    assert services.requeue_lost_imports() == 0
+    assert jobs.take_up_lost() == 0
     ImportJob.objects.update(seen_at="2020-01-01T00:00Z")
-    assert services.requeue_lost_imports() == 1
+    assert jobs.take_up_lost() == 1
     services.run_import(job.pk)
     ImportJob.objects.update(seen_at="2020-01-01T00:00Z")
-    assert services.requeue_lost_imports() == 0
-
-
-@pytest.mark.django_db(transaction=True)
-def test_two_workers_never_run_one_import(importing, cast, tmp_path):
-    import threading
-
-    path = tmp_path / "rows.jsonl"
-    path.write_text(json.dumps(row()))
-    job = services.start_import(cast.researcher, path, name="demo", queue=False)
-    seen = []
-
-    def other():
-        with import_job.claimed(job.pk) as mine:
-            seen.append(mine)
-        connection.close()
-
-    with import_job.claimed(job.pk) as mine:
-        thread = threading.Thread(target=other)
-        thread.start()
-        thread.join()
-    assert mine is not None and seen == [None]
+    assert jobs.take_up_lost() == 0
 
 
 def test_gzip_bom_crlf_and_blank_lines_are_read(importing):

@@ -6,11 +6,12 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from webapp.core import jobs
 from webapp.core.problems import Invalid
 from webapp.datasets.models import Example
 from webapp.judging.judges.services import create_judge, fix_examples, new_version
 from webapp.judging.models import Trial, Verdict
-from webapp.judging.trials.services import Extra, requeue_lost, start_comparison, start_trial
+from webapp.judging.trials.services import Extra, start_comparison, start_trial
 
 from ..conftest import MET
 
@@ -148,10 +149,10 @@ def test_a_trial_whose_worker_died_is_taken_up_again(
     trial = start_trial(cast.researcher, spec={"kind": "pointwise"}, endpoint=endpoint, examples=ids(examples))
     Trial.objects.update(state="running", done=3, results={"calls": []}, seen_at=timezone.now() - timedelta(minutes=9))
     with django_capture_on_commit_callbacks(execute=True):
-        assert requeue_lost() == 1
+        assert jobs.take_up_lost() == 1
     trial.refresh_from_db()
     assert (trial.state, trial.done, len(trial.results["calls"])) == ("finished", 6, 6)
-    assert requeue_lost() == 0
+    assert jobs.take_up_lost() == 0
 
 
 def test_only_the_newest_trials_are_kept(cast, version, endpoint, examples, monkeypatch):
