@@ -13,6 +13,8 @@ class GroupSizes:
 
     def __init__(self, size: int, budget: Budget | None, rates: PassRates) -> None:
         self._size, self._budget, self._rates = size, budget, rates
+        self.aimless = ""
+        """Why the latest sizes follow from no pass rate, with what happens instead; empty where they do."""
 
     def of(self, keys: Sequence[str], total: int | None = None) -> list[int]:
         """Sizes of the groups of these prompts, in order; they sum to `total`, by default `size` for each.
@@ -23,12 +25,25 @@ class GroupSizes:
         if budget is None:
             return [self._size] * len(keys)
         known = [rates.rate(key) for key in keys]
+        assumed = [budget.unknown if rate is None else rate for rate in known]
+        self.aimless = _aimless(budget, assumed)
         before = [rates.responses(key) if budget.value in LASTING else 0 for key in keys]
         return allocate(
-            [budget.unknown if rate is None else rate for rate in known],
+            assumed,
             before,
             self._size * len(keys) if total is None else total,
             budget.low,
             budget.high,
             VALUES[budget.value],
         )
+
+
+def _aimless(budget: Budget, rates: Sequence[float]) -> str:
+    solved = sum(rate == 1 for rate in rates)
+    if solved + sum(rate == 0 for rate in rates) < len(rates):
+        return ""
+    return (
+        f"the budget has nothing to go by: so far {solved} of the {len(rates)} prompts of this step were always solved and the others "
+        f"never. Each gets {budget.low} responses, and the rest goes to those that come first. Solved prompts want harder data; prompts that "
+        "nobody solves want easier data, a hint or a scaffold"
+    )

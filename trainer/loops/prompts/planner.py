@@ -31,6 +31,11 @@ class Planner:
         """Prompts that the present step has passed over."""
         self._sizes = GroupSizes(config.rollout.group_size, config.rollout.budget, self.pass_rates)
 
+    @property
+    def aimless(self) -> str:
+        """Why the budget of the latest plan has nothing to go by; empty where it has."""
+        return self._sizes.aimless
+
     def plan(self, step: int, groups: range | None = None, responses: int | None = None) -> list[PromptPlan]:
         """The next prompts, G responses each or as many as the budget gives them, with the scaffold each response is shown.
 

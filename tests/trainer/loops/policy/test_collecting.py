@@ -167,6 +167,18 @@ def test_a_budget_gives_what_is_sometimes_solved_more(make_loop: Callable[..., A
     assert values[1, "rollout/largest_group"] == values[1, "rollout/smallest_group"] == 4.0
 
 
+def test_a_budget_with_nothing_to_go_by_says_so_once(make_loop: Callable[..., Any], tmp_path: Path) -> None:
+    session = make_loop(small_config(steps=12, rollout=BUDGET, **PLAIN))
+    keys = sorted({prompt.example.key for prompt in session.stage.parts.prompts.train})
+    solves(session, lambda key, place: key != keys[0])
+    session.run()
+    said = [e for e in events_of(tmp_path / "run") if e.data.kind == "log" and "nothing to go by" in e.data.message]
+    assert len(said) == 1 and said[0].step > len(keys) // 2, (
+        "not while prompts are met for the first time, and not each step"
+    )
+    assert "Each gets 2 responses, and the rest goes to those that come first" in said[0].data.message
+
+
 def test_a_run_with_a_budget_resumes_bit_for_bit(make_loop: Callable[..., Any], tmp_path: Path) -> None:
     def made(steps: int, where: str) -> tuple[Any, dict[int, list[tuple[str, int]]]]:
         config = small_config(steps=steps, rollout=BUDGET, **PLAIN)
