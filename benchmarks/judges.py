@@ -230,11 +230,11 @@ def cacheable(bodies: list[bytes]) -> float:
 
 def judge(kind: str, url: str) -> Any:
     """A version of a new judge of that kind, which asks the chat server."""
-    from webapp.inference import services as inference
+    from webapp.inference.endpoints import services as endpoints
     from webapp.judging.judges.services import create_judge
 
     owner = membership()
-    endpoint = inference.create_endpoint(
+    endpoint = endpoints.create_endpoint(
         owner, "chat", name=f"{kind} {time.monotonic_ns()}", url=url, model=kind, concurrency=IN_FLIGHT
     )
     return create_judge(owner, name=endpoint.name, spec={"kind": kind}, endpoint=endpoint)
@@ -267,7 +267,7 @@ def response_text(number: int) -> str:
 def requests_of(version: Any, inputs: list[Any]) -> list[bytes]:
     """What our client sends for these inputs, ready to be posted."""
     from trainer.judges.client import ChatClient
-    from webapp.inference.services import endpoint_target
+    from webapp.inference.endpoints.targets import endpoint_target
     from webapp.judging.asking.calls import expanded
 
     async def rendered() -> list[bytes]:

@@ -38,13 +38,13 @@ from webapp.experiments.table.api import router as runs_table
 from webapp.experiments.table.compare_api import router as runs_compared
 from webapp.identity.api import router as identity
 from webapp.inference.api import router as models
-from webapp.inference.endpoints_api import router as endpoints
-from webapp.inference.promotion.api import router as promotion
+from webapp.inference.endpoints.api import router as endpoints
 from webapp.judging.api import router as judges
 from webapp.lineage.api import router as lineage
 from webapp.notices.api import router as notices
 from webapp.personal_data.api import router as personal_data
 from webapp.playground.api import router as playground
+from webapp.verifiers.api import router as verifiers
 from webapp.webhooks.api import router as webhooks
 from webapp.weights.api import router as weights
 from webapp.weights.ingest import router as weights_ingest
@@ -207,8 +207,8 @@ ROUTERS = (
     identity,
     webhooks,
     datasets,
-    promotion,
     models,
+    verifiers,
     endpoints,
     judges,
     evaluations,

@@ -42,6 +42,7 @@ urlpatterns = [
     path("", include("webapp.judging.urls")),
     path("", include("webapp.evaluation.urls")),
     path("", include("webapp.objectives.urls")),
+    path("", include("webapp.verifiers.urls")),
     path("", include("webapp.experiments.urls")),
     path("", include("webapp.playground.urls")),
     path("", include("webapp.lineage.urls")),

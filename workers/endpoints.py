@@ -4,7 +4,8 @@ from typing import Any
 
 from celery import shared_task
 
-from webapp.inference.services import checks, trials
+from webapp.inference.endpoints import checks
+from webapp.inference.trials import services as trials
 
 
 @shared_task(name="workers.endpoints.check")

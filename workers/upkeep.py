@@ -9,7 +9,7 @@ from webapp.experiments.lifecycle import jobs as runs
 from webapp.experiments.lifecycle import stalls
 from webapp.experiments.people import graded
 from webapp.identity import recovery_codes
-from webapp.inference import stored
+from webapp.inference.folders import stored
 from webapp.tracking import services as tracking
 
 

@@ -15,9 +15,9 @@ from tests.webapp.experiments.conftest import make_version
 from webapp.datasets import services as datasets
 from webapp.datasets.models import DatasetVersion, ImportJob
 from webapp.experiments.models import Run
-from webapp.inference import queries as inference_queries
-from webapp.inference import trying
+from webapp.inference.folders import stored
 from webapp.inference.models import RegisteredModel
+from webapp.inference.serving import process
 
 pytestmark = pytest.mark.django_db
 
@@ -193,8 +193,8 @@ def test_a_model_answers_as_it_writes(run, cast, monkeypatch):
         else:
             yield {"event": "done", "text": "Red, green: ü", "tokens": [1, 1, 1]}
 
-    monkeypatch.setattr(trying, "answers", answers)
-    monkeypatch.setattr(inference_queries, "missing_folder", lambda model: "")
+    monkeypatch.setattr(process, "answers", answers)
+    monkeypatch.setattr(stored, "missing_folder", lambda model: "")
     model = RegisteredModel.objects.create(workspace=cast.workspace, name="small", source="local", path="/m")
     told = run("generate", model.pk, "Name two colours.")
     assert told.exit_code == 0 and told.output == "Red, green: ü\n"

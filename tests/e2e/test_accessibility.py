@@ -29,8 +29,8 @@ from webapp.experiments.launch import services as launch
 from webapp.experiments.sweeps import rounds
 from webapp.experiments.sweeps import services as sweeps
 from webapp.experiments.sweeps.checking import Wish
+from webapp.inference.endpoints.services import create_endpoint
 from webapp.inference.models import RegisteredModel
-from webapp.inference.services import create_endpoint
 from webapp.judging.asking.calls import judge_calls
 from webapp.judging.judges.services import create_judge, new_version
 

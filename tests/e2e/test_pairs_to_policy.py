@@ -17,8 +17,8 @@ from tests.e2e.test_second_round import launched, trained
 from tests.e2e.workbench import delivered
 from tests.trainer.conftest import tiny_dir  # noqa: F401 - a fixture
 from webapp.annotation.models import Answer, Project
-from webapp.inference import trying
 from webapp.inference.models import RegisteredModel
+from webapp.inference.serving import process
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -37,10 +37,10 @@ def tiny(server, cast, settings, tiny_dir) -> Iterator[RegisteredModel]:  # noqa
     """The model to begin with; the processes that answer for it and for the policy end with the test."""
     settings.VAR = Path(tempfile.mkdtemp(prefix="ts-"))  # a socket's path must be short
     yield RegisteredModel.objects.create(workspace=cast.workspace, name="tiny", source="local", path=str(tiny_dir))
-    for child in trying._children:
+    for child in process._children:
         child.stdin.close()
         child.wait(30)
-    trying._children.clear()
+    process._children.clear()
     shutil.rmtree(settings.VAR)
 
 

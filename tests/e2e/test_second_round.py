@@ -26,7 +26,7 @@ from webapp.datasets.models import Dataset
 from webapp.experiments.lifecycle import tokens
 from webapp.experiments.models import Rollout, Run, RunQuestion
 from webapp.experiments.rewards import asking
-from webapp.inference import services as registry
+from webapp.inference.endpoints import services as endpoints
 from webapp.inference.models import RegisteredModel
 from webapp.judging.judges.services import create_judge
 
@@ -85,7 +85,7 @@ def judge(cast, settings):
     """A judge that compares, over an endpoint that needs no key."""
     settings.ENDPOINT_NETWORKS = (ip_network("127.0.0.0/8"),)
     with chat_server(answer=prefers_more_letters) as chat:
-        endpoint = registry.create_endpoint(cast.researcher, "chat", name="judge", url=chat.url, model="m", retries=0)
+        endpoint = endpoints.create_endpoint(cast.researcher, "chat", name="judge", url=chat.url, model="m", retries=0)
         create_judge(cast.owner, name="Comparer", spec={"kind": "pairwise"}, endpoint=endpoint)
         yield chat
 

@@ -13,9 +13,9 @@ from tests.webapp.experiments.conftest import make_version
 from tests.webapp.inference.conftest import KEY, chat_server  # noqa: F401  a fixture
 from webapp.annotation.models import Task
 from webapp.datasets.models import DatasetVersion
-from webapp.inference import services as inference
-from webapp.inference import trying
+from webapp.inference.endpoints import services as endpoints
 from webapp.inference.models import RegisteredModel
+from webapp.inference.serving import process
 from webapp.judging.judges.services import create_judge
 from webapp.playground import asking
 from webapp.playground.models import TriedScore
@@ -33,10 +33,10 @@ def weights(settings):
     for seed, name in enumerate(("base", "tuned")):
         make_tiny(settings.VAR / name, seed)
     yield settings.VAR
-    for child in trying._children:
+    for child in process._children:
         child.stdin.close()
         child.wait(30)
-    trying._children.clear()
+    process._children.clear()
     shutil.rmtree(settings.VAR)
 
 
@@ -121,7 +121,7 @@ def test_an_answer_is_stopped_and_asked_again_and_what_fails_says_what_to_do(lab
 
 
 def test_a_judge_scores_answers_with_its_words_and_one_that_fails_says_so(lab, open_page, chat_server):  # noqa: F811
-    endpoint = inference.create_endpoint(
+    endpoint = endpoints.create_endpoint(
         lab.researcher, "chat", name="e", url=chat_server.url, model="t", secret=KEY, retries=0
     )
     spec = {"kind": "pointwise", "retries": 0}

@@ -122,10 +122,10 @@ def content(kind: str, number: int, first: bool) -> dict:
 
 
 def judge(owner) -> None:
-    from webapp.inference import services as inference
+    from webapp.inference.endpoints import services as endpoints
     from webapp.judging.judges import services as judges
 
-    endpoint = inference.create_endpoint(owner, "recorded", name="Elsewhere")
+    endpoint = endpoints.create_endpoint(owner, "recorded", name="Elsewhere")
     judges.create_judge(owner, name="Strict", spec=SPEC, endpoint=endpoint)
 
 

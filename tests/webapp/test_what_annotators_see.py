@@ -16,7 +16,7 @@ from webapp.annotation.projects import gold_services
 from webapp.annotation.review import services as review
 from webapp.annotation.work import queue, suggestions
 from webapp.datasets.models import Example
-from webapp.inference import services as inference
+from webapp.inference.endpoints import services as endpoints
 from webapp.judging.judges.services import create_judge
 from webapp.judging.models import Judge
 
@@ -84,7 +84,7 @@ def working(cast, kind: str) -> Project:
     if kind == "pairwise":
         content = {"verdict": "compared", "strength": 1}
         suggestions.keep(made, "CLASSIFIED judge", 1, dict.fromkeys(Task.objects.values_list("pk", flat=True), content))
-    endpoint = inference.create_endpoint(cast.researcher, "recorded", name="CLASSIFIED endpoint")
+    endpoint = endpoints.create_endpoint(cast.researcher, "recorded", name="CLASSIFIED endpoint")
     create_judge(cast.researcher, name="CLASSIFIED judge", spec={"kind": "pairwise"}, endpoint=endpoint)
     review.comment(cast.reviewer, Task.objects.first(), "remark", "CLASSIFIED remark")
     people.invite(cast.researcher, made)

@@ -5,7 +5,7 @@ from django.http import Http404
 from webapp.accounts.access import at_least
 from webapp.accounts.models import Membership, Role
 
-from .models import Endpoint, EndpointCheck, RegisteredModel
+from .models import RegisteredModel
 
 
 def may_read(membership: Membership) -> Membership:
@@ -31,29 +31,4 @@ def _model(membership: Membership, model_id: int) -> RegisteredModel:
     found = rows.filter(workspace_id=membership.workspace_id, id=model_id).first()
     if found is None:
         raise Http404("no such model")
-    return found
-
-
-def endpoint_read(membership: Membership, endpoint_id: int) -> Endpoint:
-    return _endpoint(may_read(membership), endpoint_id)
-
-
-def endpoint_write(membership: Membership, endpoint_id: int) -> Endpoint:
-    return _endpoint(may_write(membership), endpoint_id)
-
-
-def _endpoint(membership: Membership, endpoint_id: int) -> Endpoint:
-    rows = Endpoint.objects.select_related("workspace", "registered_model", "created_by")
-    found = rows.filter(workspace_id=membership.workspace_id, id=endpoint_id).first()
-    if found is None:
-        raise Http404("no such endpoint")
-    return found
-
-
-def check_read(membership: Membership, endpoint_id: int, check_id: int) -> EndpointCheck:
-    endpoint = endpoint_read(membership, endpoint_id)
-    found = EndpointCheck.objects.filter(endpoint=endpoint, id=check_id).first()
-    if found is None:
-        raise Http404("no such check")
-    found.endpoint = endpoint
     return found

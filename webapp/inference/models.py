@@ -5,18 +5,8 @@ from django.db import models
 
 from webapp.core.sealed import SealedField
 
-from .promotion.models import STAGES, ModelAlias, ModelPromotion
-
-__all__ = [
-    "Endpoint",
-    "EndpointCheck",
-    "EndpointLease",
-    "EndpointTrouble",
-    "ModelAlias",
-    "ModelPromotion",
-    "RecordedOutput",
-    "RegisteredModel",
-]
+MARK = "@"
+STAGES = {"candidate": "Candidate", "production": "In production", "retired": "Retired"}
 
 
 class RegisteredModel(models.Model):
@@ -24,7 +14,7 @@ class RegisteredModel(models.Model):
 
     `base` is what a trained model began with; an adapter (`format` peft) cannot be loaded without it. `digest` is that of
     the folder's files (trainer.outputs.folder_digest) where a run has told it. `stored`: what of the folder lies in the artifact
-    store, as `files` and the `mark` by which a change is seen (webapp.inference.stored). `stage`: how far people say that it has come; empty, they
+    store, as `files` and the `mark` by which a change is seen (`folders.stored`). `stage`: how far people say that it has come; empty, they
     say nothing.
     """
 
@@ -76,7 +66,7 @@ class Endpoint(models.Model):
     which is posted to as it stands, and `secret`, which signs.
 
     `secret` is sealed (webapp.core.sealed) and never leaves by a page or the API. Prices are per million tokens, in
-    whatever currency the workspace counts. `capabilities` is what the probe found: see webapp.inference.probing.
+    whatever currency the workspace counts. `capabilities` is what the probe found: see `endpoints.probing`.
     """
 
     class Kind(models.TextChoices):
@@ -105,7 +95,7 @@ class Endpoint(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     first_used_at = models.DateTimeField(null=True, blank=True)  # from then on it stands for one model
     archived_at = models.DateTimeField(null=True, blank=True)
-    next_turn_at = models.DateTimeField(null=True, blank=True)  # of a request; see services.sharing
+    next_turn_at = models.DateTimeField(null=True, blank=True)  # of a request; see `endpoints.sharing`
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["workspace", "name"], name="one_endpoint_per_name")]
@@ -115,7 +105,7 @@ class Endpoint(models.Model):
 
 
 class EndpointLease(models.Model):
-    """A run that asks the endpoint at this moment, and how many requests it may have in flight: services.sharing."""
+    """A run that asks the endpoint at this moment, and how many requests it may have in flight: see `endpoints.sharing`."""
 
     endpoint = models.ForeignKey(Endpoint, on_delete=models.CASCADE, related_name="leases")
     holder = models.UUIDField()
@@ -187,3 +177,59 @@ class EndpointTrouble(models.Model):
 
     def __str__(self) -> str:
         return f"{self.code} x {self.count}"
+
+
+class ModelAlias(models.Model):
+    """A name that points at one model of the workspace and can be moved to another, such as `champion`. Written `@champion`."""
+
+    workspace = models.ForeignKey("accounts.Workspace", on_delete=models.CASCADE, related_name="model_aliases")
+    name = models.CharField(max_length=60)
+    model = models.ForeignKey("inference.RegisteredModel", on_delete=models.PROTECT, related_name="aliases")
+    moved_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["workspace", "name"], name="one_alias_per_name")]
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return f"{MARK}{self.name}"
+
+
+class ModelPromotion(models.Model):
+    """One move of an alias, or one change of a stage: never changed afterwards.
+
+    `name` is the alias; empty, it is about the stage `to`. `model_name` and `before` are names as they were at that time, for models can be
+    renamed and taken off the list. `before` is the model that had the alias, or the stage that the model had; empty where there was none.
+    """
+
+    class Kind(models.TextChoices):
+        MOVED = "moved", "Alias moved"
+        REMOVED = "removed", "Alias removed"
+        STAGE = "stage", "Stage changed"
+
+    workspace = models.ForeignKey("accounts.Workspace", on_delete=models.CASCADE, related_name="+")
+    kind = models.CharField(max_length=7, choices=Kind.choices)
+    name = models.CharField(max_length=60, blank=True)
+    to = models.CharField(max_length=10, blank=True)
+    model = models.ForeignKey(
+        "inference.RegisteredModel", null=True, on_delete=models.SET_NULL, related_name="promotions"
+    )
+    model_name = models.CharField(max_length=120)
+    before = models.CharField(max_length=120, blank=True)
+    reason = models.CharField(max_length=500, blank=True)
+    created_by = models.ForeignKey("accounts.User", null=True, on_delete=models.SET_NULL, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["workspace", "-id"], name="promotions_newest_first")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name or self.to}"
+
+    @property
+    def stage_title(self) -> str:
+        return STAGES.get(self.to, self.to)
+
+    @property
+    def before_title(self) -> str:
+        return STAGES.get(self.before, self.before)

@@ -12,8 +12,8 @@ from trainer.rubrics import likert_score, verdicts
 from webapp.core.jobs import failure
 from webapp.core.problems import Problem
 from webapp.inference import queries as registry
-from webapp.inference import trying
 from webapp.inference.models import RegisteredModel
+from webapp.inference.serving import process
 from webapp.judging.asking.calls import judge_calls
 from webapp.judging.verdicts import queries as verdict_queries
 
@@ -97,14 +97,14 @@ def _by_model(row: TriedScore) -> Score:
     request = {"op": "score", "messages": row.messages, "answers": [row.text]}
     event = asyncio.run(_last(model, request))
     if event.get("event") != "done":
-        raise CannotScore(str(event.get("message", trying.ENDED)))
+        raise CannotScore(str(event.get("message", process.ENDED)))
     value, why = event["scores"][0], event["problems"][0]
     return Score(value, "reward", why)
 
 
 async def _last(model: RegisteredModel, request: dict[str, Any]) -> dict[str, Any]:
     events = [
-        event async for event in trying.answers(registry.source(model), model.digest, request, model.workspace_id)
+        event async for event in process.answers(registry.source(model), model.digest, request, model.workspace_id)
     ]
     return events[-1] if events else {}
 

@@ -22,8 +22,8 @@ from webapp.core.limits import measured
 from webapp.core.problems import Invalid
 from webapp.core.tasks import enqueue
 from webapp.datasets.models import Example
+from webapp.inference.folders.tokenizers import unloadable
 from webapp.inference.models import RegisteredModel
-from webapp.inference.tokenizers import unloadable
 from webapp.judging import queries as judging
 from webapp.judging.models import JudgeVersion
 

@@ -19,7 +19,7 @@ from webapp.core import artifact_store
 from webapp.core.nul import visible
 from webapp.core.openapi import sends, takes
 from webapp.core.problems import Conflict, Invalid, Problem
-from webapp.inference import stored
+from webapp.inference.folders import stored
 
 from . import tokens
 from .kinds import KINDS

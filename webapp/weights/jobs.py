@@ -15,7 +15,7 @@ from webapp.core.artifact_store import StoreAway
 from webapp.core.problems import Problem
 from webapp.core.ray_client import Job, RayAway, RayClient, RayRefused, Wanted
 from webapp.core.tasks import AHEAD, enqueue, written_ahead
-from webapp.inference import stored
+from webapp.inference.folders import stored
 
 from . import gpus, tokens
 from .kinds import KINDS

@@ -19,8 +19,8 @@ from webapp.core.tasks import enqueue
 from webapp.datasets import services as datasets
 from webapp.datasets.models import DatasetVersion
 from webapp.inference import queries as registry
+from webapp.inference.folders.tokenizers import unloadable
 from webapp.inference.models import RegisteredModel
-from webapp.inference.tokenizers import unloadable
 
 from . import gpus, tokens
 from .kinds import Embedding, Generation, LogProbs, Scoring

@@ -10,7 +10,7 @@ from webapp.evaluation.launch import services
 from webapp.evaluation.models import Evaluation
 from webapp.evaluation.sources import judges
 from webapp.evaluation.work import running
-from webapp.inference import services as inference
+from webapp.inference.endpoints import services as endpoints
 from webapp.inference.models import RecordedOutput
 from webapp.judging.asking.calls import Counts, judge_calls
 from webapp.judging.judges.services import create_judge
@@ -26,7 +26,7 @@ State = Evaluation.State
 @pytest.fixture
 def judge(cast):
     """Replays: right in both orders about all pairs but p3, on which its answer to the swapped order cannot be read."""
-    endpoint = inference.create_endpoint(cast.researcher, "recorded", name="tape")
+    endpoint = endpoints.create_endpoint(cast.researcher, "recorded", name="tape")
     spec = {"kind": "pairwise", "order": "both", "retries": 0}
     version = create_judge(cast.researcher, name="Taped", spec=spec, endpoint=endpoint)
     outputs = []
@@ -122,7 +122,7 @@ def test_a_judge_of_another_kind_or_workspace_is_refused_at_its_field(cast, vers
 
 
 def criterion_judge(cast):
-    endpoint = inference.create_endpoint(cast.researcher, "recorded", name="other tape")
+    endpoint = endpoints.create_endpoint(cast.researcher, "recorded", name="other tape")
     return create_judge(cast.researcher, name="Criteria", spec={"kind": "criterion"}, endpoint=endpoint)
 
 
@@ -149,7 +149,7 @@ def test_new_samples_are_asked_for_and_the_old_ones_kept(cast, version, judge):
 
 
 def test_samples_of_a_seeded_judge_are_found_by_their_own_seeds(cast, version):
-    endpoint = inference.create_endpoint(cast.researcher, "recorded", name="seeded")
+    endpoint = endpoints.create_endpoint(cast.researcher, "recorded", name="seeded")
     spec = {"kind": "pairwise", "order": "given", "votes": 3, "sampling": {"seed": 5, "temperature": 0.7}}
     seeded = create_judge(cast.researcher, name="Seeded", spec=spec, endpoint=endpoint)
     given = of_example(make_examples()[0], pair=True)

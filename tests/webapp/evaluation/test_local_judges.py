@@ -15,7 +15,7 @@ from webapp.evaluation.launch import services
 from webapp.evaluation.models import Evaluation
 from webapp.evaluation.sources import judges
 from webapp.evaluation.work import running
-from webapp.inference import services as inference
+from webapp.inference.endpoints import services as endpoints
 from webapp.inference.models import EndpointTrouble, RegisteredModel
 from webapp.judging.judges.services import create_judge
 from webapp.judging.models import Verdict
@@ -34,7 +34,7 @@ def no_child(settings):
 @pytest.fixture
 def local(cast):
     model = RegisteredModel.objects.create(workspace=cast.workspace, name="m", source="hub", path="a/b")
-    return inference.create_endpoint(cast.researcher, "local", name="l", registered_model=model.pk)
+    return endpoints.create_endpoint(cast.researcher, "local", name="l", registered_model=model.pk)
 
 
 @pytest.fixture
@@ -248,7 +248,7 @@ def test_a_budget_counts_what_jobs_have_used(cast, version, judge):
 
 
 def test_an_archived_endpoint_pauses_or_fails_before_any_job(cast, version, judge, local):
-    inference.archive(cast.researcher, local)
+    endpoints.archive(cast.researcher, local)
     row = begun(cast, version, judge)
     assert carried_on(row) is None and row.state == State.FAILED and "archived" in row.problem
     assert not WeightsJob.objects.exists()

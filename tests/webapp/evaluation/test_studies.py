@@ -19,7 +19,7 @@ from webapp.evaluation.launch import services
 from webapp.evaluation.models import Evaluation
 from webapp.evaluation.studies import services as studies
 from webapp.evaluation.work import running
-from webapp.inference import services as inference
+from webapp.inference.endpoints import services as endpoints
 from webapp.inference.models import RecordedOutput
 from webapp.judging.judges.services import create_judge
 
@@ -45,7 +45,7 @@ def evaluated(cast) -> Evaluation:
     """Finished, with recorded judges: the generator wrote a rubric for all pairs but p3."""
     made = datasets.create_dataset(cast.researcher, "rubricbench")
     version = datasets.new_version(cast.researcher, made, EXAMPLES, None, {"from": "test"})
-    endpoint = inference.create_endpoint(cast.researcher, "recorded", name="tape")
+    endpoint = endpoints.create_endpoint(cast.researcher, "recorded", name="tape")
     specs = {
         "generator": {"kind": "rubric_generator", "retries": 0},
         "judge": {"kind": "pairwise_rubric", "order": "given", "scale": "forced"},

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.chatserver import ChatServer
 from trainer.judges import client
-from webapp.inference import services
+from webapp.inference.endpoints import services
 
 KEY = "sk-only-for-tests-0123456789"
 

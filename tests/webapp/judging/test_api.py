@@ -1,7 +1,7 @@
 import pytest
 
 from tests.cast import ApiClient
-from webapp.inference import services as inference
+from webapp.inference.endpoints import services as endpoints
 from webapp.judging.asking.calls import judge_calls
 from webapp.judging.judges.services import create_judge
 from webapp.judging.models import Verdict
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def tape(cast):
-    return inference.create_endpoint(cast.researcher, "recorded", name="tape")
+    return endpoints.create_endpoint(cast.researcher, "recorded", name="tape")
 
 
 def made(api, tape, **fields):

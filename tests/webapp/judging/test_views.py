@@ -7,7 +7,7 @@ import pytest
 
 from tests.cast import browser
 from tests.trainer.judges.inputs import STORED_GENERATOR
-from webapp.inference import services as inference
+from webapp.inference.endpoints import services as endpoints
 from webapp.judging.asking.calls import judge_calls
 from webapp.judging.judges.services import create_judge, fix_examples, new_version
 from webapp.judging.models import Judge, JudgeVersion, Trial, Verdict
@@ -52,7 +52,7 @@ FORM = {
 
 @pytest.fixture
 def tape(cast):
-    return inference.create_endpoint(cast.researcher, "recorded", name="tape")
+    return endpoints.create_endpoint(cast.researcher, "recorded", name="tape")
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from webapp.datasets.models import CurationJob, Dataset, ImportJob
 from webapp.evaluation.launch import services as evaluations
 from webapp.evaluation.recordings import services as recordings
 from webapp.evaluation.work import running
-from webapp.inference import services as inference
+from webapp.inference.endpoints import services as endpoints
 from webapp.inference.models import RegisteredModel
 from webapp.judging.judges.services import create_judge
 from webapp.personal_data.erasing import erase
@@ -113,7 +113,7 @@ def test_the_deletion_of_a_dataset(cast, monkeypatch):
 def by_a_job(cast):
     """An evaluation by a judge with local weights, which a job of the cluster asks."""
     model = RegisteredModel.objects.create(workspace=cast.workspace, name="m", source="hub", path="a/b")
-    local = inference.create_endpoint(cast.researcher, "local", name="l", registered_model=model.pk)
+    local = endpoints.create_endpoint(cast.researcher, "local", name="l", registered_model=model.pk)
     spec = {"kind": "pairwise", "order": "both", "retries": 0}
     judge = create_judge(cast.researcher, name="Here", spec=spec, endpoint=local)
     dataset = datasets.create_dataset(cast.owner, "pairs")

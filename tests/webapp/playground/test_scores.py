@@ -7,8 +7,8 @@ import pytest
 from tests.cast import ApiClient
 from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401  fixtures
 from webapp.datasets.models import Example
-from webapp.inference import trying
 from webapp.inference.models import RegisteredModel
+from webapp.inference.serving import process
 from webapp.judging.judges.services import create_judge
 from webapp.judging.models import JudgeVersion, Verdict
 from webapp.playground import asking
@@ -96,7 +96,7 @@ def test_a_reward_model_scores_in_a_process_of_its_own(cast, scored, monkeypatch
         yield {"event": "loading"}
         yield said
 
-    monkeypatch.setattr(trying, "answers", answers)
+    monkeypatch.setattr(process, "answers", answers)
     said = {"event": "done", "scores": [1.25], "problems": [""]}
     found = scored(reward_model=model.pk, messages=PROMPT)
     assert (found["score"], found["scale"], found["by"]) == (1.25, "reward", "r")

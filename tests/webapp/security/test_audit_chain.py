@@ -102,10 +102,10 @@ def test_downloads_and_exports_stand_in_the_log(cast, monkeypatch):
     model = RegisteredModel.objects.create(workspace=cast.workspace, name="m", source="run", path="/nowhere")
     refused = ApiClient(cast.researcher).get(f"/models/{model.pk}/download")
     assert refused.status_code == 410 and not AuditEntry.objects.filter(action="model.downloaded").exists()
-    monkeypatch.setattr("webapp.inference.files.download", lambda row: None)
-    monkeypatch.setattr("webapp.inference.api.respond", lambda request, found: request)
+    monkeypatch.setattr("webapp.inference.folders.files.download", lambda row: None)
+    monkeypatch.setattr("webapp.inference.registry.api.respond", lambda request, found: request)
     monkeypatch.setattr(
-        "webapp.inference.views.respond", lambda request, found: __import__("django").http.HttpResponse()
+        "webapp.inference.registry.views.respond", lambda request, found: __import__("django").http.HttpResponse()
     )
     browser(cast.reviewer).get(f"/models/{model.pk}/download")
     [entry] = AuditEntry.objects.filter(action="model.downloaded")

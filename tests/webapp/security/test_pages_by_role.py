@@ -25,7 +25,7 @@ from webapp.experiments.after import services as chains
 from webapp.experiments.launch import checks, services
 from webapp.experiments.models import ClaimStudy, Sweep
 from webapp.identity.models import GroupRole
-from webapp.inference import services as inference
+from webapp.inference.endpoints import services as endpoints
 from webapp.inference.models import RegisteredModel
 from webapp.judging.models import Trial
 from webapp.webhooks.models import Webhook
@@ -101,7 +101,7 @@ def addresses(cast) -> dict[str, str]:
         "evaluation_id": evaluations.create(
             cast.researcher, recipe="judge_audit", config={}, recording=recording, dataset=project.version
         ).pk,
-        "endpoint_id": inference.create_endpoint(cast.researcher, "recorded", name="e").pk,
+        "endpoint_id": endpoints.create_endpoint(cast.researcher, "recorded", name="e").pk,
         "token_id": accounts.create_token(cast.owner, "lab")[0].pk,
         "member_id": cast.annotator.pk,
         "hook_id": Webhook.objects.create(workspace=cast.workspace, url="https://example.org", events=[]).pk,

@@ -23,7 +23,7 @@ from webapp.experiments.sweeps import rounds
 from webapp.experiments.sweeps import services as sweeps
 from webapp.inference.models import RegisteredModel
 from webapp.inference.promotion import services as promotion
-from webapp.inference.services import registry
+from webapp.inference.registry import services as registry
 from webapp.judging.judges.services import create_judge
 from webapp.tracking import services as tracking
 from webapp.webhooks.events import EVENTS

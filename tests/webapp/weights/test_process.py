@@ -15,7 +15,7 @@ from trainer.contracts import Criterion, Message, Response
 from trainer.contracts import Example as ExampleRecord
 from trainer.judges.inputs import JudgeInput
 from webapp.datasets.models import DatasetVersion, Example, VersionMember
-from webapp.inference import services as inference
+from webapp.inference.endpoints import services as endpoints
 from webapp.inference.models import RegisteredModel
 from webapp.judging.asking.jobs import Errand, job_for
 from webapp.judging.judges.services import create_judge
@@ -119,7 +119,7 @@ def test_a_model_that_cannot_be_loaded_fails_with_its_words(cast, version, live_
 
 
 def test_a_killed_judge_goes_on_and_every_question_has_one_verdict(cast, tiny, live_server):
-    endpoint = inference.create_endpoint(cast.researcher, "local", name="here", registered_model=tiny.pk)
+    endpoint = endpoints.create_endpoint(cast.researcher, "local", name="here", registered_model=tiny.pk)
     judge = create_judge(cast.researcher, name="J", spec={"kind": "criterion"}, endpoint=endpoint)
     criteria = tuple(Criterion(id=f"c{n}", text=f"Says {n}.", points=1) for n in range(2))
     prompt = (Message(role="user", content="Which\u2028one?"),)

@@ -21,9 +21,11 @@ from trainer.judges.templates import canonical
 from webapp.core import audit
 from webapp.core.problems import Problem
 from webapp.inference import queries as registry
+from webapp.inference.endpoints import queries as endpoint_queries
+from webapp.inference.endpoints.services import mark_used, note_troubles
+from webapp.inference.endpoints.targets import endpoint_target
+from webapp.inference.folders.tokenizers import unloadable
 from webapp.inference.models import Endpoint, RegisteredModel
-from webapp.inference.services import endpoint_target, mark_used, note_troubles
-from webapp.inference.tokenizers import unloadable
 from webapp.judging.asking.calls import ask
 from webapp.judging.verdicts.store import taken
 from webapp.weights import services as weights
@@ -56,7 +58,7 @@ def _model_problem(workspace_id: int, head: str, model_id: int) -> str:
 
 
 def _endpoints(workspace_id: int, kind: str) -> Options:
-    rows = registry.endpoints(workspace_id).filter(kind=kind).order_by("name")[:MAX_CHOICES]
+    rows = endpoint_queries.endpoints(workspace_id).filter(kind=kind).order_by("name")[:MAX_CHOICES]
     return [(str(row.pk), f"{row.name} · {row.model}") for row in rows]
 
 

@@ -13,11 +13,10 @@ from webapp.accounts.models import Membership
 from webapp.datasets import services as datasets
 from webapp.datasets.models import DatasetVersion
 from webapp.datasets.versions import training_counts
-from webapp.inference.models import Endpoint, RegisteredModel
+from webapp.inference.folders.tokenizers import speaks_otherwise, unloadable
+from webapp.inference.models import MARK, Endpoint, RegisteredModel
 from webapp.inference.promotion import queries as promotion
-from webapp.inference.promotion.models import MARK
-from webapp.inference.tokenizers import speaks_otherwise, unloadable
-from webapp.inference.training import unscorable, untrainable
+from webapp.inference.trials.outcomes import unscorable, untrainable
 from webapp.judging import queries as judging
 from webapp.judging.models import JudgeVersion
 

@@ -13,7 +13,7 @@ from trainer.rewards import functions
 from webapp.annotation.projects import grading
 from webapp.core.formtree import Group, Input, Nothing
 from webapp.evaluation.licences import licence
-from webapp.inference import queries as inference
+from webapp.inference.endpoints import queries as endpoint_queries
 from webapp.inference.models import Endpoint, RegisteredModel
 from webapp.inference.promotion import queries as promotion
 from webapp.judging import queries as judging
@@ -124,7 +124,9 @@ def _judges(workspace_id: int, kinds: tuple[str, ...]) -> Iterator[tuple[str, st
 
 
 def _services(workspace_id: int) -> Iterator[tuple[str, str]]:
-    for row in inference.endpoints(workspace_id).filter(kind=Endpoint.Kind.REWARD).order_by("name")[:MOST_OFFERED]:
+    for row in (
+        endpoint_queries.endpoints(workspace_id).filter(kind=Endpoint.Kind.REWARD).order_by("name")[:MOST_OFFERED]
+    ):
         yield row.name, row.name
 
 

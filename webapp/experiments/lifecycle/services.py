@@ -10,8 +10,8 @@ from webapp.accounts.models import Membership, User
 from webapp.core import audit
 from webapp.core.problems import Conflict
 from webapp.core.tasks import enqueue
-from webapp.inference import services as registry
 from webapp.inference.models import RegisteredModel
+from webapp.inference.registry import services as registry
 
 from .. import names, table_facts
 from ..live import broadcasts

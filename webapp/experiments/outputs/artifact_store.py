@@ -11,7 +11,7 @@ from trainer.contracts.storing import Links, Upload
 from webapp.core import artifact_store
 from webapp.core.problems import Problem
 from webapp.core.tasks import enqueue
-from webapp.inference import stored
+from webapp.inference.folders import stored
 from webapp.inference.queries import source
 
 from .. import queries

@@ -10,10 +10,10 @@ from trainer.config import RECIPES
 from trainer.contracts import ModelFacts
 from webapp.core import artifact_store
 from webapp.core.archive import Download, Gone, Stretch, ascii_name, of_path
-from webapp.inference import services as registry
-from webapp.inference.files import sent
+from webapp.inference.folders.files import sent
+from webapp.inference.folders.stored import Placed, fetched, placed_at
 from webapp.inference.models import Endpoint, RegisteredModel
-from webapp.inference.stored import Placed, fetched, placed_at
+from webapp.inference.registry import services as registry
 
 from ..bulk import ArtifactRow
 from ..models import Artifact, Run, RunSlot

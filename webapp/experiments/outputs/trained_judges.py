@@ -12,8 +12,8 @@ from trainer.judges.spec import BaseSpec
 from trainer.judges.spec import resolve as judge_spec
 from webapp.accounts.models import Membership
 from webapp.core.problems import Conflict, Invalid
-from webapp.inference import queries
-from webapp.inference import services as inference
+from webapp.inference.endpoints import services as endpoints
+from webapp.inference.folders.stored import missing_folder
 from webapp.inference.models import Endpoint, RegisteredModel
 from webapp.judging.judges.services import create_judge, version_digest
 from webapp.judging.models import MAX_NAME, JudgeVersion
@@ -34,7 +34,7 @@ def use(membership: Membership, model: RegisteredModel, name: str = "") -> Judge
     spec = trained_as(model)
     if model.archived_at is not None:
         raise Conflict(f"The model {model} is archived. Restore it on its page.", "archived")
-    if folder := queries.missing_folder(model):
+    if folder := missing_folder(model):
         raise Conflict(f"The files of {model} are gone: there is no folder {folder}.", "gone")
     # the lock: two clicks at once must make one judge
     RegisteredModel.objects.select_for_update(no_key=True).get(pk=model.pk)
@@ -82,7 +82,7 @@ def _endpoint(membership: Membership, model: RegisteredModel) -> Endpoint:
     return _free(
         model.name,
         120,
-        lambda name: inference.create_endpoint(membership, "local", name=name, registered_model=model.pk),
+        lambda name: endpoints.create_endpoint(membership, "local", name=name, registered_model=model.pk),
     )
 
 

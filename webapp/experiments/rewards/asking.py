@@ -33,7 +33,8 @@ from trainer.rewards.judges import ABOUT_THE_CALL
 from webapp.core import locks
 from webapp.core.health import DATABASE_AWAY
 from webapp.core.problems import Conflict
-from webapp.inference.services import EndpointShare, note_troubles
+from webapp.inference.endpoints.services import note_troubles
+from webapp.inference.endpoints.sharing import EndpointShare
 from webapp.judging.asking.calls import asked, expanded
 from webapp.judging.judges.services import begin_use
 from webapp.judging.verdicts import queries as verdict_queries

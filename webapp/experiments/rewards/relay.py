@@ -20,8 +20,9 @@ from trainer.judges.chat import EndpointProblem, Target
 from trainer.rewards.http_service import HttpService
 from trainer.rewards.parts import Away, Unscored
 from webapp.core.problems import Conflict, Problem
+from webapp.inference.endpoints.sharing import EndpointShare
+from webapp.inference.endpoints.targets import reward_target
 from webapp.inference.models import Endpoint
-from webapp.inference.services import EndpointShare, reward_target
 
 from ..models import Run
 

@@ -13,7 +13,7 @@ from webapp.evaluation.recipes.base import NotMeasured
 from webapp.evaluation.recipes.base import Rollout as Response
 from webapp.evaluation.sources.registry import NOVELTY, ROLLOUTS, SOURCES, TRAINED, Options, Source
 from webapp.evaluation.work.measuring import measure
-from webapp.inference import stored
+from webapp.inference.folders import stored
 
 from .. import queries
 from ..models import Artifact, Rollout, Run

@@ -5,8 +5,8 @@ from django.http import Http404
 from webapp.accounts.models import Membership
 
 from ..access import may_read, may_write
+from ..models import MARK, ModelAlias
 from . import queries
-from .models import MARK, ModelAlias
 
 
 def alias_read(membership: Membership, name: str) -> ModelAlias:

@@ -11,11 +11,12 @@ from webapp.accounts.access import require
 from webapp.core.paging import Limit, page
 
 from .. import access as models
-from ..api import Id, ModelName
+from ..models import MARK, ModelAlias, ModelPromotion
+from ..parameters import ModelId
+from ..schemas import ModelName
 from . import access, queries, services
-from .models import MARK, ModelAlias, ModelPromotion
 
-router = Router(tags=["models"])
+router = Router()
 AliasName = Annotated[str, Path(max_length=61, description="With or without its @")]
 
 
@@ -93,7 +94,7 @@ def remove_alias(request: HttpRequest, name: AliasName) -> Status[None]:
 
 
 @router.put("/models/{int:model_id}/stage", response=StageOut, summary="Say how far a model has come")
-def set_stage(request: HttpRequest, model_id: Id, payload: StageIn) -> dict[str, Any]:
+def set_stage(request: HttpRequest, model_id: ModelId, payload: StageIn) -> dict[str, Any]:
     membership = require(request)
     model = models.model_write(membership, model_id)
     services.set_stage(membership, model, payload.stage, reason=payload.reason)

@@ -1,7 +1,7 @@
 from django import forms
 
+from ..models import STAGES
 from . import services
-from .models import STAGES
 
 _REASON = "Stands in the history, for whoever asks later."
 

@@ -4,8 +4,7 @@ from collections.abc import Iterable
 
 from django.db.models import Q, QuerySet
 
-from ..models import RegisteredModel
-from .models import MARK, ModelAlias, ModelPromotion
+from ..models import MARK, ModelAlias, ModelPromotion, RegisteredModel
 
 MOST_SHOWN = 20
 

@@ -10,8 +10,7 @@ from webapp.core import audit
 from webapp.core.problems import Conflict, Invalid
 from webapp.webhooks.services import announce
 
-from ..models import RegisteredModel
-from .models import MARK, STAGES, ModelAlias, ModelPromotion
+from ..models import MARK, STAGES, ModelAlias, ModelPromotion, RegisteredModel
 
 MAX_REASON = 500
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,59}")

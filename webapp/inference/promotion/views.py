@@ -3,7 +3,7 @@
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import reverse
+from django.urls import path, reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from webapp.accounts.access import member, require
@@ -84,3 +84,11 @@ def alias_remove(request: HttpRequest, name: str) -> HttpResponse:
     services.remove(membership, alias)
     messages.success(request, f"{alias} is removed.")
     return redirect("model_aliases")
+
+
+urls = [
+    path("models/<int:model_id>/promote", model_promote, name="model_promote"),
+    path("models/<int:model_id>/stage", model_stage, name="model_stage"),
+    path("models/aliases", aliases, name="model_aliases"),
+    path("models/aliases/<slug:name>/remove", alias_remove, name="model_alias_remove"),
+]

@@ -20,10 +20,12 @@ from trainer.judges.inputs import InputProblem, JudgeInput
 from trainer.judges.local import LocalClient, LocalTarget, wording
 from trainer.judges.spec import BaseSpec
 from webapp.core.problems import Problem
+from webapp.inference.endpoints.queries import recorded_texts
+from webapp.inference.endpoints.services import note_troubles
+from webapp.inference.endpoints.sharing import EndpointShare
+from webapp.inference.endpoints.targets import endpoint_target, local_target
+from webapp.inference.folders.stored import here
 from webapp.inference.models import Endpoint
-from webapp.inference.queries import recorded_texts
-from webapp.inference.services import EndpointShare, endpoint_target, local_target, note_troubles
-from webapp.inference.stored import here
 
 from ..judges.services import begin_use
 from ..models import JudgeVersion, Verdict

@@ -20,8 +20,9 @@ from trainer.judges.local import wording
 from webapp.accounts.models import User, Workspace
 from webapp.core.problems import Invalid
 from webapp.datasets.models import DatasetVersion
+from webapp.inference.endpoints.services import note_troubles
+from webapp.inference.endpoints.targets import local_target, prices
 from webapp.inference.models import Endpoint
-from webapp.inference.services import local_target, note_troubles, prices
 from webapp.weights import services as weights
 from webapp.weights.kinds import KINDS, Items, Kind, Results
 from webapp.weights.models import WeightsItem, WeightsJob

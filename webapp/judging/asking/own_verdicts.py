@@ -10,7 +10,7 @@ from trainer.judges.chat import CODES, ChatReply, ChatRequest, EndpointProblem, 
 from trainer.judges.engine import Outcome
 from trainer.judges.sampling import Sampling
 from webapp.core.problems import Invalid
-from webapp.inference.services import prices
+from webapp.inference.endpoints.targets import prices
 
 from ..models import JudgeVersion
 

@@ -12,8 +12,8 @@ from webapp.accounts.models import Membership
 from webapp.core import audit
 from webapp.core.problems import Conflict, Invalid
 from webapp.datasets.models import Example
+from webapp.inference.endpoints.services import mark_used
 from webapp.inference.models import Endpoint
-from webapp.inference.services import mark_used
 from webapp.webhooks.services import announce
 
 from ..models import MAX_NAME, Judge, JudgeVersion

@@ -13,9 +13,10 @@ from trainer.judges.inputs import InputProblem, JudgeInput, of_example
 from webapp.accounts.models import Membership
 from webapp.datasets.models import DatasetVersion
 from webapp.datasets.queries import examples_by_key
+from webapp.inference.endpoints.queries import newest_recorded, recorded_texts
+from webapp.inference.endpoints.recorded_outputs import add_recorded
+from webapp.inference.endpoints.services import create_endpoint
 from webapp.inference.models import Endpoint
-from webapp.inference.queries import newest_recorded, recorded_texts
-from webapp.inference.services import add_recorded, create_endpoint
 
 from ..asking.calls import Counts, judge_calls
 from ..judges.services import create_judge, new_version

@@ -19,9 +19,9 @@ from webapp.evaluation.models import Evaluation
 from webapp.experiments.launch import checks
 from webapp.experiments.launch.forms import RunForm
 from webapp.experiments.models import Run
-from webapp.inference import services as registry
-from webapp.inference import tokenizers
+from webapp.inference.folders import tokenizers
 from webapp.inference.models import Endpoint, RegisteredModel
+from webapp.inference.registry import services as registry
 from webapp.judging.models import Judge, JudgeVersion
 from webapp.weights.models import WeightsJob
 

@@ -9,7 +9,7 @@ from webapp.core.problems import Conflict
 from webapp.experiments.launch.forms import RunForm
 from webapp.experiments.models import Run
 from webapp.experiments.runs.pages import config_rows
-from webapp.inference import services as models
+from webapp.inference.registry import services as models
 
 from ..conftest import Trainer, make_version
 

@@ -34,8 +34,8 @@ from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.models import Artifact, Run
 from webapp.experiments.outputs import artifact_store as storing
 from webapp.experiments.outputs import artifacts, starting_points
-from webapp.inference import files as model_files
-from webapp.inference import stored
+from webapp.inference.folders import files as model_files
+from webapp.inference.folders import stored
 from webapp.inference.models import RegisteredModel
 
 from ..conftest import Trainer

@@ -14,8 +14,8 @@ from webapp.core.problems import Conflict
 from webapp.experiments.launch import services as launch_services
 from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.models import Run
-from webapp.inference import services as registry
 from webapp.inference.models import RegisteredModel
+from webapp.inference.registry import services as registry
 
 from ..conftest import Trainer
 

@@ -12,7 +12,7 @@ from django.conf import settings as django_settings
 
 from tests.trainer.loops.conftest import events_of
 from tests.trainer.running import run as train
-from tests.webapp.inference.test_generate import events, short_var  # noqa: F401
+from tests.webapp.inference.serving.test_serving import events, short_var  # noqa: F401
 from trainer.config import resolve
 from webapp.experiments.models import Artifact
 from webapp.inference.models import RegisteredModel

@@ -237,7 +237,7 @@ def worker(monkeypatch) -> Iterator[list[threading.Thread]]:
 async def test_the_route_answers_line_by_line(cast, worker, chat_server, settings, monkeypatch):  # noqa: F811
     from channels.db import database_sync_to_async
 
-    from webapp.inference import services as inference
+    from webapp.inference.endpoints import services as endpoints
 
     from ..conftest import make_version
 
@@ -252,7 +252,7 @@ async def test_the_route_answers_line_by_line(cast, worker, chat_server, setting
         RegisteredModel.objects.create(
             workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/m"
         )
-        made = inference.create_endpoint(
+        made = endpoints.create_endpoint(
             cast.researcher, "chat", name="judge", url=chat_server.url, model="tiny", secret=KEY, retries=0
         )
         grader = create_judge(cast.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=made)

@@ -16,9 +16,10 @@ from webapp.core.models import AuditEntry
 from webapp.core.problems import Invalid
 from webapp.experiments.models import Run
 from webapp.experiments.rewards import relay
-from webapp.inference import services
+from webapp.inference.endpoints import checks
+from webapp.inference.endpoints import services as endpoints
+from webapp.inference.endpoints.checks import carry_out
 from webapp.inference.models import Endpoint, EndpointLease
-from webapp.inference.services.checks import carry_out
 
 from ..conftest import Trainer
 from .service import SECRET, reward_service
@@ -37,7 +38,7 @@ def service(settings):
 
 @pytest.fixture
 def named(cast, service) -> Endpoint:
-    return services.create_endpoint(cast.researcher, "reward", name="ours", url=service.url, secret=SECRET, retries=0)
+    return endpoints.create_endpoint(cast.researcher, "reward", name="ours", url=service.url, secret=SECRET, retries=0)
 
 
 async def post(run: Run, name: str = "ours", responses=ASKED):
@@ -67,13 +68,13 @@ def test_the_server_posts_signed_and_gives_back_the_values(launch, service, name
 
 @pytest.mark.django_db(transaction=True)
 def test_only_what_the_run_names_and_only_while_it_lives(cast, launch, service, named):
-    services.create_endpoint(cast.researcher, "reward", name="other", url=service.url)
+    endpoints.create_endpoint(cast.researcher, "reward", name="other", url=service.url)
     run = launch(config=CONFIG)
     assert asked(run, "other")[0] == 409
     assert asked(run, responses=[])[0] == 422
-    services.archive(cast.researcher, named)
+    endpoints.archive(cast.researcher, named)
     assert "archived" in asked(run)[1]["away"]
-    services.restore(cast.researcher, named)
+    endpoints.restore(cast.researcher, named)
     assert asked(run)[1]["values"]
     Run.objects.filter(pk=run.pk).update(state="finished")
     assert asked(Run.objects.get(pk=run.pk))[0] == 409
@@ -100,7 +101,7 @@ def test_what_is_wrong_with_the_service_reaches_the_run(launch, service, named):
 @pytest.mark.django_db(transaction=True)
 def test_the_limit_holds_for_all_groups_together_and_waiting_is_heard_of(cast, launch, service, named, monkeypatch):
     monkeypatch.setattr(relay, "BEAT_S", 0.05)
-    services.change_endpoint(cast.researcher, named, concurrency=2)
+    endpoints.change_endpoint(cast.researcher, named, concurrency=2)
     run = launch(config=CONFIG)
     service.gate.clear()
     found = relay.target(run, "ours")
@@ -121,7 +122,7 @@ def test_the_limit_holds_for_all_groups_together_and_waiting_is_heard_of(cast, l
 
 def test_a_run_names_only_services_that_are_there(cast, launch, settings):
     settings.ENDPOINT_NETWORKS = (ip_network("127.0.0.0/8"),)
-    services.create_endpoint(cast.outsider, "reward", name="ours", url="http://127.0.0.1:9/")
+    endpoints.create_endpoint(cast.outsider, "reward", name="ours", url="http://127.0.0.1:9/")
     with pytest.raises(ConfigInvalid, match="no reward service is called 'ours'"):
         launch(config=CONFIG)
 
@@ -138,7 +139,7 @@ def test_a_run_names_only_services_that_are_there(cast, launch, settings):
 )
 def test_what_cannot_be_a_service_is_refused_at_its_field(cast, fields, at):
     with pytest.raises(Invalid) as caught:
-        services.create_endpoint(cast.researcher, "reward", name="ours", **fields)
+        endpoints.create_endpoint(cast.researcher, "reward", name="ours", **fields)
     assert at in caught.value.fields and not Endpoint.objects.exists()
 
 
@@ -153,7 +154,7 @@ def test_it_is_made_and_changed_on_the_pages_and_its_secret_is_never_seen(as_res
     seen += [api.get(f"/endpoints/{row.pk}").content.decode(), str(list(AuditEntry.objects.values()))]
     assert not any(SECRET.removeprefix("whsec_") in text or row.secret in text for text in seen)
     assert "stored, encrypted" in seen[0] and "Probe" not in seen[0]
-    check = services.start_check(_member(row), row, "test")
+    check = checks.start_check(_member(row), row, "test")
     carry_out(check.pk)
     check.refresh_from_db()
     assert check.state == "finished" and check.result["value"] == 0.22 and service.signed == 1

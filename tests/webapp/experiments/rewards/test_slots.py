@@ -14,9 +14,10 @@ from webapp.core.problems import Conflict
 from webapp.core.sealed import seal
 from webapp.experiments.models import Run, RunSlot
 from webapp.experiments.rewards import grants
-from webapp.inference import services as inference
+from webapp.inference.endpoints import services as endpoints
+from webapp.inference.folders.tokenizers import speaks_otherwise
 from webapp.inference.models import Endpoint, RegisteredModel
-from webapp.inference.tokenizers import speaks_otherwise
+from webapp.inference.registry import services as registry
 from webapp.judging.judges.services import create_judge
 from webapp.judging.models import Judge, JudgeVersion
 
@@ -59,7 +60,7 @@ def test_every_model_that_the_config_names_is_a_row_of_the_run(launch, model, te
 def test_what_a_run_names_stays_on_the_list(launch, cast, teacher):
     launch(config=DISTILL)
     with pytest.raises(Conflict):
-        inference.delete(cast.researcher, teacher)
+        registry.delete(cast.researcher, teacher)
 
 
 def test_slots_of_one_role_are_told_by_their_paths_too(run, model, teacher):
@@ -129,7 +130,7 @@ def test_a_run_hears_from_its_server_how_to_ask_its_judge(launch, grader):
 def test_a_judge_that_a_run_has_trained_is_loaded_with_its_adapters(cast, model, tmp_path):
     fields = {"source": "run", "format": "peft", "path": str(tmp_path), "base": model}
     trained = RegisteredModel.objects.create(workspace=cast.workspace, name="adapted", **fields)
-    endpoint = inference.create_endpoint(cast.researcher, "local", name="weights", registered_model=trained.pk)
+    endpoint = endpoints.create_endpoint(cast.researcher, "local", name="weights", registered_model=trained.pk)
     judge = create_judge(cast.researcher, name="Own", spec={"kind": "criterion"}, endpoint=endpoint)
     found = grants.grant(judge)
     assert (found.local, found.adapters) == ("/models/smollm2", (str(tmp_path),))

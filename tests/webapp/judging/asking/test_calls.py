@@ -11,7 +11,7 @@ from trainer.judges.calls import expand
 from trainer.judges.combine import criterion_verdicts
 from webapp.accounts.models import Membership
 from webapp.core import telemetry
-from webapp.inference import services as inference
+from webapp.inference.endpoints import services as endpoints
 from webapp.inference.models import RecordedOutput
 from webapp.judging.asking.calls import judge_calls
 from webapp.judging.judges.services import create_judge
@@ -169,7 +169,7 @@ def test_a_response_cannot_talk_its_way_out_of_its_fence(version, chat_server):
 
 
 def test_recorded_outputs_are_replayed_by_key_and_what_is_not_recorded_fails(cast):
-    tape = inference.create_endpoint(cast.researcher, "recorded", name="tape")
+    tape = endpoints.create_endpoint(cast.researcher, "recorded", name="tape")
     version = create_judge(cast.researcher, name="J", spec={"kind": "criterion"}, endpoint=tape)
     first, second = keys(version, inputs(1))
     RecordedOutput.objects.create(endpoint=tape, key=first, text=MET)

@@ -9,7 +9,7 @@ from tests.trainer.judges.test_local import PROCESS
 from trainer.judges.budget import Budget
 from trainer.judges.chat import EndpointProblem
 from webapp.core.problems import Conflict
-from webapp.inference import services as inference
+from webapp.inference.endpoints import services as endpoints
 from webapp.inference.models import EndpointTrouble, RegisteredModel
 from webapp.judging.asking.calls import judge_calls
 from webapp.judging.judges.services import create_judge
@@ -26,7 +26,7 @@ DYING = PROCESS.replace('said == "die"', "True")
 def local(cast, settings):
     settings.JUDGE_COMMAND = [sys.executable, "-c", PROCESS]
     model = RegisteredModel.objects.create(workspace=cast.workspace, name="m", source="hub", path="a/b")
-    return inference.create_endpoint(cast.researcher, "local", name="l", registered_model=model.pk)
+    return endpoints.create_endpoint(cast.researcher, "local", name="l", registered_model=model.pk)
 
 
 def judge(cast, local, kind="criterion"):
@@ -75,13 +75,13 @@ def test_a_budget_holds_for_local_weights_too(cast, local):
 
 def test_an_archived_endpoint_is_not_asked(cast, local):
     version = judge(cast, local)
-    inference.archive(cast.researcher, local)
+    endpoints.archive(cast.researcher, local)
     with pytest.raises(Conflict, match="archived"):
         judge_calls(version, inputs(1))
 
 
 def test_prices_make_a_cost_of_prompt_tokens(cast, local):
-    inference.change_endpoint(cast.researcher, local, price_prompt=Decimal(100_000), price_completion=Decimal(0))
+    endpoints.change_endpoint(cast.researcher, local, price_prompt=Decimal(100_000), price_completion=Decimal(0))
     assert judge_calls(judge(cast, local), inputs(1)).cost == Decimal("1.4")
 
 

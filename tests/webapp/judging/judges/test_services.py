@@ -6,7 +6,7 @@ from django.db import IntegrityError, transaction
 from trainer.config.errors import ConfigInvalid
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict, Invalid
-from webapp.inference import services as inference
+from webapp.inference.endpoints import services as endpoints
 from webapp.judging.judges import services as judges
 from webapp.judging.judges.services import begin_use, create_judge, fix_examples, new_version
 from webapp.judging.models import JudgeVersion
@@ -17,7 +17,7 @@ SPEC = {"kind": "criterion"}
 
 @pytest.fixture
 def recorded(cast):
-    return inference.create_endpoint(cast.researcher, "recorded", name="tape")
+    return endpoints.create_endpoint(cast.researcher, "recorded", name="tape")
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_a_change_is_the_next_version_and_no_change_is_none(cast, judge, recorde
 
 
 def test_another_endpoint_is_another_version(cast, judge, recorded):
-    other = inference.create_endpoint(cast.researcher, "recorded", name="other tape")
+    other = endpoints.create_endpoint(cast.researcher, "recorded", name="other tape")
     assert new_version(cast.researcher, judge, spec=SPEC, endpoint=other).number == 2
 
 
@@ -60,10 +60,10 @@ def test_names_are_taken_once_per_workspace(cast, judge, recorded):
 
 
 def test_endpoints_of_others_and_archived_ones_are_refused(cast, recorded):
-    foreign = inference.create_endpoint(cast.outsider, "recorded", name="theirs")
+    foreign = endpoints.create_endpoint(cast.outsider, "recorded", name="theirs")
     with pytest.raises(Invalid):
         create_judge(cast.researcher, name="x", spec=SPEC, endpoint=foreign)
-    inference.archive(cast.researcher, recorded)
+    endpoints.archive(cast.researcher, recorded)
     with pytest.raises(Conflict):
         create_judge(cast.researcher, name="x", spec=SPEC, endpoint=recorded)
 

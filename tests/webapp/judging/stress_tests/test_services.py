@@ -10,7 +10,7 @@ from tests.webapp.annotation.seed import make_project, pair
 from webapp.annotation.models import Answer
 from webapp.annotation.projects import services as projects
 from webapp.core.problems import Invalid
-from webapp.inference import services as inference
+from webapp.inference.endpoints import services as endpoints
 from webapp.judging.judges import services as judges
 from webapp.judging.judges.services import create_judge
 from webapp.judging.models import Verdict
@@ -102,7 +102,7 @@ def test_submitted_again_it_asks_what_is_new(cast, judged):
 
 
 def test_an_endpoint_that_is_down_leaves_them_open_and_is_not_waited_for(cast, judged, endpoint):
-    inference.change_endpoint(cast.researcher, endpoint, url="http://127.0.0.1:9/v1", secret="", retries=0)
+    endpoints.change_endpoint(cast.researcher, endpoint, url="http://127.0.0.1:9/v1", secret="", retries=0)
     script, at_once = submitted(cast, judged)
     stressing.stress(Answer.objects.get().pk)
     report = script.get(f"/assignments/{at_once['assignment']}/stress").json()

@@ -18,7 +18,7 @@ from webapp.annotation.tasks import task_factory
 from webapp.annotation.work import queue, suggestions
 from webapp.annotation.work.api import assignment_out
 from webapp.core.problems import Conflict, Invalid
-from webapp.inference import services as inference
+from webapp.inference.endpoints import services as endpoints
 from webapp.inference.models import RegisteredModel
 from webapp.judging.judges.services import create_judge, new_version
 from webapp.judging.suggestions import services as suggesting
@@ -261,7 +261,7 @@ def test_local_weights_are_asked_by_a_job_of_the_cluster_and_no_worker_waits(cas
     settings.JUDGE_COMMAND = ["/nowhere/python"]
     monkeypatch.setattr(suggesting, "AT_A_TIME", 2)
     model = RegisteredModel.objects.create(workspace=cast.workspace, name="m", source="hub", path="a/b")
-    endpoint = inference.create_endpoint(cast.researcher, "local", name="l", registered_model=model.pk)
+    endpoint = endpoints.create_endpoint(cast.researcher, "local", name="l", registered_model=model.pk)
     spec = {"kind": "pairwise", "order": "given"}
     judge = create_judge(cast.researcher, name="Here", spec=spec, endpoint=endpoint)
     project = make_project(cast.researcher, 3)

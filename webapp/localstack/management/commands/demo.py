@@ -93,14 +93,15 @@ def open_projects(membership: Membership) -> None:
 
 def register_model(membership: Membership) -> None:
     """The model, and an endpoint that answers judges with it: whoever makes a first judge has somebody to ask."""
-    from webapp.inference import services as inference
+    from webapp.inference.endpoints import services as endpoints
     from webapp.inference.models import Endpoint, RegisteredModel
+    from webapp.inference.registry import services as registry
 
     if RegisteredModel.objects.filter(workspace=membership.workspace, name=MODEL_NAME).exists():
         return
     source = RegisteredModel.Source.LOCAL
-    model = inference.register(membership, name=MODEL_NAME, source=source, path=str(MODEL_DIR))
-    inference.create_endpoint(membership, Endpoint.Kind.LOCAL, name=ENDPOINT, registered_model=model.pk)
+    model = registry.register(membership, name=MODEL_NAME, source=source, path=str(MODEL_DIR))
+    endpoints.create_endpoint(membership, Endpoint.Kind.LOCAL, name=ENDPOINT, registered_model=model.pk)
 
 
 def launch(membership: Membership) -> int:

@@ -1,0 +1,93 @@
+"""What a client needs to ask an endpoint. The key is here in the clear: for workers only, and never to be stored or logged."""
+
+from django.conf import settings
+
+from trainer.judges.chat import EndpointProblem, Prices, Target
+from trainer.judges.local import LocalTarget
+from webapp.core.children import environment
+from webapp.core.problems import Conflict
+from webapp.core.sealed import Unreadable, unseal
+
+from .. import queries
+from ..folders.tokenizers import unloadable
+from ..models import Endpoint
+from . import addresses
+
+Kind = Endpoint.Kind
+
+
+def endpoint_target(endpoint: Endpoint) -> Target:
+    """What the client needs, the key in the clear: for workers only, and never to be stored or logged.
+
+    Raises Conflict for an endpoint that is archived or answers otherwise than over HTTP, EndpointProblem "refused"
+    where the key cannot be read any more.
+    """
+    _in_use(endpoint)
+    if endpoint.kind != Kind.CHAT:
+        raise Conflict(f"The endpoint {endpoint.name} is no chat API but of kind {endpoint.kind}.", "not_chat")
+    return _target(endpoint)
+
+
+def reward_target(endpoint: Endpoint) -> Target:
+    """Where responses are posted to, with the secret that signs as its key. Raises as `endpoint_target` does."""
+    _in_use(endpoint)
+    if endpoint.kind != Kind.REWARD:
+        raise Conflict(f"The endpoint {endpoint.name} is no reward service but of kind {endpoint.kind}.", "not_reward")
+    return _target(endpoint)
+
+
+def _target(endpoint: Endpoint) -> Target:
+    try:
+        key = unseal(endpoint.secret) if endpoint.secret else None
+    except Unreadable as error:
+        reason = f"the key of {endpoint.name} cannot be read: {error}. Enter it again on the endpoint's page"
+        raise EndpointProblem("refused", reason) from error
+    return Target(
+        url=endpoint.url,
+        model=endpoint.model,
+        key=key,
+        concurrency=endpoint.concurrency,
+        requests_per_minute=endpoint.requests_per_minute,
+        timeout_s=endpoint.timeout_s,
+        retries=endpoint.retries,
+        supports_schema=endpoint.capabilities.get("schema") is True,
+        prices=prices(endpoint),
+        tokens_field=endpoint.capabilities.get("tokens_field", "max_tokens"),
+        refuse=addresses.refuse(endpoint.url),
+    )
+
+
+def local_target(endpoint: Endpoint, *, yes_no: bool, wording: str) -> LocalTarget:
+    """How to ask an endpoint of kind local, in a process that the worker starts. See LocalTarget for the arguments.
+
+    Raises Conflict for an endpoint that is archived or of another kind, EndpointProblem where the model cannot be loaded.
+    """
+    _in_use(endpoint)
+    model = endpoint.registered_model
+    if endpoint.kind != Kind.LOCAL or model is None:
+        raise Conflict(f"The endpoint {endpoint.name} has no weights here: it is of kind {endpoint.kind}.", "not_local")
+    if why := unloadable(model):
+        raise EndpointProblem("down", why)
+    loaded = queries.source(model)
+    return LocalTarget(
+        settings.JUDGE_COMMAND,
+        str(settings.BASE_DIR),
+        loaded.path,
+        yes_no,
+        wording=wording,
+        prices=prices(endpoint),
+        adapters=loaded.adapters,
+        environment=environment(),
+    )
+
+
+def _in_use(endpoint: Endpoint) -> None:
+    if endpoint.archived_at is not None:
+        raise Conflict(f"The endpoint {endpoint.name} is archived. Restore it on its page.", "archived")
+
+
+def prices(endpoint: Endpoint) -> Prices | None:
+    """The price table; None unless both prices are known."""
+    if endpoint.price_prompt is None or endpoint.price_completion is None:
+        return None
+    return Prices(endpoint.price_prompt, endpoint.price_completion)

@@ -1,0 +1,99 @@
+"""The files of a model that a run has left behind: listed, read and sent. Other models lie where they were registered."""
+
+import logging
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from django.core.cache import cache
+
+from trainer.contracts import ModelFile
+from webapp.core import artifact_store
+from webapp.core.archive import Download, Entry, Gone, ascii_name, of_entries, of_folder
+from webapp.core.problems import Conflict, Problem
+
+from ..models import RegisteredModel
+from . import stored
+
+logger = logging.getLogger(__name__)
+
+CARD = "README.md"
+MAX_CARD_BYTES = 200_000
+CARD_WITHIN_S = 3.0  # a page waits no longer for it
+CARD_KEPT_S = 86_400.0  # under the digest of its content
+AWAY_S = 60.0
+
+
+def is_there(model: RegisteredModel) -> bool | None:
+    """Whether its files are; None for a model that no run has made, whose place this server may not see. Of the artifact store
+    the row is believed."""
+    if model.source != RegisteredModel.Source.RUN:
+        return None
+    return stored.placed(model) is not None or Path(model.path).is_dir()
+
+
+def listed(model: RegisteredModel) -> list[dict[str, Any]]:
+    """`path`, `bytes` and `digest` of each file, as the run told them. Needs `artifact` loaded with the row."""
+    artifact = getattr(model, "artifact", None)
+    return list(artifact.model["files"]) if artifact is not None and artifact.model else []
+
+
+def download(model: RegisteredModel) -> Download:
+    """The folder as a tar. Raises Conflict for a model that no run has made, Gone where the folder is not there."""
+    if model.source != RegisteredModel.Source.RUN:
+        raise Conflict("This model was not trained here: take it from where it was registered.", code="not_here")
+    if found := stored.to_read(model):
+        return sent(found, ascii_name(model.name))
+    if not Path(model.path).is_dir():
+        raise Gone(f"The files of {model.name} are gone: there is no folder {model.path}.")
+    return of_folder(Path(model.path), ascii_name(model.name))
+
+
+def sent(found: stored.Placed, name: str) -> Download:
+    """A folder of the artifact store as a tar, block by block as it is read there."""
+    entries = [
+        Entry(file.path, file.bytes, source=partial(artifact_store.read, found.place, file)) for file in found.files
+    ]
+    return of_entries(entries, name, found.mark)
+
+
+def card(model: RegisteredModel) -> str:
+    """Its README.md without the header for hubs; empty where there is none, and where its storage is away."""
+    if model.source == RegisteredModel.Source.HUB:
+        return ""
+    found = stored.to_read(model)
+    text = _in_store(found) if found else _on_disk(Path(model.path) / CARD)
+    if text.startswith("---\n"):
+        text = text.partition("\n---\n")[2]
+    return text.strip()
+
+
+def _on_disk(path: Path) -> str:
+    try:
+        if path.is_symlink() or path.stat().st_size > MAX_CARD_BYTES:
+            return ""
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _in_store(found: stored.Placed) -> str:
+    file = found.named(CARD)
+    if not file or file.bytes > MAX_CARD_BYTES:
+        return ""
+    key = f"card:{file.digest}"
+    text = cache.get(key)
+    if text is None:
+        text, kept_s = _asked(found, file)
+        cache.set(key, text, kept_s)
+    return str(text)
+
+
+def _asked(found: stored.Placed, file: ModelFile) -> tuple[str, float]:
+    """The text, and how long it holds: storage that is away is asked again after AWAY_S."""
+    try:
+        blocks = artifact_store.read(found.place, file, within_s=CARD_WITHIN_S)
+        return b"".join(blocks).decode(errors="replace"), CARD_KEPT_S
+    except Problem as problem:
+        logger.warning("no card of %s: %s", found.place, problem)
+        return "", AWAY_S

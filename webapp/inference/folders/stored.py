@@ -1,0 +1,223 @@
+"""Where the files of a model lie: in a folder of this server, in the artifact store, or in both.
+
+What a run has trained lies below the run (`artifact.files`). Any other model is copied once, before the first run that loads it,
+to `models/ID`, and again when its folder has changed since.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from django.conf import settings
+
+from trainer.contracts import ModelFile, ModelSource
+from trainer.contracts.model_folder import FILE_NAME, MAX_FILE_BYTES, MAX_NAME
+from trainer.contracts.storing import Links
+from webapp.core import artifact_store
+from webapp.core.problems import Problem
+
+from ..models import RegisteredModel
+
+FETCHED = "fetched"
+KEPT_FETCHED = timedelta(days=30)
+_NAME = re.compile(FILE_NAME)
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A folder in the artifact store: the files below `place`."""
+
+    place: str
+    files: tuple[ModelFile, ...]
+
+    def named(self, path: str) -> ModelFile | None:
+        return next((file for file in self.files if file.path == path), None)
+
+    @property
+    def mark(self) -> str:
+        return digest(self.files)
+
+
+def placed(model: RegisteredModel) -> Placed | None:
+    """None where it lies in a folder only, or is fetched from a hub. Needs `artifact` loaded with the row to cost no query."""
+    artifact = getattr(model, "artifact", None)
+    if artifact is not None and artifact.files:
+        return placed_at(f"runs/{artifact.run_id}/{artifact.path}", artifact.files)
+    if artifact_store.used() and model.stored.get("files"):
+        return placed_at(f"models/{model.pk}", model.stored["files"])
+    return None
+
+
+def to_read(model: RegisteredModel) -> Placed | None:
+    """Where its files are read in the store; None where the folder of this server is the one to read.
+
+    What a run has sent there is newer than what its folder may hold from before there was a store. A folder that somebody
+    registered is what was copied.
+    """
+    artifact = getattr(model, "artifact", None)
+    sent = artifact is not None and artifact.files
+    return placed(model) if sent or not Path(model.path).is_dir() else None
+
+
+def placed_at(place: str, files: list[dict[str, object]]) -> Placed:
+    return Placed(place, tuple(ModelFile.model_validate(each) for each in files))
+
+
+def missing_folder(model: RegisteredModel) -> str:
+    """Which folder of a run's model, or of one it is laid on, is gone; empty where none is. Other sources are not asked."""
+    row: RegisteredModel | None = model
+    while row is not None:
+        if row.source == RegisteredModel.Source.RUN and not Path(row.path).is_dir() and not placed(row):
+            return row.path
+        row = row.base if row.format == RegisteredModel.Format.PEFT else None
+    return ""
+
+
+def copied(workspace_id: int, sources: Iterable[ModelSource], beat: Callable[[], None] = lambda: None) -> None:
+    """Sees to it that every folder of `sources` lies in the store. Does nothing where it does.
+
+    `beat` is called before each file and piece, and by time while one takes long. Raises StoreAway, OSError, and Problem where a
+    folder is gone, changes meanwhile, or holds a file that the store cannot keep.
+    """
+    for path in _folders(sources):
+        row = _row(workspace_id, path)
+        if row is not None and not (row.source == RegisteredModel.Source.RUN and placed(row)):
+            _copy(row, beat)
+
+
+def links(workspace_id: int, sources: Iterable[ModelSource], path: str) -> Links | None:
+    """Addresses of the files under `path`, where that is one of `sources`; None where it is not, or not in the store.
+
+    Raises StoreAway.
+    """
+    row = _row(workspace_id, path) if path in _folders(sources) else None
+    found = placed(row) if row else None
+    return artifact_store.links("GET", found.place, found.files) if found else None
+
+
+def _folders(sources: Iterable[ModelSource]) -> list[str]:
+    paths = [path for source in sources for path in (source.path, *source.adapters)]
+    return [path for path in dict.fromkeys(paths) if Path(path).is_absolute()]
+
+
+def _row(workspace_id: int, path: str) -> RegisteredModel | None:
+    """Several may be registered from one folder: the one that lies in the store already, if any does."""
+    rows = list(RegisteredModel.objects.select_related("artifact").filter(workspace_id=workspace_id, path=path))
+    return next((row for row in rows if placed(row)), rows[0] if rows else None)
+
+
+def _copy(row: RegisteredModel, beat: Callable[[], None]) -> None:
+    folder = Path(row.path)
+    if not folder.is_dir():
+        if row.stored.get("files"):
+            return  # on this machine it is gone, and in the store it is not
+        raise Problem(f"The files of {row.name} are gone: there is no folder {folder}.", code="gone", status=410)
+    mark = _mark(folder)
+    if row.stored.get("mark") == mark:
+        return
+    files = listed(folder, beat)
+    artifact_store.keep(f"models/{row.pk}", folder, files, beat)
+    if _mark(folder) != mark:
+        raise Problem(f"The folder of {row.name} changes while it is copied.", code="changing", status=409)
+    told = {"mark": mark, "files": [file.model_dump() for file in files]}
+    RegisteredModel.objects.filter(pk=row.pk).update(stored=told)  # last: what is listed is there
+    row.stored = told
+
+
+def listed(folder: Path, beat: Callable[[], None] = lambda: None) -> list[ModelFile]:
+    """The files of a folder of this server with their digests. Raises OSError, and Problem where the store cannot keep one."""
+    return [_file(folder, path, beat) for path in _files(folder)]
+
+
+def digest(files: Iterable[ModelFile]) -> str:
+    """Changes with any name or content."""
+    lines = [f"{file.digest}  {file.path}\n" for file in files]
+    return hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()
+
+
+def _files(folder: Path) -> list[Path]:
+    """Whatever a model's folder may hold; hidden files are none of it. Raises Problem at a name that the store does not take."""
+    found = sorted(path for path in folder.rglob("*") if path.is_file())
+    shown = [path for path in found if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
+    for path in shown:
+        name = path.relative_to(folder).as_posix()
+        if len(name) > MAX_NAME or not _NAME.fullmatch(name):
+            takes = f"names of letters, digits, `_`, `-` and `.`, with their folders at most {MAX_NAME} characters long"
+            raise _unfit(folder, name, f"it takes {takes}")
+    return shown
+
+
+def _unfit(folder: Path, name: str, why: str) -> Problem:
+    told = f"{folder}/{name}".encode(errors="replace").decode()  # a name need not be UTF-8
+    return Problem(f"The artifact store cannot keep the file {told}: {why}.", code="unfit_file", status=409)
+
+
+def _mark(folder: Path) -> str:
+    """Names, sizes and times: whether the files may have changed."""
+    facts = [(path.relative_to(folder).as_posix(), path.stat()) for path in _files(folder)]
+    told = json.dumps([(name, fact.st_size, fact.st_mtime_ns) for name, fact in facts])
+    return hashlib.sha256(told.encode()).hexdigest()
+
+
+def _file(folder: Path, path: Path, beat: Callable[[], None]) -> ModelFile:
+    digest, size, due = hashlib.sha256(), 0, 0.0
+    with path.open("rb") as stream:
+        while block := stream.read(artifact_store.BLOCK):
+            if time.monotonic() >= due:
+                beat()
+                due = time.monotonic() + artifact_store.BEAT_S
+            digest.update(block)
+            size += len(block)
+    name = path.relative_to(folder).as_posix()
+    if size > MAX_FILE_BYTES:
+        raise _unfit(folder, name, f"it has {size:,} bytes, and {MAX_FILE_BYTES:,} is the most")
+    return ModelFile(path=name, bytes=size, digest=digest.hexdigest())
+
+
+def here(source: ModelSource, workspace_id: int) -> ModelSource:
+    """The same with folders of this server: what is to be read in the store is fetched once, into var/fetched.
+
+    Called where a process of this server is to load a model. Raises StoreAway, StoreLost and OSError.
+    """
+    folders = _folders([source])
+    if not folders or not artifact_store.used() and all(Path(path).is_dir() for path in folders):
+        return source
+    path, *adapters = [_here(workspace_id, path) for path in (source.path, *source.adapters)]
+    return source.model_copy(update={"path": path, "adapters": tuple(adapters)})
+
+
+def _here(workspace_id: int, path: str) -> str:
+    row = _row(workspace_id, path) if Path(path).is_absolute() else None
+    found = to_read(row) if row else None
+    return str(fetched(found)) if found else path
+
+
+def fetched(found: Placed) -> Path:
+    """A copy on this server that others who ask for the same share. Raises StoreAway, StoreLost and OSError."""
+    target = Path(settings.VAR) / FETCHED / found.mark
+    if not target.is_dir():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.with_suffix(".lock").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # one of us fetches, the others wait for that
+            if not target.is_dir():
+                artifact_store.fetch(found.place, found.files, target)
+    os.utime(target)
+    return target
+
+
+def forget_fetched() -> None:
+    """Removes what nobody has asked for in KEPT_FETCHED, and what a process that died left of a fetch."""
+    before = time.time() - KEPT_FETCHED.total_seconds()
+    for path in (Path(settings.VAR) / FETCHED).glob("*"):
+        with suppress(OSError):  # another process has just removed it
+            if path.stat().st_mtime < before:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()

@@ -1,0 +1,137 @@
+"""Whether a model's folder still has the tokenizer that its weights were trained with.
+
+Another one reads every text wrongly, and a run that names the model would find it only once it has loaded everything.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from trainer import files
+from trainer.contracts import ModelFile
+from trainer.contracts.counted import counted
+
+from ..models import RegisteredModel
+from .stored import missing_folder
+
+FILES = ("added_tokens.json", "merges.txt", "tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt")
+"""What decides which numbers a text becomes; templates and settings may be changed."""
+FACT = "tokenizer"
+MAX_JSON_BYTES = 20_000_000
+
+
+def digest(folder: Path) -> str:
+    """SHA-256, hexadecimal, over the tokenizer's files; empty where there are none. Raises OSError."""
+    return _over((name, files.digest_of(folder / name)) for name in FILES if (folder / name).is_file())
+
+
+def digest_of(files: Iterable[ModelFile]) -> str:
+    """The same, of files whose digests are known."""
+    return _over(sorted((file.path, file.digest) for file in files if file.path in FILES))
+
+
+def _over(found: Iterable[tuple[str, str]]) -> str:
+    lines = "".join(f"{digest}  {name}\n" for name, digest in found)
+    return hashlib.sha256(lines.encode()).hexdigest() if lines else ""
+
+
+def problem(folder: Path, rows: object) -> str:
+    """Why the tokenizer of `folder` cannot be that of weights with so many `rows`; empty where nothing speaks against it.
+
+    One that is too large to be read here is looked at when it is loaded. Raises OSError, and ValueError for a file that is no
+    JSON.
+    """
+    file = folder / "tokenizer.json"
+    if not isinstance(rows, int) or not file.is_file() or file.stat().st_size > MAX_JSON_BYTES:
+        return ""
+    tokens = _tokens(json.loads(file.read_text(encoding="utf-8")))
+    if tokens <= rows:
+        return ""
+    return f"its tokenizer is another model's: it has {counted(tokens, 'tokens')}, and the weights know {rows:,}"
+
+
+def speaks_otherwise(teacher: RegisteredModel, model: RegisteredModel) -> str:
+    """Why `teacher` cannot say what it would have given the tokens of `model`: it has other tokens. Empty where it can, and
+    where the folders do not tell; the run then looks when it has loaded both."""
+    theirs, ours = _lies(teacher), _lies(model)
+    try:
+        if theirs is None or ours is None or digest(theirs) == digest(ours):
+            return ""
+        spoken, heard = _vocabulary(theirs), _vocabulary(ours)
+    except (OSError, ValueError):
+        return ""
+    if spoken is None or heard is None or spoken == heard:
+        return ""
+    apart = len(spoken.items() ^ heard.items())
+    return (
+        f"{teacher.name} has another vocabulary than {model.name}, so its log-probabilities are of other tokens: "
+        f"{counted(len(spoken), 'tokens')} and {len(heard):,}, {counted(apart, 'entries')} differ. Choose a model of the same family"
+    )
+
+
+def _lies(model: RegisteredModel) -> Path | None:
+    """The folder of the whole model under it, where it is on this machine."""
+    row: RegisteredModel | None = model
+    while row is not None and row.format == RegisteredModel.Format.PEFT:
+        row = row.base
+    if row is None or row.source == RegisteredModel.Source.HUB or not Path(row.path).is_dir():
+        return None
+    return Path(row.path)
+
+
+def _vocabulary(folder: Path) -> dict[str, int] | None:
+    """Each token with its number; None where that cannot be read here."""
+    file = folder / "tokenizer.json"
+    if not file.is_file() or file.stat().st_size > MAX_JSON_BYTES:
+        return None
+    told = json.loads(file.read_text(encoding="utf-8"))
+    vocab = told.get("model", {}).get("vocab") if isinstance(told, dict) else None
+    if not isinstance(vocab, dict):
+        return None
+    return vocab | {each["content"]: each["id"] for each in told.get("added_tokens", [])}
+
+
+def _tokens(told: Any) -> int:
+    """How many numbers the tokenizer may give: one more than the last, added ones included."""
+    model, added = (told.get("model"), told.get("added_tokens")) if isinstance(told, dict) else (None, None)
+    vocab = model.get("vocab") if isinstance(model, dict) else None
+    numbers = [each.get("id") for each in added if isinstance(each, dict)] if isinstance(added, list) else []
+    if isinstance(vocab, dict):
+        numbers += vocab.values()
+    most = max((number for number in numbers if isinstance(number, int)), default=-1) + 1
+    return max(most, len(vocab) if isinstance(vocab, list) else 0)
+
+
+def unloadable(model: RegisteredModel) -> str:
+    """Why no process could load the model, as far as its folders tell: they are gone, or hold another's tokenizer."""
+    gone = missing_folder(model)
+    return f"the files of {model.name} are gone: there is no folder {gone}" if gone else changed(model)
+
+
+def changed(model: RegisteredModel) -> str:
+    """Why the folders that are loaded for `model` no longer have its tokenizer, in words; empty where they do, where nothing
+    was recorded that it could be compared with, and where they are on another machine."""
+    row: RegisteredModel | None = model
+    while row is not None:
+        if row.source != RegisteredModel.Source.HUB and (why := _changed(row)):
+            return why
+        row = row.base if row.format == RegisteredModel.Format.PEFT else None
+    return ""
+
+
+def _changed(row: RegisteredModel) -> str:
+    recorded, folder = row.facts.get(FACT), Path(row.path)
+    try:
+        if recorded and folder.is_dir() and digest(folder) != recorded:
+            since = "trained" if row.source == RegisteredModel.Source.RUN else "registered"
+            return f"the tokenizer in the folder of {row.name} is another than when it was {since}; put that one back"
+        return "" if recorded else _misfit(row, folder)
+    except (OSError, ValueError) as error:
+        return f"the tokenizer of {row.name} cannot be read: {error}"
+
+
+def _misfit(row: RegisteredModel, folder: Path) -> str:
+    why = problem(folder, row.facts.get("vocab_size"))
+    return f"{row.name} cannot be loaded: {why}" if why else ""

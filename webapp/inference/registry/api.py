@@ -1,0 +1,165 @@
+"""The model registry over the API."""
+
+from datetime import datetime
+from typing import Any, Literal
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from ninja import Router, Schema, Status
+from pydantic import Field
+
+from webapp.accounts.access import require
+from webapp.accounts.models import Role
+from webapp.core import audit
+from webapp.core.archive import respond
+from webapp.core.openapi import sends
+from webapp.core.paging import Limit, page
+
+from .. import access, queries
+from ..folders import files
+from ..parameters import ModelId
+from ..schemas import ModelName
+from ..trials.services import try_again
+from . import serializers, services
+
+router = Router()
+
+
+class ModelRun(Schema):
+    id: int
+    name: str
+    experiment: str
+    step: int
+
+
+class ModelOut(Schema):
+    id: int
+    name: str
+    source: str = Field(description="local, hub or run")
+    path: str
+    description: str
+    facts: dict[str, Any]
+    role: str = Field(description="What a run has trained it to be; empty where none has")
+    format: str = Field(description="hf (a whole model) or peft (an adapter for its base)")
+    head: str = Field(description="lm (writes text) or scalar (scores text)")
+    base: ModelName | None
+    digest: str
+    run: ModelRun | None
+    present: bool | None = Field(description="Whether the files of a run's model are there; null for other models")
+    stage: str = Field(description="candidate, production, retired, or empty")
+    aliases: list[str] = Field(description="Without their @")
+    created_at: datetime
+    archived_at: datetime | None
+
+
+class ModelList(Schema):
+    items: list[ModelOut]
+    next: str | None
+
+
+class ModelFileOut(Schema):
+    path: str
+    bytes: int
+    digest: str = Field(description="SHA-256")
+
+
+class ModelFiles(Schema):
+    items: list[ModelFileOut]
+    next: None = None
+
+
+class ModelChange(Schema):
+    name: str | None = Field(None, max_length=120)
+    description: str | None = Field(None, max_length=20_000)
+
+
+class ModelIn(Schema):
+    name: str = Field(max_length=120)
+    source: Literal["local", "hub"] = "local"
+    path: str = Field(min_length=1, max_length=500, description="Absolute directory on the server, or hub id")
+    description: str = Field("", max_length=20_000)
+    base: int | None = Field(
+        None, ge=1, le=2**63 - 1, description="Of a directory with an adapter: the model that it was trained on"
+    )
+    head: Literal["", "lm", "scalar"] = Field(
+        "", description="Of a hub id: lm (writes text, the default) or scalar (scores text). A directory says it itself"
+    )
+
+
+@router.get("/models", response=ModelList, summary="The models that are offered where one is chosen, newest first")
+def list_models(
+    request: HttpRequest, cursor: str | None = None, limit: Limit = 50, archived: bool = False
+) -> dict[str, Any]:
+    rows = queries.models(access.may_read(require(request)).workspace_id, archived=archived)
+    found = page(rows, cursor, limit, "-id")
+    return {"items": [serializers.model(row) for row in found.items], "next": found.next}
+
+
+@router.post("/models", response={201: ModelOut}, summary="Register a local directory or a hub id")
+def register(request: HttpRequest, payload: ModelIn) -> Status[dict[str, Any]]:
+    membership = access.may_write(require(request))
+    return Status(201, serializers.model(services.register(membership, **payload.model_dump())))
+
+
+@router.get("/models/{int:model_id}", response=ModelOut, summary="One model")
+def get_model(request: HttpRequest, model_id: ModelId) -> dict[str, Any]:
+    return serializers.model(access.model_read(require(request), model_id))
+
+
+@router.patch("/models/{int:model_id}", response=ModelOut, summary="Rename a model, or describe it")
+def change_model(request: HttpRequest, model_id: ModelId, payload: ModelChange) -> dict[str, Any]:
+    membership = require(request)
+    row = access.model_write(membership, model_id)
+    services.change_model(membership, row, name=payload.name, description=payload.description)
+    return serializers.model(row)
+
+
+@router.post("/models/{int:model_id}/archive", response=ModelOut, summary="Offer a model no longer; its files stay")
+def archive_model(request: HttpRequest, model_id: ModelId) -> dict[str, Any]:
+    membership = require(request)
+    row = access.model_write(membership, model_id)
+    services.archive_model(membership, row)
+    return serializers.model(row)
+
+
+@router.post("/models/{int:model_id}/restore", response=ModelOut, summary="Offer an archived model again")
+def restore_model(request: HttpRequest, model_id: ModelId) -> dict[str, Any]:
+    membership = require(request)
+    row = access.model_write(membership, model_id)
+    services.restore_model(membership, row)
+    return serializers.model(row)
+
+
+@router.post("/models/{int:model_id}/trial", response=ModelOut, summary="Try once more whether a model can be trained")
+def try_model(request: HttpRequest, model_id: ModelId) -> dict[str, Any]:
+    """Where `facts.trial.state` is refused or not_tried: it is taken away, and is there again once a worker has tried the model."""
+    membership = require(request)
+    row = access.model_write(membership, model_id)
+    try_again(membership, row)
+    return serializers.model(row)
+
+
+@router.get("/models/{int:model_id}/files", response=ModelFiles, summary="The files of a model that a run has trained")
+def model_files(request: HttpRequest, model_id: ModelId) -> dict[str, Any]:
+    return {"items": files.listed(access.model_read(require(request), model_id))}
+
+
+@router.get(
+    "/models/{int:model_id}/download",
+    summary="The folder of a model that a run has trained",
+    openapi_extra=sends("application/x-tar", ranges=True),
+)
+def download_model(request: HttpRequest, model_id: ModelId) -> HttpResponseBase:
+    """An uncompressed tar. A download that broke off goes on with `Range` (`curl -C -`)."""
+    membership = require(request)
+    row = access.model_read(membership, model_id)
+    found = files.download(row)
+    audit.record(membership, membership.user, "model.downloaded", row, name=row.name)
+    return respond(request, found)
+
+
+@router.delete("/models/{int:model_id}", response={204: None}, summary="Take an unused model off the list")
+def delete_model(request: HttpRequest, model_id: ModelId) -> Status[None]:
+    membership = require(request, Role.RESEARCHER)
+    services.delete(membership, access.model_write(membership, model_id))
+    return Status(204, None)

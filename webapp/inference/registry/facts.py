@@ -1,0 +1,44 @@
+"""What is known of a model, in words for its page."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.template.defaultfilters import filesizeformat
+
+from ..folders.tokenizers import FACT
+from ..models import RegisteredModel
+from ..trials.outcomes import TRIAL
+
+Words = tuple[str, Callable[[Any], str]]
+
+
+def _number(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _tokens(value: Any) -> str:
+    return f"{_number(value)} tokens"
+
+
+WORDS: dict[str, Words] = {
+    "architecture": ("Architecture", str),
+    "model_type": ("Model type", str),
+    "parameters": ("Parameters", _number),
+    "num_hidden_layers": ("Layers", _number),
+    "hidden_size": ("Width", _number),
+    "vocab_size": ("Vocabulary", _tokens),
+    "max_position_embeddings": ("Longest text", _tokens),
+    "weight_bytes": ("Weights", filesizeformat),
+    "bytes": ("All files", filesizeformat),
+    FACT: ("Tokenizer", lambda digest: f"SHA-256 {str(digest)[:12]}"),
+}
+"""By the key of a fact: what people read for it, and how its value is written."""
+
+
+def shown(model: RegisteredModel) -> list[tuple[str, str]]:
+    """Names and values in the order of WORDS; after them what somebody else recorded, by its own name without underscores."""
+    known = [
+        (name, write(model.facts[key])) for key, (name, write) in WORDS.items() if model.facts.get(key) is not None
+    ]
+    others = sorted(model.facts.keys() - WORDS.keys() - {TRIAL})
+    return known + [(key.replace("_", " ").capitalize(), str(model.facts[key])) for key in others]
