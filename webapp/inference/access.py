@@ -1,4 +1,4 @@
-"""Fetching is authorisation: a row of the caller's workspace, or 404. Annotators learn neither of models nor of endpoints."""
+"""Fetching is authorisation: a row of the caller's workspace, or 404. Annotators see neither models nor endpoints."""
 
 from django.http import Http404
 

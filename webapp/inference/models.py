@@ -10,12 +10,11 @@ STAGES = {"candidate": "Candidate", "production": "In production", "retired": "R
 
 
 class RegisteredModel(models.Model):
-    """A local directory, a hub id or what a run left behind, under a name. `path` is never shown to annotators.
+    """A model under a name: a local directory, a hub id, or the folder that a run has written. Annotators never see `path`.
 
-    `base` is what a trained model began with; an adapter (`format` peft) cannot be loaded without it. `digest` is that of
-    the folder's files (trainer.outputs.folder_digest) where a run has told it. `stored`: what of the folder lies in the artifact
-    store, as `files` and the `mark` by which a change is seen (`folders.stored`). `stage`: how far people say that it has come; empty, they
-    say nothing.
+    `base` is the model that the training began with; an adapter (`format` peft) cannot be loaded without it. `digest` is the digest of
+    the folder's files (trainer.outputs.folder_digest), if a run has reported it. `stored` lists the `files` of the folder that lie in the
+    artifact store, and the `mark` that shows a change (`folders.stored`). `stage` says how far the model has come; it may be empty.
     """
 
     class Source(models.TextChoices):
@@ -61,12 +60,13 @@ class RegisteredModel(models.Model):
 
 
 class Endpoint(models.Model):
-    """Who answers a judge, or a reward of kind `http`. What is set depends on the kind: `url`, `model` and `secret` for a
-    chat API, `registered_model` for a local one, rows of RecordedOutput for a recorded one, and for a reward service `url`,
-    which is posted to as it stands, and `secret`, which signs.
+    """A place that answers judges, or that scores responses for a reward of kind `http`.
 
-    `secret` is sealed (webapp.core.sealed) and never leaves by a page or the API. Prices are per million tokens, in
-    whatever currency the workspace counts. `capabilities` is what the probe found: see `endpoints.probing`.
+    The kind decides which fields are set. A chat API has `url`, `model` and `secret`; a local endpoint has `registered_model`; a recorded
+    one has rows of RecordedOutput. A reward service has `url`, to which requests are posted unchanged, and `secret`, which signs them.
+
+    `secret` is sealed (webapp.core.sealed), and no page and no answer of the API shows it. Prices are per million tokens, in the
+    currency of the workspace. `capabilities` is what the probe found: see `endpoints.probing`.
     """
 
     class Kind(models.TextChoices):
@@ -105,7 +105,7 @@ class Endpoint(models.Model):
 
 
 class EndpointLease(models.Model):
-    """A run that asks the endpoint at this moment, and how many requests it may have in flight: see `endpoints.sharing`."""
+    """A run that asks the endpoint at this moment, and how many requests it may have in flight at once: see `endpoints.sharing`."""
 
     endpoint = models.ForeignKey(Endpoint, on_delete=models.CASCADE, related_name="leases")
     holder = models.UUIDField()
@@ -121,7 +121,7 @@ class EndpointLease(models.Model):
 
 
 class RecordedOutput(models.Model):
-    """What a recorded endpoint answers to the call named `key`. Never changed: audits rest on it."""
+    """The answer of a recorded endpoint to the call named `key`. It never changes, because audits rest on it."""
 
     endpoint = models.ForeignKey(Endpoint, on_delete=models.CASCADE, related_name="recorded_outputs")
     key = models.CharField(max_length=300)
@@ -196,10 +196,11 @@ class ModelAlias(models.Model):
 
 
 class ModelPromotion(models.Model):
-    """One move of an alias, or one change of a stage: never changed afterwards.
+    """One move of an alias, or one change of a stage. The row never changes afterwards.
 
-    `name` is the alias; empty, it is about the stage `to`. `model_name` and `before` are names as they were at that time, for models can be
-    renamed and taken off the list. `before` is the model that had the alias, or the stage that the model had; empty where there was none.
+    `name` is the alias; it is empty if the row is about the stage `to`. `model_name` and `before` are names as they were at that time, because
+    models can be renamed and taken off the list. `before` is the model that had the alias, or the stage that the model had; it is empty if
+    there was none.
     """
 
     class Kind(models.TextChoices):

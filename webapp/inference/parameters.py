@@ -1,4 +1,4 @@
-"""What the addresses of models and endpoints are made of."""
+"""The parameters of the addresses of models and endpoints."""
 
 from typing import Annotated
 

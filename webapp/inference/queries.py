@@ -17,13 +17,13 @@ def models(workspace_id: int, *, archived: bool | None = None) -> QuerySet[Regis
 
 
 def usable(workspace_id: int, head: str = RegisteredModel.Head.LM) -> QuerySet[RegisteredModel]:
-    """What is offered where a model is chosen, newest first: not archived, and writing text or scoring it as asked."""
+    """The models that a form offers, newest first: they are not archived, and have the `head` that is asked for."""
     rows = RegisteredModel.objects.filter(workspace_id=workspace_id, archived_at__isnull=True, head=head)
     return rows.order_by("-id")
 
 
 def source(model: RegisteredModel) -> ModelSource:
-    """What a process loads: the whole model at the bottom, then the adapters in the order they are laid on it."""
+    """What a process loads: the whole model at the bottom, then the adapters in the order in which they are laid on it."""
     adapters: list[str] = []
     bottom = model
     while bottom.format == RegisteredModel.Format.PEFT and bottom.base is not None:

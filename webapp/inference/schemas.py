@@ -1,4 +1,4 @@
-"""What several rooms give over the API."""
+"""Records of the API that several rooms use."""
 
 from ninja import Schema
 

@@ -10,7 +10,7 @@ from webapp.core.problems import Invalid
 
 
 def checked(url: str) -> str:
-    """The base address of a chat API in its normal form, without the path of the call. Raises Invalid at `url`."""
+    """The base address of a chat API in its normal form, without `/chat/completions`. Raises Invalid at `url`."""
     return _checked(url, whole=False).rstrip("/").removesuffix("/chat/completions")
 
 
@@ -38,7 +38,7 @@ def same_origin(one: str, other: str) -> bool:
 
 
 def refuse(url: str) -> Callable[[str], str]:
-    """For the client of `url`: why an IP address may not be connected to, asked at that moment; empty if it may."""
+    """A function for the client of `url`, which calls it before it connects: why an IP address is refused; empty if it is not."""
     scheme = url.partition(":")[0]
     return lambda address: _fence().closed(address, scheme)
 

@@ -1,4 +1,4 @@
-"""Testing and probing endpoints: asked for on a page or over the API, carried out by a worker."""
+"""Tests and probes of endpoints: people ask for them on a page or over the API, and a worker carries them out."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -21,7 +21,7 @@ from .services import note_troubles
 from .targets import endpoint_target, local_target, reward_target
 
 KEPT = 20  # checks per endpoint
-# more than any check takes, by the endpoint's kind; who is silent for longer has lost its worker
+# longer than any check takes, by the endpoint's kind; a check that is silent for longer has lost its worker
 PATIENCE: dict[str, timedelta] = {
     Endpoint.Kind.CHAT: timedelta(minutes=5),
     Endpoint.Kind.REWARD: timedelta(minutes=5),
@@ -32,9 +32,9 @@ State = EndpointCheck.State
 
 @transaction.atomic
 def start_check(membership: Membership, endpoint: Endpoint, kind: str) -> EndpointCheck:
-    """Queues a test or a probe. While one waits or runs, it is that one.
+    """Queues a test or a probe. If one of the kind waits or runs, that one is returned.
 
-    Raises Conflict for an endpoint that is archived or has nobody to ask.
+    Raises Conflict for an endpoint that is archived, or that cannot be checked.
     """
     if endpoint.kind == Endpoint.Kind.RECORDED:
         raise Conflict("Recorded outputs have nobody to ask: what they answer is listed on their page.", "recorded")
@@ -56,7 +56,7 @@ def start_check(membership: Membership, endpoint: Endpoint, kind: str) -> Endpoi
 
 
 def give_up_lost(endpoint: Endpoint) -> None:
-    """A check whose task or worker was lost says so instead of waiting for ever."""
+    """Marks checks as failed whose task or worker was lost: they would wait for ever."""
     late = endpoint.checks.filter(
         silent("created_at", PATIENCE[endpoint.kind]), state__in=(State.QUEUED, State.RUNNING)
     )
@@ -64,7 +64,7 @@ def give_up_lost(endpoint: Endpoint) -> None:
 
 
 def carry_out(check_id: int) -> None:
-    """Called by a worker; whoever turns `queued` into `running` does it."""
+    """Called by a worker. The worker that turns `queued` into `running` carries the check out."""
     if not EndpointCheck.objects.filter(id=check_id, state=State.QUEUED).update(state=State.RUNNING):
         return
     check = EndpointCheck.objects.select_related("endpoint__registered_model").get(id=check_id)
@@ -82,7 +82,7 @@ def carry_out(check_id: int) -> None:
 
 
 def _tell(check: EndpointCheck) -> None:
-    """Open pages of the endpoint ask again."""
+    """Open pages of the endpoint then ask for the check again."""
     broadcast.send(f"workspace.{check.endpoint.workspace_id}", {"type": "check", "id": check.pk, "state": check.state})
 
 
@@ -90,7 +90,7 @@ def _finish(check: EndpointCheck) -> None:
     endpoint = check.endpoint
     check.result = asyncio.run(_asked(endpoint, check.kind))
     if check.kind == EndpointCheck.Kind.PROBE:
-        # only if it still is the one that was probed
+        # only if nobody has changed the endpoint since it was probed
         same = Endpoint.objects.filter(
             pk=endpoint.pk, url=endpoint.url, model=endpoint.model, registered_model=endpoint.registered_model
         )
@@ -99,7 +99,7 @@ def _finish(check: EndpointCheck) -> None:
 
 
 def _asked(endpoint: Endpoint, kind: str) -> Coroutine[Any, Any, probing.Finding]:
-    """Weights of this machine are asked as judges ask them: in a process that loads them and ends with the check."""
+    """A local model is asked as judges ask it: in a process that loads its weights and ends with the check."""
     testing = kind == EndpointCheck.Kind.TEST
     if endpoint.kind == Endpoint.Kind.LOCAL:
         local = local_target(endpoint, yes_no=not testing, wording="")

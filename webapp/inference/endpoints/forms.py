@@ -21,7 +21,7 @@ class EndpointForm(forms.Form):
         return forms.get(Endpoint.Kind(kind), EndpointForm)
 
     def fields_given(self) -> dict[str, Any]:
-        """What the services take; an empty key field means that nothing is said about the key."""
+        """What the services take. An empty field for the key leaves the key as it is."""
         given = dict(self.cleaned_data)
         remove = given.pop("remove_secret", False)
         if "secret" in given and (remove or not given["secret"]):

@@ -1,6 +1,6 @@
-"""What an endpoint answers to one tiny request, and what it can do beyond that.
+"""What an endpoint answers to one tiny request, and what else it can do.
 
-Every finding is yes, no, or not known with the reason: an endpoint that reports nothing of its cache may well have one.
+A finding is yes, no, or not known with the reason: an endpoint that reports nothing about its cache may still have one.
 """
 
 import asyncio
@@ -20,10 +20,10 @@ from trainer.rewards.http_service import HttpService
 from trainer.rewards.kinds.asked import as_json, read
 from trainer.rewards.parts import Away, Item, Unscored
 
-TRIES = 1  # beyond the first: who looks at a page wants an answer soon
+TRIES = 1  # beyond the first: people wait for the answer at a page
 PATIENCE_S = 30.0
 NEW_TOKENS_FIELD = "max_completion_tokens"
-# as asked, the reply would be a word; only who enforces the schema writes the object
+# the question asks for a word; only an endpoint that enforces the schema answers with the object
 SCHEMA = {
     "type": "object",
     "properties": {"count": {"type": "integer"}, "colour": {"type": "string", "enum": ["blue", "green"]}},
@@ -35,7 +35,7 @@ LONG = " ".join(f"Line {number} of a list that is only here to be long." for num
 Finding = dict[str, Any]
 _ASKED = Example(key="test", prompt=(Message(role="user", content="Say hello."),))
 TRIED = as_json(Item("test", _ASKED, None, "Hello. This is a test.", tokens=7, longest=64))
-"""What a reward service is asked: as in a run, with words that say what it is."""
+"""The question to a reward service: as in a run, with texts that say that it is a test."""
 
 
 async def test(target: Target) -> Finding:
@@ -45,7 +45,7 @@ async def test(target: Target) -> Finding:
 
 
 async def test_local(target: LocalTarget) -> Finding:
-    """As `test`, of weights that a process loads first: `load_ms` is how long that took, the first answer included."""
+    """As `test`, for a local model, which a process loads first. `load_ms` is the time until the first answer."""
     started = perf_counter()
     async with LocalClient(target) as client:
         await client.chat(READY)
@@ -54,8 +54,8 @@ async def test_local(target: LocalTarget) -> Finding:
 
 
 async def test_reward(target: Target) -> Finding:
-    """Posts one response, signed as in a run: `value` is what it is worth, `why` what was said with it. Raises EndpointProblem
-    where the answer cannot be used."""
+    """Posts one response, signed as in a run. `value` is its score, `why` the reason that came with it. Raises EndpointProblem if the
+    answer cannot be used."""
     started = perf_counter()
     service = HttpService(_patient(target))
     try:
@@ -83,7 +83,7 @@ def _tested(reply: ChatReply) -> Finding:
 async def probe(target: Target) -> Finding:
     """`logprobs`, `schema` and `prefix_cache`, each true, false or None; `reasons` says what was seen.
 
-    About 6,000 tokens in five or six requests. Raises EndpointProblem where not even a plain request is answered.
+    It takes about 6,000 tokens in five or six requests. Raises EndpointProblem if not even a plain request is answered.
     """
     target = _patient(target)
     tokens_field = await _tokens_field(target)
@@ -101,7 +101,7 @@ async def probe(target: Target) -> Finding:
 
 
 async def probe_local(target: LocalTarget) -> Finding:
-    """As `probe`, of weights here: asks yes-no questions, as judges of criteria do. Raises EndpointProblem."""
+    """As `probe`, for a local model: it asks yes-no questions, as judges of criteria do. Raises EndpointProblem."""
     questions = [f"{LONG}\n\nIs there a line {number}?" for number in (7, 8)]
     async with LocalClient(target) as client:
         replies = await asyncio.gather(*(client.chat(_asking(question, 1)) for question in questions))
@@ -120,7 +120,7 @@ async def probe_local(target: LocalTarget) -> Finding:
 
 
 async def _tokens_field(target: Target) -> str:
-    """The name under which the endpoint takes the longest reply: newer hosted models refuse the old one."""
+    """The endpoint's name for the field with the largest number of new tokens. Newer hosted models refuse the old name."""
     for name in ("max_tokens", NEW_TOKENS_FIELD):
         async with ChatClient(dataclasses.replace(target, tokens_field=name)) as client:
             try:

@@ -13,27 +13,27 @@ from ..models import Endpoint, EndpointCheck, RecordedOutput
 
 
 def endpoints(workspace_id: int, *, archived: bool = False) -> QuerySet[Endpoint]:
-    """Those on the list, or the archived ones; each with `last_state` of its newest check, None before the first."""
+    """The endpoints on the list, or the archived ones. Each has `last_state`, the state of its newest check; None before the first."""
     newest = EndpointCheck.objects.filter(endpoint=OuterRef("pk")).order_by("-id").values("state")[:1]
     rows = Endpoint.objects.filter(workspace_id=workspace_id, archived_at__isnull=not archived)
     return rows.select_related("registered_model").annotate(last_state=Subquery(newest))
 
 
 def recorded_texts(endpoint_id: int, keys: Iterable[str], after: int = 0) -> dict[str, str]:
-    """What the endpoint replays for these keys; a key that was not recorded, or not behind the id `after`, is left out."""
+    """The recorded outputs of these keys. A key that is not recorded, or only up to the id `after`, is left out."""
     rows = RecordedOutput.objects.filter(endpoint_id=endpoint_id, key__in=list(keys), pk__gt=after)
     return dict(rows.values_list("key", "text"))
 
 
 def newest_recorded(endpoint_id: int) -> int:
-    """The id of what the endpoint was given last; 0 where it replays nothing."""
+    """The id of the newest recorded output; 0 if there is none."""
     found = RecordedOutput.objects.filter(endpoint_id=endpoint_id).order_by("-pk").values_list("pk", flat=True).first()
     return found or 0
 
 
 @dataclass(frozen=True)
 class JudgeUse:
-    """What the verdicts of one version of a judge took. Sums are None where not one verdict says how much it took."""
+    """The tokens and money that verdicts of one version of a judge took. A sum is None if no verdict says how much it took."""
 
     judge_id: int
     judge: str

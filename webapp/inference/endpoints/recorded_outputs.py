@@ -1,4 +1,4 @@
-"""Recorded outputs come as JSON Lines, read line by line, all of the file or none of it."""
+"""Recorded outputs come as JSON Lines. The file is read line by line; all of it is added, or none."""
 
 import json
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ BATCH = 1000
 
 @dataclass
 class Added:
-    """`unchanged`: were there already, with the same text."""
+    """`unchanged` outputs were there already, with the same text."""
 
     added: int = 0
     unchanged: int = 0
@@ -30,7 +30,7 @@ class Added:
 
 @dataclass
 class _Bad:
-    """Line number -> what is wrong with it; `count` has those too that are not named."""
+    """Each line number with what is wrong with the line. `count` counts the lines too that are not named."""
 
     named: dict[int, str] = field(default_factory=dict)
     count: int = 0
@@ -44,14 +44,14 @@ class _Bad:
 def add_recorded(membership: Membership, endpoint: Endpoint, file: IO[bytes]) -> Added:
     """Adds lines `{"key": .., "text": ..}` to what a recorded endpoint replays.
 
-    A key keeps its text for good, because audits rest on it. Raises Invalid at `file`, or at `file.N` for each bad
-    line N, and then nothing is added; Conflict for an endpoint of another kind.
+    A key keeps its text for good, because audits rest on it. Raises Invalid at `file`, or at `file.N` for each bad line N; nothing is
+    added then. Raises Conflict for an endpoint of another kind.
     """
     if endpoint.kind != Endpoint.Kind.RECORDED:
         raise Conflict(f"{endpoint.name} does not replay recorded outputs.", "not_recorded")
     found, bad = Added(), _Bad()
     with transaction.atomic():
-        # one upload at a time: two that disagree about a key would else both see it free
+        # one upload at a time: else two uploads could both find a key free and give it different texts
         Endpoint.objects.select_for_update(no_key=True).get(pk=endpoint.pk)
         batch: dict[str, tuple[int, str]] = {}
         for line, key, text in _lines(file, bad):

@@ -1,4 +1,4 @@
-"""Writes of endpoints. The key comes in here, is sealed, and goes out again to the client of a worker only."""
+"""Writes of endpoints. The key is sealed here; only `targets` opens it again, for the client of a worker."""
 
 from base64 import b64decode
 from collections.abc import Iterable
@@ -82,9 +82,9 @@ def create_endpoint(membership: Membership, kind: str, **fields: Unpack[Fields])
 
 
 def change_endpoint(membership: Membership, endpoint: Endpoint, **fields: Unpack[Fields]) -> None:
-    """Changes what is given. Raises Invalid at the field.
+    """Changes the fields that are given. Raises Invalid at the field.
 
-    A key goes to nobody it was not given for: with another host it must be given again. Once verdicts rest on the
+    A key is sent only to the host that it was given for: with another host it must be entered again. Once verdicts rest on the
     endpoint, it keeps its model.
     """
     with transaction.atomic():
@@ -98,7 +98,7 @@ def change_endpoint(membership: Membership, endpoint: Endpoint, **fields: Unpack
                 "The key is needed again.", {"secret": "the address has another host: enter its key, or none"}
             )
         if (before["url"], before["model"]) != (endpoint.url, endpoint.model):
-            endpoint.capabilities = {}  # what the probe found out was another's
+            endpoint.capabilities = {}  # the probe looked at another address or model
         _save(endpoint)
         audit.record(membership, membership.user, "endpoint.changed", endpoint, changed=sorted(fields))
 
@@ -154,7 +154,7 @@ def _number(name: str, value: float | None) -> float | None:
 
 
 def _signing(secret: str) -> str:
-    """A secret that signatures after Standard Webhooks can be made with; an empty one stands for none."""
+    """The secret without blanks around it, if it can make signatures of Standard Webhooks; an empty one stands for none."""
     secret = secret.strip()
     if not secret:
         return ""
@@ -199,7 +199,7 @@ def _save(endpoint: Endpoint) -> None:
 
 @transaction.atomic
 def archive(membership: Membership, endpoint: Endpoint) -> None:
-    """Takes it off the list; what it answered stays, and so does what refers to it."""
+    """Takes the endpoint off the list. Its verdicts stay, and so do the judges that ask it."""
     endpoint.archived_at = timezone.now()
     if Endpoint.objects.filter(pk=endpoint.pk, archived_at=None).update(archived_at=endpoint.archived_at):
         audit.record(membership, membership.user, "endpoint.archived", endpoint, name=endpoint.name)
@@ -221,10 +221,10 @@ def mark_used(endpoint: Endpoint) -> None:
 
 
 def note_troubles(endpoint: Endpoint, problems: Iterable[EndpointProblem], at: datetime | None = None) -> None:
-    """Counts problems that calls ended in, for the endpoint's page. Workers call it now and then with what came up."""
+    """Counts the problems in which calls ended, for the endpoint's page. Workers call it now and then with the newest problems."""
     found: dict[str, tuple[int, str]] = {}
     for problem in problems:
-        if problem.code != "budget":  # a limit that was asked for is no trouble of the endpoint
+        if problem.code != "budget":  # a limit that somebody has set is no trouble of the endpoint
             found[problem.code] = (found.get(problem.code, (0, ""))[0] + 1, problem.message[:1000])
     rows = [(endpoint.pk, code, count, said, at or timezone.now()) for code, (count, said) in sorted(found.items())]
     with connection.cursor() as cursor:

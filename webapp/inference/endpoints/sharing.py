@@ -1,8 +1,8 @@
-"""An endpoint's limits hold for all runs that ask it at the same time, in whatever process.
+"""The limits of an endpoint hold for all runs together that ask it at the same time, in any process.
 
-Places in flight are leased: twice a second a run says how many it uses and wants, and hears how many it may use. Nobody is
-granted what another still holds, so their sum never exceeds the limit; a lease that is not renewed runs out. Turns of the
-rate are given out in blocks of a second, from one clock. A request itself asks nobody.
+Runs lease their requests in flight. Twice a second a run says how many it has and wants, and is told how many it may have. No run gets a
+place that another still holds, so all runs together never exceed the limit. A lease that is not renewed runs out. The requests per
+minute are given out as turns, in blocks of a second, by one clock. A single request needs no call of the database.
 """
 
 import asyncio
@@ -23,9 +23,9 @@ LEASE = timedelta(seconds=15)
 
 
 def fair(size: int, mine: int, others: Sequence[int]) -> int:
-    """How many of `size` places who wants `mine` may have beside others with their wants.
+    """How many of `size` places a run may have that wants `mine`, if `others` is what the other runs want.
 
-    Small wants are met first, what remains is shared evenly; more than it wants a run has only of what nobody wants.
+    Small wants are met first; the rest is shared evenly. A run gets more than it wants only of places that nobody wants.
     """
     left, waiting = size, len(others) + 1
     for want in sorted(others):
@@ -55,9 +55,9 @@ def places(endpoint_id: int, holder: UUID, taken: int, wanted: int) -> int:
 
 @transaction.atomic
 def turns(endpoint_id: int, count: int) -> tuple[float, float]:
-    """(seconds until the first of `count` turns that are now this run's, seconds between two of them)."""
+    """Gives the run `count` turns: (seconds until the first, seconds between two of them)."""
     endpoint = _locked(endpoint_id)
-    if not endpoint.requests_per_minute:  # the limit was lifted meanwhile
+    if not endpoint.requests_per_minute:  # somebody has lifted the limit meanwhile
         return 0.0, 0.0
     now, distance = _now(), 60.0 / endpoint.requests_per_minute
     first = max(now, endpoint.next_turn_at or now)
@@ -79,7 +79,7 @@ def _locked(endpoint_id: int) -> Endpoint:
 
 
 def _now() -> datetime:
-    """By the database's clock, which all runs share; not the transaction's, which may have waited for the lock."""
+    """The time by the database's clock, which all runs share. The time of the transaction may be old: it may have waited for the lock."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
         found: datetime = cursor.fetchone()[0]
@@ -87,7 +87,7 @@ def _now() -> datetime:
 
 
 class EndpointShare:
-    """The Share of one run: asked from its event loop, answered by the database on the thread of `executor`; None: of the loop's."""
+    """The Share of one run. Its event loop asks; a thread of `executor` (None: of the loop's executor) asks the database."""
 
     def __init__(self, endpoint_id: int, executor: Executor | None) -> None:
         self.endpoint_id, self.executor, self.holder = endpoint_id, executor, uuid4()

@@ -17,10 +17,9 @@ Kind = Endpoint.Kind
 
 
 def endpoint_target(endpoint: Endpoint) -> Target:
-    """What the client needs, the key in the clear: for workers only, and never to be stored or logged.
+    """A chat API, for the client.
 
-    Raises Conflict for an endpoint that is archived or answers otherwise than over HTTP, EndpointProblem "refused"
-    where the key cannot be read any more.
+    Raises Conflict for an endpoint that is archived or is no chat API, EndpointProblem "refused" if its key can no longer be read.
     """
     _in_use(endpoint)
     if endpoint.kind != Kind.CHAT:
@@ -29,7 +28,7 @@ def endpoint_target(endpoint: Endpoint) -> Target:
 
 
 def reward_target(endpoint: Endpoint) -> Target:
-    """Where responses are posted to, with the secret that signs as its key. Raises as `endpoint_target` does."""
+    """A reward service: the address to which responses are posted, and the secret that signs, as `key`. Raises as `endpoint_target` does."""
     _in_use(endpoint)
     if endpoint.kind != Kind.REWARD:
         raise Conflict(f"The endpoint {endpoint.name} is no reward service but of kind {endpoint.kind}.", "not_reward")
@@ -58,9 +57,9 @@ def _target(endpoint: Endpoint) -> Target:
 
 
 def local_target(endpoint: Endpoint, *, yes_no: bool, wording: str) -> LocalTarget:
-    """How to ask an endpoint of kind local, in a process that the worker starts. See LocalTarget for the arguments.
+    """A local model, for a process that the worker starts. LocalTarget explains the arguments.
 
-    Raises Conflict for an endpoint that is archived or of another kind, EndpointProblem where the model cannot be loaded.
+    Raises Conflict for an endpoint that is archived or of another kind, EndpointProblem if the model cannot be loaded.
     """
     _in_use(endpoint)
     model = endpoint.registered_model
@@ -87,7 +86,7 @@ def _in_use(endpoint: Endpoint) -> None:
 
 
 def prices(endpoint: Endpoint) -> Prices | None:
-    """The price table; None unless both prices are known."""
+    """Both prices; None if one is not known."""
     if endpoint.price_prompt is None or endpoint.price_completion is None:
         return None
     return Prices(endpoint.price_prompt, endpoint.price_completion)

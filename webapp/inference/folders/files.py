@@ -1,4 +1,4 @@
-"""The files of a model that a run has left behind: listed, read and sent. Other models lie where they were registered."""
+"""The files of a model that a run has written: listed, read and sent. Other models lie where they were registered."""
 
 import logging
 from functools import partial
@@ -19,27 +19,27 @@ logger = logging.getLogger(__name__)
 
 CARD = "README.md"
 MAX_CARD_BYTES = 200_000
-CARD_WITHIN_S = 3.0  # a page waits no longer for it
+CARD_WITHIN_S = 3.0  # a page does not wait longer for it
 CARD_KEPT_S = 86_400.0  # under the digest of its content
 AWAY_S = 60.0
 
 
 def is_there(model: RegisteredModel) -> bool | None:
-    """Whether its files are; None for a model that no run has made, whose place this server may not see. Of the artifact store
-    the row is believed."""
+    """Whether its files are there; None for a model that no run has made, because this server may not see its folder. If the row says
+    that they lie in the artifact store, the row is believed."""
     if model.source != RegisteredModel.Source.RUN:
         return None
     return stored.placed(model) is not None or Path(model.path).is_dir()
 
 
 def listed(model: RegisteredModel) -> list[dict[str, Any]]:
-    """`path`, `bytes` and `digest` of each file, as the run told them. Needs `artifact` loaded with the row."""
+    """`path`, `bytes` and `digest` of each file, as the run reported them. Needs `artifact` loaded with the row."""
     artifact = getattr(model, "artifact", None)
     return list(artifact.model["files"]) if artifact is not None and artifact.model else []
 
 
 def download(model: RegisteredModel) -> Download:
-    """The folder as a tar. Raises Conflict for a model that no run has made, Gone where the folder is not there."""
+    """The folder as a tar. Raises Conflict for a model that no run has made, Gone if the folder is not there."""
     if model.source != RegisteredModel.Source.RUN:
         raise Conflict("This model was not trained here: take it from where it was registered.", code="not_here")
     if found := stored.to_read(model):
@@ -50,7 +50,7 @@ def download(model: RegisteredModel) -> Download:
 
 
 def sent(found: stored.Placed, name: str) -> Download:
-    """A folder of the artifact store as a tar, block by block as it is read there."""
+    """A folder of the artifact store as a tar. Each block is read from the store when it is sent."""
     entries = [
         Entry(file.path, file.bytes, source=partial(artifact_store.read, found.place, file)) for file in found.files
     ]
@@ -58,7 +58,7 @@ def sent(found: stored.Placed, name: str) -> Download:
 
 
 def card(model: RegisteredModel) -> str:
-    """Its README.md without the header for hubs; empty where there is none, and where its storage is away."""
+    """Its README.md without the header for hubs; empty if there is none, or if the storage does not answer."""
     if model.source == RegisteredModel.Source.HUB:
         return ""
     found = stored.to_read(model)
@@ -90,7 +90,7 @@ def _in_store(found: stored.Placed) -> str:
 
 
 def _asked(found: stored.Placed, file: ModelFile) -> tuple[str, float]:
-    """The text, and how long it holds: storage that is away is asked again after AWAY_S."""
+    """The text, and how long it may be kept. Storage that does not answer is asked again after AWAY_S."""
     try:
         blocks = artifact_store.read(found.place, file, within_s=CARD_WITHIN_S)
         return b"".join(blocks).decode(errors="replace"), CARD_KEPT_S

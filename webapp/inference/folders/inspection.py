@@ -1,6 +1,6 @@
-"""What a directory that somebody registers holds: a whole model or an adapter, and whether it writes text or scores it.
+"""What the directory of a model holds: a whole model or an adapter, which writes text or scores it.
 
-Torch-free: of weights it reads the header alone, which names each tensor with its shape.
+It needs no torch: of a file of weights it reads only the header, which names each tensor with its shape.
 """
 
 import json
@@ -32,7 +32,7 @@ Shapes = dict[str, list[int]]
 def inspect(folder: Path, base: RegisteredModel | None = None) -> dict[str, Any]:
     """`facts`, `head` and `format` of the model in the directory, and its `base` where it is an adapter.
 
-    Raises Invalid at `path` with the first thing that is missing, and at `base` where that is not what it was trained on.
+    Raises Invalid at `path` with the first thing that is missing, and at `base` if the adapter was trained on another model.
     """
     if not folder.is_absolute():
         raise _unusable("must be an absolute path")
@@ -70,7 +70,7 @@ def _head(weights: list[Path], config: dict[str, Any], architecture: str) -> str
     if not architecture.endswith(_CLASSIFIER):
         return Head.LM
     labels = config.get("id2label")
-    numbers = len(labels) if isinstance(labels, dict) else 2  # as transformers has it where nothing is said
+    numbers = len(labels) if isinstance(labels, dict) else 2  # as in transformers, if the config does not say
     if numbers != 1:
         raise _unusable(
             f"gives {counted(numbers, 'numbers')} for a text (id2label in config.json); a reward model gives one"
@@ -98,7 +98,7 @@ def _adapter(folder: Path, base: RegisteredModel | None) -> dict[str, Any]:
 
 
 def _misfit(given: Shapes, base: RegisteredModel) -> str:
-    """Why the tensors of an adapter cannot lie on the base's; empty where its weights are not on this machine, too.
+    """Why the tensors of an adapter do not fit those of the base; empty if they fit, or if the base is not on this machine.
 
     LoRA's A has as many columns as the matrix it is laid on, and B as many rows.
     """
@@ -123,7 +123,7 @@ def _misfit(given: Shapes, base: RegisteredModel) -> str:
 
 
 def _measured(folder: Path, weights: list[Path], rows: object) -> dict[str, Any]:
-    """The tokenizer's digest, so that another one is noticed, and how large the weights are."""
+    """The digest of the tokenizer, by which a change is noticed, and how large the weights are."""
     try:
         why = tokenizers.problem(folder, rows)
     except ValueError as error:

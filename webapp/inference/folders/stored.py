@@ -1,7 +1,7 @@
 """Where the files of a model lie: in a folder of this server, in the artifact store, or in both.
 
-What a run has trained lies below the run (`artifact.files`). Any other model is copied once, before the first run that loads it,
-to `models/ID`, and again when its folder has changed since.
+In the store, a model that a run has trained lies below that run (`artifact.files`). Any other model is copied to `models/ID` before the
+first run that loads it, and again when its folder has changed.
 """
 
 import fcntl
@@ -48,7 +48,7 @@ class Placed:
 
 
 def placed(model: RegisteredModel) -> Placed | None:
-    """None where it lies in a folder only, or is fetched from a hub. Needs `artifact` loaded with the row to cost no query."""
+    """Where the model lies in the store; None if it lies only in a folder, or comes from a hub. Load `artifact` with the row to save a query."""
     artifact = getattr(model, "artifact", None)
     if artifact is not None and artifact.files:
         return placed_at(f"runs/{artifact.run_id}/{artifact.path}", artifact.files)
@@ -58,10 +58,10 @@ def placed(model: RegisteredModel) -> Placed | None:
 
 
 def to_read(model: RegisteredModel) -> Placed | None:
-    """Where its files are read in the store; None where the folder of this server is the one to read.
+    """The place in the store from which the model's files are read; None if they are read from the folder of this server.
 
-    What a run has sent there is newer than what its folder may hold from before there was a store. A folder that somebody
-    registered is what was copied.
+    Files that a run has sent to the store are newer than those in its folder, which may be from before there was a store. A folder that
+    somebody registered is the original of its copy in the store.
     """
     artifact = getattr(model, "artifact", None)
     sent = artifact is not None and artifact.files
@@ -73,7 +73,7 @@ def placed_at(place: str, files: list[dict[str, object]]) -> Placed:
 
 
 def missing_folder(model: RegisteredModel) -> str:
-    """Which folder of a run's model, or of one it is laid on, is gone; empty where none is. Other sources are not asked."""
+    """The folder that is gone: of a run's model, or of a model under it; empty if none is. Other sources are not looked at."""
     row: RegisteredModel | None = model
     while row is not None:
         if row.source == RegisteredModel.Source.RUN and not Path(row.path).is_dir() and not placed(row):
@@ -83,10 +83,10 @@ def missing_folder(model: RegisteredModel) -> str:
 
 
 def copied(workspace_id: int, sources: Iterable[ModelSource], beat: Callable[[], None] = lambda: None) -> None:
-    """Sees to it that every folder of `sources` lies in the store. Does nothing where it does.
+    """Copies every folder of `sources` into the store that is not there yet.
 
-    `beat` is called before each file and piece, and by time while one takes long. Raises StoreAway, OSError, and Problem where a
-    folder is gone, changes meanwhile, or holds a file that the store cannot keep.
+    `beat` is called before each file and piece, and again while one takes long. Raises StoreAway, OSError, and Problem if a folder is
+    gone, changes while it is copied, or holds a file that the store cannot keep.
     """
     for path in _folders(sources):
         row = _row(workspace_id, path)
@@ -95,7 +95,7 @@ def copied(workspace_id: int, sources: Iterable[ModelSource], beat: Callable[[],
 
 
 def links(workspace_id: int, sources: Iterable[ModelSource], path: str) -> Links | None:
-    """Addresses of the files under `path`, where that is one of `sources`; None where it is not, or not in the store.
+    """Addresses of the files under `path`; None if `path` is none of `sources`, or is not in the store.
 
     Raises StoreAway.
     """
@@ -110,7 +110,7 @@ def _folders(sources: Iterable[ModelSource]) -> list[str]:
 
 
 def _row(workspace_id: int, path: str) -> RegisteredModel | None:
-    """Several may be registered from one folder: the one that lies in the store already, if any does."""
+    """The model of this folder. If several are registered from it: the one that lies in the store already, or else the first."""
     rows = list(RegisteredModel.objects.select_related("artifact").filter(workspace_id=workspace_id, path=path))
     return next((row for row in rows if placed(row)), rows[0] if rows else None)
 
@@ -119,7 +119,7 @@ def _copy(row: RegisteredModel, beat: Callable[[], None]) -> None:
     folder = Path(row.path)
     if not folder.is_dir():
         if row.stored.get("files"):
-            return  # on this machine it is gone, and in the store it is not
+            return  # this machine has it no more, but the store has it
         raise Problem(f"The files of {row.name} are gone: there is no folder {folder}.", code="gone", status=410)
     mark = _mark(folder)
     if row.stored.get("mark") == mark:
@@ -129,7 +129,7 @@ def _copy(row: RegisteredModel, beat: Callable[[], None]) -> None:
     if _mark(folder) != mark:
         raise Problem(f"The folder of {row.name} changes while it is copied.", code="changing", status=409)
     told = {"mark": mark, "files": [file.model_dump() for file in files]}
-    RegisteredModel.objects.filter(pk=row.pk).update(stored=told)  # last: what is listed is there
+    RegisteredModel.objects.filter(pk=row.pk).update(stored=told)  # last, so that every file that is listed is there
     row.stored = told
 
 
@@ -145,7 +145,7 @@ def digest(files: Iterable[ModelFile]) -> str:
 
 
 def _files(folder: Path) -> list[Path]:
-    """Whatever a model's folder may hold; hidden files are none of it. Raises Problem at a name that the store does not take."""
+    """All files of a model's folder but the hidden ones. Raises Problem for a name that the store does not take."""
     found = sorted(path for path in folder.rglob("*") if path.is_file())
     shown = [path for path in found if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
     for path in shown:
@@ -162,7 +162,7 @@ def _unfit(folder: Path, name: str, why: str) -> Problem:
 
 
 def _mark(folder: Path) -> str:
-    """Names, sizes and times: whether the files may have changed."""
+    """Changes with the names, sizes and times of the files: it shows whether they may have changed."""
     facts = [(path.relative_to(folder).as_posix(), path.stat()) for path in _files(folder)]
     told = json.dumps([(name, fact.st_size, fact.st_mtime_ns) for name, fact in facts])
     return hashlib.sha256(told.encode()).hexdigest()
@@ -184,9 +184,9 @@ def _file(folder: Path, path: Path, beat: Callable[[], None]) -> ModelFile:
 
 
 def here(source: ModelSource, workspace_id: int) -> ModelSource:
-    """The same with folders of this server: what is to be read in the store is fetched once, into var/fetched.
+    """The same source with folders of this server. A model that is read from the store is fetched once, into var/fetched.
 
-    Called where a process of this server is to load a model. Raises StoreAway, StoreLost and OSError.
+    Call it before a process of this server loads a model. Raises StoreAway, StoreLost and OSError.
     """
     folders = _folders([source])
     if not folders or not artifact_store.used() and all(Path(path).is_dir() for path in folders):
@@ -202,12 +202,12 @@ def _here(workspace_id: int, path: str) -> str:
 
 
 def fetched(found: Placed) -> Path:
-    """A copy on this server that others who ask for the same share. Raises StoreAway, StoreLost and OSError."""
+    """A copy on this server, which all who ask for the same model share. Raises StoreAway, StoreLost and OSError."""
     target = Path(settings.VAR) / FETCHED / found.mark
     if not target.is_dir():
         target.parent.mkdir(parents=True, exist_ok=True)
         with target.with_suffix(".lock").open("w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)  # one of us fetches, the others wait for that
+            fcntl.flock(file, fcntl.LOCK_EX)  # one process fetches, the others wait for it
             if not target.is_dir():
                 artifact_store.fetch(found.place, found.files, target)
     os.utime(target)
@@ -215,7 +215,7 @@ def fetched(found: Placed) -> Path:
 
 
 def forget_fetched() -> None:
-    """Removes what nobody has asked for in KEPT_FETCHED, and what a process that died left of a fetch."""
+    """Removes copies that nobody has asked for in KEPT_FETCHED, and parts of copies that a dead process has left."""
     before = time.time() - KEPT_FETCHED.total_seconds()
     for path in (Path(settings.VAR) / FETCHED).glob("*"):
         with suppress(OSError):  # another process has just removed it

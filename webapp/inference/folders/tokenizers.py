@@ -1,6 +1,6 @@
 """Whether a model's folder still has the tokenizer that its weights were trained with.
 
-Another one reads every text wrongly, and a run that names the model would find it only once it has loaded everything.
+With another tokenizer every text is read wrongly, and a run would notice it only after it has loaded the model.
 """
 
 import hashlib
@@ -17,18 +17,18 @@ from ..models import RegisteredModel
 from .stored import missing_folder
 
 FILES = ("added_tokens.json", "merges.txt", "tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt")
-"""What decides which numbers a text becomes; templates and settings may be changed."""
+"""The files that decide which numbers a text becomes; templates and settings may be changed."""
 FACT = "tokenizer"
 MAX_JSON_BYTES = 20_000_000
 
 
 def digest(folder: Path) -> str:
-    """SHA-256, hexadecimal, over the tokenizer's files; empty where there are none. Raises OSError."""
+    """SHA-256, hexadecimal, over the tokenizer's files; empty if there are none. Raises OSError."""
     return _over((name, files.digest_of(folder / name)) for name in FILES if (folder / name).is_file())
 
 
 def digest_of(files: Iterable[ModelFile]) -> str:
-    """The same, of files whose digests are known."""
+    """The same digest, of files whose own digests are known."""
     return _over(sorted((file.path, file.digest) for file in files if file.path in FILES))
 
 
@@ -38,10 +38,10 @@ def _over(found: Iterable[tuple[str, str]]) -> str:
 
 
 def problem(folder: Path, rows: object) -> str:
-    """Why the tokenizer of `folder` cannot be that of weights with so many `rows`; empty where nothing speaks against it.
+    """Why the tokenizer of `folder` does not fit weights with so many `rows`; empty if it may fit.
 
-    One that is too large to be read here is looked at when it is loaded. Raises OSError, and ValueError for a file that is no
-    JSON.
+    A tokenizer that is too large is not read here; the run looks at it when it loads the model. Raises OSError, and ValueError for a
+    file that is not JSON.
     """
     file = folder / "tokenizer.json"
     if not isinstance(rows, int) or not file.is_file() or file.stat().st_size > MAX_JSON_BYTES:
@@ -53,8 +53,8 @@ def problem(folder: Path, rows: object) -> str:
 
 
 def speaks_otherwise(teacher: RegisteredModel, model: RegisteredModel) -> str:
-    """Why `teacher` cannot say what it would have given the tokens of `model`: it has other tokens. Empty where it can, and
-    where the folders do not tell; the run then looks when it has loaded both."""
+    """Why `teacher` cannot give log-probabilities for the tokens of `model`: it has other tokens. Empty if it can, or if the folders do
+    not show it; the run then looks when it has loaded both."""
     theirs, ours = _lies(teacher), _lies(model)
     try:
         if theirs is None or ours is None or digest(theirs) == digest(ours):
@@ -72,7 +72,7 @@ def speaks_otherwise(teacher: RegisteredModel, model: RegisteredModel) -> str:
 
 
 def _lies(model: RegisteredModel) -> Path | None:
-    """The folder of the whole model under it, where it is on this machine."""
+    """The folder of the model, or of the whole model under an adapter; None if it is not on this machine."""
     row: RegisteredModel | None = model
     while row is not None and row.format == RegisteredModel.Format.PEFT:
         row = row.base
@@ -82,7 +82,7 @@ def _lies(model: RegisteredModel) -> Path | None:
 
 
 def _vocabulary(folder: Path) -> dict[str, int] | None:
-    """Each token with its number; None where that cannot be read here."""
+    """Each token with its number; None if they cannot be read here."""
     file = folder / "tokenizer.json"
     if not file.is_file() or file.stat().st_size > MAX_JSON_BYTES:
         return None
@@ -94,7 +94,7 @@ def _vocabulary(folder: Path) -> dict[str, int] | None:
 
 
 def _tokens(told: Any) -> int:
-    """How many numbers the tokenizer may give: one more than the last, added ones included."""
+    """How many numbers the tokenizer can give: one more than the largest number of a token, added tokens included."""
     model, added = (told.get("model"), told.get("added_tokens")) if isinstance(told, dict) else (None, None)
     vocab = model.get("vocab") if isinstance(model, dict) else None
     numbers = [each.get("id") for each in added if isinstance(each, dict)] if isinstance(added, list) else []
@@ -105,14 +105,14 @@ def _tokens(told: Any) -> int:
 
 
 def unloadable(model: RegisteredModel) -> str:
-    """Why no process could load the model, as far as its folders tell: they are gone, or hold another's tokenizer."""
+    """Why no process can load the model, as far as its folders show: they are gone, or the tokenizer is another model's."""
     gone = missing_folder(model)
     return f"the files of {model.name} are gone: there is no folder {gone}" if gone else changed(model)
 
 
 def changed(model: RegisteredModel) -> str:
-    """Why the folders that are loaded for `model` no longer have its tokenizer, in words; empty where they do, where nothing
-    was recorded that it could be compared with, and where they are on another machine."""
+    """Why the folders that are loaded for `model` no longer have its tokenizer. Empty if they have it, if no digest was recorded, or if
+    they are on another machine."""
     row: RegisteredModel | None = model
     while row is not None:
         if row.source != RegisteredModel.Source.HUB and (why := _changed(row)):

@@ -1,4 +1,4 @@
-"""Reads of aliases, and of what became of them."""
+"""Reads of aliases, and of their history and that of stages."""
 
 from collections.abc import Iterable
 
@@ -15,7 +15,7 @@ def aliases(workspace_id: int) -> QuerySet[ModelAlias]:
 
 
 def called(workspace_id: int, names: Iterable[str]) -> QuerySet[RegisteredModel]:
-    """The models of these names, and those that the aliases among them (`@champion`) point at at this moment."""
+    """The models of these names, and the models that the aliases among the names (`@champion`) point at now."""
     names = set(names)
     pointed = [name.removeprefix(MARK) for name in names if name.startswith(MARK)]
     rows = RegisteredModel.objects.filter(workspace_id=workspace_id)
@@ -23,13 +23,13 @@ def called(workspace_id: int, names: Iterable[str]) -> QuerySet[RegisteredModel]
 
 
 def named(workspace_id: int, name: str) -> RegisteredModel | None:
-    """The model of that name, or else the one that it points at as an alias."""
+    """The model of that name, or else the model that the alias of that name points at."""
     found = {row.name: row for row in called(workspace_id, [name])}
     return found.get(name) or next(iter(found.values()), None)
 
 
 def history(workspace_id: int, *, name: str = "", model: RegisteredModel | None = None) -> QuerySet[ModelPromotion]:
-    """Moves and changes of stage, newest first: of one alias, of one model, or all."""
+    """Moves of aliases and changes of stages, newest first: of one alias, of one model, or all."""
     rows = ModelPromotion.objects.filter(workspace_id=workspace_id).select_related("created_by", "model")
     if name:
         rows = rows.filter(name=name)

@@ -19,10 +19,10 @@ _NAME = re.compile(r"[a-z][a-z0-9_-]{0,59}")
 def move(
     membership: Membership, name: str, model: RegisteredModel, *, reason: str = "", expected: str | None = None
 ) -> ModelAlias:
-    """Lets the alias point at `model`, and notes who moved it from where and why. Where it does already, nothing happens.
+    """Lets the alias point at `model`, and notes who moved it, from where and why. If it points there already, nothing happens.
 
-    `expected` is the name of the model that it pointed at when the caller looked, empty where it did not exist; None does not ask.
-    Raises Invalid at `name`, `model` or `reason`, and Conflict where somebody else has moved it since.
+    `expected` is the name of the model that the alias pointed at when the caller looked, or empty if it did not exist; with None it is
+    not compared. Raises Invalid at `name`, `model` or `reason`, and Conflict if somebody else has moved the alias since.
     """
     name, reason = alias_name(name), _reason(reason)
     try:
@@ -56,7 +56,7 @@ def _move(membership: Membership, name: str, model: RegisteredModel, reason: str
 
 @transaction.atomic
 def remove(membership: Membership, alias: ModelAlias, *, reason: str = "") -> None:
-    """Takes the alias away; the model stays. Where it is gone already, nothing happens. Raises Invalid at `reason`."""
+    """Takes the alias away; the model stays. If the alias is gone already, nothing happens. Raises Invalid at `reason`."""
     reason = _reason(reason)
     row = ModelAlias.objects.select_for_update().filter(pk=alias.pk).first()
     if row is None:
@@ -68,7 +68,7 @@ def remove(membership: Membership, alias: ModelAlias, *, reason: str = "") -> No
 
 @transaction.atomic
 def set_stage(membership: Membership, model: RegisteredModel, stage: str, *, reason: str = "") -> None:
-    """Says how far the model has come; where it says so already, nothing happens. Raises Invalid at `stage` or `reason`."""
+    """Gives the model a stage. If it has the stage already, nothing happens. Raises Invalid at `stage` or `reason`."""
     if stage and stage not in STAGES:
         known = ", ".join(STAGES)
         raise Invalid("The stage is not known.", {"stage": f"must be empty or one of {known}"})
@@ -94,7 +94,7 @@ def alias_name(name: str) -> str:
 
 
 def _locked(model: RegisteredModel) -> None:
-    """Until the end of the transaction nobody archives it. Raises Invalid at `model` where somebody has."""
+    """Locks the model, so that nobody archives it before the transaction ends. Raises Invalid at `model` if it is archived."""
     row = RegisteredModel.objects.select_for_update().get(pk=model.pk)
     if row.archived_at:
         raise Invalid("An archived model has no alias.", {"model": f"{row.name} is archived; restore it first"})

@@ -37,7 +37,7 @@ def aliases(request: HttpRequest) -> HttpResponse:
 @member(Role.RESEARCHER)
 @require_http_methods(["GET", "POST"])
 def model_promote(request: HttpRequest, model_id: int) -> HttpResponse:
-    """An alias for the model. The form remembers where each alias pointed when it was drawn, so that nobody's move is undone unseen."""
+    """An alias for the model. The form remembers where each alias pointed when it was shown, so that nobody undoes a move unseen."""
     membership = require(request)
     model = models.model_write(membership, model_id)
     form = AliasForm(request.POST or None)

@@ -1,4 +1,4 @@
-"""What is known of a model, in words for its page."""
+"""The facts about a model, as its page names and writes them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -32,11 +32,11 @@ WORDS: dict[str, Words] = {
     "bytes": ("All files", filesizeformat),
     FACT: ("Tokenizer", lambda digest: f"SHA-256 {str(digest)[:12]}"),
 }
-"""By the key of a fact: what people read for it, and how its value is written."""
+"""By the key of a fact: its name on the page, and how its value is written."""
 
 
 def shown(model: RegisteredModel) -> list[tuple[str, str]]:
-    """Names and values in the order of WORDS; after them what somebody else recorded, by its own name without underscores."""
+    """Names and values in the order of WORDS; after them all other facts, by their keys without underscores."""
     known = [
         (name, write(model.facts[key])) for key, (name, write) in WORDS.items() if model.facts.get(key) is not None
     ]

@@ -10,14 +10,14 @@ MOST_RELATED = 20
 
 @dataclass(frozen=True)
 class Lineage:
-    """Where a model comes from and what rests on it. `run` and `version` are None where no run of ours has made it."""
+    """Where a model comes from and what rests on it. `run` and `version` are None if no run here has made it."""
 
     run: Any
     step: int | None
     version: Any
     runs: list[Any]
     slots: list[Any]
-    """Rows of runs that use it otherwise than as their base: each has `run` and `role`."""
+    """Rows of runs that use the model, but not as their base. Each has `run` and `role`."""
     derived: list[RegisteredModel]
     endpoints: list[Endpoint]
 

@@ -30,7 +30,7 @@ def model(row: RegisteredModel) -> dict[str, Any]:
 
 
 def origin(row: RegisteredModel) -> dict[str, Any] | None:
-    """The run that trained it, and after which step; None where none did, or where it was deleted."""
+    """The run that trained the model, and after which step; None if no run did, or if the run was deleted."""
     artifact = getattr(row, "artifact", None)
     if artifact is None:
         return None

@@ -38,9 +38,9 @@ def register(
 ) -> RegisteredModel:
     """Adds a local directory or a hub id under a name. Raises Invalid at `name`, `source`, `path`, `head` or `base`.
 
-    A local directory holds a whole model (config.json, safetensors weights, a tokenizer with a chat template) or an
-    adapter, which needs `base`, the id of the model that it was trained on; it says itself whether it scores texts or
-    writes them. A hub id is only checked for its form, since the machine that trains fetches it: `head` says what it gives.
+    A local directory holds a whole model (config.json, safetensors weights, a tokenizer with a chat template) or an adapter. An adapter
+    needs `base`, the id of the model that it was trained on. The directory shows whether the model scores texts or writes them. Of a
+    hub id only the form is checked, because the machine that trains fetches the model: `head` says whether it scores or writes.
     """
     name = names.checked(name, "model")
     if source == RegisteredModel.Source.LOCAL:
@@ -75,10 +75,10 @@ def _base(membership: Membership, base: int | None) -> RegisteredModel | None:
 
 
 def _found(membership: Membership, path: str, base: RegisteredModel | None) -> tuple[str, dict[str, Any]]:
-    """The directory with `~` written out and links followed, and what it says of itself. Raises Invalid at `path` or `base`."""
+    """The directory with `~` written out, and what it holds. Raises Invalid at `path` or `base`."""
     try:
         folder = Path(path).expanduser()
-        if not membership.user.is_administrator:  # whoever runs the server may read it all anyway
+        if not membership.user.is_administrator:  # an administrator runs the server and may read all its files
             folder = _within_roots(folder)
         return str(folder), inspection.inspect(folder, base)
     except (OSError, RuntimeError) as error:  # closed to us, a name too long for any disk, nobody of that name
@@ -89,10 +89,10 @@ def _found(membership: Membership, path: str, base: RegisteredModel | None) -> t
 def _within_roots(folder: Path) -> Path:
     """The directory with its links followed, if it and all its files lie within MODEL_ROOTS.
 
-    Raises Invalid at `path`, in the same words for what is not there and for what is not for them: the answer tells
+    Raises Invalid at `path`, in the same words for a directory that is not there and for one that is not allowed: so the answer tells
     nobody which paths the server has.
     """
-    with suppress(OSError):  # what is closed to this server is refused like what is not there
+    with suppress(OSError):  # a directory that this server may not read is refused like one that is not there
         if folder.is_absolute() and (found := folder.resolve()).is_dir():
             roots = [root.resolve() for root in map(Path, settings.MODEL_ROOTS)]
             files = [found, *(file.resolve() for file in found.iterdir())] if _is_under(found, roots) else []
@@ -128,7 +128,7 @@ def _facts(model: RegisteredModel) -> dict[str, object]:
 def add_output(
     workspace: Workspace, stem: str, ending: str, *, path: str, facts: ModelFacts, digest: str, base: RegisteredModel
 ) -> RegisteredModel:
-    """A row for what a run has left in `path`. Its name is `stem`, cut to fit, `ending`, and a number where that is taken."""
+    """A row for the model that a run has written to `path`. Its name is `stem`, cut to fit, `ending`, and a number if the name is taken."""
     fields = {"source": RegisteredModel.Source.RUN, "path": path, "base": base, **_told(facts, digest, base)}
     for name in _free_names(stem, ending):
         try:
@@ -165,7 +165,7 @@ def _free_names(stem: str, ending: str) -> Iterator[str]:
 def change_model(
     membership: Membership, model: RegisteredModel, *, name: str | None = None, description: str | None = None
 ) -> None:
-    """Changes what is given. Configs of runs that began with it keep the old name, and their rows the model.
+    """Changes the fields that are given. Configs of runs that began with the model keep its old name; their rows point at the model.
 
     Raises Invalid at `name`.
     """
@@ -184,8 +184,8 @@ def change_model(
 
 @transaction.atomic
 def archive_model(membership: Membership, model: RegisteredModel) -> None:
-    """Nobody is offered it any more; its files and what refers to it stay. Raises Conflict while an alias points at it."""
-    RegisteredModel.objects.select_for_update().get(pk=model.pk)  # until then no alias is moved to it
+    """No form offers the model any more; its files stay, and so do the rows that refer to it. Raises Conflict while an alias points at it."""
+    RegisteredModel.objects.select_for_update().get(pk=model.pk)  # no alias can be moved to it meanwhile
     if names := [str(alias) for alias in model.aliases.all()]:
         raise Conflict(f"{', '.join(names)} points at this model. Move or remove the alias first.", code="in_use")
     model.archived_at = timezone.now()

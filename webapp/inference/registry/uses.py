@@ -1,4 +1,4 @@
-"""What a model can be used as, and the form that is then filled in."""
+"""What a model can be used as, with the address of the form that is filled in for it."""
 
 from dataclasses import dataclass
 from urllib.parse import urlencode
@@ -40,14 +40,14 @@ def of(model: RegisteredModel) -> list[ModelUse]:
 
 
 def _suits(model: RegisteredModel, slot: Slot) -> bool:
-    """Where a head that scores may be put on the model, its architecture must take one."""
+    """If the slot may put a head that scores on the model, the model's architecture must have a path for it."""
     if model.head == Head.LM:
         return not unscorable(model, slot.heads)
     return slot.role == SCORES
 
 
 def _in_evaluations(model: RegisteredModel) -> list[ModelUse]:
-    """Each form takes the model as the first of its list."""
+    """Each form has the model as the first of its list."""
     if model.head == Head.LM:
         address = f"{reverse('evaluation_new')}?{urlencode({'recipe': 'generate', 'at.writers.0.model': model.pk})}"
         likely = f"{reverse('weights_new')}?{urlencode({'kind': 'logprobs', 'model': model.pk})}"
@@ -64,7 +64,7 @@ def _in_evaluations(model: RegisteredModel) -> list[ModelUse]:
 
 
 def _in_run(model: RegisteredModel, recipe: str, title: str, slot: Slot) -> ModelUse:
-    """What must be chosen beside the model comes first in the address: the fields of a part follow from its kind."""
+    """The kind of a part comes before the model in the address, because the kind decides which fields the part has."""
     words = {"base": "Base", "teacher": "Teacher", SCORES: "Reward"}
     path = slot.path.replace("*", "0")
     given = {"recipe": recipe}

@@ -1,7 +1,7 @@
-"""Trying a model: its tokens as they come, from a process that holds the weights (`trainer.serving`).
+"""A model answers token by token, from a process that holds its weights (`trainer.serving`).
 
-All processes of the web server on this machine share one such process per model, over a socket. It is started by whoever
-asks first, ends with it or when nobody has asked for minutes, and makes room for another model where it is idle.
+All processes of the web server on this machine share one such process for each model, over a socket. The first that asks starts it. It
+ends together with the process that started it, or when nobody has asked for minutes; an idle one leaves when another model needs its room.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from ..folders.stored import here
 
 MOST_MODELS = 4  # held at the same time
 START_S = 90.0  # until the socket is there: Python starts, the libraries do not load yet
-ROOM_S = 10.0  # for idle ones to leave
+ROOM_S = 10.0  # for idle processes to leave
 ANSWER_S = 600.0  # between two lines: the model may still load
 PEEK_S = 2.0
 LONGEST_LINE = 4_000_000
@@ -51,7 +51,7 @@ async def answers(
 ) -> AsyncGenerator[Event, None]:
     """The events of `trainer.serving`: `loading`, `start`, `token` ..., and `done` or `error` in the end.
 
-    An idle model that leaves makes room for one more try. Never raises for what the model or its process does.
+    If memory is short, idle models leave and the model is asked once more. Faults of the model or its process are events, never raised.
     """
     place = _place(source, digest)
     for again in (True, False):
@@ -61,7 +61,7 @@ async def answers(
                 async for event in events:
                     short = again and event.get("code") == "memory"
                     if short and await asyncio.to_thread(_make_room, place, MOST_MODELS):
-                        break  # somebody left: there is more memory now
+                        break  # another model has left: there is more memory now
                     begun = begun or event["event"] in ("start", "token")
                     over = event["event"] in ("done", "error")
                     yield event
@@ -107,7 +107,7 @@ async def _connected(
 
 
 def _start(place: Path, source: ModelSource, workspace_id: int) -> None:
-    """Starts the process unless another of us has just done so. Raises CannotAnswer."""
+    """Starts the process, unless another process of the web server has just started it. Raises CannotAnswer."""
     try:
         source = here(source, workspace_id)  # may take minutes: other models start meanwhile
     except (Problem, OSError) as error:
@@ -164,7 +164,7 @@ def _wait_until_up(place: Path, child: subprocess.Popen[bytes], said: IO[bytes])
 
 
 def _make_room(place: Path, wanted: int) -> int:
-    """Asks the other models to leave; how many did, at most `wanted`. Those that are answering stay."""
+    """Asks the other models to leave, until `wanted` have left; how many did. Models that are answering stay."""
     left = 0
     for other in _others(place):
         if left < wanted and _told_to_leave(other):
@@ -193,7 +193,7 @@ def _others(place: Path) -> list[Path]:
 
 
 def _is_up(place: Path) -> bool:
-    """Whether somebody listens. To be connected to and left again is nothing to the process."""
+    """Whether a process listens. A connection that asks nothing does not disturb it."""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.settimeout(PEEK_S)
@@ -205,13 +205,13 @@ def _is_up(place: Path) -> bool:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """One of us at a time, in all processes of the web server."""
+    """One at a time, among all processes of the web server."""
     with (folder / "model.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
 def _place(source: ModelSource, digest: str) -> Path:
-    """One socket for each model; `digest` tells a folder that was written anew from what it was before."""
+    """One socket for each model. A folder that was written anew has another `digest`, and so another socket."""
     name = hashlib.sha256(f"{source.model_dump_json()}\n{digest}".encode()).hexdigest()[:16]
     return socket_path(settings.VAR, f"model-{name}.sock")

@@ -19,18 +19,18 @@ from . import process
 
 AT_ONCE = 4  # answers that one person has under way: as many as stand side by side
 PER_MINUTE = 120  # requests of one person
-SLOT_S = 900  # after which a place is free again whatever became of its stream
+SLOT_S = 900  # after this time a place is free again, even if its stream never ended
 
 
 class TooManyAnswers(Problem):
-    """More than one person may ask for at a time."""
+    """One person asks for too many answers at a time."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, code="busy", status=429)
 
 
 def stream(model: RegisteredModel, user_id: int, request: dict[str, Any]) -> StreamingHttpResponse:
-    """Raises Conflict for a model that writes no text, Problem 410 where its files are gone, TooManyAnswers."""
+    """Raises Conflict for a model that writes no text, Problem 410 if its files are gone, TooManyAnswers."""
     if model.head != RegisteredModel.Head.LM:
         raise Conflict(f"{model.name} scores texts and cannot write any.", code="not_a_writer")
     if gone := stored.missing_folder(model):
@@ -45,7 +45,7 @@ def stream(model: RegisteredModel, user_id: int, request: dict[str, Any]) -> Str
 
 
 class _Events:
-    """Closed by the server with the response, whether or not anything was read of it."""
+    """The server closes it with the response, even if nothing was read."""
 
     def __init__(self, model: RegisteredModel, request: dict[str, Any], free: Callable[[], None]) -> None:
         self._asked = queries.source(model), model.digest, request, model.workspace_id
@@ -59,7 +59,7 @@ class _Events:
 
 
 def _slot(user_id: int) -> Callable[[], None]:
-    """Takes one of the person's places; what it returns gives the place back. Raises TooManyAnswers."""
+    """Takes one of the person's places, and returns the function that gives it back. Raises TooManyAnswers."""
     mine = uuid4().hex
     for number in range(AT_ONCE):
         key = f"generating:{user_id}:{number}"

@@ -1,4 +1,4 @@
-"""By which path a model is trained, and what its trial has measured: read from its facts, for pages and checks."""
+"""The path by which a model is trained, and what its trial has measured. Both are read from its facts, for pages and checks."""
 
 from collections.abc import Collection
 from typing import Any
@@ -9,33 +9,33 @@ from trainer.contracts.counted import counted
 from ..models import RegisteredModel
 
 TRIAL = "trial"
-"""The key of the facts under which the trial's outcome stands: see `trainer.weights.trial`."""
+"""The key of the facts for the outcome of the trial: see `trainer.weights.trial`."""
 STATES = ("fits", "refused", "not_tried")
 BEGUN = {"state": "not_tried", "reason": "its trial has begun and has not ended"}
-"""Written before a trial begins: one that takes its worker along is not begun again by itself, time after time."""
+"""Written before a trial begins: a trial that kills its worker is then not begun again and again."""
 
 
 def to_try(model: RegisteredModel) -> bool:
-    """Whether there is something to find out: a whole model that writes text, here, of an architecture that is not known."""
+    """Whether a trial can find something out: the model is whole, lies here, writes text, and its architecture is not known."""
     whole = model.source == RegisteredModel.Source.LOCAL and model.format == RegisteredModel.Format.HF
     kind = model.facts.get("model_type")
     return whole and model.head == RegisteredModel.Head.LM and kind is not None and path_of(kind) == "generic"
 
 
 def may_try_again(model: RegisteredModel) -> bool:
-    """Whether its trial is over and has left a question open, or may come out otherwise where the server has changed."""
+    """Whether another trial may end otherwise: the last one was refused, for the server may have changed, or could not be made."""
     state = model.facts.get(TRIAL, {}).get("state")
     return state in ("refused", "not_tried") and model.archived_at is None and to_try(model)
 
 
 def unscorable(model: RegisteredModel, heads: Collection[str]) -> str:
-    """Why it cannot be loaded with a head that scores; empty where it can, and where a place for these heads asks for none."""
+    """Why the model cannot be loaded with a head that scores; empty if it can, or if `heads` has no such head."""
     kind = model.facts.get("model_type")
     return unknown(kind) if kind is not None and RegisteredModel.Head.SCALAR in heads else ""
 
 
 def untrainable(model: RegisteredModel) -> str:
-    """Why no run can load it; empty where that is not known. A hub's model says nothing of itself before it is fetched."""
+    """Why no run can load the model; empty if that is not known. Of a model of a hub nothing is known before it is fetched."""
     kind = model.facts.get("model_type")
     if kind is None or path_of(kind) == "grouped":
         return ""
@@ -46,7 +46,7 @@ def untrainable(model: RegisteredModel) -> str:
 
 
 def words(model: RegisteredModel) -> str:
-    """For the model's page; empty for what scores texts and for what nothing is known of."""
+    """A text for the model's page; empty for a model that scores texts, and for one of which nothing is known."""
     kind = model.facts.get("model_type")
     if kind is None or model.head == RegisteredModel.Head.SCALAR:
         return ""
@@ -68,7 +68,7 @@ def words(model: RegisteredModel) -> str:
 
 
 def _trial(model: RegisteredModel) -> dict[str, Any]:
-    """Its own, or that of what it was trained from, whose architecture it has."""
+    """The model's own trial, or that of its base, which has the same architecture."""
     found = model.facts.get(TRIAL)
     if isinstance(found, dict):
         return found

@@ -1,6 +1,6 @@
-"""Models of architectures that are not known are tried by a process of its own: can they be trained? A worker starts it.
+"""A trial shows whether a model of an unknown architecture can be trained. A worker starts a process for it.
 
-One is tried at a time, for each trial looks at the memory that is free before it begins.
+One model is tried at a time, because each trial looks at the memory that is free before it begins.
 """
 
 import json
@@ -25,18 +25,18 @@ from . import outcomes
 TASK = "workers.endpoints.try_model"
 PATIENCE_S = 1_800
 AGAIN_S = 30
-"""After so long a worker looks once more whether the trial before has ended."""
+"""After this time a worker looks again whether the trial before has ended."""
 
 
 def start(model: RegisteredModel) -> None:
-    """Queued where there is something to find out. While it waits, each run tries the model itself."""
+    """Queues a trial if it can find something out. Until it has ended, each run tries the model itself."""
     if outcomes.to_try(model):
         enqueue(TASK, model.pk)
 
 
 @transaction.atomic
 def try_again(membership: Membership, model: RegisteredModel) -> None:
-    """Forgets what came of the trial and queues another. Raises Conflict where there is none that could come out otherwise."""
+    """Forgets the outcome of the trial and queues another. Raises Conflict if no trial was refused or could not be made."""
     row = RegisteredModel.objects.select_for_update(no_key=True).get(pk=model.pk)
     if not outcomes.may_try_again(row):
         raise Conflict("No trial of this model was refused or could not be made.", code="nothing_to_try")
@@ -48,7 +48,7 @@ def try_again(membership: Membership, model: RegisteredModel) -> None:
 
 
 def carry_out(model_id: int) -> bool:
-    """Called by a worker. False: another model is being tried. One whose trial has begun or is over is not tried once more."""
+    """Called by a worker. False if another model is being tried. A model whose trial has begun or is over is not tried again."""
     with locks.alone(locks.Work.MODEL_TRIAL, 0) as ours:
         if not ours:
             return False
@@ -59,7 +59,7 @@ def carry_out(model_id: int) -> bool:
 
 
 def requeue_lost() -> int:
-    """Queues the oldest model that nobody has tried, where no trial is under way: its task was lost, or the broker was away."""
+    """Queues the oldest model that has had no trial, if none is under way: its task was lost, or the broker was away."""
     with locks.alone(locks.Work.MODEL_TRIAL, 0) as ours:
         if not ours:
             return 0
@@ -77,7 +77,7 @@ def requeue_lost() -> int:
 
 @transaction.atomic
 def _begun(model_id: int) -> Path | None:
-    """The folder of a model that is now being tried; None where there is nothing to find out."""
+    """The folder of the model, whose trial begins now; None if a trial can find nothing out."""
     model = RegisteredModel.objects.select_for_update(no_key=True).filter(pk=model_id).first()
     if model is None or not outcomes.to_try(model) or outcomes.TRIAL in model.facts:
         return None
@@ -93,7 +93,7 @@ def _write(model_id: int, found: dict[str, Any]) -> None:
 
 
 def _tried(folder: Path) -> dict[str, Any]:
-    """What `trainer.weights.trial` says."""
+    """The outcome, as `trainer.weights.trial` prints it."""
     try:
         done = subprocess.run(
             [*settings.TRIAL_COMMAND, str(folder)],
