@@ -4,9 +4,9 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Record(BaseModel):
-    """Frozen and strict about its keys: a misspelt field fails where it was written, not where it is missed.
+    """A record is frozen, and unknown keys are errors: a misspelt field fails where it is written, not where it is missing later.
 
-    Numbers are finite: an undefined value is left out or None, because neither JSON nor a chart has a place for NaN.
+    Numbers are finite. An undefined value is left out or None, because neither JSON nor a chart can show NaN.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

@@ -1,16 +1,16 @@
-"""A number with what it counts, as people say it: 1 pair, 2 pairs; 1 criterion, 1,200 criteria."""
+"""A number with the noun that it counts, as people say it: 1 pair, 2 pairs; 1 criterion, 1,200 criteria."""
 
 _IRREGULAR = {"people": "person", "ties": "tie"}
 _ENDINGS = (("ria", "rion"), ("ies", "y"), ("sses", "ss"), ("ches", "ch"), ("s", ""))
 
 
 def counted(count: int, plural: str) -> str:
-    """The first plural of `plural` is what is counted: 1 and "pairs with a preferred answer" give "1 pair with a preferred answer"."""
+    """The first plural in `plural` follows the number: 1 and "pairs with a preferred answer" give "1 pair with a preferred answer"."""
     return f"{count:,} {noun(count, plural)}"
 
 
 def noun(count: int, plural: str) -> str:
-    """The words alone, for where the number is set otherwise than they are."""
+    """The words without the number, for places that show the number in another way."""
     if count != 1:
         return plural
     words = plural.split(" ")

@@ -1,4 +1,4 @@
-"""Numbered events: all that a run tells the web side.
+"""Numbered events: all that a run reports to the web side.
 
 A run numbers its events 1, 2, 3, ... across restarts. The server stores an event once, whatever the number of
 deliveries, and acknowledges the highest number below which nothing is missing.
@@ -24,7 +24,7 @@ Count = Annotated[int, Field(ge=0, le=2**31 - 1)]  # fits the database's integer
 
 
 class Histogram(Record):
-    """`counts[i]` values fell in `edges[i] <= v < edges[i+1]`; the outer bins also hold what lies beyond."""
+    """`counts[i]` values fell in `edges[i] <= v < edges[i+1]`; the outer bins also hold the values beyond the edges."""
 
     edges: tuple[float, ...] = Field(min_length=2)
     counts: tuple[int, ...] = Field(min_length=1)
@@ -45,7 +45,7 @@ class MetricsData(Record):
 
 
 class CriterionResult(Record):
-    """A criterion as it was scored: text and points travel along so that a rollout reads on its own."""
+    """A criterion as it was scored. It has text and points, so that a rollout can be read without its rubric."""
 
     text: str
     points: float
@@ -56,8 +56,8 @@ class CriterionResult(Record):
 class PartResult(Record):
     """One part of a response's reward, as measured: neither clipped nor weighted.
 
-    `value` None: there is none, and `why` says why; else `why` may explain it. `shown` is what else there is to see: what a
-    judge said, what a service answered. `calls` to judges were made for it now; stored verdicts cost nothing.
+    If `value` is None, the part has no value, and `why` says why; else `why` may explain the value. `shown` is more to look at: what a
+    judge said, what a service answered. `calls` counts the calls to judges that the part made now; stored verdicts cost nothing.
     """
 
     name: str
@@ -73,7 +73,7 @@ class PartResult(Record):
 
 
 class TokenStretch(Record):
-    """Tokens `start <= t < end` of a response were sampled by weights `version`: how many updates they had seen."""
+    """Weights sampled the tokens `start <= t < end` of a response after `version` updates."""
 
     version: Count
     start: Count
@@ -81,7 +81,7 @@ class TokenStretch(Record):
 
 
 class RolloutTurn(Record):
-    """What one author wrote of a response at one go; `tokens`: how many."""
+    """The part of a response that one author wrote in one go, and its number of tokens."""
 
     author: Literal["policy", "env"]
     text: str
@@ -89,11 +89,11 @@ class RolloutTurn(Record):
 
 
 class RolloutRecord(Record):
-    """One response with everything the viewer shows. Token arrays have the length of the response; where an environment wrote
-    a token, it has no log-probability and no ratio, and its mask is 0.
+    """One response with everything that the viewer shows. Token arrays have the length of the response. A token that an environment
+    wrote has no log-probability and no ratio, and its mask is 0.
 
-    A pair is a group of two: index 0 is the preferred answer, 1 the other. `components` are numbers to sort and filter by;
-    of a pair those of `trainer.contracts.pairs.compared`. `facts` are what else there is to know of it, in few words.
+    A pair is a group of two: index 0 is the preferred answer, 1 the other. `components` are numbers by which people sort and filter; a
+    pair has those of `trainer.contracts.pairs.compared`. `facts` are other things to know about the response, in few words.
     """
 
     phase: Literal["train", "eval"] = "train"
@@ -104,7 +104,7 @@ class RolloutRecord(Record):
     scaffold: str = ""
     scaffold_shown: int = 0
     hint: float = 0.0
-    """The share of the reference reasoning that `scaffold` shows, where it is a hint."""
+    """The share of the reference reasoning that `scaffold` shows, if it is a hint."""
     response: str
     finish_reason: Literal["stop", "length", "env", "error"]
     reward: float | None = None
@@ -119,9 +119,9 @@ class RolloutRecord(Record):
     ratios: tuple[float | None, ...] = ()
     mask: tuple[float, ...] = ()
     stretches: tuple[TokenStretch, ...] = Field((), validation_alias=AliasChoices("stretches", "spans"))
-    """Which weights sampled which tokens; `spans` where it was written before trajectories had spans of their own."""
+    """Which weights sampled which tokens. Records from before trajectories had spans of their own call it `spans`."""
     turns: tuple[RolloutTurn, ...] = ()
-    """All that stands behind the prompt, in order, where an environment wrote some of it; `response` is what the policy said last."""
+    """All text after the prompt, in order, if an environment wrote some of it; `response` is then the policy's last turn."""
 
 
 class RolloutsData(Record):
@@ -136,7 +136,7 @@ class LogData(Record):
 
 
 class ProgressData(Record):
-    """`phase` is what the run does right now; `eta_s` is None until it can be told."""
+    """`phase` is what the run does right now; `eta_s` is None until it can be estimated."""
 
     kind: Literal["progress"] = "progress"
     phase: str = Field(max_length=40)
@@ -146,7 +146,7 @@ class ProgressData(Record):
 
 
 class DevicesData(Record):
-    """What computes, in words: `learner` the gradients, `sampler` the responses. Empty: nothing is sampled, or not told."""
+    """The devices in words: `learner` computes the gradients, `sampler` the responses. It is empty if nothing is sampled, or not known."""
 
     kind: Literal["devices"] = "devices"
     learner: str = Field(max_length=200)
@@ -156,7 +156,7 @@ class DevicesData(Record):
 class StateData(Record):
     """A change of state as the trainer sees it; `reason` explains paused, stopped and failed.
 
-    `lost`: it failed because a process of its own was lost, so that it may go on from its last checkpoint as it was.
+    `lost`: the run failed because it lost one of its processes, so it may go on from its last checkpoint without a change.
     """
 
     kind: Literal["state"] = "state"
@@ -167,10 +167,10 @@ class StateData(Record):
 
 
 class ArtifactData(Record):
-    """A file set the run leaves behind, such as a checkpoint; `path` is relative to the run's folder.
+    """A set of files that the run has written, such as a checkpoint; `path` is relative to the run's folder.
 
-    A `model` is a folder that becomes a row of the registry; `model` says what it is. `files` names what lies in the artifact
-    store, all of it by the time this is told; it is empty where the run's folder is on a disk that the server sees.
+    An artifact with the role `model` is a folder that becomes a row of the registry; `model` describes it. `files` lists the files in the
+    artifact store; all of them are there before the event is sent. It is empty if the run's folder is on a disk that the server sees.
     """
 
     kind: Literal["artifact"] = "artifact"
@@ -198,11 +198,11 @@ class AlarmPlace(Record):
 class AlarmData(Record):
     """More responses than usual show `signal`, a key of `trainer.config.alarms.SIGNALS`: the policy may be gaming its reward.
 
-    `subject`: the part of the reward or the phrase, where the signal has several. `since`: the step from which on the share
-    was above the usual. `share` of this step's responses, `before` of the first steps'. `paid`: how clearly the reward pays
-    for it, a z value; None where that was not asked. `part` of the reward and `criterion`: what these responses earn more on,
-    where it is clear. `places`: training responses of this step that show it. `role`: whose responses they are, in a run that
-    trains several roles. Signal `held_out`: `share` and `before` are how far training lies above the panel.
+    `subject`: the part of the reward or the phrase, if the signal has several. `since`: the first step whose share was higher than usual.
+    `share`: of this step's responses; `before`: of the first steps' responses. `paid`: how clearly the reward pays for the signal, a z
+    value; None if it was not computed. `part` (of the reward) and `criterion`: where these responses earn more, if that is clear.
+    `places`: training responses of this step that show the signal. `role`: the role that wrote them, in a run that trains several roles.
+    For the signal `held_out`, `share` and `before` are the distance by which training lies above the panel.
     """
 
     kind: Literal["alarm"] = "alarm"
@@ -234,8 +234,8 @@ class RunEvent(Record):
 class EventBatch(Record):
     """POST body of the ingest endpoint. An empty batch is a heartbeat.
 
-    `begins`: the number of the first event of this attempt's own; those before it were written by earlier ones, which nobody
-    heard. Clocks cannot tell them apart, for they jump. 0: not said, as by programs before it.
+    `begins`: the number of the first event that this attempt wrote. Earlier attempts wrote the events before it, and could not send
+    them. Times cannot tell them apart, because clocks jump. 0: not known, as from older programs.
     """
 
     attempt: int = Field(ge=1)
@@ -244,17 +244,17 @@ class EventBatch(Record):
 
 
 class IngestReply(Record):
-    """`acked`: everything up to here is stored. `command`: what the server wants of the run."""
+    """`acked`: all events up to this number are stored. `command`: what the run shall do."""
 
     acked: int
     command: Literal["continue", "stop", "abandon"] = "continue"
 
 
 class JudgeGrant(Record):
-    """How a run asks a judge that its config names: through the server, or with the model in the directory `local`, on
-    which the folders `adapters` are laid in their order.
+    """How a run asks a judge that its config names: through the server, or with the model in the directory `local` and the `adapters` that
+    are laid on it in their order.
 
-    It holds no secret: keys of endpoints never leave the server. `prices` are those of a local model's tokens, per million.
+    It holds no secret: keys of endpoints never leave the server. `prices` are the prices of a local model's tokens, per million.
     """
 
     spec: dict[str, object]
@@ -265,15 +265,14 @@ class JudgeGrant(Record):
 
 
 class RunAssignment(Record):
-    """What a starting job asks the server for: GET of the ingest endpoint with the run token.
+    """What a job gets from the server when it starts: GET of the ingest endpoint with the run token.
 
-    `forked`: the checkpoint that it resumes from was another run's, whose config may have been another.
-    `models` says for each role (`base`, `teacher`) what is loaded. Judges are asked at `judges_url`, and
-    those that answer in the run bring their verdicts to `verdicts_url`; responses for the reward
-    services that the config names are taken at `services_url`.
+    `forked`: the run resumes from a checkpoint of another run, whose config may differ. `models` says for each role (`base`, `teacher`)
+    which model is loaded. Judges are asked at `judges_url`; a judge that answers in the run sends its verdicts to `verdicts_url`.
+    Responses for the reward services that the config names are sent to `services_url`.
 
-    With a `store_url`, process and server share no disk: models and `checkpoints` (newest first, by the names of their
-    artifacts) are fetched, what the run writes is sent there, and `run_dir` is empty: the process has a folder of its own.
+    With a `store_url`, process and server share no disk. The process fetches models and `checkpoints` (newest first, by the names of
+    their artifacts) from there and sends its files there; `run_dir` is empty, because the process has a folder of its own.
     """
 
     run_id: int

@@ -24,7 +24,7 @@ class Message(Record):
 class Response(Record):
     """A candidate answer. `origin` names the model or person that wrote it; annotators never see it.
 
-    `steps` is what an agent did, where the answer is a trace; `text` has it as one text then.
+    If the answer is an agent's trace, `steps` holds its steps, and `text` the same steps as one text.
     """
 
     id: str = Field(min_length=1, max_length=64)
@@ -76,10 +76,10 @@ class Preference(Record):
 
 
 class Example(Record):
-    """One row: a prompt and whatever is known about it. `key` is stable across versions of a dataset.
+    """One row: a prompt and all that is known about it. `key` is stable across versions of a dataset.
 
-    Examples of one `group` (a topic, a document, an author) stand on one side of the split; without a group, those with
-    the same prompt do.
+    Examples of one `group` (a topic, a document, an author) are on the same side of the split; without a group, examples with the same
+    prompt are.
     """
 
     key: str = Field(min_length=1, max_length=200)
@@ -107,8 +107,8 @@ class Example(Record):
         return self
 
     def canonical(self) -> str:
-        """JSON with sorted keys and without defaults: equal examples give equal text. Raises ValueError for an
-        infinite number in `meta`: JSON has none, and turning it into null would lose it silently."""
+        """JSON with sorted keys and without defaults: equal examples give equal text. Raises ValueError for an infinite number in `meta`:
+        JSON cannot write it, and null would lose it silently."""
         data = self.model_dump(mode="python", exclude_defaults=True)
         return _CANONICAL.encode(data)
 
@@ -118,7 +118,7 @@ class Example(Record):
 
     @staticmethod
     def digest_of(canonical: str | bytes) -> str:
-        """Of the canonical form as text, or as its bytes in UTF-8."""
+        """The digest of a canonical form, given as text or as its bytes in UTF-8."""
         return hashlib.sha256(canonical if isinstance(canonical, bytes) else canonical.encode()).hexdigest()
 
 

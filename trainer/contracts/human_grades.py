@@ -1,4 +1,4 @@
-"""What people said about single criteria of an example's responses, as it stands in `meta`."""
+"""The grades that people gave to single criteria of an example's responses, read from `meta`."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -7,8 +7,8 @@ _MET = {"met": True, "not_met": False}
 
 
 def human_grades(meta: Mapping[str, Any]) -> Iterator[tuple[str, str, str, bool]]:
-    """(rater, response, criterion, met) of every grade: what annotation publishes under `meta.annotation`, and what graded
-    imports keep in `meta.verdicts`. Imported data may hold anything under the same names."""
+    """(rater, response, criterion, met) of every grade. Annotation publishes grades under `meta.annotation`; imports keep them in
+    `meta.verdicts`. Imported data may hold anything under these names, so other shapes are passed over."""
     yield from _annotated(meta)
     yield from _imported(meta)
 

@@ -1,6 +1,6 @@
-"""JSON Lines that we wrote ourselves. A line ends at a line feed and nowhere else.
+"""JSON Lines that this program wrote. A line ends only at a line feed.
 
-`str.splitlines` also ends one at U+2028 and its kind, which JSON leaves as they are in strings.
+`str.splitlines` also splits at U+2028 and similar characters, which JSON may hold in its strings.
 """
 
 import json
@@ -8,10 +8,10 @@ from typing import Any
 
 
 def lines(text: str) -> list[str]:
-    """Those that are not blank, without their line feeds."""
+    """The lines that are not blank, without their line feeds."""
     return [line for line in text.split("\n") if line.strip()]
 
 
 def rows(text: str) -> list[Any]:
-    """What the lines hold. Raises ValueError where one is no JSON."""
+    """The values of the lines. Raises ValueError if a line is not JSON."""
     return [json.loads(line) for line in lines(text)]

@@ -1,4 +1,4 @@
-"""What a folder with a trained model holds: the trainer writes it, the registry keeps it."""
+"""The folder of a trained model: the trainer writes it, the registry keeps it."""
 
 from typing import Annotated, Literal
 
@@ -18,7 +18,7 @@ FileName = Annotated[str, StringConstraints(pattern=FILE_NAME, max_length=MAX_NA
 
 
 MAX_FILE_BYTES = 4 << 40
-"""4 TiB: what lists a file in pieces must not be asked for billions of them."""
+"""4 TiB: a file is listed in pieces, and nobody may ask for billions of them."""
 
 
 class ModelFile(Record):
@@ -30,9 +30,9 @@ class ModelFile(Record):
 class ModelFacts(Record):
     """A folder that stock transformers (`hf`) or peft (`peft`) loads.
 
-    `name` is that of the output within its run. `head` is `scalar` where the model gives one number per text instead of
-    tokens. `base` is what the run's config calls the model that the run began with, `base_digest` the digest of its
-    weights: an adapter fits no other. `base_digest` is empty where nobody took it.
+    `name` is the name of the output within its run. `head` is `scalar` if the model gives one number for a text instead of tokens.
+    `base` is the model that the run began with, by its name in the run's config. `base_digest` is the digest of its weights, because
+    an adapter fits no others; it is empty if it was not taken.
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,59}$")

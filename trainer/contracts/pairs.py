@@ -1,6 +1,6 @@
-"""Pairs of answers with all that was said about which is better: what preference recipes train on.
+"""Pairs of answers with all judgements of which is better. Preference recipes train on them.
 
-A ranking is published as its pairs already (`webapp.annotation`); ratings on one scale are unfolded here.
+`webapp.annotation` publishes a ranking as pairs already; ratings on one scale become pairs here.
 """
 
 import math
@@ -13,14 +13,14 @@ from typing import Any
 from .example import Example, Reason
 
 ORDERED = 2.0
-"""Strength of "better" where only the order is known: the middle of 1..3, as for pairs out of a ranking."""
+"""The strength of "better" if only the order is known: the middle of 1..3, as for the pairs of a ranking."""
 
 
 @dataclass
 class LabelledPair:
     """Two answers of an example, in its order, and the votes of its raters: each vote a strength from 1 to 3.
 
-    `ties`: who found them equally good. `undecided`: who could not tell, or found both bad.
+    `ties` counts the raters who found them equally good, `undecided` those who could not tell or found both bad.
     """
 
     first: str
@@ -32,12 +32,12 @@ class LabelledPair:
 
     @property
     def votes(self) -> int:
-        """Who took a side, or said that there is none to take."""
+        """How many raters preferred one answer or found a tie."""
         return len(self.for_first) + len(self.for_second) + self.ties
 
     @property
     def share(self) -> float:
-        """Of the votes, how many are for the first answer; a tie is half a vote for each. 0.5 where nobody voted."""
+        """The share of the votes for the first answer; a tie is half a vote for each. 0.5 if nobody voted."""
         return (len(self.for_first) + self.ties / 2) / self.votes if self.votes else 0.5
 
     @property
@@ -47,9 +47,9 @@ class LabelledPair:
 
 
 def labelled_pairs(example: Example, scale: str = "") -> list[LabelledPair]:
-    """Every pair that anybody compared, in the order of the first comparison.
+    """Every pair that somebody has compared, in the order of the first comparison.
 
-    `scale`: ratings on this scale count as well, each rater's as a comparison of the answers that this person rated.
+    With a `scale`, ratings on this scale count too: a rater's two ratings are a comparison of the two answers.
     """
     place = {response.id: at for at, response in enumerate(example.responses)}
     found: dict[tuple[str, str], LabelledPair] = {}
@@ -62,16 +62,16 @@ def labelled_pairs(example: Example, scale: str = "") -> list[LabelledPair]:
 
 
 def human_reasons(example: Example, pair: LabelledPair) -> tuple[list[str], int]:
-    """The reasons of those who are on the side of most, each text once, in their order; and how many had no text.
+    """The reasons of the raters who voted as the majority did, each text once, in order; and how many reasons had no text.
 
-    Whoever preferred the other answer gave reasons for that: they speak against the label.
+    Reasons of the other raters are left out, because they speak against the label.
     """
     texts = [reason.text.strip() for reason in siding_reasons(example, pair)]
     return list(dict.fromkeys(text for text in texts if text)), texts.count("")
 
 
 def siding_reasons(example: Example, pair: LabelledPair) -> Iterator[Reason]:
-    """The reasons of those who are on the side of most, as they gave them."""
+    """The reasons of the raters who voted as the majority did, as they gave them."""
     wanted = -1 if len(pair.for_first) > len(pair.for_second) else 1
     for each in example.preferences:
         if {each.a, each.b} != {pair.first, pair.second} or not each.strength:
@@ -82,10 +82,10 @@ def siding_reasons(example: Example, pair: LabelledPair) -> Iterator[Reason]:
 
 
 def compared(chosen: float, rejected: float) -> dict[str, float]:
-    """What two scores whose difference is a log-odds say of a pair that people have decided.
+    """Compares two scores, whose difference is a log-odds, with the people's decision about a pair.
 
-    `margin`: the difference. `confidence`: sigmoid(|margin|), from 0.5 (Bradley and Terry, 1952). `right`: 1 where the
-    preferred answer has the higher score, 0 where the other has; left out of a draw.
+    `margin`: the difference. `confidence`: sigmoid(|margin|), from 0.5 (Bradley and Terry, 1952). `right`: 1 if the preferred answer has
+    the higher score, 0 if the other has; left out of a draw.
     """
     margin = chosen - rejected
     found = {"margin": margin, "confidence": 1.0 / (1.0 + math.exp(-abs(margin)))}
@@ -93,7 +93,7 @@ def compared(chosen: float, rejected: float) -> dict[str, float]:
 
 
 def _count(pair: LabelledPair, strength: float | None) -> None:
-    """One vote: below 0 for the first answer, above for the second, None for neither."""
+    """Counts one vote: below 0 for the first answer, above 0 for the second, 0 for a tie, None for undecided."""
     if strength is None:
         pair.undecided += 1
     elif strength == 0:
@@ -111,7 +111,7 @@ def _compared(example: Example) -> Iterator[tuple[str, str, float | None]]:
 
 
 def _rated(example: Example, scale: str) -> Iterator[tuple[str, str, float | None]]:
-    """Any two answers that one rater rated on the scale."""
+    """Each two answers that one rater has rated on the scale."""
     if not scale:
         return
     known = {response.id for response in example.responses}

@@ -1,4 +1,4 @@
-"""What a run asks the judges of its rewards through its server, and what it hears."""
+"""The questions of a run to the judges of its rewards, which its server passes on, and the answers."""
 
 from typing import Annotated, Literal
 
@@ -15,16 +15,16 @@ Digest = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
 
 
 class AskedAbout(Record):
-    """The texts that are judged together, by id: one response, or two that are compared; none where a rubric itself is
-    judged. `place` says where in the run."""
+    """The texts that are judged together, by id: one response, or two that are compared, or none if the rubric itself is judged.
+    `place` says where in the run they come from."""
 
     responses: dict[str, str]
     place: str = Field("", max_length=120)
 
 
 class JudgeQuestion(Record):
-    """What a judge is asked about responses to one example, usually a group. Asked again under its `key`, it is the same
-    question: nobody is called a second time."""
+    """A question to a judge about responses to one example, usually a group. The same `key` is the same question: if it is sent again,
+    no judge is called a second time."""
 
     key: Digest
     judge: str
@@ -40,9 +40,9 @@ class QuestionBatch(Record):
 
 
 class JudgeAnswer(Record):
-    """What the verdict store has under `key` (`trainer.judges.calls.Call.key`). `called`: this question made the call.
+    """The verdict that is stored under `key` (`trainer.judges.calls.Call.key`). `called`: this question made the call.
 
-    `state` failed: nobody answered, and asking again would not help, because it is about the call.
+    With the `state` failed nobody answered, and to ask again would not help: the fault is in the call itself.
     """
 
     key: Digest
@@ -57,8 +57,7 @@ class JudgeAnswer(Record):
 
 
 class QuestionReply(Record):
-    """One line of the answer to a QuestionBatch. `away`: why some of the calls could not be made at present; "" if all
-    are answered."""
+    """One line of the answer to a QuestionBatch. `away`: why some calls cannot be made at present; "" if all are answered."""
 
     key: Digest
     answers: tuple[JudgeAnswer, ...]
@@ -66,8 +65,8 @@ class QuestionReply(Record):
 
 
 class OwnVerdict(Record):
-    """What a judge said whose weights are with a run or a job. `record` is the request as canonical JSON, which `key` is made
-    of. `failed`: it could not be asked; `problem` begins with the code of trainer.judges.chat, and a later run asks again."""
+    """The answer of a judge whose weights a run or a job holds. `record` is the request as canonical JSON; `key` is made of it. With the
+    `state` failed the judge could not be asked: `problem` begins with a code of trainer.judges.chat, and a later run asks again."""
 
     key: Digest
     record: str
@@ -84,7 +83,7 @@ class OwnVerdict(Record):
 
 
 class OwnVerdicts(Record):
-    """A run brings the `verdicts` of its own judge to the verdict store, and asks for those that may be there under `keys`."""
+    """A run sends the `verdicts` of its own judge to the verdict store, and asks for the verdicts that are stored under `keys`."""
 
     judge: str
     keys: tuple[Digest, ...] = Field((), max_length=MAX_VERDICTS_PER_POST)
@@ -92,8 +91,8 @@ class OwnVerdicts(Record):
 
 
 class KnownVerdicts(Record):
-    """The verdicts that are there, what the judge may use in the whole run (None: no limit), and what it has used. Money is a
-    decimal number."""
+    """The verdicts that are stored, what the judge may spend in the whole run (None: no limit), and what it has spent. Money is a decimal
+    number."""
 
     answers: tuple[JudgeAnswer, ...]
     budget_tokens: int | None

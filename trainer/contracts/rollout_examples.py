@@ -1,7 +1,7 @@
-"""Examples made of what a run has sampled: each prompt with its responses and, in `meta.rewards`, what they were worth.
+"""Examples of the responses that a run has sampled: each prompt with its responses and, in `meta.rewards`, their rewards.
 
-Which responses stay is decided step by step, in one order: what is cheap to see first, what needs a judge last (rejection
-sampling; GLM-4.5, 2025). Every step is counted with its cases, and each can be left out.
+Filters decide step by step which responses stay: cheap filters come first, those that need a judge last (rejection sampling;
+GLM-4.5, 2025). Each filter counts the responses that it leaves out, and each but the first can be switched off.
 """
 
 from collections import Counter
@@ -25,9 +25,9 @@ LEFT_OUT = {
     "protocol": "against the protocol of tools, or short of the final state",
     "not_best": "not among the best of their prompt",
 }
-"""The steps in their order: why a sampled response is not in the examples -> in words that follow a number."""
+"""The filters in their order. Each value says what the filter leaves out, in words that follow a number."""
 ALWAYS = ("no_example",)
-"""Steps that nobody can leave out."""
+"""Filters that cannot be switched off."""
 _ROUNDING = 1e-9
 
 
@@ -35,9 +35,9 @@ _ROUNDING = 1e-9
 class Sampled:
     """One response of a run. `group` and `index` are its place in the step.
 
-    `right`: of the criteria that verifiers decided, the share that came out as the rubric wishes; None where they decided none.
-    `scaffold_shown` criteria of the rubric, or the share `hint` of the reference reasoning, stood in its prompt. `parts`: the values
-    of the reward's parts. `failed`: its environment ended it with an error.
+    `right`: the share of the criteria that verifiers decided as the rubric wishes; None if they decided none. The prompt showed
+    `scaffold_shown` criteria of the rubric, or the share `hint` of the reference reasoning. `parts`: the values of the reward's parts.
+    `failed`: its environment ended it with an error.
     """
 
     example_key: str
@@ -60,13 +60,13 @@ class Sampled:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which responses: of steps `first` to `last`, and what each filter asks for. A filter without its number or text asks for
-    nothing; one named in `without` is left out whatever stands there.
+    """Which responses are wanted: those of the steps `first` to `last` that pass the filters. A filter without its number or text lets
+    all pass; so does one that is named in `without`.
 
-    `shortest`: characters at least. `whole`: not cut. `form`: `tags`, `json` or `pattern`, with `form_of`: the names of tags, or
-    of keys, between blanks, or the expression. `correct`: of the criteria that verifiers decide, the share that must come out
-    as the rubric wishes. `least`: of the reward, or of its part `part`. `protocol`: no attempt that an environment ended with
-    an error, and the part `protocol_part`, where it is named, is 1 or more. `best`: so many of each prompt; 0: all.
+    `shortest`: the least number of characters. `whole`: not cut. `form`: `tags`, `json` or `pattern`; `form_of` holds the names of tags
+    or of keys, separated by blanks, or the expression. `correct`: the share of the criteria decided by verifiers that must be as the
+    rubric wishes. `least`: the least reward, or the least value of its part `part`. `protocol`: no environment ended the attempt with
+    an error, and the part `protocol_part`, if one is named, is 1 or more. `best`: how many of each prompt; 0: all.
     """
 
     phase: Literal["train", "eval"] = "train"
@@ -85,7 +85,7 @@ class Wanted:
     without: tuple[str, ...] = ()
 
     def does(self, step: str) -> bool:
-        """Whether a step leaves anything out."""
+        """Whether the filter is on."""
         asked = {
             "short": self.shortest > 0,
             "cut": self.whole,
@@ -99,12 +99,12 @@ class Wanted:
 
 
 Fault = Callable[[str], str]
-"""What keeps a text from the form that is asked for; empty if nothing does."""
+"""Says why a text does not have the form that is asked for; empty if it has."""
 
 
 @dataclass(frozen=True)
 class FilterStep:
-    """One filter at work: how many responses came to it, and those that it leaves out, each with why."""
+    """One filter: how many responses came to it, and those that it leaves out, each with the reason."""
 
     key: str
     came: int
@@ -125,20 +125,20 @@ class Gathered:
 
     @property
     def words(self) -> str:
-        """What is in them."""
+        """How many prompts and responses there are."""
         return f"{counted(len(self.examples), 'prompts')} with {counted(self.responses, 'responses')}"
 
     @property
     def left_out_words(self) -> str:
-        """What was left out, one reason after the other; empty where nothing was."""
+        """What was left out, one reason after the other; empty if nothing was."""
         return "; ".join(f"{count:,} {LEFT_OUT[reason]}" for reason, count in sorted(self.left_out.items()))
 
 
 def sift(
     sampled: Iterable[Sampled], known: Iterable[str], wanted: Wanted, fault: Fault | None = None
 ) -> tuple[list[Sampled], list[FilterStep]]:
-    """What stays, and every step that does something, in order. `known`: keys of the prompts that the dataset has. `fault` says
-    what a form finds; needed where `wanted.form` is set."""
+    """The responses that stay, and each filter that is on, in order. `known`: the keys of the dataset's prompts. `fault` checks the form;
+    it is needed if `wanted.form` is set."""
     kept, steps, keys = list(sampled), [], set(known)
     for key in LEFT_OUT:
         if not wanted.does(key):
@@ -160,8 +160,8 @@ def gather(
 ) -> Gathered:
     """One example for each prompt, in the order in which the prompts come. `model` names who answered.
 
-    An example keeps its key, prompt, side of the split, domain, tags, rubric and reference; answers and preferences that it
-    had give way. Of equal texts the first stays. The best are those of the highest reward, earlier ones first.
+    An example keeps its key, prompt, side of the split, domain, tags, rubric and reference; its answers and preferences are replaced. Of
+    equal texts the first stays. The best responses have the highest reward; of equal rewards the earlier response comes first.
     """
     kept, steps = sift(sampled, examples, wanted, fault)
     by_prompt: dict[str, list[Sampled]] = {}
@@ -172,7 +172,7 @@ def gather(
 
 
 def _single(step: str, kept: Sequence[Sampled], known: set[str], wanted: Wanted, fault: Fault | None) -> dict[int, str]:
-    """Places of the responses that a step leaves out, which looks at each by itself, with why."""
+    """For a filter that looks at each response alone: the places of the responses that it leaves out, with the reasons."""
     found = {}
     for place, each in enumerate(kept):
         if why := _unwanted(step, each, known, wanted, fault):
@@ -205,7 +205,7 @@ def _too_little(each: Sampled, part: str, least: float) -> str:
     value = each.parts.get(part) if part else each.reward
     name = part or "reward"
     if value is None:
-        return f"{name} has no value" if part else ""  # without a reward it is another step's
+        return f"{name} has no value" if part else ""  # the filter `no_reward` looks for a missing reward
     return f"{name} {value:.4g}" if value < least else ""
 
 
@@ -223,7 +223,7 @@ def _against_protocol(each: Sampled, part: str) -> str:
 
 
 def _whole_groups(step: str, kept: Sequence[Sampled], wanted: Wanted) -> dict[int, str]:
-    """Of steps that compare the responses to one prompt."""
+    """For a filter that compares the responses to one prompt: the places that it leaves out, with the reasons."""
     by_prompt: dict[str, list[int]] = {}
     for place, each in enumerate(kept):
         by_prompt.setdefault(each.example_key, []).append(place)

@@ -9,7 +9,7 @@ from .base import Record
 Kind = Literal["hard", "principle"]
 Importance = Literal["essential", "important", "optional", "pitfall"]
 RubricForm = Literal["mams", "rubric_arm", "openrubrics", "touchstone"]
-"""How a written rubric is laid out; `trainer.judges.rubric_forms` reads each."""
+"""The forms of a written rubric; `trainer.judges.rubric_forms` reads each."""
 
 
 class VerifierSpec(Record):

@@ -1,7 +1,7 @@
-"""How a process reaches what lies in object storage: by addresses that its server has signed, never by credentials.
+"""How a process reaches files in object storage: by addresses that its server has signed, never by credentials.
 
-A file lies there in pieces of PIECE_BYTES, the last one shorter, under names that its SHA-256 gives. What lists the files of a
-folder is told last, so a folder that is known is whole.
+A file lies there in pieces of PIECE_BYTES (the last may be shorter), under names made of its SHA-256. The list of a folder's files is
+reported last, so a folder that has a list is whole.
 """
 
 from typing import Annotated
@@ -12,10 +12,10 @@ from .base import Record
 from .model_folder import MAX_FILE_BYTES, FileName, ModelFile
 
 PIECE_BYTES = 64 << 20
-"""Of one object: no storage takes 84 GB in one request, and what breaks off is begun again from here."""
+"""The size of one object. No storage takes 84 GB in one request; after a break, only the piece is sent again."""
 MAX_FILES = 2000
 MAX_PIECES = MAX_FILE_BYTES // PIECE_BYTES
-"""Of all files of one request or artifact: each piece is an address to sign."""
+"""For all files of one request or artifact together: the server signs an address for each piece."""
 
 
 def pieces(size: int) -> list[tuple[int, int]]:
@@ -34,20 +34,20 @@ StoredFiles = Annotated[tuple[ModelFile, ...], Field(max_length=MAX_FILES), Afte
 
 
 class Upload(Record):
-    """What a process asks for before it sends files: `path` is that of the artifact below the run's folder."""
+    """A process asks for addresses before it sends files. `path` is the path of the artifact below the run's folder."""
 
     path: FileName
     files: StoredFiles = Field(min_length=1)
 
 
 class FolderAsked(Record):
-    """A folder by the name that the assignment gives it: a model's path, or an artifact of the run."""
+    """A process asks for a folder by its name in the assignment: a model's path, or an artifact of the run."""
 
     name: str = Field(min_length=1, max_length=1000)
 
 
 class LinkedFile(ModelFile):
-    """`urls`: one for each piece, for one method, for about an hour."""
+    """`urls`: one for each piece. Each holds for one method, for about an hour."""
 
     urls: tuple[str, ...]
 

@@ -13,8 +13,8 @@ StepKind = Literal["text", "reasoning", "call", "result"]
 class TraceStep(Record):
     """One step of a trace. Steps are numbered from 1 in the order in which they came.
 
-    `text` is what was said; of a call its arguments, of a result what the tool gave back, both as they were sent. `call` is the
-    id by which a result names its call. `failed`: the result says that the tool failed.
+    `text` is what was said; for a call its arguments, for a result the answer of the tool, both as they were sent. `call` is the id by
+    which a result names its call. `failed`: the result says that the tool failed.
     """
 
     kind: StepKind = "text"
@@ -26,7 +26,7 @@ class TraceStep(Record):
 
     @property
     def by_agent(self) -> bool:
-        """Whether the agent took it: what it said, thought or called, not what others told it."""
+        """Whether the agent took this step: it said, thought or called something. What others told it is not its step."""
         return self.role == "assistant" and self.kind != "result"
 
     @property
@@ -40,5 +40,5 @@ class TraceStep(Record):
 
 
 def as_text(steps: Sequence[TraceStep]) -> str:
-    """A trace as one text, for whoever reads responses as texts: each step under its number and title."""
+    """A trace as one text, each step under its number and title, for programs that read responses as texts."""
     return "\n\n".join(f"[{number}] {step.title}\n{step.text}".rstrip() for number, step in enumerate(steps, 1))

@@ -1,4 +1,4 @@
-"""What of an example a recipe can learn from, as numbers: its needs are counted in these before anything is launched."""
+"""What a recipe can learn from an example, as counts. They show before a launch whether a dataset has what a recipe needs."""
 
 from collections import Counter
 
@@ -31,11 +31,11 @@ COUNTS = {
     "ties": "ties",
     "undecided": "pairs that nobody could decide",
 }
-"""Key of a count -> what it counts, in the plural."""
+"""The key of each count, with what it counts, in the plural."""
 
 
 def training_counts(example: Example) -> Counter[str]:
-    """The counts of one example; keys of COUNTS, those that are 0 left out."""
+    """The counts of one example by the keys of COUNTS. Counts of 0 are left out."""
     answered = example.prompt[-1].role == "assistant"
     found = Counter(examples=1)
     found["responses"] = bool(example.responses)
@@ -61,7 +61,7 @@ def _rated(rate: float | None) -> dict[str, int]:
 
 
 def _valued(example: Example) -> bool:
-    """Whether two answers or more have a reward: stored beside them, or to be had from verifiers alone."""
+    """Whether two answers or more have a reward: it is stored with them, or verifiers alone can compute it."""
     stored = example.meta.get("rewards")
     if isinstance(stored, dict):
         known = {response.id for response in example.responses}
@@ -71,7 +71,7 @@ def _valued(example: Example) -> bool:
 
 
 def _pairs(example: Example) -> Counter[str]:
-    """Pairs of answers by what their raters say, and whether an answer was preferred and never rejected."""
+    """Counts pairs of answers by the raters' judgements, and whether an answer was preferred and never rejected."""
     texts = {response.id: response.text for response in example.responses}
     found: Counter[str] = Counter()
     won, lost = set(), set()

@@ -1,4 +1,4 @@
-"""What a verifier or judge said about one criterion and one response."""
+"""The verdict of a verifier, a judge or a person about one criterion and one response."""
 
 from typing import Literal
 
@@ -6,7 +6,7 @@ from .base import Record
 
 
 class Verdict(Record):
-    """`met` is None when no verdict could be had; `note` then says why. Missing is never counted as false."""
+    """`met` is None if there is no verdict; `note` then says why. A missing verdict never counts as false."""
 
     criterion_id: str
     met: bool | None
@@ -14,4 +14,4 @@ class Verdict(Record):
     note: str = ""
     raw: str = ""
     cost: float | None = None
-    """Of the judge's calls about it, in the unit of the endpoint's prices; None where it is not known or nothing was called."""
+    """What the judge's calls cost, in the unit of the endpoint's prices; None if it is not known or no call was made."""

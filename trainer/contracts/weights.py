@@ -1,4 +1,5 @@
-"""What a job that needs weights hears and tells: generating, scoring, measuring, embedding, judging, exporting (`python -m trainer weights-job`)."""
+"""The messages between the server and a job that needs weights: to generate, score, measure, embed, judge or export (`python -m trainer
+weights-job`)."""
 
 from typing import Annotated, Any, Literal
 
@@ -12,11 +13,11 @@ Count = Annotated[int, Field(ge=0, lt=2**31)]
 
 
 class WeightsAssignment(Record):
-    """GET of the job's address. `models` by role; `done` items, in their order, have results already, in `acked` batches.
+    """GET of the job's address. `models` are listed by role. The first `done` items have results already, in `acked` batches.
 
-    `items_url` gives the items as JSON Lines, `?after=N` those behind the first N. `folder` is where the job may write.
+    `items_url` gives the items as JSON Lines; with `?after=N` it leaves out the first N. The job may write to `folder`.
 
-    With a `store_url`, job and server share no disk: `folder` is empty, models are fetched and outputs sent there.
+    With a `store_url`, job and server share no disk: `folder` is empty; the job fetches models from the store and sends its outputs there.
     """
 
     job_id: int
@@ -38,9 +39,9 @@ class WeightsLine(Record):
 
 
 class WeightsUse(Record):
-    """What the process has taken so far: seconds of processors, the most memory it held at once, the same of its GPU.
+    """What the process has used so far: seconds of processors, its largest memory, and its largest memory on the GPU.
 
-    `device` is empty until weights are loaded; `gpu_bytes` is None where none is used.
+    `device` is empty until weights are loaded; `gpu_bytes` is None if no GPU is used.
     """
 
     device: str = Field(default="", max_length=120)
@@ -51,9 +52,9 @@ class WeightsUse(Record):
 
 
 class WeightsBatch(Record):
-    """POST of the job's address. `number` counts batches with results from 1; 0 is a sign of life that carries none.
+    """POST of the job's address. `number` counts batches with results from 1; a batch with the number 0 has none and is a heartbeat.
 
-    The results belong to the items that follow those of earlier batches. A batch that comes again changes nothing.
+    The results belong to the items after those of earlier batches. A batch that is sent again changes nothing.
     """
 
     attempt: int = Field(ge=1)
@@ -69,7 +70,7 @@ class WeightsBatch(Record):
 
 
 class WeightsReply(Record):
-    """`acked`: the last batch that is stored. `command`: what the server wants of the job."""
+    """`acked`: the last batch that is stored. `command`: what the job shall do."""
 
     acked: Count
     command: Literal["continue", "stop", "abandon"] = "continue"
