@@ -90,10 +90,10 @@ def test_an_idle_model_makes_room_for_another(cast, api, tiny, tiny_folder, tmp_
     other = RegisteredModel.objects.create(workspace=cast.workspace, name="o", source="local", path=str(other_folder))
     for model in (tiny, other):
         assert events(api.post(f"/models/{model.id}/generate", {"prompt": "x", "max_new_tokens": 2}))[-1][0] == "done"
-    assert len(list(process._place(trying_source(tiny), "").parent.glob("model-*.sock"))) == 1
+    assert len(list(process._place(loaded_source(tiny), "").parent.glob("model-*.sock"))) == 1
 
 
-def trying_source(model):
+def loaded_source(model):
     from webapp.inference.queries import source
 
     return source(model)
