@@ -4,7 +4,7 @@ from django.http import HttpRequest
 from ninja import Router, Status
 
 from webapp.accounts.access import require
-from webapp.inference.access import endpoint_read
+from webapp.inference.endpoints.access import endpoint_read
 
 from .. import access
 from ..models import Trial
