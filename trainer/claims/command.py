@@ -18,7 +18,7 @@ from trainer.machine import describe
 from trainer.metrics.claims import PLANS, SIZES, Arm, Plan, Size, judge_all
 from trainer.outputs import FOLDER
 
-from . import report
+from . import reasoned, report
 from .runs import Job, Used, perform, prepare
 from .tasks import TASKS
 
@@ -73,7 +73,9 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, help="runs at a time; left out: one per core with tiny, one with demo")
     parser.add_argument("--steps", type=int, help="of each run, to try the command out; left out: those of the size")
     parser.add_argument("--publish", type=Path, metavar="DIR", help="also write NAME-SIZE.md and .json there")
-    parser.add_argument("--data", type=Path, default=Path("demo/prompts.jsonl"), help="with demo: examples, JSON Lines")
+    parser.add_argument(
+        "--data", type=Path, help="with demo: examples, JSON Lines; left out, where prompts do: demo/prompts.jsonl"
+    )
     parser.add_argument(
         "--model",
         type=Path,
@@ -109,12 +111,16 @@ def _material(plan: Plan, size: Size, out: Path, options: argparse.Namespace) ->
         data.write_text("".join(f"{row.canonical()}\n" for row in rows))
         task.make_model(out / "model", _every(100, "teaching the model"))
         return data, out / "model"
-    if not options.data.is_file():
-        raise ValueError(f"{options.data}: no such file; give --data")
+    made_ready = TASKS[plan.task].made_ready
+    if made_ready and options.data is None:
+        raise ValueError(f"{plan.name} has no data of its own in this size; {reasoned.SOURCE}")
+    given: Path = options.data or Path("demo/prompts.jsonl")
+    if not given.is_file():
+        raise ValueError(f"{given}: no such file; give --data")
     from trainer.inference.models import prepare_smollm2
 
     prepare_smollm2(options.model)
-    return options.data, options.model
+    return made_ready(given, options.model, out, _tell) if made_ready else (given, options.model)
 
 
 def _jobs(
@@ -128,7 +134,7 @@ def _jobs(
             recipe = plan.recipe_of(arm)
             config = plan.config(arm, shared, seed)
             resolve(recipe, config)
-            measures = tuple(plan.measures()) if plan.measured == "curves" else ()
+            measures = tuple(plan.measures(size)) if plan.measured == "curves" else ()
             folder, uses = _folder(out, arm, seed), _uses(plan, arm, shared, out, seed)
             own = _picked(plan, arm, folder, model, seed) if arm.data else data
             jobs.append(Job(arm.name, seed, config, folder, own, model, recipe, measures, plan.task, uses))

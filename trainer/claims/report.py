@@ -1,9 +1,10 @@
 """The result of a plan as a page of Markdown and as JSON."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trainer.metrics.claims import RULE, ClaimResult, Measures, Plan, Size, mean_over_seeds
+from trainer.metrics.claims import RULE, ClaimResult, Measures, Plan, Setting, Size, mean_over_seeds
+from trainer.metrics.claims.plan import ends_of
 from trainer.metrics.estimate import Estimate
 
 _CURVES = """Means over seeds with 95% t-intervals, read off the curves of the runs. The first and the last fifth are of the steps; the
@@ -28,12 +29,13 @@ def markdown(plan: Plan, size: Size, results: Sequence[ClaimResult], measures: M
         "",
         "## Arms",
         "",
-        *_arms(plan, measures),
+        *_arms(plan, (*plan.columns, *setting.columns), measures),
         "",
         _CURVES
         if plan.measured == "curves"
         else _LEGEND.format(correct=plan.passes[size], responses=16 * about["prompts"]),
         "",
+        *_over_pairs(plan, setting, measures),
         *_how(setting.config, about),
     ]
     return "\n".join(lines) + "\n"
@@ -60,6 +62,8 @@ def _verdicts(results: Sequence[ClaimResult]) -> list[str]:
     lines = []
     for result in results:
         corrected = f"p = {result.adjusted:.2g} by Holm's method for {len(results)} claims"
+        if all(part.difference.n == 1 for part in result.parts):
+            corrected = "one seed has no interval"
         if result.corrected != result.verdict:
             corrected += f"; without that correction it {result.verdict}"
         lines += [f"**{result.claim.text}: {result.corrected}** ({corrected}).", ""]
@@ -73,14 +77,36 @@ def _verdicts(results: Sequence[ClaimResult]) -> list[str]:
     return lines
 
 
-def _arms(plan: Plan, measures: Measures) -> list[str]:
-    columns = plan.columns
+def _arms(plan: Plan, columns: Sequence[tuple[str, str]], measures: Measures) -> list[str]:
     lines = ["| arm | seeds | " + " | ".join(title for title, _ in columns) + " |", "|---" * (len(columns) + 2) + "|"]
     for arm in plan.arms:
         runs = measures.get(arm.name, {})
         cells = [_shown(mean_over_seeds([found.get(key) for found in runs.values()])) for _, key in columns]
         lines.append(f"| {arm.title} | {len(runs)} | " + " | ".join(cells) + " |")
     return lines
+
+
+def _over_pairs(plan: Plan, setting: Setting, measures: Measures) -> list[str]:
+    """Each run's held-out measures before and after training, with the interval of its own evaluation."""
+    if not setting.over_pairs:
+        return []
+    lines = ["## Held-out pairs, run by run", "", "| arm | seed | | before [95% interval over pairs] | after | pairs |"]
+    lines.append("|---|---|---|---|---|---|")
+    for arm in plan.arms:
+        for seed, found in measures.get(arm.name, {}).items():
+            for title, metric, count in setting.over_pairs:
+                cells = [_with_ends(found, metric, when) for when in ("first", "last")]
+                pairs = found.get(f"{count}:last")
+                shown = "unknown" if pairs is None else f"{pairs:.0f}"
+                lines.append(f"| {arm.title} | {seed} | {title} | {' | '.join(cells)} | {shown} |")
+    return [*lines, ""]
+
+
+def _with_ends(found: Mapping[str, float | None], metric: str, when: str) -> str:
+    value, low, high = (found.get(f"{key}:{when}") for key in (metric, *ends_of(metric)))
+    if value is None:
+        return "none"
+    return f"{value:.3f} (no interval)" if low is None or high is None else f"{value:.3f} [{low:.3f}, {high:.3f}]"
 
 
 def _how(config: Any, about: dict[str, Any]) -> list[str]:

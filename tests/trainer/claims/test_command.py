@@ -284,8 +284,8 @@ def test_a_folder_of_another_claim_is_refused(tmp_path: Path, capsys: pytest.Cap
 
 def test_a_size_that_a_plan_lacks_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        command.main(["rationale", "--size", "demo"])
-    assert "rationale has no size demo; it has tiny" in capsys.readouterr().err
+        command.main(["mams", "--size", "demo"])
+    assert "mams has no size demo; it has tiny" in capsys.readouterr().err
 
 
 def test_the_toys_rubrics_can_be_met_and_the_topics_are_in_both_splits() -> None:

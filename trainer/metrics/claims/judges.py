@@ -14,6 +14,14 @@ _TINY: dict[str, Any] = {
     "evaluation": {"every": 20, "max_examples": 40, "samples": 2, "temperature": 1.0},
     "checkpoint": {"every": 40, "keep": 1},
 }
+_DEMO: dict[str, Any] = {
+    "steps": 12,
+    "data": {"form": "lines", "max_prompt_tokens": 256},
+    "rollout": {"prompts_per_step": 4, "group_size": 8, "max_new_tokens": 64, "temperature": 0.8},
+    "optim": {"lr": 2e-4},
+    "evaluation": {"every": 0, "max_examples": 48},
+    "checkpoint": {"every": 12, "keep": 1},
+}
 
 RATIONALE = Plan(
     "rationale",
@@ -53,7 +61,26 @@ RATIONALE = Plan(
             (0, 1, 2, 3, 4),
             note="A random model of two layers that was taught two ways to judge, on answers with named faults. Length agrees with "
             "the label in 85% of the training pairs and in none of the held-out ones (trainer/claims/faults.py).",
-        )
+        ),
+        "demo": Setting(
+            _DEMO,
+            (0,),
+            note="SmolLM2-135M-Instruct with adapters, on pairs with people's reasons that are given; it is shown 160 judgements of "
+            "people first (trainer/claims/reasoned.py). No shortcut is planted. It shows that the machinery works on real text; one seed "
+            "has no interval, so nothing is decided.",
+            over_pairs=(
+                ("verdicts that are right", "eval/accuracy", "eval/pairs"),
+                ("consistency of reasons", "eval/rc", "eval/reasoned_pairs"),
+                ("average precision of reasons", "eval/ap", "eval/reasoned_pairs"),
+            ),
+            columns=(
+                ("unreadable at the start", "eval/unreadable:first"),
+                ("judgements in training, unreadable, first fifth", "judging/unreadable:early"),
+                ("last fifth", "judging/unreadable:late"),
+                ("generic reasons at the end", "eval/generic:last"),
+                ("for the answer shown first, at the end", "eval/first:last"),
+            ),
+        ),
     },
     recipe="judge",
     task="faults",

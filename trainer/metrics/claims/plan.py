@@ -69,12 +69,21 @@ class Claim:
 
 @dataclass(frozen=True)
 class Setting:
-    """`wanted`: syllables of a perfect answer to the toy task."""
+    """`wanted`: syllables of a perfect answer to the toy task. `columns`: more of the table of arms than every size has. `over_pairs`: (title,
+    metric, metric that counts its pairs) of evaluations whose own intervals a report shows, as a size with one seed needs them."""
 
     config: Mapping[str, Any]
     seeds: tuple[int, ...]
     wanted: int = 4
     note: str = ""
+    columns: tuple[tuple[str, str], ...] = ()
+    over_pairs: tuple[tuple[str, str, str], ...] = ()
+
+    def measures(self) -> Iterator[str]:
+        """Those that a report of this size shows beside the plan's."""
+        yield from (key for _, key in self.columns)
+        for _, metric, count in self.over_pairs:
+            yield from (f"{key}:{when}" for key in (metric, *ends_of(metric), count) for when in ("first", "last"))
 
 
 @dataclass(frozen=True)
@@ -161,10 +170,15 @@ class Plan:
         """Whether the metric has a part in a measure."""
         return reads(key) if self.measured == "responses" else key in curves_of(self.measures())
 
-    def measures(self) -> Iterator[str]:
-        """Each measure that a part or a column names, once."""
+    def measures(self, size: Size | None = None) -> Iterator[str]:
+        """Each measure that a part or a column names, once, and what reports of a size show besides."""
         named = [part.measure for claim in self.claims for part in claim.parts] + [key for _, key in self.columns]
-        yield from dict.fromkeys(named)
+        yield from dict.fromkeys([*named, *(self.sizes[size].measures() if size else ())])
+
+
+def ends_of(metric: str) -> tuple[str, str]:
+    """The keys of both ends of the 95% interval of an evaluation's metric."""
+    return f"{metric}_low", f"{metric}_high"
 
 
 def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

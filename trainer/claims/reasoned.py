@@ -1,0 +1,115 @@
+"""Real pairs with people's reasons, and a model that was first shown how people judge them.
+
+A small language model does not answer a question about two texts in the form that is asked for, and what cannot be read earns nothing.
+So it begins with demonstrations: some training pairs with the verdict of most raters and two of their reasons. The runs then have other
+training pairs, and held-out ones. Short texts alone, so that two cores are enough.
+"""
+
+import random
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from trainer.contracts import Example, jsonlines
+from trainer.contracts.pairs import LabelledPair, human_reasons, labelled_pairs
+from trainer.outputs import FOLDER
+from trainer.rewards.pair_judgements import question
+
+from .runs import Job, perform, prepare
+
+SOURCE = (
+    "give --data a file of examples with pairs that people judged with reasons, such as UKPConvArg1 "
+    "(github.com/UKPLab/acl2016-convincing-arguments), imported and exported as docs/claims.md says"
+)
+SHOWN, TRAINED, HELD_OUT = 160, 400, 48
+"""Pairs of which the model sees judgements by people, pairs for the runs, and pairs that are held out."""
+_LONGEST = 450
+"""Characters of both answers together."""
+_WORDS = range(4, 19)
+"""Of a reason that is shown."""
+_REASONS = 2
+_NAMED = re.compile(r"\b(?:a|arg(?:ument)?\s?)([12])\b", re.I)
+_SHOWING: dict[str, Any] = {
+    "steps": 20,
+    "model": {"export": "merged"},
+    "data": {"source": "references"},
+    "batch_size": 8,
+    "optim": {"lr": 5e-4},
+    "evaluation": {"every": 0, "max_examples": 0},
+    "checkpoint": {"every": 20, "keep": 1},
+}
+
+
+def made_ready(given: Path, model: Path, out: Path, tell: Callable[[str], None]) -> tuple[Path, Path]:
+    """In `out`: the examples of the runs, and the model that was shown judgements, made once. Raises ValueError where the data has too
+    few pairs with reasons, or the model could not be shown them."""
+    data, shown = out / "examples.jsonl", out / "shown.jsonl"
+    if not data.exists():
+        to_show, to_judge = divided(_examples(given))
+        _write(shown, to_show)
+        _write(data, to_judge)
+    job = Job("shown", 0, _SHOWING, out / "shown", shown, model, "sft", ("train/loss:last",))
+    prepare([job])
+    if not job.result.exists():
+        tell(f"showing the model {SHOWN} judgements of people")
+        if problems := perform([job], 1, tell):
+            raise ValueError("; ".join(problems))
+    return data, job.folder / FOLDER / "policy"
+
+
+def divided(rows: Sequence[Example], seed: int = 5) -> tuple[list[Example], list[Example]]:
+    """Demonstrations of judgements; and the pairs of the runs, of which none was shown. Raises ValueError where there are too few."""
+    chooser = random.Random(seed)  # noqa: S311 - a draw, not a secret
+    short = [row for row in rows if sum(len(response.text) for response in row.responses) <= _LONGEST]
+    train = [row for row in short if row.split == "train" and _judged(row)]
+    held_out = [row for row in short if row.split == "heldout" and _judged(row)]
+    if len(train) < SHOWN + TRAINED or len(held_out) < HELD_OUT:
+        raise ValueError(
+            f"{len(train):,} short training pairs with {_REASONS} reasons or more and {len(held_out):,} held-out ones, and it takes "
+            f"{SHOWN + TRAINED} and {HELD_OUT}; {SOURCE}"
+        )
+    picked = chooser.sample(train, SHOWN + TRAINED)
+    return [demonstration(row, chooser) for row in picked[:SHOWN]], picked[SHOWN:] + chooser.sample(held_out, HELD_OUT)
+
+
+def demonstration(row: Example, chooser: random.Random) -> Example:
+    """A question about its pair, in either order, and the judgement of most raters with two of their reasons."""
+    ((pair, reasons),) = _judged(row)
+    texts = {response.id: response.text for response in row.responses}
+    sides = [pair.first, pair.second]
+    chooser.shuffle(sides)
+    better = pair.first if len(pair.for_first) > len(pair.for_second) else pair.second
+    letters = dict(zip(sides, "AB", strict=True))
+    named = {"1": letters[pair.first], "2": letters[pair.second]}
+    lines = [f"- {_NAMED.sub(lambda found: named[found[1]], reason)}" for reason in reasons]
+    return Example(
+        key=row.key,
+        prompt=question(row.prompt, texts[sides[0]], texts[sides[1]], "lines"),
+        split="train",
+        group=row.group,
+        reference="\n".join([*lines, f"Verdict: {letters[better]} better"]),
+    )
+
+
+def _judged(row: Example) -> list[tuple[LabelledPair, list[str]]]:
+    """Its pair and two reasons for the verdict of most raters; nothing where there is no such pair, or not just one."""
+    pairs = labelled_pairs(row)
+    if len(pairs) != 1 or len(row.responses) != 2 or not pairs[0].decided:
+        return []
+    short = [reason for reason in human_reasons(row, pairs[0])[0] if len(reason.split()) in _WORDS]
+    return [(pairs[0], short[:_REASONS])] if len(short) >= _REASONS else []
+
+
+def _examples(given: Path) -> list[Example]:
+    """Raises ValueError where the file holds no examples."""
+    try:
+        return [Example.model_validate(row) for row in jsonlines.rows(given.read_text(encoding="utf-8"))]
+    except ValueError as error:
+        raise ValueError(f"{given} holds no examples: {str(error).splitlines()[0]}; {SOURCE}") from error
+
+
+def _write(file: Path, rows: Sequence[Example]) -> None:
+    partial = file.with_suffix(".partial")
+    partial.write_text("".join(f"{row.canonical()}\n" for row in rows))
+    partial.replace(file)
