@@ -34,6 +34,9 @@ class Holdings:
 
     `frozen`: a copy of the model as it was before the run. `teachers`: other models beside it. `processes`: over how many the
     model and its optimiser are spread. `scores`: it ends in one number per text, so there are no logits.
+
+    In the memory of the machine, and not of a card: `waiting` sets of trained weights with their moments, of who is not trained just
+    now, and `begun` sets of trained weights that the objective may measure the distance from.
     """
 
     longest: int = 0
@@ -41,6 +44,8 @@ class Holdings:
     teachers: int = 0
     processes: int = 1
     scores: bool = False
+    waiting: int = 0
+    begun: int = 0
     sampling: Sampling | None = None
 
     @property

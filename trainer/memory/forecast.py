@@ -142,6 +142,8 @@ def _learner(config: RecipeConfig, held: Holdings, shape: ModelShape, on_gpu: bo
         parts.append(Part("Master weights", every * WIDE // ranks, "in float32, which the optimiser changes"))
     if held.frozen:
         parts.append(Part("Frozen copy", every * element // ranks, "to measure the distance from the start"))
+    if not on_gpu:
+        parts += _aside(held, trained, moments)
     if held.teachers:
         many = held.teachers > 1
         how = (
@@ -161,6 +163,16 @@ def _learner(config: RecipeConfig, held: Holdings, shape: ModelShape, on_gpu: bo
         ),
     ]
     return parts
+
+
+def _aside(held: Holdings, trained: int, moments: int) -> Iterator[Part]:
+    """What lies in the machine's memory: beside the rest where the machine has no card, else not on the card."""
+    if held.waiting:
+        size = held.waiting * (trained + moments) * WIDE
+        yield Part("Who waits", size, "trained weights and moments of the role that is not trained")
+    if held.begun:
+        size = held.begun * trained * WIDE
+        yield Part("Ends of the warm-up", size, f"trained weights of {held.begun} roles, to measure the distance from")
 
 
 def _largest(shape: ModelShape, rank: int | None) -> int:

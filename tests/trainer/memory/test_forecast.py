@@ -56,6 +56,26 @@ def test_full_training_in_bfloat16_holds_eighteen_bytes_a_parameter_and_two_more
     assert always == CONTEXT + SEVEN.parameters * (2 + frozen + 4 + 4 + 8)
 
 
+ARM = {"steps": 8, "warmup": {"judge_steps": 1, "writer_steps": 1}, "objective__kl_beta": 0.1}
+
+
+def in_memory(device: Device | None = None, **changes: Any) -> dict[str, int]:
+    """What a run of two roles has in the machine's memory for the one that waits, and of the ends of their warm-up."""
+    config = raw(**ARM | changes)
+    del config["scaffold"]
+    (process,) = forecast(resolve("alternating", config), shape(), device).processes
+    return {label: size for label, size in sizes(process).items() if label in ("Who waits", "Ends of the warm-up")}
+
+
+def test_two_roles_keep_who_waits_with_its_moments_and_what_both_were_after_the_warm_up() -> None:
+    every, adapters = shape().parameters, shape().adapter_parameters(16)
+    assert in_memory(model__lora=None) == {"Who waits": 12 * every, "Ends of the warm-up": 8 * every}
+    assert in_memory() == {"Who waits": 12 * adapters, "Ends of the warm-up": 8 * adapters}
+    assert in_memory(model__lora=None, objective__kl_beta=0.0) == {"Who waits": 12 * every}, "nothing is held to them"
+    assert in_memory(model__lora=None, warmup=None) == {"Who waits": 12 * every}
+    assert in_memory(H100, model__lora=None) == {}, "a card has none of it"
+
+
 def test_adapters_cost_sixteen_bytes_a_trained_parameter() -> None:
     (process,) = of(model__lora={"rank": 16}, model__dtype="bfloat16", sampler__kind="vllm_server").processes
     trained = SEVEN.adapter_parameters(16)

@@ -281,8 +281,11 @@ class AlternatingConfig(RecipeConfig):
             yield replace(problem, path=f"warmup.{problem.path}")
 
     def holdings(self) -> Holdings:
-        """Those of the role whose texts are longer; the other's trained weights are in the machine's memory meanwhile."""
-        return max((self.turn(role).holdings() for role in ROLES), key=lambda held: held.longest)
+        """Those of the role whose texts are longer; the other's trained weights are in the machine's memory meanwhile, and after a
+        warm-up what both were at its end, where a role can be held to that."""
+        held = max((self.turn(role).holdings() for role in ROLES), key=lambda held: held.longest)
+        refers = held.frozen or self.model.lora is not None
+        return replace(held, waiting=1, begun=len(ROLES) if self.warmup and self.warmup.steps and refers else 0)
 
     def asked_as(self, role: str) -> dict[str, Any] | None:
         data = self.data
