@@ -1,9 +1,10 @@
 """How this process uses its machine; called before torch is loaded, which reads some of it at that moment."""
 
 import ctypes
-import gc
 import os
 import platform
+
+from trainer.garbage import look_rarely
 
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4  # malloc.h of the GNU C library
 _NEVER_TRIM = 2**31 - 1
@@ -15,7 +16,7 @@ def settle() -> None:
     costs a wake-up per operation. A short spin was the fastest of both.
     """
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
-    gc.set_threshold(10_000)  # by default a tenth of the time to load torch goes into looking for garbage in it
+    look_rarely()
     if platform.libc_ver()[0] == "glibc":
         keep_freed_memory()
 

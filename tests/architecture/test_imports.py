@@ -49,7 +49,20 @@ def test_web_and_worker_processes_load_no_machine_learning(modules):
 
 
 def test_web_and_worker_processes_load_what_is_heavy_only_when_they_need_it(modules):
-    assert modules & {"scipy.optimize", "scipy.stats", "scipy.sparse", "datasketch", "sacrebleu"} == set()
+    late = {"scipy.optimize", "scipy.stats", "scipy.sparse", "datasketch", "sacrebleu", "scim2_models"}
+    assert modules & late == set()
+
+
+GARBAGE = """
+import atexit, gc
+atexit.register(lambda: print(gc.get_threshold()[0], gc.get_freeze_count() > 0))  # what comes first is called last
+import webapp
+"""
+
+
+def test_processes_look_for_garbage_rarely_and_not_as_they_end():
+    assert loaded(GARBAGE) == "10000 True"
+    assert loaded(GARBAGE.replace("import webapp", "from trainer.process import settle; settle()")) == "10000 True"
 
 
 def loaded(code: str) -> str:

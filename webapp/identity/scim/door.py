@@ -8,12 +8,10 @@ from functools import wraps
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth.decorators import login_not_required
 from django.db import IntegrityError
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
-from django.views.decorators.csrf import csrf_exempt
 from pydantic import ValidationError
 from scim2_models import Context, Error, InvalidSyntaxException, PayloadTooLargeException, SCIMException
 
@@ -35,8 +33,6 @@ View = Callable[..., HttpResponse]
 def scim(view: View) -> View:
     """Decorates a view of the service, which gets the directory whose key came as its second argument."""
 
-    @csrf_exempt
-    @login_not_required
     @never_cache
     @wraps(view)
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
