@@ -37,6 +37,7 @@ from benchmarks.ingest import services
 from benchmarks.machine import describe
 from benchmarks.peers import ELSEWHERE, PeerAway, label_studio, potato
 from benchmarks.peers.people import Load
+from trainer.contracts import jsonlines
 
 PEOPLE, THINKERS, THINK_S = 50, 200, 20.0
 OVERLAP, RUSHED = 2, 3
@@ -264,7 +265,7 @@ def _exported(address: str, membership: Any, project: int) -> list[dict[str, Any
     headers = {"Cookie": signed_in(membership.user, membership.workspace_id)}
     lines = httpx.get(f"{address}/api/v1/projects/{project}/answers/export?format=jsonl", headers=headers, timeout=600)
     lines.raise_for_status()
-    return [json.loads(line) for line in lines.text.splitlines()]
+    return jsonlines.rows(lines.text)
 
 
 def _as_given(row: dict[str, Any]) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainer.contracts import Message
+from trainer.contracts import Message, jsonlines
 
 Conversation = tuple[Message, ...]
 _HHH = re.compile(
@@ -79,7 +79,7 @@ def _hhh(shared: Path) -> tuple[list[Pair], int]:
 
 def _judgebench(shared: Path) -> tuple[list[Pair], int]:
     files = ("pairs_claude.jsonl", "pairs_gpt4o.jsonl")
-    rows = [json.loads(line) for name in files for line in (shared / "judgebench" / name).read_text().splitlines()]
+    rows = [row for name in files for row in jsonlines.rows((shared / "judgebench" / name).read_text())]
     return [
         Pair(
             _user(row["question"]),
@@ -92,8 +92,8 @@ def _judgebench(shared: Path) -> tuple[list[Pair], int]:
 
 
 def _ukp(shared: Path) -> tuple[list[Pair], int]:
-    lines = (shared / "ukpconvarg1" / "arguments.jsonl").read_text().splitlines()
-    arguments = {row["id"]: row for row in map(json.loads, lines)}
+    rows = jsonlines.rows((shared / "ukpconvarg1" / "arguments.jsonl").read_text())
+    arguments = {row["id"]: row for row in rows}
     pairs = []
     with (shared / "ukpconvarg1" / "strict_labels.tsv").open(newline="") as file:
         for row in csv.DictReader(file, delimiter="\t"):

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.human_verdicts import SOURCES, Pair
-from trainer.contracts import VerifierSpec
+from trainer.contracts import VerifierSpec, jsonlines
 from trainer.inference.embeddings import BACKGROUND, LIFT, Embedder
 from trainer.judges.local import wording
 from trainer.logit_judge.answering import Answering
@@ -80,11 +80,11 @@ def _spec(kind: str, args: dict[str, Any], prompt: str) -> VerifierSpec | None:
 
 def verifiers(shared: Path, seed: int) -> Row:
     """Our verifiers on the recorded answers of IFBench against the benchmark's own programs."""
-    given = [json.loads(line) for line in (shared / "ifbench" / "IFBench_test.jsonl").read_text().splitlines()]
+    given = jsonlines.rows((shared / "ifbench" / "IFBench_test.jsonl").read_text())
     prompts = {row["prompt"]: row for row in given}
-    lines = (shared / "ifbench" / "eval_results_strict.jsonl").read_text().splitlines()
+    rows = jsonlines.rows((shared / "ifbench" / "eval_results_strict.jsonl").read_text())
     truth, right, items, others = [], [], [], 0
-    for row in map(json.loads, lines):
+    for row in rows:
         kwargs = prompts.get(row["prompt"], {}).get("kwargs") or [{}] * len(row["instruction_id_list"])
         for kind, args, met in zip(row["instruction_id_list"], kwargs, row["follow_instruction_list"], strict=True):
             spec = _spec(kind, args, row["prompt"]) if args or "range" not in kind else None
@@ -186,7 +186,7 @@ def logit(answering: Answering, shared: Path, most: int, seed: int, rows: list[R
 
 
 def _lists(kind: str) -> list[dict[str, Any]]:
-    rows = map(json.loads, (DATA / "same_or_not.jsonl").read_text().splitlines())
+    rows = jsonlines.rows((DATA / "same_or_not.jsonl").read_text())
     return [row for row in rows if row["kind"] == kind]
 
 
@@ -227,7 +227,7 @@ def matcher(shared: Path, seed: int) -> Iterable[Row]:
 
 def _edits(embed: Embedder, seed: int) -> Iterable[Row]:
     """Does a paraphrase stand nearer than a small edit with another meaning?"""
-    rows = [json.loads(line) for line in (DATA / "almost_the_same.jsonl").read_text().splitlines()]
+    rows = jsonlines.rows((DATA / "almost_the_same.jsonl").read_text())
     for kind in ("items", "reasons"):
         taken = [row for row in rows if row["kind"] == kind]
         text, same, other = (embed([row[name] for row in taken]) for name in ("text", "same", "different"))
@@ -238,7 +238,7 @@ def _edits(embed: Embedder, seed: int) -> Iterable[Row]:
 
 def _rubric_levels(embed: Embedder, shared: Path, seed: int) -> Row:
     """BiGGen: a criterion and its description of the best answer, against those of other prompts of the same task."""
-    rows = [json.loads(line) for line in (shared / "biggen_rubrics" / "rubrics.jsonl").read_text().splitlines()]
+    rows = jsonlines.rows((shared / "biggen_rubrics" / "rubrics.jsonl").read_text())
     tasks: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         tasks.setdefault(f"{row['capability']} {row['task']}", []).append(row["score_rubric"])
@@ -254,9 +254,9 @@ def _rubric_levels(embed: Embedder, shared: Path, seed: int) -> Row:
 
 def _distinct(embed: Embedder, shared: Path, seed: int) -> Row:
     """HealthBench: criteria of one rubric differ, so two halves of a rubric have nothing to match."""
-    lines = (shared / "healthbench_sample" / "healthbench_30.jsonl").read_text().splitlines()
+    rows = jsonlines.rows((shared / "healthbench_sample" / "healthbench_30.jsonl").read_text())
     right, items = [], []
-    for row in map(json.loads, lines):
+    for row in rows:
         texts = [criterion["criterion"] for criterion in row["rubrics"]]
         vectors = embed(texts).double().numpy()
         similarity, owners = vectors @ vectors.T, [n % 2 for n in range(len(texts))]

@@ -23,7 +23,7 @@ from typing import Any
 from benchmarks.judge_endpoint import AT_ONCE, READS, WRITES
 from benchmarks.machine import describe
 from benchmarks.seeded import metrics, number
-from trainer.contracts import Example, Rubric
+from trainer.contracts import Example, Rubric, jsonlines
 from trainer.logit_judge.calibration import halves
 from trainer.metrics.criteria import agreement
 from trainer.metrics.estimate import Estimate
@@ -70,8 +70,8 @@ def chosen_on(rows: Sequence[Example]) -> frozenset[str]:
 
 
 def demo() -> list[Example]:
-    lines = (ROOT / "demo/prompts.jsonl").read_text(encoding="utf-8").splitlines()
-    return [Example.model_validate_json(line) for line in lines if line.strip()]
+    lines = jsonlines.lines((ROOT / "demo/prompts.jsonl").read_text(encoding="utf-8"))
+    return [Example.model_validate_json(line) for line in lines]
 
 
 def main() -> None:

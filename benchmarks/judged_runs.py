@@ -27,6 +27,7 @@ from benchmarks import configs
 from benchmarks.ingest import services
 from benchmarks.judges import CRITERIA, IN_FLIGHT, STATEMENTS, chat_server, judge, response_text, result
 from benchmarks.machine import describe
+from trainer.contracts import jsonlines
 
 ROOT = Path(__file__).resolve().parent.parent
 GROUPS, GROUP = 160, 8
@@ -188,7 +189,7 @@ def trained(config: dict[str, Any], model: Path, access: Any, out: Path) -> dict
     from trainer.monitors import RunMonitor, Spool
 
     out.mkdir()
-    prompts = [json.loads(line) for line in (ROOT / "demo/prompts.jsonl").read_text().splitlines()]
+    prompts = jsonlines.rows((ROOT / "demo/prompts.jsonl").read_text())
     examples = out / "examples.jsonl"
     asked = [_example(row["key"], row["prompt"][0]["content"]) for row in prompts]
     examples.write_text("".join(f"{example.canonical()}\n" for example in asked))
@@ -197,7 +198,7 @@ def trained(config: dict[str, Any], model: Path, access: Any, out: Path) -> dict
     if not run_recipe(job, False):
         raise RuntimeError("the run failed: " + (out / "events.jsonl").read_text()[-2000:])
     values: dict[str, list[float]] = {}
-    for line in (out / "events.jsonl").read_text().splitlines():
+    for line in jsonlines.lines((out / "events.jsonl").read_text()):
         data = json.loads(line)["data"]
         for key, value in data["values"].items() if data["kind"] == "metrics" else ():
             values.setdefault(key, []).append(value)

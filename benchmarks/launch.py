@@ -20,6 +20,7 @@ import httpx
 from benchmarks.machine import describe
 from tests.e2e.tiny import eventually, import_examples, make_model
 from tests.stack import ROOT, Stack
+from trainer.contracts import jsonlines
 
 SMOLLM2 = ROOT / "var" / "models" / "smollm2-135m-instruct"
 OVER = ("finished", "stopped", "failed")
@@ -53,8 +54,8 @@ def prepare(api: httpx.Client, stack: Stack, smollm2: bool) -> str:
     directory: Path = SMOLLM2 if smollm2 else make_model(stack)
     answer = api.post("models", json={"name": directory.name, "source": "local", "path": str(directory)})
     answer.raise_for_status()
-    lines = (ROOT / "demo" / "prompts.jsonl").read_text().splitlines()
-    import_examples(api, stack, "Demo prompts", map(json.loads, lines))
+    rows = jsonlines.rows((ROOT / "demo" / "prompts.jsonl").read_text())
+    import_examples(api, stack, "Demo prompts", rows)
     return directory.name
 
 

@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 from benchmarks.machine import describe
-from trainer.contracts import Message
+from trainer.contracts import Message, jsonlines
 from trainer.inference.chat import encode_prompt
 from trainer.inference.local import LocalSampler
 from trainer.inference.models import load_model, load_tokenizer, prepare_smollm2
@@ -54,7 +54,7 @@ class Case:
 
 def cases() -> list[Case]:
     """Criteria of the demo on answers of some 150 words, put together from its references: nothing here is judged well."""
-    rows = [json.loads(line) for line in (DEMO / "prompts.jsonl").read_text().splitlines()]
+    rows = jsonlines.rows((DEMO / "prompts.jsonl").read_text())
     texts = list(dict.fromkeys(criterion["text"] for row in rows for criterion in row["rubric"]["criteria"]))
     references = [row["reference"] for row in rows if row.get("reference")]
     made = []

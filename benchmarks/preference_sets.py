@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainer.contracts import Example, Message, Preference, Response
+from trainer.contracts import Example, Message, Preference, Response, jsonlines
 from trainer.contracts.pairs import ORDERED
 
 FOLDS = 4
@@ -87,7 +87,7 @@ def _ukp(shared: Path) -> tuple[list[Example], int]:
     """Pairs of the cleaned labels (UKPConvArg1Strict) with the votes of all their raters, where the plain majority of the
     votes is that label too: the label was made from votes weighted by competence."""
     folder = shared / "ukpconvarg1"
-    arguments = {row["id"]: row for row in map(json.loads, (folder / "arguments.jsonl").read_text().splitlines())}
+    arguments = {row["id"]: row for row in jsonlines.rows((folder / "arguments.jsonl").read_text())}
     votes: dict[str, list[int]] = {}
     strength = {"a1": _FIRST, "equal": _TIE, "a2": _SECOND}
     with gzip.open(folder / "pairs_with_reasons.jsonl.gz", "rt") as lines:

@@ -1,12 +1,13 @@
 """The ledger against the installation, once all is quiet: what was acknowledged is there, once, and runs equal undisturbed ones."""
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
+
+from trainer.contracts import jsonlines
 
 from .installation import Site
 from .judge import question
@@ -213,7 +214,7 @@ def spools(site: Site, ids: Iterable[int]) -> Finding:
     """What each run's process has written down is what the server has: every number, every log line, every last value."""
     compared, wrong = 0, []
     for run in ids:
-        lines = [json.loads(line) for line in (site.run_folder(run) / "events.jsonl").read_text().splitlines()]
+        lines = jsonlines.rows((site.run_folder(run) / "events.jsonl").read_text())
         compared += len(lines)
         if [line["seq"] for line in lines] != list(range(1, len(lines) + 1)):
             wrong.append(f"run {run}: its own numbers have gaps")

@@ -7,6 +7,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from trainer.contracts import jsonlines
+
 
 class Ledger:
     """Threads may share one. It lies outside the installation whose losses it shows."""
@@ -25,7 +27,7 @@ class Ledger:
     def read(self, kind: str) -> list[dict[str, Any]]:
         """From the disk, oldest first; a line that a kill has torn is left out."""
         rows = []
-        for line in self.path.read_text().splitlines():
+        for line in jsonlines.lines(self.path.read_text()):
             try:
                 rows.append(json.loads(line))
             except ValueError:

@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.gpu.rows import Row, Setting
 from trainer.config import RECIPES, resolve
-from trainer.contracts import Criterion, Example, Message, Rubric, RunEvent, VerifierSpec
+from trainer.contracts import Criterion, Example, Message, Rubric, RunEvent, VerifierSpec, jsonlines
 from trainer.devices import CHOICE
 from trainer.monitors import RunMonitor, Spool
 
@@ -111,7 +111,7 @@ def examples() -> list[Example]:
 def metrics_of(out: Path) -> dict[tuple[int, str], float]:
     """The last value of each metric at each step, without what depends on the clock."""
     found: dict[tuple[int, str], float] = {}
-    for line in (out / "events.jsonl").read_text().splitlines():
+    for line in jsonlines.lines((out / "events.jsonl").read_text()):
         event = RunEvent.model_validate(json.loads(line))
         if event.data.kind == "metrics":
             found |= {(event.step, key): value for key, value in event.data.values.items()}

@@ -1,13 +1,12 @@
 """What the accuracy of the judges in the box is measured on."""
 
-import json
-
 import numpy as np
 import pytest
 
 from benchmarks.human_verdicts import SOURCES
 from benchmarks.judge_accuracy import DATA, Judged, preferred, verifiers
 from tests.shared import SHARED, needs_shared
+from trainer.contracts import jsonlines
 
 PAIRS = {"pandalm": (894, 105), "hhh": (221, 0), "ukpconvarg1": (11_650, 0), "judgebench": (620, 0)}
 
@@ -47,7 +46,7 @@ def test_equal_and_missing_scores_are_not_right():
 
 
 def test_the_written_pairs_are_whole():
-    rows = [json.loads(line) for line in (DATA / "same_or_not.jsonl").read_text().splitlines()]
+    rows = jsonlines.rows((DATA / "same_or_not.jsonl").read_text())
     assert len(rows) == len({row["item"] for row in rows}) == 40
     for row in rows:
         texts = [*row["one"], *row["two"]]

@@ -12,6 +12,7 @@ from touchstone.spool import send_kept
 from typer.testing import CliRunner
 
 from tests.webapp.experiments.conftest import make_version
+from trainer.contracts import jsonlines
 from webapp.datasets import services as datasets
 from webapp.datasets.models import DatasetVersion, ImportJob
 from webapp.experiments.models import Run
@@ -52,7 +53,7 @@ def test_runs_are_listed_shown_and_compared(run, logged):
     first, second = logged
     listed = run("runs", "list")
     assert listed.exit_code == 0 and "first" in listed.output and "finished" in listed.output
-    rows = [json.loads(line) for line in run("runs", "list", "--json", "--limit", 1).output.splitlines()]
+    rows = jsonlines.rows(run("runs", "list", "--json", "--limit", 1).output)
     assert [row["name"] for row in rows] == ["second"]
     shown = run("runs", "show", first)
     assert "cli / first" in shown.output and "lr: '0.001'" in shown.output
@@ -142,7 +143,7 @@ def test_a_file_is_imported_and_comes_out_again(run, worker, prompts, tmp_path):
     version = DatasetVersion.objects.get(dataset__name="Colours")
     out = tmp_path / "out.jsonl"
     assert run("export", version.dataset_id, 1, "-o", out).exit_code == 0
-    assert [json.loads(line)["key"] for line in out.read_text().splitlines()] == ["a", "b"]
+    assert [row["key"] for row in jsonlines.rows(out.read_text())] == ["a", "b"]
     printed = run("export", version.dataset_id, 1)
     assert printed.exit_code == 0 and printed.stdout_bytes == out.read_bytes()
     refused = run("export", version.dataset_id, 7, "-o", tmp_path / "none.jsonl")

@@ -4,7 +4,6 @@ The files of TensorBoard were written by tensorboardX 2.6.5 (run-a, with its hyp
 tensors); trackio.db by trackio 0.43.0, packed into small pages.
 """
 
-import json
 import shutil
 import struct
 import tarfile
@@ -20,6 +19,7 @@ from touchstone import cli, imports, tensorboard
 from touchstone.http import Server
 from typer.testing import CliRunner
 
+from trainer.contracts import jsonlines
 from webapp.experiments.models import MetricPoint, Run
 
 FILES = Path(__file__).parent / "files"
@@ -210,7 +210,7 @@ def test_the_command_prints_a_line_for_each_run(remote, monkeypatch, tmp_path):
     monkeypatch.setattr(cli, "server", lambda: remote)
     told = CliRunner().invoke(cli.app, ["import-runs", str(BOARD / "run-a"), "--experiment", "board"])
     assert told.exit_code == 0, told.output
-    lines = [json.loads(line) for line in told.output.splitlines()]
+    lines = jsonlines.rows(told.output)
     assert [line["name"] for line in lines] == ["board", "1795821005.745642"] and lines[0]["unsaid"] == {
         "histogram of h": 1
     }

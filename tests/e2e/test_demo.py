@@ -1,6 +1,5 @@
 """The newcomer's story in a real browser, through every real service, on a model that is too small to be slow."""
 
-import json
 import re
 from collections.abc import Iterable
 
@@ -11,6 +10,7 @@ from tests.e2e.look import unfold
 from tests.e2e.test_run_page import watch
 from tests.e2e.tiny import import_examples, make_model
 from tests.stack import ROOT, Stack
+from trainer.contracts import jsonlines
 
 pytestmark = [pytest.mark.stack, pytest.mark.browser, pytest.mark.slow]
 
@@ -28,9 +28,9 @@ NUMBERS = {
 @pytest.fixture(scope="module")
 def demo_prompts(stack: Stack) -> str:
     """The name of the dataset that `make run` loads too."""
-    lines = (ROOT / "demo" / "prompts.jsonl").read_text().splitlines()
+    rows = jsonlines.rows((ROOT / "demo" / "prompts.jsonl").read_text())
     with stack.api() as api:
-        import_examples(api, stack, "Demo prompts", map(json.loads, lines))
+        import_examples(api, stack, "Demo prompts", rows)
     return "Demo prompts"
 
 

@@ -1,12 +1,11 @@
 """From a bar of a histogram to a file: explore, filter, derive, export, in a browser and by keyboard."""
 
-import json
 import zipfile
 
 import pytest
 from playwright.sync_api import expect
 
-from trainer.contracts import Example
+from trainer.contracts import Example, jsonlines
 from webapp.datasets import services
 from webapp.datasets.models import CurationJob, Dataset
 
@@ -71,7 +70,7 @@ def test_a_bar_narrows_a_version_is_derived_and_exported(open_page, as_researche
         page.get_by_role("link", name="TRL preference as JSONL").click()
     with zipfile.ZipFile(download.value.path()) as archive:  # a file for each side of the split
         files = [archive.read(name).decode() for name in archive.namelist() if name.endswith(".jsonl")]
-    rows = [json.loads(line) for file in files for line in file.splitlines()]
+    rows = [row for file in files for row in jsonlines.rows(file)]
     assert len(rows) == 18 and rows[0]["prompt"][0]["content"]
 
 

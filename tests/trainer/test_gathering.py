@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from trainer.config import resolve
-from trainer.contracts import Example, Message, RunEvent
+from trainer.contracts import Example, Message, RunEvent, jsonlines
 from trainer.gathering import rollouts
 
 from .running import run
@@ -29,7 +29,7 @@ def sampled(tiny_dir: Path, examples_file: Path, tmp_path: Path) -> Path:
 def written(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[list[Example], str]:
     assert rollouts([str(argument) for argument in arguments]) == 0
     told = capsys.readouterr()
-    return [Example.model_validate_json(line) for line in told.out.splitlines()], told.err
+    return [Example.model_validate_json(line) for line in jsonlines.lines(told.out)], told.err
 
 
 def test_sft_on_the_best_of_the_rollouts_then_rl_from_that_model(
@@ -51,7 +51,7 @@ def test_sft_on_the_best_of_the_rollouts_then_rl_from_that_model(
         "evaluation": {"every": 0, "max_examples": 0},
     }
     assert run(resolve("sft", config), data, tiny_dir, tuned)
-    events = [RunEvent.model_validate_json(line) for line in (tuned / "events.jsonl").read_text().splitlines()]
+    events = [RunEvent.model_validate_json(line) for line in jsonlines.lines((tuned / "events.jsonl").read_text())]
     learnt = {row.response for e in events if e.data.kind == "rollouts" for row in e.data.rollouts}
     best = {max(x.responses, key=lambda r, x=x: x.meta["rewards"][r.id]).text for x in found if len(x.responses) > 1}
     assert not learnt or learnt <= best

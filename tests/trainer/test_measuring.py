@@ -9,6 +9,7 @@ import torch
 from trainer import measuring
 from trainer.checkpoints import Checkpoint, save
 from trainer.config import resolve
+from trainer.contracts import jsonlines
 from trainer.inference.models import load_model, load_tokenizer
 from trainer.loops.learner.learner import Learner
 
@@ -19,7 +20,7 @@ def told(command, lines, monkeypatch, capsys) -> tuple[int, list[dict], str]:
     monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(map(json.dumps, lines))))
     code = command([])
     said = capsys.readouterr()
-    return code, [json.loads(line) for line in said.out.splitlines()], said.err
+    return code, jsonlines.rows(said.out), said.err
 
 
 def test_the_same_meaning_is_near_and_another_far(monkeypatch, capsys):

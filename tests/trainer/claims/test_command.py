@@ -11,6 +11,7 @@ import pytest
 
 from trainer.claims import command, faults, rubrics, runs, toy, turns
 from trainer.claims.measures import of_responses
+from trainer.contracts import jsonlines
 from trainer.inference.chat import encode_prompt
 from trainer.inference.models import load_tokenizer, make_tiny
 from trainer.judges.kinds.pairwise import PairwiseSpec
@@ -191,7 +192,7 @@ def test_an_arm_may_have_data_of_its_own(
 ) -> None:
     assert command.main(["kcenter", "--seeds", "0", "--steps", "1", "--jobs", "1", "--out", str(out)]) == 0
     assert [job.data.parent.parent.name for job in in_this_process] == ["all", "random", "cover", "distance"]
-    lines = [len(job.data.read_text().splitlines()) for job in in_this_process]
+    lines = [len(jsonlines.lines(job.data.read_text())) for job in in_this_process]
     assert lines == [1064, 164, 164, 164] and "steps of 16 demonstrations, AdamW" in (out / "report.md").read_text()
     monkeypatch.setitem(PLANS, "kcenter", replace(PLANS["kcenter"], task="graded"))
     assert command.main(["kcenter", "--seeds", "7", "--steps", "1", "--out", str(out)]) == 2

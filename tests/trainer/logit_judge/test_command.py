@@ -10,6 +10,7 @@ from typing import Any, TextIO
 import pytest
 
 from trainer.__main__ import main
+from trainer.contracts import jsonlines
 from trainer.logit_judge.answering import Answering
 from trainer.logit_judge.calibration import Calibration
 
@@ -31,7 +32,7 @@ def write(path: Path, lines: Lines) -> Path:
 
 
 def read(path: Path) -> Lines:
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    return jsonlines.rows(path.read_text())
 
 
 def judge(tiny_dir: Path, calls: Path, out: Path, *more: str) -> int:
@@ -55,7 +56,7 @@ def test_every_call_gets_its_verdict(tiny_dir: Path, tmp_path: Path, capsys: pyt
         assert verdict["met"] is (verdict["probability"] > 0.5)
     assert verdicts[1]["cached_tokens"] > 0
     assert said["completion_tokens"] <= 4 and said["finish_reason"] in ("stop", "length")
-    head, *progress = map(json.loads, capsys.readouterr().out.splitlines())
+    head, *progress = jsonlines.rows(capsys.readouterr().out)
     assert head["model"] == "tiny" and head["threshold"] is None
     assert progress[-1]["answered"] == progress[-1]["of"] == 4
 

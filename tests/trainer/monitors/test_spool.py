@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.patience import SECONDS
-from trainer.contracts import LogData, RunEvent
+from trainer.contracts import LogData, RunEvent, jsonlines
 from trainer.monitors import RunMonitor, Spool
 
 
 def events(path: Path) -> list[RunEvent]:
-    return [RunEvent.model_validate_json(line) for line in path.read_text().splitlines()]
+    return [RunEvent.model_validate_json(line) for line in jsonlines.lines(path.read_text())]
 
 
 def note(text: str) -> LogData:

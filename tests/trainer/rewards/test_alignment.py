@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trainer.contracts import jsonlines
 from trainer.rewards.alignment import WORDS_THRESHOLD, background, group, words_similarity
 
 
@@ -72,7 +73,7 @@ def test_the_model_matches_by_meaning(capsys, monkeypatch):
     tasks = [{"id": 7, "lists": lists}, {"id": 8, "kind": "reasons", "lists": single}]
     monkeypatch.setattr("sys.stdin", io.StringIO("".join(json.dumps(task) + "\n" for task in tasks)))
     assert match([]) == 0
-    head, row, alone = map(json.loads, capsys.readouterr().out.splitlines())
+    head, row, alone = jsonlines.rows(capsys.readouterr().out)
     assert head == {"matcher": "all-MiniLM-L6-v2"}
     assert row["groups"] == [[[0, 0], [1, 1]], [[0, 1], [1, 0]], [[1, 2]]]
     assert alone == {"id": 8, "threshold": 0.252, "groups": [[[0, 0], [1, 0]]]}

@@ -1,13 +1,11 @@
 """Hints about a rubric's structure: what is pointed at, and what is left in peace."""
 
-import json
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.shared import SHARED, needs_shared
-from trainer.contracts import Criterion, Rubric, VerifierSpec
+from trainer.contracts import Criterion, Rubric, VerifierSpec, jsonlines
 from trainer.rubrics.structure import Line, compound, lines, structural_hints, vague
 
 
@@ -169,7 +167,7 @@ def test_hostile_text_is_answered(run):
 
 @needs_shared
 def test_on_the_public_rubrics_most_criteria_get_no_hint():
-    rows = (SHARED / "healthbench_sample" / "healthbench_30.jsonl").read_text().splitlines()
-    texts = [item["criterion"] for row in rows for item in json.loads(row)["rubrics"]]
+    rows = jsonlines.rows((SHARED / "healthbench_sample" / "healthbench_30.jsonl").read_text())
+    texts = [item["criterion"] for row in rows for item in row["rubrics"]]
     flagged = sum(bool(compound(text) or vague(text)) for text in texts)
     assert 0.2 < flagged / len(texts) < 0.5  # HealthBench writes long criteria; a hint on every line would be noise

@@ -12,7 +12,7 @@ import pytest
 
 from tests.trainer.loops.conftest import events_of, metrics_of
 from trainer import checkpoints
-from trainer.contracts import Example
+from trainer.contracts import Example, jsonlines
 from trainer.loops.session.errors import RunFailed, StopRequested
 from trainer.loops.session.session import Session, StepTell
 from trainer.rollouts import Reward
@@ -311,7 +311,7 @@ def test_the_state_of_the_workers_is_json(make_async: Make) -> None:
 
 def test_a_run_writes_down_what_its_workers_and_its_learner_spent(make_async: Make, tmp_path: Path) -> None:
     make_async(async_config(steps=2, evaluation={"every": 0})).run()
-    asked, first, second = map(json.loads, (tmp_path / "async" / "timings.jsonl").read_text().splitlines())
+    asked, first, second = jsonlines.rows((tmp_path / "async" / "timings.jsonl").read_text())
     assert (asked["asked"]["prompts"], asked["asked"]["group_size"], asked["asked"]["sampler"]) == (2, 4, "local")
     tokens = sum(rows * count for row in (first, second) for _, rows, _, count, _ in row["turns"])
     assert len(first["lengths"]) == len(second["lengths"]) == 8

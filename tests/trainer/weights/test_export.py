@@ -9,7 +9,7 @@ import pytest
 
 from tests.trainer.running import run
 from trainer.config import resolve
-from trainer.contracts import Example, ModelSource
+from trainer.contracts import Example, ModelSource, jsonlines
 from trainer.weights import export
 from trainer.weights.command import explain
 
@@ -28,7 +28,7 @@ class Client:
         models = {"base": ModelSource(path=str(base))}
         self.assignment = SimpleNamespace(job_id=7, params=params, models=models, folder=str(folder))
         self.objects = None  # process and server share a disk
-        self.phase, self.lines = "", (folder.parent / "examples.jsonl").read_text().splitlines()
+        self.phase, self.lines = "", jsonlines.lines((folder.parent / "examples.jsonl").read_text())
 
     def check(self) -> None: ...
 

@@ -11,6 +11,7 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
+from trainer.contracts import jsonlines
 from webapp.celery import REQUEST_ID, app
 from webapp.core.logs import JsonLines, NoSecrets, RequestIdFilter, current_request_id
 from webapp.core.tasks import _send
@@ -53,7 +54,7 @@ def test_the_web_servers_own_lines_take_the_same_form_and_no_request_is_listed()
     done = subprocess.run(
         [sys.executable, "-c", program], env=env, cwd=settings.BASE_DIR, capture_output=True, text=True
     )
-    [only] = [json.loads(text) for text in done.stderr.splitlines()]
+    [only] = jsonlines.rows(done.stderr)
     assert (only["logger"], only["message"]) == ("uvicorn.error", "Started")
 
 

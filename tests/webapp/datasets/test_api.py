@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.cast import ApiClient
-from trainer.contracts import Example
+from trainer.contracts import Example, jsonlines
 from webapp.datasets import queries, services
 from webapp.datasets.columns.prompt_hashes import hashes
 from webapp.datasets.models import ImportJob
@@ -163,8 +163,8 @@ def test_the_export_streams_the_canonical_lines_in_order(importing, api):
     last = row("a", reference="ü", split="train")
     version = importing([row("b"), last]).version
     text = exported(api.get(f"/datasets/{version.dataset_id}/versions/1/export"))
-    assert [json.loads(line)["key"] for line in text.splitlines()] == ["b", "a"]
-    assert text.splitlines()[1] == Example.model_validate(last).canonical()
+    assert [row["key"] for row in jsonlines.rows(text)] == ["b", "a"]
+    assert jsonlines.lines(text)[1] == Example.model_validate(last).canonical()
 
 
 def test_a_list_of_imports_costs_the_same_however_long(importing, api):

@@ -1,7 +1,6 @@
 """All that the installation holds about a person, in one file, for that person alone."""
 
 import io
-import json
 import re
 from datetime import timedelta
 from zipfile import ZipFile
@@ -14,6 +13,7 @@ from django.utils import timezone
 
 from tests.cast import ApiClient, browser
 from tests.webapp.test_what_annotators_see import working
+from trainer.contracts import jsonlines
 from webapp.accounts import services as accounts
 from webapp.accounts.access import BY_HAND
 from webapp.accounts.models import Invite, Proof, User
@@ -44,9 +44,7 @@ def unzipped(content: bytes) -> dict[str, list[dict]]:
     with ZipFile(io.BytesIO(content)) as archive:
         assert archive.testzip() is None
         return {
-            name: [json.loads(line) for line in archive.read(name).decode().splitlines()]
-            for name in archive.namelist()
-            if name.endswith(".jsonl")
+            name: jsonlines.rows(archive.read(name).decode()) for name in archive.namelist() if name.endswith(".jsonl")
         }
 
 

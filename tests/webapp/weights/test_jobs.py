@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from tests.cast import ApiClient
 from trainer.config import ConfigInvalid
+from trainer.contracts import jsonlines
 from webapp.core.problems import Conflict, Invalid
 from webapp.inference.models import RegisteredModel
 from webapp.weights import jobs, services, tokens
@@ -43,16 +44,16 @@ def test_the_process_hears_what_to_do_and_gets_its_items(process, job, version):
     told = process.get().json()
     assert (told["kind"], told["total"], told["done"], told["acked"]) == ("generate", 5, 0, 0)
     assert told["models"]["model"]["path"] == "o/m"
-    lines = [json.loads(line) for line in b"".join(process.get("/items")).decode().splitlines()]
+    lines = jsonlines.rows(b"".join(process.get("/items")).decode())
     assert [line["key"] for line in lines] == ["e0", "e1", "e2", "e3", "e4"]
     assert lines[0]["messages"] == [{"role": "user", "content": "Prompt 0 ü"}]
-    rest = b"".join(process.get("/items?after=3")).decode().splitlines()
+    rest = jsonlines.lines(b"".join(process.get("/items?after=3")).decode())
     assert [json.loads(line)["key"] for line in rest] == ["e3", "e4"]
 
 
 def test_a_split_and_a_limit_choose_the_items(cast, model, version):
     job = services.generate(cast.workspace, None, model, version, {"split": "train", "max_prompts": 2})
-    lines = b"".join(Process(job).get("/items")).decode().splitlines()
+    lines = jsonlines.lines(b"".join(Process(job).get("/items")).decode())
     assert [json.loads(line)["key"] for line in lines] == ["e0", "e1"]
 
 
@@ -244,7 +245,7 @@ def test_log_probabilities_and_embeddings_have_their_items(cast, api, model, ver
     assert Process(job).get().json()["kind"] == "logprobs"
     asked = {"kind": "embed", "dataset_version": version.pk, "params": {"split": "", "texts": "prompts"}}
     job = WeightsJob.objects.get(pk=api.post("/weights-jobs", asked).json()["id"])
-    first = json.loads(b"".join(Process(job).get("/items")).decode().splitlines()[0])
+    first = json.loads(jsonlines.lines(b"".join(Process(job).get("/items")).decode())[0])
     assert first == {"key": "e0", "texts": [{"id": "", "text": "Prompt 0 ü"}]} and job.model is None
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from trainer.contracts import jsonlines
 from trainer.loops.policy.offline import OfflineCollector
 from trainer.loops.policy.stored_rounds import Rounds
 from trainer.loops.session.errors import RunFailed, StopRequested
@@ -307,7 +308,7 @@ def test_what_a_round_kept_is_dealt_out_evenly_and_whole(kept: int, epochs: int)
 
 def test_the_store_is_plain_json_with_digests(make_loop: Callable[..., Any], tmp_path: Path) -> None:
     offline(make_loop, steps=3).run()
-    lines = (tmp_path / "run" / "rounds" / "round-001.jsonl").read_text().splitlines()
+    lines = jsonlines.lines((tmp_path / "run" / "rounds" / "round-001.jsonl").read_text())
     contents = [json.loads(line.partition(" ")[2]) for line in lines]
     assert contents[0]["round"] == 1 and len(contents) == 4
     spans = [span for lot in contents[1:] for row in lot for span in row["spans"]]

@@ -9,7 +9,7 @@ import pytest
 from trainer import checkpoints
 from trainer.claims import turns
 from trainer.claims.teaching import Course, teach
-from trainer.contracts import Criterion, Message, Rubric
+from trainer.contracts import Criterion, Message, Rubric, jsonlines
 from trainer.contracts.example import Example, Reason
 from trainer.judges.calls import expand
 from trainer.judges.inputs import JudgeInput
@@ -55,7 +55,7 @@ def tiny_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def taught(data: Path) -> Path:
     """Of the six training examples one has no reasons, and another neither reasons nor a rubric."""
-    rows = [Example.model_validate_json(line) for line in data.read_text().splitlines()]
+    rows = [Example.model_validate_json(line) for line in jsonlines.lines(data.read_text())]
     for place, row in enumerate(rows):
         said = row.preferences[0].model_copy(update={"reasons": REASONS if place not in (0, 1) else ()})
         rows[place] = row.model_copy(update={"preferences": (said,), "rubric": None if place == 0 else RUBRIC})

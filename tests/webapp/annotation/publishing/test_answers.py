@@ -8,6 +8,7 @@ import pytest
 from asgiref.sync import async_to_sync
 
 from tests.cast import ApiClient, browser
+from trainer.contracts import jsonlines
 from webapp.annotation.agreement import refresh
 from webapp.annotation.models import Resolution
 from webapp.annotation.publishing import services as publish
@@ -44,7 +45,7 @@ def published(version):
 
 def test_an_export_has_everything_a_study_asks_for(pairs, cast):
     response = ApiClient(cast.reviewer).get(f"/projects/{pairs.pk}/answers/export")
-    rows = [json.loads(line) for line in text(response).splitlines()]
+    rows = jsonlines.rows(text(response))
     assert len(rows) == 6 and 'filename="pairwise_project-answers.jsonl"' in response["Content-Disposition"]
     second = rows[1]
     assert second["rater"] == "annotator-2" and "name" not in second
@@ -74,10 +75,8 @@ def test_superseded_revisions_come_only_when_asked_for(pairs, cast):
     task = pairs.tasks.order_by("rank").first()
     answer(task, cast.annotator, preference(3))
     api = ApiClient(cast.reviewer)
-    assert len(text(api.get(f"/projects/{pairs.pk}/answers/export")).splitlines()) == 6
-    rows = [
-        json.loads(each) for each in text(api.get(f"/projects/{pairs.pk}/answers/export", revisions=True)).splitlines()
-    ]
+    assert len(jsonlines.lines(text(api.get(f"/projects/{pairs.pk}/answers/export")))) == 6
+    rows = jsonlines.rows(text(api.get(f"/projects/{pairs.pk}/answers/export", revisions=True)))
     assert sorted(row["state"] for row in rows) == ["standing"] * 6 + ["superseded"]
 
 

@@ -8,6 +8,7 @@ import pytest
 from django.db import OperationalError, connection, connections
 from django.test import AsyncClient
 
+from trainer.contracts import jsonlines
 from webapp.experiments.ingest import events
 from webapp.experiments.launch import services as launch_services
 from webapp.experiments.lifecycle import services as lifecycle
@@ -56,7 +57,7 @@ async def test_examples_stream_in_order(transactional_db):
     try:
         headers = {"authorization": f"Bearer {tokens.run_token(run)}"}
         response = await AsyncClient().get(f"/api/v1/ingest/runs/{run.id}/examples", headers=headers)
-        lines = b"".join([chunk async for chunk in response.streaming_content]).decode().splitlines()
+        lines = jsonlines.lines(b"".join([chunk async for chunk in response.streaming_content]).decode())
     finally:
         ingest.LINES_PER_READ = ingest_lines
         await database_sync_to_async(
