@@ -1,11 +1,15 @@
-"""Upgrades the database of DATABASE_URL, then opens every page that its owner can reach; prints what came back as JSON.
+"""Upgrades databases, then opens every page that their owner can reach.
 
-A process of its own, since Django looks at one database: `python -m tests.upgrade.crawl`.
+`python -m tests.upgrade.crawl` reads a line with the name of a database on the server of DATABASE_URL, and answers what came back as
+JSON in a line, an empty one where it failed; then the next. A process of its own for each, since Django looks at one database; they
+are forked from one that has loaded the product.
 """
 
 import json
 import os
 import re
+import sys
+import traceback
 from collections import Counter
 from functools import cache
 from urllib.parse import urlsplit
@@ -21,18 +25,55 @@ EACH = 25  # addresses of one page that differ in their query or ids
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
     django.setup()
+    load()
+    for line in sys.stdin:
+        if (child := os.fork()) == 0:
+            answer(line.strip())
+        if os.waitpid(child, 0)[1]:
+            print(flush=True)
+
+
+def answer(name: str) -> None:
+    """Ends the process."""
+    try:
+        print(json.dumps(upgraded(name)), flush=True)
+        os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+    os._exit(1)
+
+
+def load() -> None:
+    """What each of them would load, before there is a connection that they would share."""
     from django.conf import settings
-    from django.core.management import call_command
+    from django.db import connection
+    from django.db.migrations.loader import MigrationLoader
+    from django.urls import get_resolver
+
+    from webapp.api import api
 
     settings.CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
     settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
     settings.WHITENOISE_AUTOREFRESH = True
     settings.ALLOWED_HOSTS = ["testserver"]
+    list(routes(get_resolver()))
+    api.get_openapi_schema()
+    MigrationLoader(None)
+    assert connection.connection is None
+
+
+def upgraded(name: str) -> dict[str, object]:
+    from django.conf import settings
+    from django.core.management import call_command
+    from django.db import connection
+
+    connection.settings_dict["NAME"] = name
+    settings.VAR = settings.VAR / name
     call_command("upgrade", verbosity=0, stdout=open(os.devnull, "w"))  # noqa: SIM115  ends with the process
     publishes = published()  # first: then there is a publication to be opened
     opened = crawl()
     told = {"opened": opened, "unlinked": others(opened), "search": search(), "publishes": publishes}
-    print(json.dumps({**told, "tokens": tokens()}))
+    return {**told, "tokens": tokens()}
 
 
 def client():

@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -19,34 +21,53 @@ PAGES = ("/datasets/", "/projects/", "/runs/", "/evaluations/", "/judges/", "/se
 pytestmark = [pytest.mark.slow]
 
 
-@pytest.fixture
-def database(request):
-    """The address of a database filled with a dump."""
-    host = settings.DATABASES["default"]["HOST"]
-    user, name = settings.DATABASES["default"]["USER"], f"upgrade_{request.param.stem}_{os.getpid()}"
-    told = {"host": host, "user": user, "password": settings.DATABASES["default"]["PASSWORD"] or None}
-    with psycopg.connect(dbname="postgres", autocommit=True, **told) as server:
-        server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+def server() -> dict[str, str | None]:
+    """Known once the tests' database is started."""
+    known = settings.DATABASES["default"]
+    return {"host": known["HOST"], "user": known["USER"], "password": known["PASSWORD"] or None}
+
+
+@contextmanager
+def database(dump: Path) -> Iterator[str]:
+    """The name of a database filled with a dump."""
+    told = server()
+    name = f"upgrade_{dump.stem}_{os.getpid()}"
+    with psycopg.connect(dbname="postgres", autocommit=True, **told) as admin:
+        admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
         try:
             with psycopg.connect(dbname=name, autocommit=True, **told) as made:
-                made.execute(request.param.read_text())
-            yield f"postgresql://{user}@/{name}?host={host.replace('/', '%2F')}"
+                made.execute(dump.read_text())
+            yield name
         finally:
-            server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+            admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@pytest.fixture(scope="module")
+def crawler(tmp_path_factory) -> Iterator[subprocess.Popen[str]]:
+    """A process that upgrades and looks through one database after the other; what it complains of stands in `errors`."""
+    known, var = server(), tmp_path_factory.mktemp("var")
+    url = f"postgresql://{known['user']}@/postgres?host={str(known['host']).replace('/', '%2F')}"
+    env = {**os.environ, "DATABASE_URL": url, "TOUCHSTONE_VAR": str(var)}
+    command = [sys.executable, "-m", "tests.upgrade.crawl"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with (var / "errors").open("w") as errors:
+        process = subprocess.Popen(command, env=env, cwd=HERE.parents[1], stderr=errors, **pipes)
+        process.errors = var / "errors"
+        with process:
+            yield process
 
 
 def test_there_are_databases_to_upgrade():
     assert len(DUMPS) >= 3
 
 
-@pytest.mark.parametrize("database", DUMPS, ids=lambda dump: dump.stem, indirect=True)
-def test_every_page_opens_after_the_upgrade(database, tmp_path):
-    env = {**os.environ, "DATABASE_URL": database, "TOUCHSTONE_VAR": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.upgrade.crawl"], env=env, cwd=HERE.parents[1], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    told = json.loads(done.stdout.splitlines()[-1])
+@pytest.mark.parametrize("dump", DUMPS, ids=lambda dump: dump.stem)
+def test_every_page_opens_after_the_upgrade(crawler, dump):
+    with database(dump) as name:
+        print(name, file=crawler.stdin, flush=True)
+        said = crawler.stdout.readline()
+    assert said.strip(), crawler.errors.read_text()[-3000:]
+    told = json.loads(said)
     bad = {address: status for address, status in told["opened"].items() if status not in (200, 302)}
     assert not bad
     assert len(told["opened"]) > 100
