@@ -1,5 +1,5 @@
-"""The very process that Ray starts, against a real server: what it generates, scores and exports is what stock libraries
-say, and a killed one goes on where it was."""
+"""The process that Ray starts, against a real server: what it generates, scores and exports is what stock libraries say, and a
+killed one goes on where it was. One is started as Ray starts it; the others are forked from one that has loaded what they need."""
 
 import json
 import os
@@ -11,6 +11,7 @@ import time
 import pytest
 from django.conf import settings as django_settings
 
+from tests.webapp.weights.forked import Forked
 from trainer.contracts import Criterion, Message, Response
 from trainer.contracts import Example as ExampleRecord
 from trainer.judges.inputs import JudgeInput
@@ -40,20 +41,35 @@ def tiny(cast, tiny_folder):
     return RegisteredModel.objects.create(workspace=cast.workspace, name="tiny", source="local", path=str(tiny_folder))
 
 
-def start(job: WeightsJob, live_server) -> subprocess.Popen:
+@pytest.fixture
+def start(live_server, tmp_path):
+    """Begins the process of a job."""
+
+    def begin(job: WeightsJob) -> Forked:
+        return Forked(environment(job, live_server), tmp_path / f"stderr-{job.attempt}")
+
+    return begin
+
+
+def as_ray_does(job: WeightsJob, live_server) -> subprocess.Popen:
+    command = [sys.executable, "-m", "trainer", "job"]  # as runs are started: the variable says what it is
+    given = environment(job, live_server)
+    return subprocess.Popen(command, cwd=django_settings.BASE_DIR, env=given, stderr=subprocess.PIPE, text=True)
+
+
+def environment(job: WeightsJob, live_server) -> dict[str, str]:
+    """Of the process; the server takes the job for one that has been handed over."""
     WeightsJob.objects.filter(pk=job.pk).update(state="starting", ray_job_id="x", next_try_at=None)
-    environment = os.environ | {
+    return os.environ | {
         "TOUCHSTONE_URL": live_server.url,
         "TOUCHSTONE_WEIGHTS_JOB": str(job.pk),
         "TOUCHSTONE_RUN_TOKEN": tokens.token(job),
         "OMP_NUM_THREADS": "1",
     }
-    command = [sys.executable, "-m", "trainer", "job"]  # as runs are started: the variable says what it is
-    return subprocess.Popen(command, cwd=django_settings.BASE_DIR, env=environment, stderr=subprocess.PIPE, text=True)
 
 
-def finished(job: WeightsJob, live_server) -> WeightsJob:
-    _, said = start(job, live_server).communicate(timeout=240)
+def finished(job: WeightsJob, process: Forked | subprocess.Popen) -> WeightsJob:
+    _, said = process.communicate(timeout=240)
     job.refresh_from_db()
     assert job.state == "finished", (job.problem, said[-2000:], list(WeightsLogLine.objects.values_list("message")))
     return job
@@ -74,20 +90,22 @@ def greedy(folder, prompt: str, count: int) -> str:
 
 def test_generated_responses_are_those_of_stock_transformers(cast, tiny, version, live_server):
     params = {"split": "", "max_new_tokens": 8}
-    job = finished(services.generate(cast.workspace, None, tiny, version, params), live_server)
+    asked = services.generate(cast.workspace, None, tiny, version, params)
+    job = finished(asked, as_ray_does(asked, live_server))
     assert (job.done, job.total) == (5, 5)
     found = [row.content for row in WeightsResult.objects.order_by("place")]
     assert [content["key"] for content in found] == ["e0", "e1", "e2", "e3", "e4"]
     assert found[0]["responses"][0]["text"] == greedy(tiny.path, "Prompt 0 ü", 8)
 
 
-def test_a_killed_process_goes_on_behind_its_last_result(cast, tiny, version, live_server):
+def test_a_killed_process_goes_on_behind_its_last_result(cast, tiny, version, start):
     params = {"split": "", "max_new_tokens": 200, "temperature": 1.0, "samples": 2, "sampler": {"max_batch": 2}}
-    whole = finished(services.generate(cast.workspace, None, tiny, version, params | {"seed": 3}), live_server)
+    whole = services.generate(cast.workspace, None, tiny, version, params | {"seed": 3})
+    finished(whole, start(whole))
     expected = [row.content for row in WeightsResult.objects.filter(job=whole).order_by("place")]
     WeightsJob.objects.filter(pk=whole.pk).update(key="other")
     job = services.generate(cast.workspace, None, tiny, version, params | {"seed": 3})
-    process = start(job, live_server)
+    process = start(job)
     deadline = time.monotonic() + 120
     while not WeightsResult.objects.filter(job=job).exists() and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -97,28 +115,31 @@ def test_a_killed_process_goes_on_behind_its_last_result(cast, tiny, version, li
     assert 0 < stored < 5
     WeightsJob.objects.filter(pk=job.pk).update(state="failed")
     job.refresh_from_db()
-    again = finished(services.retry(job, None), live_server)
+    again = services.retry(job, None)
+    finished(again, start(again))
     assert again.attempt == 2
     assert [row.content for row in WeightsResult.objects.filter(job=job).order_by("place")] == expected
 
 
-def test_a_prompt_that_does_not_fit_is_named_and_the_others_are_answered(cast, tiny, version, live_server):
-    job = finished(
-        services.generate(cast.workspace, None, tiny, version, {"split": "", "max_new_tokens": 2040}), live_server
-    )
+def test_a_prompt_that_does_not_fit_is_named_and_the_others_are_answered(cast, tiny, version, start):
+    job = services.generate(cast.workspace, None, tiny, version, {"split": "", "max_new_tokens": 2040})
+    finished(job, start(job))
     problems = [row.content.get("problem", "") for row in WeightsResult.objects.filter(job=job)]
     assert len(problems) == 5 and all("the model sees 2,048" in problem for problem in problems)
 
 
-def test_a_model_that_cannot_be_loaded_fails_with_its_words(cast, version, live_server, tmp_path):
-    model = RegisteredModel.objects.create(workspace=cast.workspace, name="e", source="local", path=str(tmp_path))
+def test_a_model_that_cannot_be_loaded_fails_with_its_words(cast, version, start, tmp_path):
+    model = RegisteredModel.objects.create(
+        workspace=cast.workspace, name="e", source="local", path=str(tmp_path / "empty")
+    )
+    (tmp_path / "empty").mkdir()
     job = services.generate(cast.workspace, None, model, version, {})
-    start(job, live_server).communicate(timeout=240)
+    start(job).communicate(timeout=240)
     job.refresh_from_db()
     assert job.state == "failed" and "no config.json" in job.problem
 
 
-def test_a_killed_judge_goes_on_and_every_question_has_one_verdict(cast, tiny, live_server):
+def test_a_killed_judge_goes_on_and_every_question_has_one_verdict(cast, tiny, start):
     endpoint = endpoints.create_endpoint(cast.researcher, "local", name="here", registered_model=tiny.pk)
     judge = create_judge(cast.researcher, name="J", spec={"kind": "criterion"}, endpoint=endpoint)
     criteria = tuple(Criterion(id=f"c{n}", text=f"Says {n}.", points=1) for n in range(2))
@@ -126,7 +147,7 @@ def test_a_killed_judge_goes_on_and_every_question_has_one_verdict(cast, tiny, l
     given = [JudgeInput(f"e{n}", prompt, {"r": f"text {n}"}, criteria) for n in range(150)]
     errand = Errand(cast.workspace, None, "a test", "J judges")
     job = job_for(judge, given, errand)
-    process = start(job, live_server)
+    process = start(job)
     deadline = time.monotonic() + 120
     while not Verdict.objects.exists() and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -137,14 +158,14 @@ def test_a_killed_judge_goes_on_and_every_question_has_one_verdict(cast, tiny, l
     WeightsJob.objects.filter(pk=job.pk).update(state="failed")
     again = job_for(judge, given, errand, again=True)
     assert (again.pk, again.attempt, again.total) == (job.pk, 2, 300)
-    done = finished(again, live_server)
+    done = finished(again, start(again))
     assert (done.done, done.outcome["done"], done.used["device"]) == (300, 300, "CPU")
     found = dict(Verdict.objects.values_list("key", "pk"))
     assert len(found) == 300 and stored.items() <= found.items(), "what was stored was not asked again"
     assert job_for(judge, given, errand) is None
 
 
-def test_scores_are_those_of_stock_transformers(cast, version, live_server, tiny_folder, tmp_path):
+def test_scores_are_those_of_stock_transformers(cast, version, start, tiny_folder, tmp_path):
     import torch
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
@@ -172,7 +193,8 @@ def test_scores_are_those_of_stock_transformers(cast, version, live_server, tiny
     model = RegisteredModel.objects.create(
         workspace=cast.workspace, name="r", source="local", path=str(folder), head="scalar", role="reward_model"
     )
-    finished(services.score(cast.workspace, None, model, version, {}), live_server)
+    job = services.score(cast.workspace, None, model, version, {})
+    finished(job, start(job))
     (content,) = [row.content for row in WeightsResult.objects.all()]
     for response in given:
         messages = [{"role": "user", "content": "Which?"}, {"role": "assistant", "content": response.text}]
