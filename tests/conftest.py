@@ -123,6 +123,19 @@ def api(cast: Cast) -> ApiClient:
 
 
 @pytest.fixture
+def short_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The feed of a run says how it is and ends, on the test's own connection: what calls every address must not listen for an hour."""
+    from asgiref.sync import sync_to_async
+
+    from webapp.experiments.live import stream
+
+    monkeypatch.setattr(stream, "LONGEST_S", 0.0)
+    monkeypatch.setattr(
+        stream, "database_sync_to_async", sync_to_async
+    )  # the other closes the connection, and the transaction with it
+
+
+@pytest.fixture
 def eager():
     """Enqueued tasks run at once, in this process, with their real code."""
     from webapp.celery import app

@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from . import account, imports
-from .http import ApiError, Away, Server
+from .http import OVER, ApiError, Away, Server
 from .plot import curve
 from .spool import send_kept
 
@@ -27,8 +27,8 @@ runs_app = typer.Typer(help="Runs: list, show, follow.", no_args_is_help=True)
 app.add_typer(runs_app, name="runs")
 # what is no table is printed with soft_wrap: lines that a script reads are not broken at the width of a terminal that is not there
 out, err = Console(), Console(stderr=True)
-OVER = ("finished", "failed", "stopped")
 FOLLOW_S = 2.0
+DRAW_S = 0.2  # between two drawings of a run that is followed
 
 
 def server() -> Server:
@@ -107,21 +107,35 @@ def runs_show(run: int, as_json: Annotated[bool, typer.Option("--json")] = False
 def runs_follow(
     run: int,
     key: Annotated[list[str] | None, typer.Option(help="A metric to draw; several times for several")] = None,
-    every: Annotated[float, typer.Option(help="Seconds between two looks", min=0.1)] = FOLLOW_S,
 ) -> None:
-    """Draws a run's metrics until it is over. The exit code is 0 where it finished, 1 where it failed or was stopped."""
+    """Draws a run's metrics as they come, until it is over. The exit code is 0 where it finished, 1 where it failed or was stopped."""
     with told():
         known, drawn = server(), dict[str, list[tuple[int, float]]]()
+        found, painted = dict[str, Any](), 0.0
         with Live(console=out, auto_refresh=False) as live:
-            while True:
-                found = known.get(f"/runs/{run}")
-                for name in key or _keys(known, run, found):
-                    _more(known, run, name, drawn.setdefault(name, []))
-                live.update(_picture(found, drawn), refresh=True)
-                if found["state"] in OVER:
-                    break
-                time.sleep(every)
+            for message in known.follow(run):
+                if message["type"] == "gone":
+                    raise ValueError(f"Run {run} is deleted.")
+                if message["type"] in ("now", "run"):
+                    found = message
+                if message["type"] == "metrics" and drawn:
+                    _add(message, drawn)
+                elif message["type"] in ("now", "metrics", "resync") or found["state"] in OVER:
+                    for name in key or _keys(known, run, found):
+                        _more(known, run, name, drawn.setdefault(name, []))
+                if found["state"] in OVER or time.monotonic() - painted >= DRAW_S:
+                    live.update(_picture(found, drawn), refresh=True)
+                    painted = time.monotonic()
         raise typer.Exit(0 if found["state"] == "finished" else 1)
+
+
+def _add(message: dict[str, Any], drawn: dict[str, list[tuple[int, float]]]) -> None:
+    """The values of one step. A step that comes again, after a run went on from a checkpoint, takes the place of what it had."""
+    for name, points in drawn.items():
+        if (value := message["values"].get(name)) is not None:
+            while points and points[-1][0] >= message["step"]:
+                points.pop()
+            points.append((message["step"], value))
 
 
 def _keys(known: Server, run: int, found: dict[str, Any]) -> list[str]:
@@ -133,7 +147,7 @@ def _keys(known: Server, run: int, found: dict[str, Any]) -> list[str]:
 
 
 def _more(known: Server, run: int, key: str, points: list[tuple[int, float]]) -> None:
-    """What is new of a metric."""
+    """What the server knows more of a metric."""
     last = points[-1][0] if points else None
     points.extend((each["step"], each["value"]) for each in known.points(run, key, last) if each["value"] is not None)
 

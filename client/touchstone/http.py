@@ -22,6 +22,8 @@ AGAIN = (429, 502, 503, 504)
 TRIES = 6
 LONGEST_PAUSE_S = 30.0
 TIMEOUT_S = 60.0
+LONGEST_SILENCE_S = 60.0  # a feed says something every quarter of a minute
+OVER = ("finished", "failed", "stopped")  # states of a run
 
 
 class Away(Exception):
@@ -87,15 +89,18 @@ class Server:
                 problem = str(_error(answer)) or f"{self.address} answers {answer.status_code}"
                 pause = _seconds(answer.headers.get("Retry-After"))
             if attempt + 1 < self.tries:
-                waits = max(pause, 0.5 * 2**attempt * random.uniform(0.7, 1.3))  # noqa: S311  no secret
-                self.sleep(min(waits, LONGEST_PAUSE_S))
+                self.sleep(_pause(attempt, pause))
         raise Away(problem)
 
-    def events(self, path: str, body: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-        """(name, data) of server-sent events as they come. Asked once: what was said is not said again. Raises ApiError, Away."""
+    def events(
+        self, path: str, body: dict[str, Any] | None = None, silence_s: float | None = None
+    ) -> Iterator[tuple[str, dict[str, Any]]]:
+        """(name, data) of server-sent events as they come, by POST where there is a `body`. Asked once: what was said is not said
+        again. After `silence_s` without a word the server counts as away. Raises ApiError, Away."""
+        given: dict[str, Any] = {"method": "GET"} if body is None else {"method": "POST", "json": body}
         try:
             with self._client.stream(
-                "POST", f"/api/v1{path}", json=body, timeout=httpx.Timeout(TIMEOUT_S, read=None)
+                url=f"/api/v1{path}", timeout=httpx.Timeout(TIMEOUT_S, read=silence_s), **given
             ) as answer:
                 if not answer.is_success:
                     answer.read()
@@ -110,6 +115,23 @@ class Server:
                         name = "message"
         except httpx.TransportError as error:
             raise Away(f"{self.address} does not answer: {error}") from error
+
+    def follow(self, run: int) -> Iterator[dict[str, Any]]:
+        """What happens to a run, as it happens, until it is over: each message as docs/api.md lists them. After a break it begins anew,
+        with a message `now`: whoever draws curves then loads what was missed. Raises ApiError, Away."""
+        failed = 0
+        while True:
+            try:
+                for name, told in self.events(f"/runs/{run}/feed", silence_s=LONGEST_SILENCE_S):
+                    failed = 0
+                    yield told
+                    if name == "gone" or (name in ("now", "run") and told["state"] in OVER):
+                        return
+            except (Away, ApiError) as error:
+                failed += 1
+                if failed == self.tries or (isinstance(error, ApiError) and error.status not in AGAIN):
+                    raise
+            self.sleep(_pause(failed))
 
     def save(self, path: str, to: BinaryIO, **query: Any) -> httpx.Headers:
         """Writes what is at an address, such as a `download`, piece by piece. Raises ApiError, Away."""
@@ -173,6 +195,12 @@ class Server:
             yield from page["points"]
             if (after_step := page["next"]) is None:
                 return
+
+
+def _pause(failed: int, least_s: float = 0.0) -> float:
+    """Seconds until the next try, longer with each that failed."""
+    waits: float = 0.5 * 2**failed * random.uniform(0.7, 1.3)  # noqa: S311  no secret
+    return min(max(least_s, waits), LONGEST_PAUSE_S)
 
 
 def _seconds(text: str | None) -> float:

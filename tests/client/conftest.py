@@ -22,3 +22,8 @@ def remote(cast, wire) -> Server:
 def spools(tmp_path, monkeypatch):
     monkeypatch.setenv("TOUCHSTONE_SPOOL", str(tmp_path / "spool"))
     return tmp_path / "spool"
+
+
+@pytest.fixture(autouse=True)
+def streams_end(short_streams):
+    pass

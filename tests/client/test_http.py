@@ -1,5 +1,7 @@
 """Tries again, pages, launches once, and says what the server refuses."""
 
+import json
+
 import httpx
 import pytest
 from touchstone.http import ApiError, Away, Server
@@ -62,3 +64,36 @@ def test_lists_are_read_to_their_end():
 def test_the_token_is_in_no_words_of_it():
     known, _, _ = server()
     assert "ts_secret" not in repr(known)
+
+
+def feed(*messages) -> httpx.Response:
+    text = "".join(f"event: {told['type']}\ndata: {json.dumps(told)}\n\n: still here\n\n" for told in messages)
+    return httpx.Response(200, headers={"content-type": "text/event-stream"}, content=text.encode())
+
+
+NOW, POINT = {"type": "now", "state": "running"}, {"type": "metrics", "step": 1, "values": {"loss": 0.5}}
+END = {"type": "run", "state": "finished"}
+
+
+def test_a_run_is_followed_over_breaks_to_its_end():
+    known, script, pauses = server(
+        feed(NOW, POINT), httpx.ConnectError("refused"), httpx.Response(503, json={}), feed({**NOW, "step": 2}, END)
+    )
+    assert list(known.follow(7)) == [NOW, POINT, {**NOW, "step": 2}, END]
+    assert {request.url.path for request in script.asked} == {"/api/v1/runs/7/feed"} and len(script.asked) == 4
+    assert len(pauses) == 3 and pauses[0] < pauses[2]
+
+
+def test_a_run_that_cannot_be_followed_is_told():
+    known, script, _ = server(httpx.Response(404, json={"error": {"code": "not_found", "message": "No such run."}}))
+    with pytest.raises(ApiError, match="No such run"):
+        list(known.follow(7))
+    known, script, _ = server(*[httpx.ConnectError("refused")] * 3, tries=3)
+    with pytest.raises(Away):
+        list(known.follow(7))
+    assert len(script.asked) == 3
+
+
+def test_a_deleted_run_ends_what_follows_it():
+    known, script, _ = server(feed(NOW, {"type": "gone"}))
+    assert [told["type"] for told in known.follow(7)] == ["now", "gone"]

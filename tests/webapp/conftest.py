@@ -30,3 +30,8 @@ def authorities_read_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(default, "create_ssl_context", create)
         yield
+
+
+@pytest.fixture(autouse=True)
+def streams_end(short_streams: None) -> None:
+    """Of every test; `live.test_stream` has them as they are."""

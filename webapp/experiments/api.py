@@ -8,7 +8,19 @@ from .parameters import router as runs
 from .recipes.api import router as recipes
 
 # Each room adds its operations to the router of runs. The busiest come first; `/runs/compare` has to stand before `/runs/{run_id}`.
-for _room in ("runs", "metrics", "rollouts", "lifecycle", "launch", "after", "rewards", "people", "alarms", "outputs"):
+for _room in (
+    "runs",
+    "live",
+    "metrics",
+    "rollouts",
+    "lifecycle",
+    "launch",
+    "after",
+    "rewards",
+    "people",
+    "alarms",
+    "outputs",
+):
     import_module(f".{_room}.api", __package__)
 
 router = Router()

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import json
 import time
-from collections import deque
 from collections.abc import Mapping
 from datetime import timedelta
 from importlib import import_module
@@ -30,14 +29,13 @@ from webapp.identity import second_factor
 from .. import access, serializers
 from ..models import Run
 from . import broadcasts
+from .waiting import Waiting
 
-MOST_WAITING = 500  # messages kept for a client that reads slowly
 JUST_NOW = timedelta(minutes=2)  # longer than a page takes to load
 MOST_GREETED = 50
 RECHECK_S = 60  # how soon a person who was removed, or has signed out, stops hearing
 TRY_AGAIN = 1013
 LISTENING = Need(Area.EXPERIMENTS, Right.READ)  # what a token needs
-RESYNC = json.dumps({"type": "resync"})
 
 
 def key_of(scope: Mapping[str, Any]) -> str:
@@ -60,15 +58,13 @@ class Door:
 class Feed(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels has no types
     """Passes on one group's messages. Subclasses say which group, and thereby who may listen.
 
-    Messages wait in a queue of this connection, so a slow client holds up nobody. When it overflows everything in it is
-    dropped for one `{"type": "resync"}`: the page then loads its state again instead of drawing a curve with holes.
+    Messages wait in a queue of this connection, so a slow client holds up nobody.
     """
 
     group: str | None = None
 
     async def connect(self) -> None:
-        self.waiting: deque[str] = deque()
-        self.news = asyncio.Event()
+        self.waiting = Waiting()
         self.sender: asyncio.Task[None] | None = None
         try:
             self.group = await self.allowed_group() if key_of(self.scope) or self.same_origin() else None
@@ -99,27 +95,19 @@ class Feed(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels has no typ
 
     async def broadcast(self, event: dict[str, Any]) -> None:
         """From the channel layer. Never waits for the client."""
-        message = event["message"]
-        for item in message["items"] if message["type"] == "batch" else [message]:
-            self.waiting.append(json.dumps(item))
-        if len(self.waiting) > MOST_WAITING:
-            self.waiting.clear()
-            self.waiting.append(RESYNC)
-        self.news.set()
+        self.waiting.add(event["message"])
 
     async def send_waiting(self) -> None:
         checked = time.monotonic()
         while True:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.news.wait(), RECHECK_S)
+            text = await self.waiting.next(RECHECK_S)
             # by the clock, not only in silence: a run that is under way is never silent
             if time.monotonic() - checked >= RECHECK_S:
                 if not await self.may_go_on():
                     return
                 checked = time.monotonic()
-            self.news.clear()
-            while self.waiting:
-                await self.send(text_data=self.waiting.popleft())
+            if text is not None:
+                await self.send(text_data=text)
 
     def same_origin(self) -> bool:
         """Only pages of this very address: cookies are sent whatever the port of the page that connects."""

@@ -19,7 +19,7 @@ from webapp.accounts.models import Membership, SignedIn, Workspace
 from webapp.asgi import application
 from webapp.experiments.launch import checks
 from webapp.experiments.launch import services as launch
-from webapp.experiments.live import broadcasts, consumers
+from webapp.experiments.live import broadcasts, consumers, waiting
 from webapp.experiments.models import Run
 from webapp.inference.models import RegisteredModel
 
@@ -218,7 +218,7 @@ async def test_a_script_stops_hearing_when_its_token_is_revoked(scene, monkeypat
 
 async def test_a_slow_client_is_told_to_load_again(scene, monkeypatch):
     cast, run, _ = scene
-    monkeypatch.setattr(consumers, "MOST_WAITING", 10)
+    monkeypatch.setattr(waiting, "MOST_WAITING", 10)
     socket, accepted = await connect(f"/ws/runs/{run.id}", cast.owner)
     assert accepted
     items = [{"type": "metrics", "step": i, "values": {}, "histograms": {}} for i in range(30)]
