@@ -1,4 +1,4 @@
-"""Fetching is authorisation: a row of the caller's workspace, or 404. Annotators learn nothing of judges or verdicts."""
+"""Fetching is authorisation: callers get a row of their workspace, or 404. Annotators learn nothing of judges or verdicts."""
 
 from typing import TypeVar
 

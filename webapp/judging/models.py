@@ -1,4 +1,4 @@
-"""Judges, their versions, what they said, and trials of both."""
+"""Judges, their versions, their verdicts and trials."""
 
 from datetime import UTC, datetime
 
@@ -13,8 +13,8 @@ MAX_KEY = 300  # as long as the key of a recorded output
 
 
 class Judge(models.Model):
-    """A judge under a name; what it is at any time is in its versions. `fixed_examples` are the ids of those on which
-    versions are compared, from any versions of `fixed_dataset`."""
+    """A judge has a name and a kind; its versions hold everything else. `fixed_examples` are the ids of the examples on which
+    its versions are compared. They come from any versions of `fixed_dataset`."""
 
     workspace = models.ForeignKey("accounts.Workspace", on_delete=models.CASCADE, related_name="judges")
     name = models.CharField(max_length=MAX_NAME)
@@ -38,9 +38,9 @@ class Judge(models.Model):
 
 
 class JudgeVersion(models.Model):
-    """What a judge is under one number. From its first use on it never changes, which the database sees to as well.
+    """A numbered version of a judge. It never changes after its first use, and the database holds that as well.
 
-    `spec` is complete: see trainer.judges.spec. `digest` addresses the spec and whom it asks; verdicts are keyed by it.
+    `spec` is complete: see trainer.judges.spec. `digest` stands for the spec and the endpoint; keys of verdicts contain it.
     """
 
     judge = models.ForeignKey(Judge, on_delete=models.CASCADE, related_name="versions")
@@ -68,10 +68,10 @@ class JudgeVersion(models.Model):
 
 
 class Verdict(models.Model):
-    """One call and what came of it, stored once per version and key. The states are those of trainer.judges.engine.
+    """A call and its outcome, stored once per version and key. The states are those of trainer.judges.engine.
 
-    `request` is what was sent, `raw` what came back to the letter, `parsed` what was read from it, `subject` what it is
-    about: example, response, criterion, order, sample. Tokens and attempts add up over the times the judge was asked.
+    `request` is what was sent, `raw` the reply to the letter, `parsed` what was read from it. `subject` says what the call
+    is about: example, response, criterion, order, sample. Tokens and attempts count every time that the judge was asked.
     """
 
     class State(models.TextChoices):
@@ -108,10 +108,10 @@ class Verdict(models.Model):
 
 
 class Trial(models.Model):
-    """A judge tried on chosen examples: a draft of it, or two versions against each other.
+    """A trial shows what a judge says on chosen examples: a draft, or two versions against each other.
 
-    A draft has `spec` and `endpoint`, and `results` holds its calls; nothing of it enters the verdict store. A comparison
-    has `before` and `after`; its results name stored verdicts. `extra` are inputs that examples do not have.
+    A draft has `spec` and `endpoint`. `results` holds its calls, none of which enters the verdict store. A comparison has
+    `before` and `after`; its results name stored verdicts. `extra` holds inputs that examples do not have.
     """
 
     class State(models.TextChoices):
@@ -141,7 +141,7 @@ class Trial(models.Model):
     class Meta:
         indexes = [models.Index(fields=["judge", "-id"], name="trials_newest_first")]
 
-    told_at = datetime.min.replace(tzinfo=UTC)  # of the worker that carries it out: when it last told open pages
+    told_at = datetime.min.replace(tzinfo=UTC)  # the worker keeps here when it last told open pages
 
     def __str__(self) -> str:
         return f"trial {self.pk}"

@@ -11,7 +11,7 @@ from .models import Judge, JudgeVersion, Trial
 
 
 def judges(workspace_id: int, *, archived: bool = False) -> QuerySet[Judge]:
-    """Those on the list, or the archived ones; each with `latest`, a list of its newest version, and `version_count`."""
+    """The judges on the list, or the archived ones. Each has `latest`, a list of its newest version, and `version_count`."""
     newest = JudgeVersion.objects.order_by("judge_id", "-number").distinct("judge_id").select_related("endpoint")
     rows = Judge.objects.filter(workspace_id=workspace_id, archived_at__isnull=not archived)
     return rows.annotate(version_count=Count("versions")).prefetch_related(
@@ -25,14 +25,14 @@ def versions(judge: Judge) -> QuerySet[JudgeVersion]:
 
 
 def usable_versions(workspace_id: int, kinds: Iterable[str]) -> QuerySet[JudgeVersion]:
-    """Of judges on the list, of these kinds, whose endpoint is there; by name, newest first."""
+    """Versions of judges of these kinds that are on the list and whose endpoint is there; by name, newest first."""
     rows = JudgeVersion.objects.filter(judge__workspace_id=workspace_id, judge__kind__in=kinds)
     rows = rows.filter(judge__archived_at=None, endpoint__archived_at=None)
     return rows.select_related("judge", "endpoint").order_by("judge__name", "-number")
 
 
 def version_named(workspace_id: int, text: str) -> JudgeVersion | None:
-    """The version that is written `Grader v2`: of a judge on the list whose endpoint is there."""
+    """The version that people write as `Grader v2`; None if its judge is not on the list or its endpoint is archived."""
     name, _, number = text.rpartition(" v")
     rows = JudgeVersion.objects.filter(judge__workspace_id=workspace_id, judge__name=name, number=whole(number, 9) or 0)
     rows = rows.filter(judge__archived_at=None, endpoint__archived_at=None)
@@ -40,7 +40,7 @@ def version_named(workspace_id: int, text: str) -> JudgeVersion | None:
 
 
 def why_not_named(workspace_id: int, text: str) -> str:
-    """Why `version_named` finds nothing under `text`, and what helps."""
+    """This says why `version_named` finds nothing under `text`, and what helps."""
     name, _, number = text.rpartition(" v")
     rows = JudgeVersion.objects.filter(judge__workspace_id=workspace_id, judge__name=name, number=whole(number, 9) or 0)
     version = rows.select_related("judge", "endpoint").first()
@@ -57,6 +57,6 @@ def trials(judge: Judge) -> QuerySet[Trial]:
 
 
 def fixed_examples(judge: Judge) -> list[Example]:
-    """Those on which the judge's versions are compared and that still exist, in their order."""
+    """The examples on which the judge's versions are compared, in their order, without those that are gone."""
     found = Example.objects.only("id", "key", "excerpt").in_bulk(judge.fixed_examples)
     return [found[each] for each in judge.fixed_examples if each in found]

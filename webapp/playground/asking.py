@@ -63,7 +63,7 @@ def _by_judge(row: TriedScore) -> Score:
     return found
 
 
-def _read(kind: str, rubric: Rubric | None, given: list[Verdict], answers: list[verdict_queries.Answer]) -> Score:
+def _read(kind: str, rubric: Rubric | None, given: list[Verdict], answers: list[verdict_queries.CallAnswer]) -> Score:
     if kind == "pointwise":
         ratings = [float(each.parsed["rating"]) for each in answers if each.parsed]
         words = next(str(each.parsed.get("explanation", "")) for each in answers if each.parsed)
@@ -75,7 +75,7 @@ def _read(kind: str, rubric: Rubric | None, given: list[Verdict], answers: list[
     return by_rubric(rubric, [said.get(v.criterion_id, v) if v.met is None else v for v in given])
 
 
-def _likert(rubric: Rubric, answers: list[verdict_queries.Answer]) -> Score:
+def _likert(rubric: Rubric, answers: list[verdict_queries.CallAnswer]) -> Score:
     ratings = next(iter(criterion_ratings(answers).values()), {})
     listed = [
         {"text": c.text, "points": c.points, "met": None, "note": _rated(ratings.get(c.id))} for c in rubric.criteria

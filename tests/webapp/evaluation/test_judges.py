@@ -12,7 +12,7 @@ from webapp.evaluation.sources import judges
 from webapp.evaluation.work import running
 from webapp.inference.endpoints import services as endpoints
 from webapp.inference.models import RecordedOutput
-from webapp.judging.asking.calls import Counts, judge_calls
+from webapp.judging.asking.calls import CallCounts, judge_calls
 from webapp.judging.judges.services import create_judge
 from webapp.judging.models import Verdict
 from webapp.judging.verdicts import queries as verdict_queries
@@ -94,7 +94,7 @@ def test_killed_between_two_answers_it_goes_on_behind_the_last(cast, version, ju
 
 def test_where_calls_are_left_it_pauses_and_says_why(cast, version, judge, monkeypatch):
     row = audit_of(cast, version, judge)
-    halted = Counts(total=8, done=2, halted="The budget is used up: 10 of 10 tokens.")
+    halted = CallCounts(total=8, done=2, halted="The budget is used up: 10 of 10 tokens.")
     monkeypatch.setattr(judges, "judge_calls", lambda *args, **kwargs: halted)
     running.run(row.pk)
     row.refresh_from_db()

@@ -14,7 +14,7 @@ from webapp.files.bundle import Bundle
 from webapp.judging.lines.audits import parse_case, repeated
 from webapp.judging.lines.fields import LineProblem
 from webapp.judging.lines.sides import SIDE_NAMES
-from webapp.judging.recorded.formats.base import Pairwise, Record, RowProblem
+from webapp.judging.recorded.formats.base import Record, RecordedPair, RowProblem
 from webapp.judging.recorded.formats.registry import UnknownFormat, detect, read
 
 from . import scores
@@ -53,7 +53,7 @@ def _read(path: str) -> str | None:
         return None
     except OSError as error:
         raise Invalid("The file cannot be read.", {"file": error.strerror or str(error)}) from error
-    pairs = [record for record in records if isinstance(record, Pairwise)]
+    pairs = [record for record in records if isinstance(record, RecordedPair)]
     if len(pairs) < len(records):
         raise Invalid("The file holds no verdicts on pairs.", {"file": f"is of format {form.label}: graded rubrics"})
     several = len({pair.collection for pair in pairs}) > 1
@@ -80,7 +80,7 @@ def _good(given: Iterator[tuple[str, int, Record | RowProblem]]) -> list[Record]
     return records
 
 
-def _line(pair: Pairwise, several: bool) -> dict[str, str | None]:
+def _line(pair: RecordedPair, several: bool) -> dict[str, str | None]:
     """Pairs of several collections are told apart by their group; their name stays the key that datasets know."""
     line = {
         "judge": pair.judge,

@@ -14,7 +14,7 @@ from trainer.judges.inputs import InputProblem, JudgeInput
 from webapp.core import audit
 from webapp.core.formtree import Tree
 from webapp.inference.models import Endpoint
-from webapp.judging.asking.calls import Counts, judge_calls
+from webapp.judging.asking.calls import CallCounts, judge_calls
 from webapp.judging.asking.jobs import Errand, job_for, spent_by_job
 from webapp.judging.models import JudgeVersion, Verdict
 from webapp.judging.verdicts import queries as verdict_queries
@@ -88,7 +88,7 @@ def ask(
     """Asks what nobody asked before. `tell(done, total, words)` hears how far it is. Raises Halted where calls are left to make."""
     planned = len(inputs) * _calls_each(version, inputs)
 
-    def progress(counts: Counts) -> None:
+    def progress(counts: CallCounts) -> None:
         done = counts.stored + counts.done + counts.missing + counts.failed
         tell(done, max(planned, counts.total), _words(counts))
 
@@ -163,7 +163,7 @@ def _calls_each(version: JudgeVersion, inputs: Sequence[JudgeInput]) -> int:
     return 1
 
 
-def _words(counts: Counts) -> str:
+def _words(counts: CallCounts) -> str:
     parts = [(counts.stored, "known already"), (counts.done, "answered"), (counts.missing, "unreadable")]
     parts.append((counts.failed, "failed"))
     told = [f"{number:,} {words}" for number, words in parts if number]

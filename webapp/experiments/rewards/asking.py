@@ -35,7 +35,7 @@ from webapp.core.health import DATABASE_AWAY
 from webapp.core.problems import Conflict
 from webapp.inference.endpoints.services import note_troubles
 from webapp.inference.endpoints.sharing import EndpointShare
-from webapp.judging.asking.calls import asked, expanded
+from webapp.judging.asking.calls import expanded, target_of
 from webapp.judging.judges.services import begin_use
 from webapp.judging.verdicts import queries as verdict_queries
 from webapp.judging.verdicts.store import store
@@ -76,7 +76,7 @@ def _serve(judge_id: int) -> None:
     if row is None:
         return
     try:
-        target = asked(row.version.endpoint, row.version.resolved)
+        target = target_of(row.version.endpoint, row.version.resolved)
         if not isinstance(target, Target):
             raise Conflict(f"{row.version} answers in the run's own process.")
         begin_use(row.version)

@@ -10,7 +10,7 @@ from trainer.contracts import JudgeGrant
 from trainer.judges.chat import EndpointProblem
 from trainer.judges.local import LocalTarget
 from webapp.core.problems import Conflict, Problem
-from webapp.judging.asking.calls import asked
+from webapp.judging.asking.calls import target_of
 from webapp.judging.judges.services import begin_use
 from webapp.judging.models import JudgeVersion
 
@@ -33,7 +33,7 @@ def versions(run: Run) -> dict[str, JudgeVersion]:
 def grant(version: JudgeVersion) -> JudgeGrant:
     """From here on version and endpoint stay what they are. Raises Problem."""
     try:
-        target = asked(version.endpoint, version.resolved)
+        target = target_of(version.endpoint, version.resolved)
     except (Conflict, EndpointProblem) as error:
         raise Problem(str(error), code="judge", status=409) from error
     if target is None:

@@ -1,4 +1,4 @@
-"""The one path from inputs to verdicts: look up what is stored, call what is missing, store as outcomes come."""
+"""The one path from inputs to verdicts: it looks up what is stored, calls what is missing and stores outcomes as they come."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -14,8 +14,7 @@ from trainer.judges.budget import Budget
 from trainer.judges.calls import Call, expand, read
 from trainer.judges.chat import ChatReply, EndpointProblem, Target
 from trainer.judges.client import ChatClient
-from trainer.judges.engine import Counts as EngineCounts
-from trainer.judges.engine import Outcome, State, run
+from trainer.judges.engine import Counts, Outcome, State, run
 from trainer.judges.inputs import InputProblem, JudgeInput
 from trainer.judges.local import LocalClient, LocalTarget, wording
 from trainer.judges.spec import BaseSpec
@@ -34,13 +33,13 @@ from ..verdicts.store import store
 
 CHUNK = 400  # calls looked up at a time
 NOT_RECORDED = "not recorded: the endpoint has no output under this key"
-Asked = Target | LocalTarget
+CallTarget = Target | LocalTarget
 Keep = Callable[[list[Outcome]], None]
 
 
 @dataclass
-class Counts:
-    """What became of a run of calls. `total` = `stored` (there already) + `done` + `missing` + `failed` + not called.
+class CallCounts:
+    """How the calls of a judge ended. `total` = `stored` (there already) + `done` + `missing` + `failed` + not called.
 
     `unusable` counts inputs that lack what the judge needs, by reason. `halted` says why the run ended early, or "".
     `cost` is None where nothing is known to have a price.
@@ -68,8 +67,8 @@ class Counts:
                 self.cached_tokens += reply.cached_tokens or 0
                 self.completion_tokens += reply.completion_tokens or 0
 
-    def merge(self, other: "Counts") -> None:
-        """Adds what became of another run of calls of the same judge; a question that both asked counts in both."""
+    def merge(self, other: "CallCounts") -> None:
+        """Adds the counts of other calls of the same judge; a question that was asked in both counts twice."""
         for name in ("total", "stored", "done", "missing", "failed"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.unusable += other.unusable
@@ -86,21 +85,21 @@ def judge_calls(
     *,
     budget: Budget | None = None,
     stop: Callable[[], bool] = lambda: False,
-    progress: Callable[[Counts], None] = lambda counts: None,
+    progress: Callable[[CallCounts], None] = lambda counts: None,
     draw: int = 0,
-) -> Counts:
+) -> CallCounts:
     """Asks `version` about every input and stores a verdict per call; for workers, in their own thread.
 
-    What is stored already is not called again, except calls that failed: so a run that was stopped or killed is resumed
-    by running it again, and one that was finished costs nothing. Another `draw` asks for new samples. `stop` is asked
-    several times a second, `progress` told of every batch; both may use the database, as may `inputs`.
+    What is stored already is not called again, except calls that failed. So whoever was stopped or killed resumes by
+    calling this again, and what was finished costs nothing. Another `draw` asks for new samples. `stop` is asked
+    several times a second, `progress` is told of every batch; both may use the database, as may `inputs`.
 
     Local weights are asked in a process that starts and ends with this call. Raises Conflict for an endpoint that is
     archived, EndpointProblem where its key cannot be read or that process cannot be started.
     """
     endpoint = version.endpoint
-    spec, counts = version.resolved, Counts()
-    target = asked(endpoint, spec)
+    spec, counts = version.resolved, CallCounts()
+    target = target_of(endpoint, spec)
     begin_use(version)
     source = Verdict.Source.RECORDED if target is None else Verdict.Source.CALLED
 
@@ -119,10 +118,10 @@ def judge_calls(
     return counts
 
 
-def asked(endpoint: Endpoint, spec: BaseSpec) -> Asked | None:
-    """Whom the calls go to; None for recorded outputs, which are looked up. Raises Conflict and EndpointProblem.
+def target_of(endpoint: Endpoint, spec: BaseSpec) -> CallTarget | None:
+    """Where the calls go; None for recorded outputs, which are looked up. Raises Conflict and EndpointProblem.
 
-    Of local weights a criterion judge needs one forward pass per criterion: the probability of yes is its answer.
+    With local weights a criterion judge needs one forward pass per criterion: the probability of yes is its answer.
     """
     if endpoint.kind == Endpoint.Kind.RECORDED:
         return None
@@ -132,9 +131,9 @@ def asked(endpoint: Endpoint, spec: BaseSpec) -> Asked | None:
 
 
 def missing_calls(
-    version: JudgeVersion, spec: BaseSpec, inputs: Iterable[JudgeInput], counts: Counts, draw: int
+    version: JudgeVersion, spec: BaseSpec, inputs: Iterable[JudgeInput], counts: CallCounts, draw: int
 ) -> Iterator[Call]:
-    """The calls that have no verdict yet, each key once, looked up in chunks as they are needed."""
+    """The calls that have no verdict yet, each key once. They are looked up in chunks as they are needed."""
     calls = _distinct(expanded(spec, version.digest, inputs, counts.unusable, draw))
     while chunk := list(islice(calls, CHUNK)):
         stored = verdict_queries.stored_keys(version, [each.key for each in chunk])
@@ -146,7 +145,7 @@ def missing_calls(
 def unasked(
     version: JudgeVersion, inputs: Iterable[JudgeInput], draw: int = 0, *, failed: bool = True
 ) -> Iterator[Call]:
-    """The calls without a verdict, each key once, those together that begin alike. `failed`: and those that failed."""
+    """The calls without a verdict, each key once; calls that begin alike stand together. `failed` adds those that failed."""
     calls = _distinct(expanded(version.resolved, version.digest, inputs, Counter(), draw))
     while chunk := list(islice(calls, CHUNK)):
         known = verdict_queries.stored_keys(version, [each.key for each in chunk], failed=not failed)
@@ -165,7 +164,7 @@ def _distinct(calls: Iterable[Call]) -> Iterator[Call]:
 def expanded(
     spec: BaseSpec, digest: str, inputs: Iterable[JudgeInput], unusable: Counter[str], draw: int = 0
 ) -> Iterator[Call]:
-    """All calls for all inputs; inputs that lack something are counted by reason."""
+    """All calls for all inputs; `unusable` counts inputs that lack something by their reason."""
     for given in inputs:
         try:
             yield from expand(spec, digest, given, draw)
@@ -175,14 +174,14 @@ def expanded(
 
 def call(
     endpoint: Endpoint,
-    target: Asked,
+    target: CallTarget,
     spec: BaseSpec,
     calls: Iterable[Call],
     keep: Keep,
     stop: Callable[[], bool],
     budget: Budget | None,
-) -> EngineCounts:
-    """Calls everything that a judge is asked; see `ask`. Local weights that lie in the artifact store alone are fetched first."""
+) -> Counts:
+    """Makes the calls of a judge; see `ask`. Local weights that lie only in the artifact store are fetched first."""
     target = _here(endpoint, target)
 
     def parsed(each: Call, reply: ChatReply) -> Reading:
@@ -191,7 +190,7 @@ def call(
     return ask(endpoint, target, calls, parsed, keep, stop, budget, spec.retries)
 
 
-def _here(endpoint: Endpoint, target: Asked) -> Asked:
+def _here(endpoint: Endpoint, target: CallTarget) -> CallTarget:
     """Raises EndpointProblem."""
     if not isinstance(target, LocalTarget):
         return target
@@ -204,21 +203,21 @@ def _here(endpoint: Endpoint, target: Asked) -> Asked:
 
 def ask(
     endpoint: Endpoint,
-    target: Asked,
+    target: CallTarget,
     calls: Iterable[Call],
     reading: Callable[[Call, ChatReply], Reading],
     keep: Keep,
     stop: Callable[[], bool],
     budget: Budget | None,
     retries: int = 0,
-) -> EngineCounts:
-    """Calls everything, with `calls`, `keep` and `stop` in this thread and the event loop in another.
+) -> Counts:
+    """Makes the calls. `calls`, `keep` and `stop` run in this thread, the event loop in another.
 
-    The endpoint's places and rate are shared with whatever else asks it at this moment. `retries`: of replies that `reading`
-    makes nothing of.
+    The endpoint's places and rate are shared with whatever else asks it at this moment. `retries` is how often a reply that
+    `reading` cannot read is asked for again.
     """
 
-    async def main(here: Executor) -> EngineCounts:
+    async def main(here: Executor) -> Counts:
         async with _client(target, budget, EndpointShare(endpoint.pk, here)) as client:
             return await run(
                 calls,
@@ -235,13 +234,13 @@ def ask(
     return run_beside(main)
 
 
-def _client(target: Asked, budget: Budget | None, share: EndpointShare) -> LocalClient | ChatClient:
-    """Local weights have a process of their own for each run: nothing of them is shared."""
+def _client(target: CallTarget, budget: Budget | None, share: EndpointShare) -> LocalClient | ChatClient:
+    """Local weights are loaded by a process of these calls alone; nothing of them is shared."""
     return LocalClient(target, budget) if isinstance(target, LocalTarget) else ChatClient(target, budget, share)
 
 
 def replay(endpoint: Endpoint, spec: BaseSpec, calls: Iterable[Call], keep: Keep, stop: Callable[[], bool]) -> str:
-    """Takes the answers from what the endpoint has recorded, and says why it ended early, if it did."""
+    """Takes the answers from the endpoint's recorded outputs. Returns why it ended early, or ""."""
     remaining = iter(calls)
     while chunk := list(islice(remaining, CHUNK)):
         if stop():

@@ -1,6 +1,6 @@
-"""A judge with local weights over many inputs: a job of the cluster asks it, and what it says comes to the verdict store.
+"""A job of the cluster asks a judge with local weights about many inputs; its verdicts enter the verdict store.
 
-Whoever asks comes back until nothing is left to ask, and holds no thread meanwhile.
+The caller comes back until nothing is left to ask, and holds no thread meanwhile.
 """
 
 import json
@@ -39,7 +39,7 @@ State = WeightsJob.State
 
 @dataclass(frozen=True)
 class Errand:
-    """On whose behalf a judge is asked: `of` names it, such as `evaluation 3 deciding criteria`; each has a job of its own."""
+    """For whom and for what a judge is asked. `of` names it, such as `evaluation 3 deciding criteria`; each has its own job."""
 
     workspace: Workspace
     user: User | None
@@ -63,11 +63,11 @@ def job_for(
     again: bool = False,
     stop: Callable[[], bool] = lambda: False,
 ) -> WeightsJob | None:
-    """The job that asks what is left to ask, started where there is none; None once nothing is left.
+    """The job that asks what is left to ask; it is started if there is none. None once nothing is left.
 
-    What is stored is not asked again; calls that failed are, once for each errand. `again`: once more, and a job that stopped
-    or failed goes on; else that job is returned as it is. `budget` is what is left beside what this job has used. Raises Conflict for an endpoint that is
-    archived, EndpointProblem where the files of its model are gone.
+    What is stored is not asked again. Calls that failed are asked again once for each errand. `again` asks them once more and
+    continues a job that stopped or failed; otherwise that job is returned as it is. `budget` is what is left beside what this
+    job has used. Raises Conflict for an endpoint that is archived, EndpointProblem where the files of its model are gone.
     """
     subject = _subject(version, errand, draw)
     failed = again or weights.filled(errand.workspace, WeightsJob.Kind.JUDGE, subject) is None
@@ -94,7 +94,7 @@ def _subject(version: JudgeVersion, errand: Errand, draw: int) -> str:
 
 
 def _allowed(job: WeightsJob, left: Budget) -> dict[str, Any]:
-    """Of all attempts of the job together."""
+    """What all attempts of the job together may use."""
     tokens, money = spent_by_job(job)
     return {
         "tokens": None if left.tokens is None else left.tokens + tokens,
@@ -103,13 +103,13 @@ def _allowed(job: WeightsJob, left: Budget) -> dict[str, Any]:
 
 
 def spent_by(version: JudgeVersion, errand: Errand, draw: int = 0) -> tuple[int, Decimal]:
-    """What the errand's job has taken so far."""
+    """What the errand's job has used so far."""
     job = weights.filled(errand.workspace, WeightsJob.Kind.JUDGE, _subject(version, errand, draw))
     return spent_by_job(job) if job else (0, Decimal(0))
 
 
 def spent_by_job(job: WeightsJob) -> tuple[int, Decimal]:
-    """Tokens, and money in the unit of the endpoint's prices."""
+    """The tokens that a job has used, and the money in the unit of the endpoint's prices."""
     return int(job.outcome.get("tokens", 0)), Decimal(job.outcome.get("money", "0"))
 
 
@@ -127,7 +127,7 @@ def _version(job: WeightsJob) -> JudgeVersion:
 
 
 def _items(job: WeightsJob, after: int) -> Items:
-    """By place, which counts those that are gone because they are done."""
+    """The items behind a place. Places count items that are gone because they are done."""
     at = after
     while rows := list(WeightsItem.objects.filter(job=job, place__gte=at).order_by("place")[:ITEMS_PER_READ]):
         yield from (json.dumps(row.content, ensure_ascii=False) for row in rows)
@@ -153,7 +153,7 @@ def _brief(job: WeightsJob) -> dict[str, Any]:
 
 
 def _keep(job: WeightsJob, results: Results) -> tuple[Results, dict[str, Any]]:
-    """Into the verdict store; the job keeps which verdict came, and what they took. Raises Invalid."""
+    """Stores the verdicts; the job keeps their states and what they took. Raises Invalid."""
     try:
         told = [OwnVerdict.model_validate(each) for each in results]
     except ValidationError as error:

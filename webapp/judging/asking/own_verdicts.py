@@ -1,4 +1,4 @@
-"""Verdicts that a process with the weights brings: of a run with its own judge, or of a job."""
+"""Verdicts that come from a process with the judge's weights: a run with its own judge, or a job of the cluster."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -16,7 +16,7 @@ from ..models import JudgeVersion
 
 
 def outcomes(version: JudgeVersion, told: Iterable[OwnVerdict]) -> Iterator[Outcome]:
-    """Raises Invalid at the verdict whose key is not the address of its question."""
+    """The verdicts as outcomes of calls. Raises Invalid at a verdict whose key is not the address of its question."""
     table, sampling = prices(version.endpoint), version.resolved.sampling
     for place, each in enumerate(told):
         call = Call(each.key, _request(version, sampling, each, f"verdicts.{place}"), dict(each.subject), each.record)
@@ -29,7 +29,7 @@ def outcomes(version: JudgeVersion, told: Iterable[OwnVerdict]) -> Iterator[Outc
 
 
 def used(found: Iterable[Outcome]) -> tuple[int, Decimal]:
-    """Tokens and money that the calls took, as far as it is known."""
+    """The tokens and the money that the calls took, as far as they are known."""
     tokens, money = 0, Decimal(0)
     for each in found:
         if each.reply:
@@ -39,15 +39,17 @@ def used(found: Iterable[Outcome]) -> tuple[int, Decimal]:
 
 
 def _request(version: JudgeVersion, sampling: Sampling, told: OwnVerdict, where: str) -> ChatRequest:
-    """The question, whose address the key must be: else a verdict could stand under the key of another one."""
+    """The question of a verdict. The key must be its address: a verdict must not stand under the key of another question."""
     sample = told.subject.get("sample", 0)
     if not isinstance(sample, int) or told.key != key_of(version.digest, told.record, sample):
-        raise Invalid("A verdict is not that of its question.", {f"{where}.key": "is not the address of its question"})
+        raise Invalid(
+            "A verdict does not belong to its question.", {f"{where}.key": "is not the address of its question"}
+        )
     try:
         asked = json.loads(told.record)
         return ChatRequest(tuple(asked["messages"]), sampling, None, asked["seed"])
     except (ValueError, KeyError, TypeError):
-        raise Invalid("A verdict has no question.", {f"{where}.record": "is no request"}) from None
+        raise Invalid("A verdict has no question.", {f"{where}.record": "is not a request"}) from None
 
 
 def _trouble(problem: str) -> EndpointProblem | None:

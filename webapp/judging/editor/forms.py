@@ -26,8 +26,8 @@ JUDGEMENT_FORMS = [("json", "JSON"), ("lines", "Lines, for small models that wer
 CHOICES = {"order": ORDERS, "scale": SCALES, "rubric_generator.form": RUBRIC_FORMS, "pairwise.form": JUDGEMENT_FORMS}
 
 
-class Template(forms.CharField):
-    """Text to the letter, with the line ends of the stored templates: a browser sends others."""
+class TemplateField(forms.CharField):
+    """Text to the letter. It gets the line ends of stored templates, since browsers send others."""
 
     def to_python(self, value: Any) -> Any:
         text = super().to_python(value)
@@ -35,12 +35,12 @@ class Template(forms.CharField):
 
 
 class JudgeForm(ExtraForm):
-    """All fields of one kind; the trainer's schema checks what they hold."""
+    """The fields of one kind of judge; the trainer's schema checks what they hold."""
 
     name = forms.CharField(max_length=MAX_NAME, help_text="What evaluations call it.")
     endpoint = forms.ModelChoiceField(Endpoint.objects.none(), empty_label=None, help_text="Who is asked.")
-    system = Template(strip=False, required=False, max_length=MAX_TEMPLATE, label="System")
-    prompt = Template(strip=False, max_length=MAX_TEMPLATE)
+    system = TemplateField(strip=False, required=False, max_length=MAX_TEMPLATE, label="System")
+    prompt = TemplateField(strip=False, max_length=MAX_TEMPLATE)
     temperature = forms.FloatField(min_value=0, max_value=2)
     top_p = forms.FloatField(min_value=0, max_value=1, label="Top p")
     max_tokens = forms.IntegerField(min_value=1, label="Longest reply")

@@ -63,7 +63,7 @@ def judge_new(request: HttpRequest) -> HttpResponseBase:
 @member(Role.RESEARCHER)
 @require_http_methods(["GET", "POST"])
 def judge_edit(request: HttpRequest, judge_id: int) -> HttpResponseBase:
-    """The newest version, or the one named, as the beginning of the next."""
+    """Edits the next version, beginning with the newest one or the one that is named."""
     membership = require(request)
     judge = access.judge_write(membership, judge_id)
     versions = judge.versions.order_by("-number")
@@ -114,7 +114,7 @@ def _variables(kind: Kind) -> dict[str, str]:
 @member(Role.RESEARCHER)
 @require_POST
 def judge_try(request: HttpRequest) -> HttpResponseBase:
-    """Runs the editor's form as it stands on the chosen examples; a fragment that shows what comes of it."""
+    """Tries the form as it stands on the chosen examples, and answers with the fragment of the trial."""
     membership = require(request)
     kind = KINDS.get(request.POST.get("kind", ""))
     if kind is None:
@@ -150,7 +150,7 @@ def _ids(texts: list[str]) -> list[int]:
 @member(Role.RESEARCHER)
 @require_GET
 def examples(request: HttpRequest) -> HttpResponseBase:
-    """A fragment: the first examples of a dataset's newest version, to choose from; `q` looks into their keys."""
+    """A fragment with the first examples of a dataset's newest version to choose from; `q` searches their keys."""
     offered = _offered(require(request), request.GET.get("dataset", ""), request.GET.get("q", "").replace("\0", ""))
     chosen = {each.pk for each in offered[:FIRST]}
     return render(request, "judging/_examples.html", {"examples": offered, "chosen": chosen, "asked": True})
@@ -171,7 +171,7 @@ def _offered(membership: Membership, dataset_id: str, words: str) -> list[Exampl
 @member(Role.RESEARCHER)
 @require_http_methods(["GET", "POST"])
 def judge_examples(request: HttpRequest, judge_id: int) -> HttpResponseBase:
-    """Which examples the judge's versions are compared on."""
+    """Chooses the examples on which the judge's versions are compared."""
     membership = require(request)
     judge = access.judge_write(membership, judge_id)
     problem = ""

@@ -1,4 +1,4 @@
-"""Judges and their versions: made, named, put away. A version is never changed: a change is the next version."""
+"""Judges and their versions are made, named and archived. A version never changes: a change is the next version."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -48,13 +48,13 @@ def create_judge(
 def new_version(
     membership: Membership, judge: Judge, *, spec: dict[str, Any], endpoint: Endpoint, note: str = ""
 ) -> JudgeVersion:
-    """The judge's next version. What an earlier one already says is that version again.
+    """The judge's next version, or an earlier one that says the same already.
 
     Raises ConfigInvalid at the spec's fields, its kind among them: a judge keeps its kind.
     """
     resolved = resolve(spec)
     if resolved.kind != judge.kind:
-        raise Invalid("The kind stays.", {"kind": f"this judge is of kind {judge.kind}; make another judge"})
+        raise Invalid("A judge keeps its kind.", {"kind": f"this judge is of kind {judge.kind}; make another judge"})
     usable(endpoint, membership)
     Judge.objects.select_for_update(no_key=True).get(pk=judge.pk)  # two savings at once must not take the same number
     same = judge.versions.filter(digest=version_digest(resolved, endpoint)).first()
@@ -65,12 +65,12 @@ def new_version(
 
 
 def version_digest(spec: BaseSpec, endpoint: Endpoint) -> str:
-    """What verdicts are keyed by. An endpoint keeps its model once it is used, so its id says whom the judge asks."""
+    """The digest in the keys of verdicts. An endpoint keeps its model once it is used, so its id says which model answers."""
     return digest(spec, str(endpoint.pk))
 
 
 def begin_use(version: JudgeVersion) -> None:
-    """Called before the first call: from now on version and endpoint stay what they are."""
+    """Marks version and endpoint as used, before the first call: from now on they never change."""
     mark_used(version.endpoint)
     if version.first_used_at is None:
         version.first_used_at = timezone.now()
@@ -106,7 +106,7 @@ def restore(membership: Membership, judge: Judge) -> None:
 
 @transaction.atomic
 def fix_examples(membership: Membership, judge: Judge, examples: Sequence[int]) -> None:
-    """The set of examples on which the judge's versions are compared. Raises Invalid at `examples`."""
+    """Sets the examples on which the judge's versions are compared. Raises Invalid at `examples`."""
     chosen = chosen_examples(membership, examples)
     judge.fixed_dataset = chosen[0].dataset
     judge.fixed_examples = [example.pk for example in chosen]
@@ -118,14 +118,14 @@ def chosen_examples(membership: Membership, ids: Sequence[int], most: int = MOST
     """Examples of one dataset of the workspace, in the order given. Raises Invalid at `examples`."""
     ids = list(dict.fromkeys(ids))
     if not 1 <= len(ids) <= most:
-        raise Invalid("Which examples?", {"examples": f"choose 1 to {most}; these are {len(ids)}"})
+        raise Invalid("Choose other examples.", {"examples": f"choose 1 to {most} examples; you chose {len(ids)}"})
     rows = Example.objects.filter(dataset__workspace=membership.workspace, pk__in=ids).select_related("dataset")
     found = {row.pk: row for row in rows}
     unknown = [str(each) for each in ids if each not in found]
     if unknown:
         raise Invalid("Some examples are not there.", {"examples": f"not in this workspace: {', '.join(unknown[:10])}"})
     if len({row.dataset_id for row in found.values()}) > 1:
-        raise Invalid("One dataset at a time.", {"examples": "the examples must come from one dataset"})
+        raise Invalid("The examples come from several datasets.", {"examples": "choose examples of one dataset"})
     return [found[each] for each in ids]
 
 
@@ -158,9 +158,12 @@ def _named(name: str) -> str:
 
 
 def usable(endpoint: Endpoint, membership: Membership) -> None:
+    """Raises Invalid at `endpoint` or Conflict where no judge of this workspace can ask it."""
     if endpoint.workspace_id != membership.workspace_id:
-        raise Invalid("Which endpoint?", {"endpoint": "must be an endpoint of this workspace"})
+        raise Invalid("Choose another endpoint.", {"endpoint": "must be an endpoint of this workspace"})
     if endpoint.kind == Endpoint.Kind.REWARD:
-        raise Invalid("Which endpoint?", {"endpoint": f"{endpoint.name} is a reward service, which no judge can ask"})
+        raise Invalid(
+            "Choose another endpoint.", {"endpoint": f"{endpoint.name} is a reward service, which no judge can ask"}
+        )
     if endpoint.archived_at is not None:
         raise Conflict(f"The endpoint {endpoint.name} is archived. Restore it on its page.", "archived")

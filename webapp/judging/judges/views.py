@@ -51,7 +51,7 @@ def judge(request: HttpRequest, judge_id: int) -> HttpResponseBase:
 @member(Role.RESEARCHER)
 @require_POST
 def judge_act(request: HttpRequest, judge_id: int) -> HttpResponseBase:
-    """Buttons of the page: rename, archive, restore."""
+    """Does what the buttons of the page say: rename, archive, restore."""
     membership = require(request)
     row = access.judge_write(membership, judge_id)
     action = request.POST.get("action", "")

@@ -1,4 +1,4 @@
-"""Fields that lines of judgements share, read one at a time: what is wrong names its field."""
+"""Reads the fields that lines of judgements share. A problem names its field."""
 
 from typing import Any
 

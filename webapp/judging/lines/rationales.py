@@ -1,4 +1,4 @@
-"""Rationale consistency from lines of a file; what is measured is in `trainer.metrics.rationale`."""
+"""Reads lines of a file for rationale consistency; `trainer.metrics.rationale` measures."""
 
 from typing import Any
 
@@ -12,9 +12,9 @@ from .fields import LineProblem, fields, name, verdict
 
 
 def parse_sample(row: Any) -> Sample:
-    """One JSON object as a sample. `matrix` may be [] or rows of [] where the model gave no reasons.
+    """Reads a JSON object as a sample. `matrix` may be [] or rows of [] if the model gave no reasons.
 
-    Label and verdict may also be numbers, compared by their sign; either may be null or absent: missing.
+    Label and verdict may also be numbers, of which the sign counts; if one is null or absent, it is missing.
     """
     row = fields(row, "id, matrix, human, label and verdict")
     matrix = _matrix(row.get("matrix"))

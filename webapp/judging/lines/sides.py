@@ -1,4 +1,4 @@
-"""Pairwise verdicts as they come in files, reduced to one scale: -1 first is better, 0 tie, 1 second is better."""
+"""Pairwise verdicts as files write them, on one scale: -1 first is better, 0 tie, 1 second is better."""
 
 import math
 import re
@@ -18,11 +18,11 @@ EXPECTED = 'expected "A", "B", "tie" or null'
 
 
 def side(value: Any, numbers: bool = False) -> int | None:
-    """The side a verdict names; None for null. Raises ValueError for what is no verdict.
+    """The side that a verdict names; None for null. Raises ValueError for what is not a verdict.
 
-    Understood in any case: "A", "B", "tie"; "first", "second"; "A>B", "A>>B", "A=B", "B<A", also in double brackets; "A
-    much better"; "response B". With `numbers`: also numbers by their sign, negative for A. Without, they are refused:
-    1 and 2 name responses in some files and lie on a scale around 0 in others.
+    It reads, in upper and lower case: "A", "B", "tie"; "first", "second"; "A>B", "A>>B", "A=B", "B<A", also in double brackets; "A
+    much better"; "response B". With `numbers` it also reads numbers by their sign, negative for A. Otherwise it
+    refuses them: 1 and 2 name responses in some files and lie on a scale around 0 in others.
     """
     if value is None:
         return None

@@ -1,4 +1,4 @@
-"""What recorded verdicts say of their judges, as JSON: the numbers of a page before there is one."""
+"""What recorded verdicts say about their judges, as JSON."""
 
 from array import array
 from collections import Counter, defaultdict
@@ -10,18 +10,18 @@ from trainer.metrics.classification import Confusion, accuracy, confusion, kappa
 
 from ..lines.audits import shown
 from ..lines.sides import SIDE_NAMES
-from .formats.base import Pairwise, Record, Tree
+from .formats.base import GradedTree, Record, RecordedPair
 
 
 def report(records: Iterable[Record]) -> dict[str, Any]:
-    """Per judge (and collection of pairs): counts and measures; graded trees with their roll-ups.
+    """Counts and measures per judge and collection of pairs, and graded trees with their roll-ups.
 
-    Reads `records` once. Of a pair only what the numbers need is kept: its sides, and what people said of it.
+    Reads `records` once. It keeps only what the numbers need: the sides of a pair, and what people said about it.
     """
     judges: dict[tuple[str, str], _Judge] = defaultdict(_Judge)
     trees: list[dict[str, Any]] = []
     for record in records:
-        if isinstance(record, Tree):
+        if isinstance(record, GradedTree):
             trees.append(of_tree(record))
         else:
             judges[record.judge, record.collection].add(record)
@@ -30,7 +30,7 @@ def report(records: Iterable[Record]) -> dict[str, Any]:
 
 
 class _Judge:
-    """One judge on one collection. Pairs without a label are counted and leave everything that needs one."""
+    """One judge on one collection. Pairs without a label are counted, and left out where a label is needed."""
 
     def __init__(self) -> None:
         self.pairs = self.unlabelled = self.unreadable = 0
@@ -39,7 +39,7 @@ class _Judge:
         self.given: dict[str, int | None] = {}
         self.humans: dict[str, Mapping[str, int]] = {}
 
-    def add(self, record: Pairwise) -> None:
+    def add(self, record: RecordedPair) -> None:
         self.pairs += 1
         self.unreadable += bool(record.raw_given) + bool(record.raw_swapped)
         if record.humans:
@@ -83,7 +83,7 @@ def _measures(table: Confusion) -> dict[str, Any]:
 
 
 def _humans(given: Mapping[str, int | None], humans: Mapping[str, Mapping[str, int]]) -> dict[str, Any] | None:
-    """Agreement with people beside that among people; None where no record says what people said."""
+    """Agreement with people, beside the agreement among people; None if no record tells what people said."""
     if not humans:
         return None
     found = human_range(given, humans)
@@ -96,7 +96,7 @@ def _humans(given: Mapping[str, int | None], humans: Mapping[str, Mapping[str, i
     }
 
 
-def of_tree(tree: Tree) -> dict[str, Any]:
+def of_tree(tree: GradedTree) -> dict[str, Any]:
     missing = sum(leaf.met is None for leaf in tree.leaves)
     problem = {"undefined": f"{missing} leaves have no valid grade"} if tree.root is None else {}
     return {

@@ -1,4 +1,4 @@
-"""Verdicts that were given elsewhere become verdicts of a judge here: replayed, never called, open down to the raw text."""
+"""Verdicts that were given elsewhere become verdicts of a judge here. It replays them and is never called."""
 
 import io
 import json
@@ -18,11 +18,11 @@ from webapp.inference.endpoints.recorded_outputs import add_recorded
 from webapp.inference.endpoints.services import create_endpoint
 from webapp.inference.models import Endpoint
 
-from ..asking.calls import Counts, judge_calls
+from ..asking.calls import CallCounts, judge_calls
 from ..judges.services import create_judge, new_version
 from ..lines.sides import SIDE_NAMES
 from ..models import MAX_NAME, Judge, JudgeVersion
-from .formats.base import Pairwise
+from .formats.base import RecordedPair
 
 NOTE = "Verdicts recorded elsewhere"
 BATCH = 1_000  # records in memory
@@ -31,10 +31,10 @@ NOTHING = "null"  # what stands for a verdict that was never given: read as miss
 
 @dataclass
 class Kept:
-    """What became of one judge's records. `version` is None where no pair is matched: such a judge is not made.
+    """What is kept of one judge's records. `version` is None if no pair is matched: such a judge is not made.
 
-    `unmatched`: pairs without an example of that key, or whose example lacks what a pairwise judge is shown. `doubled`:
-    verdicts on a question whose content another pair has as well; the first stands.
+    `unmatched` counts pairs without an example of that key, or whose example lacks what a pairwise judge needs. `doubled`
+    counts verdicts on a question whose content another pair has as well; the first one is kept.
     """
 
     judge: str
@@ -42,19 +42,19 @@ class Kept:
     pairs: int = 0
     unmatched: int = 0
     doubled: int = 0
-    counts: Counts = field(default_factory=Counts)
-    before: int = 0  # outputs of the endpoint up to this id were there before
+    counts: CallCounts = field(default_factory=CallCounts)
+    before: int = 0  # outputs of the endpoint up to this id are older than these records
 
 
 def keep_recorded(
-    membership: Membership, data: DatasetVersion, records: Iterable[Pairwise], both: Container[str]
+    membership: Membership, data: DatasetVersion, records: Iterable[RecordedPair], both: Container[str]
 ) -> list[Kept]:
-    """A pairwise judge on a recorded endpoint for each judge of the records, with a stored verdict per order asked.
+    """Makes a pairwise judge on a recorded endpoint for each judge of the records, with a stored verdict per order asked.
 
-    `both` names the judges that were asked in both orders. Records are read once, and so many as `BATCH` are in memory,
-    with the examples they are about. Pairs are found by the keys of the version's examples; label and texts are the
-    examples'. The same records again change nothing. Raises Invalid where a name is taken by a judge that is called, or
-    where a record says something else than the one that is kept.
+    `both` names the judges that were asked in both orders. Records are read once; at most `BATCH` of them are in memory, with
+    their examples. Pairs are found by the keys of the version's examples, whose labels and texts count. The same records
+    again change nothing. Raises Invalid if a judge that is called has the name, or if a record contradicts the one that is
+    kept.
     """
     found: dict[str, Kept] = {}
     remaining = iter(records)
@@ -70,8 +70,8 @@ def keep_recorded(
     return [found[judge] for judge in sorted(found)]
 
 
-def _by_judge(records: Iterable[Pairwise]) -> dict[str, list[Pairwise]]:
-    found: dict[str, list[Pairwise]] = defaultdict(list)
+def _by_judge(records: Iterable[RecordedPair]) -> dict[str, list[RecordedPair]]:
+    found: dict[str, list[RecordedPair]] = defaultdict(list)
     for record in records:
         found[record.judge].append(record)
     return found
@@ -82,7 +82,7 @@ def _is_pair(example: Example | None) -> bool:
 
 
 def _keep(
-    membership: Membership, kept: Kept, records: Iterable[Pairwise], examples: Mapping[str, Example], order: str
+    membership: Membership, kept: Kept, records: Iterable[RecordedPair], examples: Mapping[str, Example], order: str
 ) -> None:
     if kept.version is None:
         kept.version = _version(membership, kept.judge[:MAX_NAME], order)
@@ -107,9 +107,9 @@ def _keep(
 
 
 def _without_said(endpoint: Endpoint, outputs: dict[str, str], before: int) -> int:
-    """Takes out, and counts, what an earlier batch of these records has said otherwise; of two verdicts the first stands.
+    """Takes out verdicts that contradict an earlier batch of these records, and counts them; the first verdict is kept.
 
-    What was recorded `before` stays in: who contradicts that is refused.
+    Verdicts that contradict what was recorded `before` stay in: they are refused later.
     """
     told = recorded_texts(endpoint.pk, outputs, after=before)
     other = [key for key, text in told.items() if outputs[key] != text]
@@ -119,7 +119,7 @@ def _without_said(endpoint: Endpoint, outputs: dict[str, str], before: int) -> i
 
 
 def _version(membership: Membership, name: str, order: str) -> JudgeVersion:
-    """The judge of that name that replays, asked in these orders; made where there is none."""
+    """The version of the judge of that name that replays in these orders; it is made if there is none."""
     spec = {"kind": "pairwise", "order": order}
     known = Judge.objects.filter(workspace=membership.workspace, name=name, kind="pairwise", archived_at=None).first()
     newest = known.versions.select_related("endpoint").order_by("-number").first() if known else None
@@ -129,8 +129,8 @@ def _version(membership: Membership, name: str, order: str) -> JudgeVersion:
     return create_judge(membership, name=name, spec=spec, endpoint=endpoint, note=NOTE)
 
 
-def _said(record: Pairwise, order: str) -> str:
-    """What the judge answered, as a pairwise judge here would have; what could not be read, to the letter."""
+def _said(record: RecordedPair, order: str) -> str:
+    """The judge's answer in the form of a pairwise judge here; what could not be read stays to the letter."""
     given = order == "given"
     side, raw = (record.given, record.raw_given) if given else (record.swapped, record.raw_swapped)
     if side is None:

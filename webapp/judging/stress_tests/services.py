@@ -24,16 +24,14 @@ logger = logging.getLogger(__name__)
 KINDS = ("criterion", "checklist")
 MOST_OFFERED = 200
 UNDECIDED = "the judge has given no verdict"
-ASKED_S = 600  # a worker that has not come to an end by then is not waited for
-AGAIN_S = (
-    30  # no worker has begun for so long: the message was lost, or many are before it, and asking twice costs nothing
-)
+ASKED_S = 600  # nobody waits longer for a worker
+AGAIN_S = 30  # a message that no worker took for so long may be lost; it is sent again, and asking twice costs nothing
 WAITS, BEGUN = "waits", "begun"
 
 
 class ProjectJudge:
-    """See `StressJudge`. What the judge has said is in the verdict store, by the content of its questions: a rubric that is
-    submitted again asks what is new."""
+    """See `StressJudge`. The judge's verdicts are in the verdict store under the content of their questions, so a rubric that is
+    submitted again asks only what is new."""
 
     def options(self, workspace_id: int) -> list[tuple[int, str]]:
         rows = queries.usable_versions(workspace_id, KINDS)[:MOST_OFFERED]
@@ -70,8 +68,8 @@ class ProjectJudge:
 
 
 def stress(answer_id: int) -> None:
-    """Asks about a submission what nobody asked before. An answer that is gone, or a judge that cannot be asked, leaves the
-    criteria without a verdict."""
+    """Asks what nobody asked before about a submission. If the answer is gone or the judge cannot be asked, the criteria have no
+    verdict."""
     cache.set(_key(answer_id), BEGUN, ASKED_S)
     rows = Answer.objects.select_related("project", "assignment__project", "assignment__task__example")
     answer = rows.filter(pk=answer_id).first()
@@ -107,7 +105,7 @@ def _input(given: Given) -> JudgeInput:
 
 
 def _hidden(one: Verdict) -> dict[str, str]:
-    """What an author is not to read: the raw answer, and why there is none, in which servers name themselves and their model."""
+    """Takes out what the author must not read: the raw answer, and why there is none, in which servers name their model."""
     return {"raw": ""} if one.met is not None else {"raw": "", "note": UNDECIDED}
 
 

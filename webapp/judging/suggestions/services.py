@@ -1,4 +1,4 @@
-"""A judge's verdicts as suggestions for people: asked by a job, kept beside the tasks before these are shown."""
+"""A judge's verdicts become suggestions for people. A job asks the judge and keeps them beside the tasks."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -22,12 +22,12 @@ from webapp.core.jobs import Later
 from webapp.core.problems import Conflict, Invalid
 from webapp.weights import services as weights
 
-from ..asking.calls import Counts, judge_calls
+from ..asking.calls import CallCounts, judge_calls
 from ..asking.jobs import Errand, job_for, needs_job, spent_by
 from ..judges.services import usable
 from ..models import JudgeVersion
 from ..verdicts import queries as verdict_queries
-from ..verdicts.queries import Answer
+from ..verdicts.queries import CallAnswer
 
 JUDGES = {"pairwise": ("pairwise", "pairwise_rubric"), "grading": ("criterion", "checklist")}
 AT_A_TIME = 2_000  # tasks: a judge with local weights is loaded once for so many
@@ -42,10 +42,12 @@ def ask_judge(membership: Membership, project: Project, version: JudgeVersion, t
     Raises Invalid at `judge` or `tokens`, Conflict while a judge is being asked or where its endpoint is archived.
     """
     if project.kind not in SUGGESTED:
-        raise Conflict("Judges have no view of tasks of this kind.", "no_suggestions")
+        raise Conflict("Judges cannot suggest answers to tasks of this kind.", "no_suggestions")
     if version.judge.kind not in JUDGES[project.kind]:
         needed = " or ".join(JUDGES[project.kind])
-        raise Invalid("This judge cannot.", {"judge": f"is of kind {version.judge.kind}; this needs {needed}"})
+        raise Invalid(
+            "Choose another judge.", {"judge": f"is of kind {version.judge.kind}; this project needs {needed}"}
+        )
     if tokens is not None and not 1 <= tokens <= MOST_TOKENS:
         raise Invalid("The limit is out of bounds.", {"tokens": f"must be between 1 and {MOST_TOKENS:,}"})
     usable(version.endpoint, membership)
@@ -58,8 +60,8 @@ def ask_judge(membership: Membership, project: Project, version: JudgeVersion, t
 
 @runner.does(Job.Kind.SUGGEST)
 def suggest(job: Job, report: runner.Report) -> None:
-    """The job of `ask_judge`. Verdicts that are stored are not asked for again, and tasks that have this judge's view are passed
-    over: a lost worker's job goes on where it was."""
+    """Does the job of `ask_judge`. It asks for no verdict that is stored and passes over tasks that have this judge's view, so the
+    job of a lost worker goes on where it was."""
     version = JudgeVersion.objects.select_related("judge", "endpoint").filter(pk=job.params["version"]).first()
     if version is None or version.judge.workspace_id != job.project.workspace_id:
         raise Invalid("The judge is gone.", {})
@@ -87,8 +89,8 @@ def suggest(job: Job, report: runner.Report) -> None:
 
 
 def _waiting(job: Job, version: JudgeVersion, by_job: bool) -> list[int]:
-    """Tasks without this judge's view, in the order in which they are served. Work that is begun anew again and again passes
-    them in an order that its own suggestions do not change."""
+    """Tasks without this judge's view, in the order in which people get them. A job of the cluster is begun anew again and
+    again, so it takes them in an order that its own suggestions do not change."""
     rows = Task.objects.filter(Q(suggestion__isnull=True) | ~Q(suggestion__version=version.pk), project=job.project)
     passed = job.params.get("passed", 0)
     rows = rows.filter(id__gt=passed).order_by("id") if by_job else rows.order_by("rank", "id")
@@ -96,7 +98,7 @@ def _waiting(job: Job, version: JudgeVersion, by_job: bool) -> list[int]:
 
 
 def _ask_by_job(job: Job, version: JudgeVersion, inputs: Sequence[JudgeInput], tell: Tell) -> str:
-    """As `_ask`, of a judge with local weights. Raises Later while the cluster is at it."""
+    """Does the same as `_ask` with a judge with local weights. Raises Later while the cluster works."""
     project, stop = job.project, runner.stopping(job)
     user = job.membership.user if job.membership else None
     errand = Errand(
@@ -125,14 +127,14 @@ def _ask_by_job(job: Job, version: JudgeVersion, inputs: Sequence[JudgeInput], t
 
 
 def _ask(job: Job, version: JudgeVersion, inputs: Sequence[JudgeInput], tell: Tell) -> str:
-    """Why it ended early, or ""."""
+    """Asks the judge. Returns why it ended early, or ""."""
     stop = runner.stopping(job)
     if stop():
         return "stopped"
     limit = job.params.get("tokens")
     budget = Budget(tokens=limit - job.params["spent"]) if limit else None
 
-    def progress(counts: Counts) -> None:
+    def progress(counts: CallCounts) -> None:
         tell(counts.stored + counts.done + counts.missing + counts.failed, counts.total)
 
     try:
@@ -150,7 +152,7 @@ def _tasks(ids: Sequence[int]) -> QuerySet[Task]:
 
 
 def _input(task: Task) -> JudgeInput:
-    """What the judge sees of a task: the responses it is about, in the subject's order, and the example's rubric."""
+    """What the judge sees of a task: its responses in the order of its subject, and the rubric of its example."""
     record: Example = task.example.record
     texts = {response.id: response.text for response in record.responses}
     sides = [task.subject[name] for name in ("a", "b", "response") if name in task.subject]
@@ -165,7 +167,7 @@ def _input(task: Task) -> JudgeInput:
 
 
 def _keep(job: Job, version: JudgeVersion, inputs: Sequence[JudgeInput]) -> None:
-    """Stores what the judge says now. A task of which it said nothing readable has none: missing stays missing."""
+    """Stores what the judge says. A task without a readable verdict gets no suggestion: missing stays missing."""
     read = pair_suggestion if job.project.kind == "pairwise" else grades_suggestion
     kept, answered = job.result.get("tasks", 0), verdict_queries.answers(version, inputs)
     while some := list(islice(answered, KEPT_AT_A_TIME)):
@@ -175,8 +177,8 @@ def _keep(job: Job, version: JudgeVersion, inputs: Sequence[JudgeInput]) -> None
         runner.save(job, "result")
 
 
-def pair_suggestion(given: JudgeInput, said: Sequence[Answer]) -> dict[str, Any] | None:
-    """A pairwise answer of the judge's verdict over both orders and all votes; None where it has none."""
+def pair_suggestion(given: JudgeInput, said: Sequence[CallAnswer]) -> dict[str, Any] | None:
+    """The judge's verdict over both orders and all votes as an answer to a pairwise task; None if it has none."""
     for verdict in pair_verdicts(said).values():
         if (strength := strength_of(verdict)) is not None:
             return {"verdict": "compared", "strength": strength}
@@ -184,16 +186,16 @@ def pair_suggestion(given: JudgeInput, said: Sequence[Answer]) -> dict[str, Any]
 
 
 def strength_of(verdict: PairVerdict) -> int | None:
-    """-3 .. 3: the side of the verdict, as strongly as its votes on average: judges say *better* (2) or *much better* (3),
-    and where some of their votes differ it is *slightly* (1)."""
+    """-3 .. 3: the side of the verdict, with the mean strength of its votes. Judges say *better* (2) or *much better* (3); if
+    some of their votes differ, it becomes *slightly* (1)."""
     if verdict.verdict is None or verdict.strength is None:
         return None
     mean = abs(verdict.strength)
     return verdict.verdict * (3 if mean >= 1.5 else 2 if mean >= 1 else 1)
 
 
-def grades_suggestion(given: JudgeInput, said: Sequence[Answer]) -> dict[str, Any] | None:
-    """A grade for each criterion on which the judge has a verdict; those with a verifier are decided by it."""
+def grades_suggestion(given: JudgeInput, said: Sequence[CallAnswer]) -> dict[str, Any] | None:
+    """A grade for each criterion that has a verdict of the judge. A verifier decides the criteria that have one."""
     met = dict(_verified(given))
     for verdicts in criterion_verdicts(said).values():
         met |= {verdict.criterion_id: verdict.met for verdict in verdicts if verdict.met is not None}

@@ -31,7 +31,7 @@ MAX_CHOICES = 200
 @never_cache
 @require_http_methods(["GET", "POST"])
 def project_suggestions(request: HttpRequest, project_id: int) -> HttpResponseBase:
-    """How many tasks have a judge's view and how often people answered as it did. Posted: asks, stops or takes away."""
+    """Shows how many tasks have a judge's view and how often people answered as it did. A POST asks, stops or takes away."""
     membership = require(request)
     project = projects.project_read(membership, project_id)
     problems: dict[str, str] = {}
@@ -55,7 +55,7 @@ def project_suggestions(request: HttpRequest, project_id: int) -> HttpResponseBa
 
 
 def _act(request: HttpRequest, project: Project) -> str:
-    """What was done, in words. Raises Problem."""
+    """Does what the button says and returns it in words. Raises Problem."""
     membership, action = require(request), request.POST.get("action")
     if action == "stop":
         work.stop(project, Job.Kind.SUGGEST)
@@ -66,11 +66,11 @@ def _act(request: HttpRequest, project: Project) -> str:
     chosen = whole(request.POST.get("judge", ""))
     version = None if chosen is None else rows.filter(pk=chosen).first()
     if version is None:
-        raise Invalid("Which judge?", {"judge": "choose one of this workspace"})
+        raise Invalid("Choose a judge.", {"judge": "choose a judge of this workspace"})
     typed = request.POST.get("tokens", "").replace(",", "").strip()
     tokens = whole(typed, 11)
     if typed and tokens is None:
-        raise Invalid("The limit is no number.", {"tokens": "a whole number of tokens, or nothing"})
+        raise Invalid("The limit is not a number.", {"tokens": "enter a whole number of tokens, or nothing"})
     ask_judge(membership, project, version, tokens)
     return f"{version} is being asked."
 

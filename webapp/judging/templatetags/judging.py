@@ -1,4 +1,4 @@
-"""How verdicts and what they are about read on pages."""
+"""Shows verdicts, and what they are about, on pages."""
 
 import json
 from collections.abc import Mapping
@@ -23,13 +23,13 @@ _STATES = {
 
 @register.filter
 def pretty(value: Any) -> str:
-    """JSON for people: indented, letters as they are."""
+    """JSON with indentation and with letters as they are."""
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
 @register.filter
 def short(value: Any) -> str:
-    """What a version decided, in one line: words for yes and no, parts by their names, what is nested deeper as JSON."""
+    """A decision in one line: words for yes and no, the names of its parts, JSON for what is nested deeper."""
     if isinstance(value, dict) and all(isinstance(each, dict) for each in value.values()):
         return "; ".join(f"{name}: {_parts(each)}" for name, each in value.items()) or "none"
     return _parts(value) if isinstance(value, dict) else _word(value)
@@ -52,7 +52,7 @@ def _word(value: Any) -> str:
 
 @register.filter
 def decided(parsed: Mapping[str, Any] | None, kind: str) -> str:
-    """What an answer decides, in one line; a dash where there is none."""
+    """The decision of an answer in one line; a dash if there is no answer."""
     return "–" if parsed is None else short(KINDS[kind].decision(parsed))
 
 
@@ -75,6 +75,6 @@ def about(subject: Mapping[str, Any]) -> str:
 
 @register.simple_tag
 def verdict_state(name: str) -> SafeString:
-    """Shape, word and colour of a call's state."""
+    """The state of a call by shape, word and colour."""
     known = _STATES.get(name, _STATES["uncalled"])
     return format_html('<span class="chip" data-tone="{tone}">{0}{words}</span>', icon(known["icon"]), **known)

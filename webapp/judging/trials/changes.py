@@ -1,4 +1,4 @@
-"""What a new version of a judge changes: its verdicts on the same questions, side by side."""
+"""What a new version of a judge changes: the verdicts of both on the same questions, side by side."""
 
 import json
 from collections import Counter
@@ -11,17 +11,17 @@ from trainer.judges.spec import KINDS
 from trainer.metrics.estimate import bootstrap_ratio
 
 from ..models import JudgeVersion, Verdict
-from ..verdicts.queries import Answer, answers
+from ..verdicts.queries import CallAnswer, answers
 
 ORDERED = {"pairwise", "pairwise_rubric"}
 
 
 def changes(before: JudgeVersion, after: JudgeVersion, inputs: Sequence[JudgeInput]) -> dict[str, Any]:
-    """Rows with what each version decided; `changed` is None where either has no verdict, and those are counted. `share`
-    is that of the changed ones, the verdicts on one example resampled together.
+    """Rows with what each version decided. `changed` is None where a version has no verdict; `missing` counts those.
+    `share` is the share of changed rows; its interval resamples the verdicts on one example together.
 
-    Questions are matched by what they are about: example, response, criterion, order, sample. One that only one version
-    asks stands there with one side empty.
+    Questions match if they are about the same example, response, criterion, order and sample. A question that only one
+    version asks has an empty side.
     """
     unusable: Counter[str] = Counter()
     olds, news = _by_subject(before, inputs, unusable), _by_subject(after, inputs, Counter())
@@ -45,19 +45,19 @@ def changes(before: JudgeVersion, after: JudgeVersion, inputs: Sequence[JudgeInp
     }
 
 
-def _by_subject(version: JudgeVersion, inputs: Sequence[JudgeInput], unusable: Counter[str]) -> dict[str, Answer]:
+def _by_subject(version: JudgeVersion, inputs: Sequence[JudgeInput], unusable: Counter[str]) -> dict[str, CallAnswer]:
     found = answers(version, inputs, unusable=unusable)
     return {json.dumps(each.subject, sort_keys=True): each for _, listed in found for each in listed}
 
 
-def _row(subject: str, old: Answer | None, new: Answer | None, kind: str) -> dict[str, Any]:
+def _row(subject: str, old: CallAnswer | None, new: CallAnswer | None, kind: str) -> dict[str, Any]:
     sides = [_side(each, kind) for each in (old, new)]
     both = all(side is not None and side["state"] == Verdict.State.DONE for side in sides)
     changed = sides[0]["decision"] != sides[1]["decision"] if both and sides[0] and sides[1] else None
     return {"subject": json.loads(subject), "before": sides[0], "after": sides[1], "changed": changed}
 
 
-def _side(answer: Answer | None, kind: str) -> dict[str, Any] | None:
+def _side(answer: CallAnswer | None, kind: str) -> dict[str, Any] | None:
     if answer is None:
         return None
     parsed = answer.parsed

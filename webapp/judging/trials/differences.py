@@ -12,30 +12,30 @@ TEMPLATES = ("system", "prompt")
 
 
 @dataclass(frozen=True)
-class Template:
-    """`lines` holds what changed and a little around it; empty when nothing did."""
+class TemplateDiff:
+    """`lines` holds what changed and some lines around it; it is empty if nothing changed."""
 
     name: str
     lines: list[Line]
 
 
 @dataclass(frozen=True)
-class Field:
+class SettingChange:
     path: str
     before: Any
     after: Any
 
 
-def templates(before: JudgeVersion, after: JudgeVersion) -> list[Template]:
-    return [Template(name, lines(before.spec[name], after.spec[name])) for name in TEMPLATES]
+def templates(before: JudgeVersion, after: JudgeVersion) -> list[TemplateDiff]:
+    return [TemplateDiff(name, lines(before.spec[name], after.spec[name])) for name in TEMPLATES]
 
 
-def fields(before: JudgeVersion, after: JudgeVersion) -> list[Field]:
+def fields(before: JudgeVersion, after: JudgeVersion) -> list[SettingChange]:
     """Settings that differ, the endpoint first."""
     olds, news = dict(_flat(before.spec)), dict(_flat(after.spec))
     paths = [path for path in {**olds, **news} if path not in TEMPLATES]
-    found = [Field(path, olds.get(path), news.get(path)) for path in paths]
-    endpoint = Field("endpoint", before.endpoint.name, after.endpoint.name)
+    found = [SettingChange(path, olds.get(path), news.get(path)) for path in paths]
+    endpoint = SettingChange("endpoint", before.endpoint.name, after.endpoint.name)
     return [each for each in (endpoint, *found) if each.before != each.after]
 
 

@@ -1,4 +1,4 @@
-"""The form of what no example holds."""
+"""The form of inputs that examples do not have."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ EXTRA_LABELS = {
 
 
 class ExtraForm(forms.Form):
-    """What no example holds and judges of this kind read; nothing for most kinds."""
+    """Inputs that judges of this kind read and examples do not have; most kinds have none."""
 
     def __init__(self, kind: Kind, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

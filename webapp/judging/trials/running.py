@@ -1,4 +1,4 @@
-"""Carries trials out: called by a worker, for one trial on one worker at a time."""
+"""Carries out trials. One worker at a time has a trial."""
 
 import json
 from collections import Counter
@@ -19,7 +19,7 @@ from webapp.core.jobs import failure
 from webapp.core.problems import Problem
 from webapp.datasets.models import Example
 
-from ..asking.calls import Counts, asked, call, expanded, judge_calls, replay
+from ..asking.calls import CallCounts, call, expanded, judge_calls, replay, target_of
 from ..judges.services import version_digest
 from ..models import Trial
 from .changes import changes
@@ -31,7 +31,7 @@ TELL_EVERY = timedelta(seconds=1)  # open pages then load the trial
 
 
 def run_trial(trial_id: int) -> None:
-    """Raises what is no fault of the trial (database away): it stays running and is taken up again."""
+    """Raises errors that are not the trial's fault (no database): it stays running, and a worker takes it up again."""
     with TRIAL.claimed(trial_id, done=0, results={}) as trial:
         if trial is None:
             return
@@ -100,7 +100,7 @@ def _draft(trial: Trial) -> str:
         trial.done = len(listed)
         _save(trial)
 
-    target = asked(trial.endpoint, spec)
+    target = target_of(trial.endpoint, spec)
     if target is None:
         return replay(trial.endpoint, spec, distinct.values(), keep, lambda: False)
     return call(trial.endpoint, target, spec, distinct.values(), keep, lambda: False, Budget(tokens=MOST_TOKENS)).halted
@@ -132,7 +132,7 @@ def _comparison(trial: Trial) -> str:
     halted, finished = "", 0
     for version in (before, after):
 
-        def progress(counts: Counts, finished: int = finished) -> None:
+        def progress(counts: CallCounts, finished: int = finished) -> None:
             trial.done = finished + counts.stored + counts.done + counts.missing + counts.failed
             trial.total = finished + counts.total
             _save(trial)

@@ -1,4 +1,4 @@
-"""Judges tried on chosen examples: a draft before it is saved, or two versions against each other."""
+"""Judges are tried on chosen examples: a draft before it is saved, or two versions against each other."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,8 +17,8 @@ from webapp.inference.models import Endpoint
 from ..judges.services import chosen_examples, usable
 from ..models import Judge, JudgeVersion, Trial
 
-MOST_TRIED = 20  # examples of a draft
-KEPT = 30  # trials per judge, and of drafts without one; older ones go
+MOST_TRIED = 20  # so many examples may a draft have
+KEPT = 30  # trials that are over, per judge and of drafts without a judge; older ones are deleted
 TRIAL = JobKind(
     Trial.objects.select_related("endpoint", "before__endpoint", "after__endpoint", "before__judge"),
     locks.Work.TRIAL,
@@ -27,7 +27,7 @@ TRIAL = JobKind(
 
 
 class Extra(Section):
-    """Inputs that no example has: a rubric to match or improve, a judge's reasons, what they were given for."""
+    """Inputs that no example has: a rubric to match or improve, a judge's reasons, the verdict that they explain."""
 
     generated: list[str] = []
     model_reasons: list[str] = []
@@ -66,7 +66,7 @@ def start_comparison(
     Raises Invalid at `after` or `examples`.
     """
     if before.judge_id != judge.pk or after.judge_id != judge.pk or before.pk == after.pk:
-        raise Invalid("Two versions of one judge.", {"after": "choose two different versions of this judge"})
+        raise Invalid("These versions cannot be compared.", {"after": "choose two different versions of this judge"})
     if not judge.fixed_examples:
         raise Invalid("No examples are chosen.", {"examples": "choose the judge's fixed examples first"})
     return _queue(

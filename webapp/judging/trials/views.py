@@ -32,7 +32,7 @@ def fragment(request: HttpRequest, row: Trial) -> HttpResponseBase:
 @member(Role.REVIEWER)
 @require_http_methods(["GET", "POST"])
 def judge_compare(request: HttpRequest, judge_id: int) -> HttpResponseBase:
-    """The difference between two versions, and what it does to the fixed examples; a POST has them judged."""
+    """Shows how two versions differ, and what that changes on the fixed examples; a POST has both judge them."""
     membership = require(request)
     row = access.judge_read(membership, judge_id)
     asked = request.POST if request.method == "POST" else request.GET

@@ -1,4 +1,4 @@
-"""Reads of stored verdicts: those of a version, and what is stored for what it would be asked."""
+"""Reads of stored verdicts: all of a version, or what is stored for the calls that inputs would make."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -25,19 +25,19 @@ def states(version: JudgeVersion) -> dict[str, int]:
 
 
 def verdict_list(version: JudgeVersion, state: str = "") -> QuerySet[Verdict]:
-    """Without what was sent: lists do not show it. In no order; see `webapp.core.paging`."""
+    """A version's verdicts, unordered (see `webapp.core.paging`) and without `request`, which lists do not show."""
     rows = Verdict.objects.filter(version=version).defer("request")
     return rows.filter(state=state) if state else rows
 
 
 def verdicts(version: JudgeVersion, keys: Iterable[str]) -> dict[str, Verdict]:
-    """Key -> verdict, for those that are stored."""
+    """The stored verdicts among these keys, by key."""
     rows = Verdict.objects.filter(version=version, key__in=list(keys)).defer("request")
     return {row.key: row for row in rows}
 
 
 def samples(row: Verdict) -> list[Verdict]:
-    """All stored samples of the verdict's question, itself among them, in their order; those before SAMPLES."""
+    """All stored samples of the verdict's question in their order, itself among them; at most the first SAMPLES."""
     if not row.request:
         return [row]
     keys = sample_keys(row.version.digest, row.request, SAMPLES)
@@ -46,16 +46,16 @@ def samples(row: Verdict) -> list[Verdict]:
 
 
 def stored_keys(version: JudgeVersion, keys: Iterable[str], *, failed: bool = False) -> set[str]:
-    """Those keys that need no call: failed calls do, unless `failed` takes them for answered."""
+    """The keys that need no call. A failed call needs one, unless `failed` takes it for answered."""
     rows = Verdict.objects.filter(version=version, key__in=list(keys))
     return set((rows if failed else rows.exclude(state=Verdict.State.FAILED)).values_list("key", flat=True))
 
 
 @dataclass(frozen=True)
-class Answer:
-    """A call with what is stored for it, as trainer.judges.combine takes it. `verdict_id` None: `state` is "uncalled".
+class CallAnswer:
+    """A call with what is stored for it, as trainer.judges.combine takes it. Without a verdict `state` is "uncalled".
 
-    `subject` is this call's: the stored row may have been made for the same content elsewhere.
+    `subject` is that of this call: the stored row may have been made for the same content elsewhere.
     """
 
     call: Call
@@ -72,10 +72,10 @@ class Answer:
 
 def answers(
     version: JudgeVersion, inputs: Iterable[JudgeInput], draw: int = 0, unusable: Counter[str] | None = None
-) -> Iterator[tuple[JudgeInput, list[Answer]]]:
-    """Every input with what the version's store says on it, in order; nothing is called.
+) -> Iterator[tuple[JudgeInput, list[CallAnswer]]]:
+    """Every input, in order, with what is stored for its calls; nothing is called.
 
-    Inputs that lack something come with an empty list, and are counted by reason in `unusable`.
+    An input that lacks something comes with an empty list, and `unusable` counts it by its reason.
     """
     remaining, spec = iter(inputs), version.resolved
     while chunk := list(islice(remaining, INPUTS)):
@@ -92,7 +92,7 @@ def answers(
             yield given, [_answer(call, found.get(call.key)) for call in calls]
 
 
-def _answer(call: Call, row: Verdict | None) -> Answer:
+def _answer(call: Call, row: Verdict | None) -> CallAnswer:
     if row is None:
-        return Answer(call, "uncalled", None, "", NOT_CALLED, None)
-    return Answer(call, row.state, row.parsed, row.raw, row.problem, row.pk)
+        return CallAnswer(call, "uncalled", None, "", NOT_CALLED, None)
+    return CallAnswer(call, row.state, row.parsed, row.raw, row.problem, row.pk)

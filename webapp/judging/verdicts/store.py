@@ -1,4 +1,4 @@
-"""The verdict store's only writer: one row per version and key, whoever comes first."""
+"""The only writer of the verdict store: it keeps one row per version and key, that of the first writer."""
 
 import json
 from collections import Counter
@@ -13,8 +13,8 @@ from webapp.core import prepared, telemetry
 
 from ..models import JudgeVersion, Verdict
 
-# A failed call says nothing of the judge, so a later outcome takes its place; every other row stays as it is. One JSON
-# document instead of a parameter per value: quoting a thousand of them took longer than making the calls.
+# A failed call says nothing of the judge, so a later outcome takes its place; every other row stays as it is. The rows come as
+# one JSON document, not as a parameter per value: quoting a thousand of them took longer than making the calls.
 _INSERT = """
 WITH written AS (
 INSERT INTO judging_verdict AS old (
@@ -76,7 +76,7 @@ def _row(outcome: Outcome) -> str:
 
 
 def taken(outcome: Outcome) -> dict[str, int | Decimal | None]:
-    """What a call took, as columns can hold it: endpoints report what they like, and an absurd number must not cost a batch."""
+    """What a call took, within what columns hold: endpoints report any number, and an absurd one must not lose the whole batch."""
     reply = outcome.reply
     return {
         "prompt_tokens": _bounded(reply.prompt_tokens) if reply else None,

@@ -16,7 +16,7 @@ from . import queries
 @member(Role.REVIEWER)
 @require_GET
 def verdict(request: HttpRequest, verdict_id: int) -> HttpResponseBase:
-    """One call: what was asked, what came back to the letter, and what was read from it."""
+    """Shows a call: what was asked, the reply to the letter, and what was read from it."""
     row = access.verdict_read(require(request), verdict_id)
     example_id = row.subject.get("example_id")
     example = Example.objects.filter(pk=example_id, dataset__workspace=require(request).workspace).only("id", "key")

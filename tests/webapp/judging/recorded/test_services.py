@@ -12,14 +12,14 @@ from webapp.core.problems import Invalid
 from webapp.datasets.models import DatasetVersion
 from webapp.judging.models import Judge, Verdict
 from webapp.judging.recorded import services as recorded
-from webapp.judging.recorded.formats.base import Pairwise
+from webapp.judging.recorded.formats.base import RecordedPair
 from webapp.judging.recorded.services import keep_recorded
 
 A, TIE, B = -1, 0, 1
 RECORDS = [
-    Pairwise("elsewhere", "e0", A, A, B, reason="It answers."),
-    Pairwise("elsewhere", "e1", A, TIE, None, raw_swapped="who knows"),
-    Pairwise("elsewhere", "unknown", A, A, B),
+    RecordedPair("elsewhere", "e0", A, A, B, reason="It answers."),
+    RecordedPair("elsewhere", "e1", A, TIE, None, raw_swapped="who knows"),
+    RecordedPair("elsewhere", "unknown", A, A, B),
 ]
 
 
@@ -56,7 +56,7 @@ def test_the_same_records_again_change_nothing(cast, data) -> None:
 
 
 def test_every_judge_stands_for_itself_and_is_asked_in_its_orders_only(cast, data) -> None:
-    records = [Pairwise("one", "e0", A, A, orders="given"), Pairwise("other", "e0", A, None, orders="given")]
+    records = [RecordedPair("one", "e0", A, A, orders="given"), RecordedPair("other", "e0", A, None, orders="given")]
     one, other = keep(cast, data, records)
     assert (one.judge, one.version.judge.name, other.version.judge.name) == ("one", "one", "other")
     assert (one.counts.done, other.counts.missing) == (1, 1)
@@ -64,27 +64,27 @@ def test_every_judge_stands_for_itself_and_is_asked_in_its_orders_only(cast, dat
 
 
 def test_other_orders_are_the_judges_next_version(cast, data) -> None:
-    [first] = keep(cast, data, [Pairwise("j", "e0", A, A, orders="given")])
-    [second] = keep(cast, data, [Pairwise("j", "e0", A, A, B)])
+    [first] = keep(cast, data, [RecordedPair("j", "e0", A, A, orders="given")])
+    [second] = keep(cast, data, [RecordedPair("j", "e0", A, A, B)])
     assert (first.version.number, second.version.number) == (1, 2)
     assert first.version.judge_id == second.version.judge_id and second.counts.done == 2
 
 
 def test_a_judge_that_is_called_keeps_its_name_to_itself(cast, data, version) -> None:
     with pytest.raises(Invalid, match="name is taken"):
-        keep(cast, data, [Pairwise(version.judge.name, "e0", A, A, B)])
+        keep(cast, data, [RecordedPair(version.judge.name, "e0", A, A, B)])
 
 
 def test_a_record_that_says_something_else_than_the_kept_one_is_refused(cast, data) -> None:
     keep(cast, data, RECORDS[:1])
     with pytest.raises(Invalid, match="Nothing was added"):
-        keep(cast, data, [Pairwise("elsewhere", "e0", A, B, B)])
+        keep(cast, data, [RecordedPair("elsewhere", "e0", A, B, B)])
 
 
 def test_batches_come_to_the_same_as_all_at_once(cast, data, monkeypatch) -> None:
     """Of two verdicts on one question the first stands, in one batch or in two; only what was kept before is refused."""
     monkeypatch.setattr(recorded, "BATCH", 2)
-    other = Pairwise("second judge", "e0", A, B, A)
+    other = RecordedPair("second judge", "e0", A, B, A)
     again = replace(RECORDS[0], group="again", given=B)
     kept, second = keep(cast, data, [RECORDS[0], other, again, *RECORDS[1:]])
     assert (kept.pairs, kept.unmatched, kept.doubled, second.pairs) == (4, 1, 1, 1)
@@ -102,7 +102,7 @@ def test_a_file_larger_than_a_batch_is_not_held_in_memory(cast, data, monkeypatc
     def records():
         nonlocal most
         for number in range(300):
-            record = Pairwise("elsewhere", f"e{number}", A, A, B, reason="x" * 1000)
+            record = RecordedPair("elsewhere", f"e{number}", A, A, B, reason="x" * 1000)
             made.append(ref(record))
             most = max(most, sum(each() is not None for each in made))
             yield record

@@ -8,7 +8,7 @@ from typing import Any
 from trainer.metrics.audit import Case
 from webapp.core.commands import JsonCommand
 from webapp.core.jsonlines import Lines, printed
-from webapp.judging.lines.audits import Seen, parse_case, report
+from webapp.judging.lines.audits import JudgedPairs, parse_case, report
 from webapp.judging.lines.fields import LineProblem
 
 
@@ -34,7 +34,7 @@ class Command(JsonCommand):
 
 def _first(lines: Lines[Case]) -> Iterator[Case]:
     """The cases; of a pair that its judge has judged before in its group, the first."""
-    seen = Seen()
+    seen = JudgedPairs()
     for number, case in lines:
         if problem := seen.again(number, case):
             lines.bad(number, problem)

@@ -1,4 +1,4 @@
-"""`manage.py import_verdicts FILE`: verdicts that judges have given elsewhere, and what they say of them, as JSON."""
+"""`manage.py import_verdicts FILE` reads verdicts that judges gave elsewhere, and prints what they say about them as JSON."""
 
 from argparse import ArgumentParser
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from webapp.core.jsonlines import Problems, printed
 from webapp.core.problems import Problem
 from webapp.datasets.models import DatasetVersion
 from webapp.files.bundle import Bundle
-from webapp.judging.recorded.formats.base import Pairwise, Record, RowProblem
+from webapp.judging.recorded.formats.base import Record, RecordedPair, RowProblem
 from webapp.judging.recorded.formats.registry import REGISTRY, UnknownFormat, detect, read
 from webapp.judging.recorded.report import report
 from webapp.judging.recorded.services import keep_recorded
@@ -63,7 +63,7 @@ def _newest(owner: Membership, name: str) -> DatasetVersion:
 
 def _keep(owner: Membership, data: DatasetVersion, records: Iterator[Record], both: set[str]) -> list[dict[str, Any]]:
     try:
-        kept = keep_recorded(owner, data, (each for each in records if isinstance(each, Pairwise)), both)
+        kept = keep_recorded(owner, data, (each for each in records if isinstance(each, RecordedPair)), both)
     except Problem as problem:
         fields = "; ".join(f"{field}: {reason}" for field, reason in problem.fields.items())
         raise CommandError(f"{problem.message} {fields}".strip()) from problem
@@ -81,10 +81,10 @@ def _keep(owner: Membership, data: DatasetVersion, records: Iterator[Record], bo
 
 
 class _Seen:
-    """Lets good records through and remembers the bad: nothing is printed from a file that is half understood.
+    """Lets good records through and remembers the bad ones: nothing is printed from a file that is half understood.
 
-    Of a record some 200 bytes stay in memory, to tell who says the same twice; never its texts. A second reading lets
-    the same records through.
+    Some 200 bytes of a record stay in memory, which find what is said twice; its texts do not stay. A second reading lets the
+    same records through.
     """
 
     def __init__(self, path: Path) -> None:
@@ -107,7 +107,7 @@ class _Seen:
                 self.problems.add(where, f"says again what {list(self.files)[before[0]]}, line {before[1]} has said")
                 continue
             self.count += 1
-            if isinstance(record, Pairwise) and record.orders == "both":
+            if isinstance(record, RecordedPair) and record.orders == "both":
                 self.both.add(record.judge)
             yield record
 
@@ -119,7 +119,7 @@ class _Seen:
 
 
 def _identity(record: Record) -> bytes:
-    if isinstance(record, Pairwise):
+    if isinstance(record, RecordedPair):
         names = [record.judge, record.collection, record.group, record.pair]
     else:
         names = [record.judge, record.tree]

@@ -3,17 +3,17 @@
 from collections.abc import Iterator
 
 from ...lines.fields import LineProblem, name, verdict
-from .base import BadRow, Format, Pairwise, Row
+from .base import BadRow, RecordedPair, Row, VerdictFormat
 
 
 def knows(row: Row) -> float:
     return 0.9 if row.keys() >= {"judge", "pair"} and ("given" in row or "swapped" in row) else 0.0
 
 
-def convert(row: Row) -> Iterator[Pairwise]:
-    """A field that is absent altogether was never asked for; one that is null is missing."""
+def convert(row: Row) -> Iterator[RecordedPair]:
+    """A verdict whose field is absent was never asked for; one that is null is missing."""
     try:
-        yield Pairwise(
+        yield RecordedPair(
             judge=name(row, "judge"),
             pair=name(row, "pair"),
             group=name(row, "group", default=""),
@@ -26,7 +26,7 @@ def convert(row: Row) -> Iterator[Pairwise]:
         raise BadRow(problem.field, problem.reason) from problem
 
 
-FORMAT = Format(
+FORMAT = VerdictFormat(
     name="audit",
     label="Audit lines",
     help="lines with judge, pair, group, label, given and swapped",

@@ -1,4 +1,4 @@
-"""What a recorded verdict is, and what a format of them must say."""
+"""What a recorded verdict is, and what a format must declare."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -7,17 +7,17 @@ from typing import Literal
 from webapp.datasets.formats.base_importer import Beside
 from webapp.files.records import BadRow, Row, RowProblem
 
-__all__ = ["BadRow", "Beside", "Format", "Leaf", "Pairwise", "Record", "Row", "RowProblem", "Tree"]
+__all__ = ["BadRow", "Beside", "VerdictFormat", "Leaf", "RecordedPair", "Record", "Row", "RowProblem", "GradedTree"]
 
 
 @dataclass(frozen=True)
-class Pairwise:
-    """One pair judged by one judge. Sides: -1 A is better, 0 tie, 1 B is better; None where missing.
+class RecordedPair:
+    """A judge's verdict on a pair. The sides are -1 (A is better), 0 (tie), 1 (B is better) and None (missing).
 
-    `swapped` is the verdict as said with the responses in swapped order, before un-swapping; it means nothing where
-    the judge was asked in the given order only. A verdict that was said but cannot be read is None with its text in
-    `raw_given` or `raw_swapped`. `label`: the truth or the majority of people, None where there is neither. `humans`:
-    what each person said. `collection` sets apart sets of pairs whose numbers are not to be mixed.
+    `swapped` is the verdict on the responses in swapped order, before un-swapping; it means nothing if the judge was asked in
+    the given order only. A verdict that cannot be read is None, with its text in `raw_given` or `raw_swapped`. `label` is the
+    truth or the majority of people, None if there is neither. `humans` holds what each person said. `collection` separates
+    sets of pairs whose numbers must not be mixed.
     """
 
     judge: str
@@ -36,7 +36,7 @@ class Pairwise:
 
 @dataclass(frozen=True)
 class Leaf:
-    """A criterion at the end of a branch; `share`: of the root's score. `met` None: not graded, or not validly."""
+    """A criterion at the end of a branch. `share` is its share of the root's score. `met` is None without a valid grade."""
 
     id: str
     text: str
@@ -47,10 +47,10 @@ class Leaf:
 
 
 @dataclass(frozen=True)
-class Tree:
-    """A rubric tree graded by one judge or person. `root` None: a leaf without a grade leaves the root without one.
+class GradedTree:
+    """A rubric tree with the grades of one judge or person. `root` is None if a leaf has no grade.
 
-    `inner` nodes have a score of their own in the file for `stored` of them; the roll-up gives `matching` of those.
+    Of the `inner` nodes, `stored` have a score in the file, and for `matching` of these the roll-up gives the same score.
     """
 
     judge: str
@@ -62,12 +62,12 @@ class Tree:
     matching: int
 
 
-Record = Pairwise | Tree
+Record = RecordedPair | GradedTree
 
 
 @dataclass(frozen=True)
-class Format:
-    """`knows` tells from 0 to 1 how surely a row is of this format. `bind` makes the reader of one file's rows.
+class VerdictFormat:
+    """`knows` says from 0 to 1 how surely a row has this format. `bind` makes the reader of one file's rows.
 
     The reader yields one row's records; it raises BadRow for a row that cannot be used.
     """

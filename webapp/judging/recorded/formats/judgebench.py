@@ -9,7 +9,7 @@ from typing import Any
 
 from ...lines.fields import LineProblem, name
 from ...lines.sides import side
-from .base import BadRow, Format, Pairwise, Row
+from .base import BadRow, RecordedPair, Row, VerdictFormat
 
 GROUPS = {
     "mmlu-pro": "knowledge",
@@ -25,13 +25,13 @@ def knows(row: Row) -> float:
     return 0.98 if full or row.keys() >= COMPACT else 0.0
 
 
-def convert(row: Row) -> Iterator[Pairwise]:
+def convert(row: Row) -> Iterator[RecordedPair]:
     decisions, model = _full(row) if "judgments" in row else _compact(row)
     given, raw_given = _read(decisions[0])
     swapped, raw_swapped = _read(decisions[1]) if len(decisions) > 1 else (None, "")
     source = str(row.get("source") or "")
     try:
-        yield Pairwise(
+        yield RecordedPair(
             judge=":".join(part for part in (name(row, "judge_name", ""), model) if part) or "judge",
             pair=name(row, "pair_id"),
             label=_label(row),
@@ -81,7 +81,7 @@ def _label(row: Row) -> int | None:
         raise BadRow("label", str(error)) from error
 
 
-FORMAT = Format(
+FORMAT = VerdictFormat(
     name="judgebench",
     label="JudgeBench outputs",
     help="rows with pair_id, label and judgments, or decision_AB and decision_BA",

@@ -1,7 +1,7 @@
-"""PandaLM (Wang et al., 2023): verdicts of a judge on its test set, asked in the given order only.
+"""PandaLM (Wang et al., 2023): verdicts of judges on its test set, in the given order only.
 
-A judge's file names a pair by `idx`; what three people said comes from testset-v1.json beside it. The label is the
-majority of the three, none where they all differ; without that file no pair has a label.
+A judge's file names a pair by `idx`; what three people said stands in testset-v1.json beside it. The label is the
+majority of the three; there is none if all three differ. Without that file no pair has a label.
 """
 
 from collections import Counter
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...lines.fields import LineProblem, name
-from .base import BadRow, Beside, Format, Pairwise, Row
+from .base import BadRow, Beside, RecordedPair, Row, VerdictFormat
 
 TESTSET = "testset-v1.json"
 ANNOTATORS = ("annotator1", "annotator2", "annotator3")
@@ -25,10 +25,10 @@ def _judges(row: Row) -> list[str]:
     return [column.removesuffix(SUFFIX) for column in row if column.endswith(SUFFIX) and column != SUFFIX]
 
 
-def bind(beside: Beside) -> Callable[[Row], Iterator[Pairwise]]:
+def bind(beside: Beside) -> Callable[[Row], Iterator[RecordedPair]]:
     people: dict[str, Row] = {}
 
-    def convert(row: Row) -> Iterator[Pairwise]:
+    def convert(row: Row) -> Iterator[RecordedPair]:
         if not people:
             people.update({str(each.get("idx")): each for each in beside.rows(TESTSET)} or {"": {}})
         try:
@@ -44,11 +44,11 @@ def bind(beside: Beside) -> Callable[[Row], Iterator[Pairwise]]:
     return convert
 
 
-def _verdict(row: Row, judge: str, pair: str, people: Row) -> Pairwise:
+def _verdict(row: Row, judge: str, pair: str, people: Row) -> RecordedPair:
     said = row[f"{judge}{SUFFIX}"]
     humans = {who: side for who in ANNOTATORS if (side := _side(people.get(who))) is not None}
     given = _side(said)
-    return Pairwise(
+    return RecordedPair(
         judge=judge,
         pair=f"pandalm-{pair}",  # as the importer of the data set calls it
         label=_majority(list(humans.values())),
@@ -69,7 +69,7 @@ def _majority(sides: list[int]) -> int | None:
     return votes[0][0] if votes and (len(votes) == 1 or votes[0][1] > votes[1][1]) else None
 
 
-FORMAT = Format(
+FORMAT = VerdictFormat(
     name="pandalm",
     label="PandaLM judges",
     help="rows with idx and a column NAME_result; labels from testset-v1.json in the same folder",

@@ -1,4 +1,4 @@
-"""PaperBench (Starace et al., 2025): rubric trees whose leaves a judge or a person has graded, one tree per file."""
+"""PaperBench (Starace et al., 2025): rubric trees whose leaves a judge or a person has graded. A file holds one tree."""
 
 from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
@@ -7,7 +7,7 @@ from typing import Any
 from trainer.rubrics import trees
 from webapp.datasets.formats.paperbench import check, leaf_ids
 
-from .base import Beside, Format, Leaf, Row, Tree
+from .base import Beside, GradedTree, Leaf, Row, VerdictFormat
 
 NEEDED = {"id", "requirements", "weight", "sub_tasks", "score"}
 GRADES: dict[object, bool] = {0: False, 1: True}
@@ -18,17 +18,17 @@ def knows(row: Row) -> float:
     return 0.98 if row.keys() >= NEEDED else 0.0
 
 
-def bind(beside: Beside) -> Callable[[Row], Iterator[Tree]]:
+def bind(beside: Beside) -> Callable[[Row], Iterator[GradedTree]]:
     name = PurePosixPath(beside.name).name.removesuffix(".gz").removesuffix(".json")
 
-    def convert(row: Row) -> Iterator[Tree]:
+    def convert(row: Row) -> Iterator[GradedTree]:
         check(row, "", 0)
         yield tree(row, name)
 
     return convert
 
 
-def tree(row: Row, name: str) -> Tree:
+def tree(row: Row, name: str) -> GradedTree:
     """The tree with its scores rolled up from its leaves; grades that are marked invalid, or not 0 or 1, are missing."""
     leaves = tuple(
         Leaf(
@@ -44,7 +44,7 @@ def tree(row: Row, name: str) -> Tree:
     scores = trees.roll_up(row, [None if leaf.met is None else float(leaf.met) for leaf in leaves])
     inner = [(node, score) for node, score in zip(trees.walk(row), scores, strict=True) if node["sub_tasks"]]
     stored = [(node["score"], score) for node, score in inner if isinstance(node.get("score"), int | float)]
-    return Tree(
+    return GradedTree(
         judge=_judge(row),
         tree=name,
         leaves=leaves,
@@ -61,12 +61,12 @@ def _met(leaf: trees.Node) -> bool | None:
 
 
 def _judge(row: Row) -> str:
-    """The model that graded the first leaf, where the file says so; without any, a person did."""
+    """The model that graded the first leaf, if the file names one; otherwise a person graded it."""
     details: Any = next(trees.leaves(row)).get("judge_metadata")
     return str(details.get("model") or "judge") if isinstance(details, dict) else "human grader"
 
 
-FORMAT = Format(
+FORMAT = VerdictFormat(
     name="paperbench",
     label="PaperBench graded trees",
     help="one tree per file, its nodes with requirements, weight, sub_tasks and score",

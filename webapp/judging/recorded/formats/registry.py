@@ -1,6 +1,6 @@
-"""Recorded verdicts: what judges have said elsewhere, read as plain records. One module per format, one registry.
+"""Reads recorded verdicts, what judges have said elsewhere, as plain records.
 
-To add one: write a module with a `FORMAT`, name it in `_MODULES`, and mirror it in tests/webapp/judging/recorded.
+To add a format, write a module with a `FORMAT`, name it in `_MODULES`, and test it in tests/webapp/judging/recorded/formats.
 """
 
 from collections.abc import Iterator
@@ -10,12 +10,10 @@ from webapp.files.bundle import Bundle
 from webapp.files.rows import rows
 
 from . import audit_lines, judgebench, pandalm, paperbench
-from .base import BadRow, Format, Leaf, Pairwise, Record, Row, RowProblem, Tree
-
-__all__ = ["REGISTRY", "Format", "Leaf", "Pairwise", "Record", "RowProblem", "Tree", "UnknownFormat", "detect", "read"]
+from .base import BadRow, Record, Row, RowProblem, VerdictFormat
 
 _MODULES = (audit_lines, judgebench, pandalm, paperbench)
-REGISTRY: dict[str, Format] = {module.FORMAT.name: module.FORMAT for module in _MODULES}
+REGISTRY: dict[str, VerdictFormat] = {module.FORMAT.name: module.FORMAT for module in _MODULES}
 SURE = 0.5
 
 
@@ -23,7 +21,7 @@ class UnknownFormat(ValueError):
     """No format knows the file; the message lists those there are."""
 
 
-def detect(bundle: Bundle) -> Format:
+def detect(bundle: Bundle) -> VerdictFormat:
     """The format of most files that some format knows. Raises UnknownFormat, or OSError for an unreadable file."""
     found = [best for name in bundle.names if (best := _best(bundle.head(name).rows)) is not None]
     if not found:
@@ -32,17 +30,17 @@ def detect(bundle: Bundle) -> Format:
     return max(found, key=found.count)
 
 
-def _best(head: tuple[Row, ...]) -> Format | None:
-    """The format surest of the rows, by the mean over them: a few malformed ones do not hide it."""
+def _best(head: tuple[Row, ...]) -> VerdictFormat | None:
+    """The format that is surest of the rows on average, so that a few malformed ones do not hide it."""
     sure = {each.name: sum(map(each.knows, head)) / len(head) for each in REGISTRY.values()} if head else {}
     name = max(sure, key=lambda each: sure[each], default="")
     return REGISTRY[name] if name and sure[name] >= SURE else None
 
 
-def read(path: Path, form: Format | None = None) -> Iterator[tuple[str, int, Record | RowProblem]]:
+def read(path: Path, form: VerdictFormat | None = None) -> Iterator[tuple[str, int, Record | RowProblem]]:
     """(file, line, record or problem) of a file, folder or zip archive; memory does not grow with it.
 
-    Of several files, those of other formats are left aside. Raises OSError and UnknownFormat before the first record.
+    Files of other formats are passed over if there are several files. Raises OSError and UnknownFormat before the first record.
     """
     bundle = Bundle(path)
     chosen = form or detect(bundle)
@@ -52,7 +50,7 @@ def read(path: Path, form: Format | None = None) -> Iterator[tuple[str, int, Rec
     return (each for name in names for each in _records(bundle, name, chosen))
 
 
-def _records(bundle: Bundle, name: str, form: Format) -> Iterator[tuple[str, int, Record | RowProblem]]:
+def _records(bundle: Bundle, name: str, form: VerdictFormat) -> Iterator[tuple[str, int, Record | RowProblem]]:
     convert = form.bind(bundle.beside(name))
     with bundle.opened(name) as (stream, _):
         for line, row in rows(stream, name):

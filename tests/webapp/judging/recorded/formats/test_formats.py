@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from webapp.files.bundle import Bundle
-from webapp.judging.recorded.formats.base import Pairwise, Record, RowProblem, Tree
+from webapp.judging.recorded.formats.base import GradedTree, Record, RecordedPair, RowProblem
 from webapp.judging.recorded.formats.registry import REGISTRY, UnknownFormat, detect, read
 
 A, TIE, B = -1, 0, 1
@@ -85,17 +85,17 @@ def test_a_file_of_no_known_layout_is_refused_with_those_there_are(tmp_path: Pat
 def test_audit_lines(tmp_path: Path) -> None:
     rows = [LINE, {"judge": 2, "pair": "q", "label": None, "given": "tie"}]
     one, other = records(written(tmp_path / "f.jsonl", rows))
-    assert one == Pairwise("j", "1", A, A, None, "both", "g")
-    assert other == Pairwise("2", "q", None, TIE, None, "given")
+    assert one == RecordedPair("j", "1", A, A, None, "both", "g")
+    assert other == RecordedPair("2", "q", None, TIE, None, "given")
     bad = problem(written(tmp_path / "b.jsonl", [{**LINE, "given": "?"}]), "audit")
     assert (bad.line, bad.field) == (1, "given") and "no verdict" in bad.reason
 
 
 def test_judgebench_keeps_the_second_decision_as_it_was_said(tmp_path: Path) -> None:
     [compact] = records(written(tmp_path / "c.jsonl", [COMPACT]))
-    assert compact == Pairwise("arena_hard:o", "p", A, A, TIE, "both", "knowledge", "m")
+    assert compact == RecordedPair("arena_hard:o", "p", A, A, TIE, "both", "knowledge", "m")
     [full] = records(written(tmp_path / "f.jsonl", [FULL]))
-    assert full == Pairwise("vanilla:org/o", "p", B, B, A, "both", "coding")
+    assert full == RecordedPair("vanilla:org/o", "p", B, B, A, "both", "coding")
 
 
 def test_judgebench_decisions_that_failed_or_cannot_be_read_are_missing(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_pandalm_without_its_test_set_has_no_labels(tmp_path: Path) -> None:
 def test_paperbench_trees_are_rolled_up_from_their_leaves(tmp_path: Path) -> None:
     graded = node(0.75, node(0.5, leaf(1), leaf(0), weight=1), leaf(1, task_category="Code", explanation="seen"))
     [found] = records(written(tmp_path / "paper.json", graded))
-    assert isinstance(found, Tree)
+    assert isinstance(found, GradedTree)
     assert (found.judge, found.tree, found.root) == ("human grader", "paper", 0.75)
     assert (found.inner, found.stored, found.matching) == (2, 2, 2)
     assert [(each.share, each.met) for each in found.leaves] == [(0.25, True), (0.25, False), (0.5, True)]
@@ -204,4 +204,4 @@ def test_a_line_that_is_not_json_is_a_problem_and_the_next_is_read(tmp_path: Pat
     file = tmp_path / "f.jsonl"
     file.write_text(json.dumps(LINE) + "\n{\n\n" + json.dumps({**LINE, "pair": 2}) + "\r\n")
     found = [(line, type(record)) for _, line, record in read(file)]
-    assert found == [(1, Pairwise), (2, RowProblem), (4, Pairwise)]
+    assert found == [(1, RecordedPair), (2, RowProblem), (4, RecordedPair)]
