@@ -1,4 +1,4 @@
-"""Recipes and their schemas. Importable without torch: the web form, the API and the trainer share them."""
+"""Recipes and their schemas. They need no torch, because the web form, the API and the trainer share them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -45,7 +45,7 @@ RECIPES: dict[str, Recipe] = {
 
 
 def resolve(recipe: str, raw: dict[str, Any]) -> RecipeConfig:
-    """The complete config of a run, defaults filled in. Raises ConfigInvalid with every problem, by field."""
+    """The complete config of a run, with its defaults. Raises ConfigInvalid with every problem, by field."""
     if recipe not in RECIPES:
         raise ConfigInvalid([FieldProblem("recipe", f"unknown recipe {recipe!r}; known: {', '.join(RECIPES)}")])
     try:
@@ -59,14 +59,14 @@ def resolve(recipe: str, raw: dict[str, Any]) -> RecipeConfig:
 
 
 def stored(recipe: str, raw: Mapping[str, Any]) -> dict[str, Any]:
-    """A config as an older version resolved and stored it, with what that version did where it had no choice yet."""
+    """A config that an older version has stored. Fields that it does not have get the value by which that version worked."""
     found = dict(raw)
     if recipe != "policy":
         return found
     data, rollout, optim, objective = (found.get(name) for name in ("data", "rollout", "optim", "objective"))
     if isinstance(data, dict) and "unjudged" not in data:
         found["data"] = {**data, "unjudged": "drop_prompts"}
-    # Norms and biases were decayed in the versions before `rollout.truncated` was there, and in no version since.
+    # Versions before `rollout.truncated` decayed norms and biases too; later versions do not.
     before = isinstance(rollout, dict) and "truncated" not in rollout
     if before and isinstance(optim, dict) and optim.get("weight_decay") and "decay" not in optim:
         found["optim"] = {**optim, "decay": "all"}
@@ -82,7 +82,7 @@ def _problem(item: Any) -> FieldProblem:
     if item["type"] == "union_tag_invalid":
         named, choices = ("kind", PART_KINDS) if loc[0] == "rewards" else ("name", CHOICES)
         return FieldProblem(".".join([*loc, named]), f"must be one of {', '.join(choices)}")
-    # which of several sections was meant is no part of the field's path
+    # the kind of a section is no part of the field's path
     if loc[0] == "objective" and len(loc) > 1 and loc[1] in CHOICES:
         del loc[1]
     if loc[0] == "rewards" and len(loc) > 2 and loc[2] in PART_KINDS:

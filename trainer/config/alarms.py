@@ -1,16 +1,16 @@
-"""The words for signs that a policy games its reward: the one home of what each alarm means. Torch-free."""
+"""The texts of alarms: each names a sign that a policy games its reward. Their meaning is explained only here. It needs no torch."""
 
 from dataclasses import dataclass
 
 from trainer.contracts import AlarmData
 
 HELD_OUT = "held_out"
-"""What is trained on leaves a held-out panel behind: no share of responses, as the other signs are."""
+"""Training scores rise above those of a held-out panel. The other signs are shares of responses; this one is not."""
 
 
 @dataclass(frozen=True)
 class Sign:
-    """`title` in lists; `shows` ends "... of the responses", `look` says what to look for in them."""
+    """`title` stands in lists; `shows` goes on after "... of the responses"; `look` says what to look for in them."""
 
     title: str
     shows: str
@@ -49,7 +49,7 @@ _ROLES = {"judge": "judge", "writer": "rubric writer"}
 
 
 def title(signal: str, subject: str, role: str = "") -> str:
-    """Of an alarm. A signal of a later program is called by its name."""
+    """The title of an alarm. A signal that this version does not know is called by its key."""
     sign = SIGNALS.get(signal)
     said = sign.title.format(subject=subject) if sign else signal
     return f"{said}: {_ROLES.get(role, role)}" if role else said

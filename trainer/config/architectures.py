@@ -1,11 +1,11 @@
-"""Which path a model takes when it is trained. Torch-free: pages and forms say so before anything is loaded."""
+"""The path by which a model is trained. It needs no torch: pages and forms show the path before anything is loaded."""
 
 from typing import Literal
 
 KNOWN = ("llama", "mistral", "qwen2", "qwen3")
 """Values of `model_type` in config.json: architectures whose attention takes explicit masks and whose head is one plain matrix.
 
-They attend by groups. Every other architecture is run in its own attention and tried first: `trainer.inference.decoders`.
+Their attention is by groups. Any other architecture runs in its own attention and is tried first: `trainer.inference.decoders`.
 """
 
 Path = Literal["grouped", "generic"]
@@ -16,7 +16,7 @@ def path_of(model_type: str | None) -> Path:
 
 
 def unknown(model_type: str | None) -> str:
-    """Why a model of this architecture cannot judge or score; empty where it can. It may still be trained to write."""
+    """Why a model of this architecture cannot judge or score; empty if it can. It may still be trained to write."""
     if model_type in KNOWN:
         return ""
     return f"architecture {model_type!r} is not supported here; supported: {', '.join(KNOWN)}"

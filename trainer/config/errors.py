@@ -1,18 +1,18 @@
-"""Config problems, each at the field it concerns."""
+"""Problems of a config, each at its field."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class FieldProblem:
-    """`path` is dotted, as in the JSON: `optim.minibatch_size`. Empty: the config as a whole."""
+    """`path` is dotted, as in `optim.minibatch_size`. If it is empty, the problem is one of the whole config."""
 
     path: str
     message: str
 
 
 class ConfigInvalid(ValueError):
-    """Raised before anything is queued. `problems` holds every field that is wrong, not only the first."""
+    """It is raised before anything is queued. `problems` holds every field that is wrong, not only the first."""
 
     def __init__(self, problems: list[FieldProblem]) -> None:
         self.problems = problems

@@ -1,4 +1,4 @@
-"""How config fields are declared: bounds validate, help and units draw the web form."""
+"""How fields of a config are declared: bounds validate them; help and units are for the web form."""
 
 from typing import Any
 
@@ -6,13 +6,13 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 
 class Section(BaseModel):
-    """Strict about keys and types: an unknown key or a string where a number belongs is an error at that field."""
+    """It is strict about keys and types: an unknown key, or a string in the place of a number, is an error at that field."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 When = tuple[str, tuple[str, ...]]
-"""A field beside this one, and the values of it for which this one is read; no values: any that is not empty."""
+"""Another field of the section, and its values with which this field is read; no values: any that is not empty."""
 
 
 def knob(
@@ -26,9 +26,12 @@ def knob(
     beside: str = "",
     **bounds: Any,
 ) -> Any:
-    """A config field. `advanced` fields are folded away in the form; `unit` is shown behind the input; `source` names
-    the kind of row that it names, so that the form offers those there are; the form leaves it out where `when` does not
-    hold, and draws it in the section `beside` it where that is named."""
+    """A field of a config.
+
+    The form folds `advanced` fields away and shows `unit` behind the input. `source` is the kind of row that the field names, so that the
+    form offers such rows. The form leaves the field out if `when` does not hold. It draws the field in the section `beside`, if one is
+    named.
+    """
     extra: dict[str, JsonValue] = {"unit": unit, "advanced": advanced}
     if source:
         extra["source"] = source

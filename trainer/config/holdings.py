@@ -1,4 +1,4 @@
-"""What the process of a run holds in memory, as its config says it. How many bytes that is, `trainer.memory` tells."""
+"""What the process of a run holds in memory, by its config. `trainer.memory` computes how many bytes that is."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -6,11 +6,11 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Sampling:
-    """Who samples, and the most that it has under way at once. `copies`: workers that do the same in processes of their own.
+    """What samples, and how much it has under way at most.
 
-    `learner`: with the very weights that are trained. `local`: with a copy of them. `vllm`: an engine, whose cache has
-    `cache_gb` GiB. `elsewhere`: a server that runs anyway. `copy_gpus`: of each worker.
-    `sleeps`: on a card that it shares with the learner, an engine gives its memory back while that works.
+    `by`: `learner` samples with the weights that are trained, `local` with a copy of them, `vllm` with an engine whose cache has `cache_gb`
+    GiB; `elsewhere` is a server that this run does not start. `copies`: workers that sample in processes of their own, each with
+    `copy_gpus` GPUs. `sleeps`: the engine shares a card with the learner, and gives its memory back while the learner works.
     """
 
     by: Literal["learner", "local", "vllm", "elsewhere"]
@@ -24,19 +24,19 @@ class Sampling:
 
     @property
     def longest(self) -> int:
-        """Tokens of a prompt with its response."""
+        """The most tokens of a prompt with its response."""
         return self.prompt_tokens + self.new_tokens
 
 
 @dataclass(frozen=True)
 class Holdings:
-    """`longest`: tokens of the longest text that a training pass has to hold whole, whatever `optim.micro_batch_tokens` says.
+    """`longest`: the tokens of the longest text that a training pass must hold as a whole, even if `optim.micro_batch_tokens` is less.
 
-    `frozen`: a copy of the model as it was before the run. `teachers`: other models beside it. `processes`: over how many the
-    model and its optimiser are spread. `scores`: it ends in one number per text, so there are no logits.
+    `frozen`: it also holds a copy of the model as it was before the run. `teachers`: the number of other models. `processes`: the model
+    and its optimiser are spread over so many. `scores`: the model gives one number for a text, so there are no logits.
 
-    In the memory of the machine, and not of a card: `waiting` sets of trained weights with their moments, of who is not trained just
-    now, and `begun` sets of trained weights that the objective may measure the distance from.
+    Two more are in the memory of the machine, not of a card. `waiting`: sets of trained weights with their moments, of roles that are
+    not trained now. `begun`: sets of trained weights from which the objective may measure the distance.
     """
 
     longest: int = 0
@@ -50,7 +50,7 @@ class Holdings:
 
     @property
     def gpus(self) -> int:
-        """That the run takes where there are any: one for its own process, which trains or else evaluates, one for each of
-        several that train together, those of its workers."""
+        """How many GPUs the run takes, if there are any: one for its own process, which trains or else evaluates; one for each of several
+        processes that train together; and those of its workers."""
         together = self.processes if self.processes > 1 else 0
         return 1 + together + (self.sampling.copies * self.sampling.copy_gpus if self.sampling else 0)

@@ -1,4 +1,4 @@
-"""What recipes that learn from preferences share: which comparisons they use, and what they leave out."""
+"""Fields that all recipes for preferences have: which comparisons they use, and which they leave out."""
 
 from typing import Any, Literal
 
@@ -7,7 +7,7 @@ from .recipe import Need
 
 
 def scale_knob() -> Any:
-    """Which ratings are comparisons as well."""
+    """The field for the scale whose ratings count as comparisons too."""
     return knob(
         "",
         "Ratings on the scale of this name count too: of two answers by one rater, the one rated higher is preferred",

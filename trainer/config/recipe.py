@@ -1,7 +1,7 @@
-"""What a recipe declares: everything that form, API, pages, command line and trainer must know of it. Torch-free.
+"""The declaration of a recipe: all that form, API, pages, command line and trainer must know about it. It needs no torch.
 
 A recipe is a module of this package (its schema and its declaration) and a module of `trainer.loops` (its stage). One line
-in `trainer.config.RECIPES` and one in `trainer.loops.registry` make it known; nothing else is written per recipe.
+in `trainer.config.RECIPES` and one in `trainer.loops.registry` register it; a recipe needs no other code.
 """
 
 import re
@@ -22,20 +22,19 @@ from .sections.common import Checkpoint, Evaluation, Model, Optim
 from .sections.phases import Line
 
 Samples = Literal["rollout", "pair", "text", "judgement", "episode"]
-"""Which viewer the Samples tab of a run uses."""
+"""The viewer of the Samples tab of a run."""
 SlotKind = Literal["model", "judge"]
 Head = Literal["lm", "scalar"]
 HELD_OUT = "eval/"
-"""What keys of metrics begin with that an evaluation measures."""
+"""The keys of metrics that an evaluation measures begin with this."""
 
 
 @dataclass(frozen=True)
 class Need:
-    """What a dataset version must have. `count` is a key of `trainer.contracts.training_counts`, `words` name it in the
-    plural.
+    """What a dataset version must have. `count` is a key of `trainer.contracts.training_counts`; `words` name what it counts, in the plural.
 
-    `left_out` are counts of what looks usable and is not ("ties"): they are told before the launch. One of the needs
-    that share an `either` is enough.
+    `left_out` are counts of items that look usable and are not ("ties"); people are told before the launch. Of the needs that share an
+    `either`, one is enough.
     """
 
     count: str
@@ -48,9 +47,9 @@ class Need:
 class Slot:
     """A row that the config names: a model of the registry or a judge version.
 
-    `path` is the dotted place of its name in the config; `*` stands for every item of a list. The slot is empty where
-    the section is switched off, or where the field `when[0]` beside it is not one of `when[1]`. A model has one of the
-    `heads`: it writes text (`lm`) or scores it (`scalar`).
+    `path` is the dotted place of the row's name in the config; `*` stands for every item of a list. The slot is empty if the section is
+    switched off, or if the field `when[0]` of the same section is not one of `when[1]`. A model must have one of the `heads`: it writes
+    text (`lm`) or scores it (`scalar`).
     """
 
     role: str
@@ -69,14 +68,14 @@ class Slot:
 
 @dataclass(frozen=True)
 class Metric:
-    """The one home of a metric's meaning. `key` may end in `*`, which stands for names that the config gives.
+    """The declaration of a metric; its meaning is explained only here. `key` may end in `*`, which stands for names that the config gives.
 
-    Metrics with the same `chart`, which is the title of the picture, share it; `title` then names the curve, and the help
-    of the picture is what each of them says. Charts stand in the order of declaration. `band` is the key of the standard
-    deviation or error that is drawn around it (`band_times` of it), `ends` are the keys of an interval's lower and upper end,
-    which need not be as far away from it; neither has a chart of its own, and those of a pattern are patterns. `count` is the
-    key of how many cases its newest value rests on; a metric that is such a number itself may name its own. `optional`: not every run of the recipe emits it, so its chart appears
-    with the first value.
+    Metrics with the same `chart` share one picture with that title; `title` then names the curve, and the help of the picture joins
+    the helps of all its metrics. Charts stand in the order of declaration. `band` is the key of the standard deviation or error that is
+    drawn around the curve, `band_times` as wide. `ends` are the keys of the lower and the upper end of an interval, which may lie at
+    different distances. Bands and ends have no chart of their own; those of a pattern are patterns. `count` is the key of the number of
+    cases on which the newest value rests; a metric that is such a number may name itself. `optional`: not every run of the recipe
+    emits the metric, so its chart appears with the first value.
     """
 
     key: str
@@ -95,16 +94,16 @@ class Metric:
     """Drawn as per cent."""
     optional: bool = False
     marks: bool = False
-    """Its values mark steps, as bands of the other charts; it has no chart of its own."""
+    """Its values mark steps: the other charts show them as bands, and it has no chart of its own."""
     over: str = ""
-    """Of a histogram: the key of one on the same edges whose values it is a part of. Its share of every bin is drawn too."""
+    """For a histogram: the key of another with the same edges, of whose values this one counts a part. The share of each bin is drawn too."""
 
     def holds(self, key: str) -> bool:
         """Whether an emitted key is this metric."""
         return key.startswith(self.key[:-1]) if self.key.endswith("*") else key == self.key
 
     def interval(self, values: Mapping[str, float]) -> tuple[float, float] | None:
-        """Its 95% interval by the values of one step; None where there is none. A standard deviation is no interval."""
+        """The 95% interval from the values of one step; None if there is none. A standard deviation is no interval."""
         if self.ends:
             low, high = (values.get(end) for end in self.ends)
             return None if low is None or high is None else (low, high)
@@ -115,17 +114,17 @@ class Metric:
 
     @property
     def held_out(self) -> bool:
-        """Measured by evaluations: few values, each drawn as a dot, and the first is kept to tell what training changed."""
+        """Whether evaluations measure it. It has few values: each is drawn as a dot, and the first is kept to show what training changed."""
         return self.key.startswith(HELD_OUT)
 
     @property
     def label(self) -> str:
-        """Its name where no chart stands around it."""
+        """Its name in places without a chart around it."""
         return f"{self.chart}, {self.title}" if self.chart else self.title
 
 
 def with_ends(metric: Metric, help: str) -> tuple[Metric, Metric, Metric]:
-    """The metric with its 95% interval, and the two ends of that, of which `help` says what they are."""
+    """The metric with its 95% interval, and the metrics of the interval's two ends, which `help` explains."""
     name, star = metric.key.removesuffix("/*"), "/*" if metric.key.endswith("/*") else ""
     low, high = (f"{name}_{end}{star}" for end in ("low", "high"))
 
@@ -138,8 +137,8 @@ def with_ends(metric: Metric, help: str) -> tuple[Metric, Metric, Metric]:
 
 @dataclass(frozen=True)
 class Trace:
-    """Two metrics of evaluations against each other: a point for each evaluation that has both, joined in their order. `x` and
-    `y` are keys of metrics, `group` the id of a `metrics.GROUPS`."""
+    """A picture of two metrics of evaluations against each other. Each evaluation that has both is a point; lines join the points in order.
+    `x` and `y` are keys of metrics, `group` is the id of a `metrics.GROUPS`."""
 
     title: str
     help: str
@@ -150,7 +149,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class Output:
-    """What a finished run leaves in the registry."""
+    """A model that a finished run adds to the registry."""
 
     role: Literal["policy", "reward_model", "judge", "rubric_writer"]
     title: str
@@ -158,7 +157,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Amount:
-    """A number that follows from the config, shown beside the form; None where it cannot be told yet."""
+    """A number that follows from the config and is shown beside the form. `value` is None if it is not known yet."""
 
     label: str
     value: int | None
@@ -167,7 +166,7 @@ class Amount:
 
 @dataclass(frozen=True)
 class ResolvedSlot:
-    """A filled slot: `path` is the place in this very config, `name` what stands there."""
+    """A filled slot: `path` is its place in one config, `name` the row that is named there."""
 
     role: str
     path: str
@@ -181,7 +180,7 @@ _LAST = ("objective", "people", "optim", "runner", "evaluation", "checkpoint")
 
 
 def _as_drawn(schema: dict[str, Any]) -> None:
-    """A form begins with what a recipe is about, not with what its base class declares first."""
+    """Puts the fields of the recipe itself first in the form, before those that its base class declares."""
     fields = schema.get("properties", {})
     schema["properties"] = {
         name: fields[name] for name in sorted(fields, key=lambda name: _LAST.index(name) if name in _LAST else -1)
@@ -189,7 +188,7 @@ def _as_drawn(schema: dict[str, Any]) -> None:
 
 
 class RecipeConfig(Section):
-    """What the config of every recipe has. A recipe adds its own fields and may narrow these."""
+    """The fields that the config of every recipe has. A recipe adds its own fields and may narrow these."""
 
     model_config = ConfigDict(json_schema_extra=_as_drawn)
 
@@ -201,47 +200,47 @@ class RecipeConfig(Section):
     checkpoint: Checkpoint = Checkpoint()
 
     def problems(self) -> Iterator[FieldProblem]:
-        """Combinations of single valid values that cannot work together. Overriding methods yield from this one."""
+        """Values that are valid alone but cannot work together. A method that overrides this one yields from it too."""
         if self.optim.warmup_steps > self.steps:
             yield FieldProblem("optim.warmup_steps", f"longer than the run of {counted(self.steps, 'steps')}")
 
     def asking(self, path: str) -> RewardPart | None:
-        """The part of a reward that asks the judge which the config names at `path`; None where no part does."""
+        """The part of the reward that asks the judge which the config names at `path`; None if no part does."""
         section, _, rest = path.partition(".")
         place = rest.partition(".")[0]
         return getattr(self, "rewards", [])[int(place)] if section == "rewards" and place.isdigit() else None
 
     def asked_as(self, role: str) -> dict[str, Any] | None:
-        """The spec of the judge (`trainer.judges.spec`) that its output of this role was trained to be: question, form of the
-        answer and its longest; None where it is no judge. The keys that are left out are the spec's defaults."""
+        """The spec (`trainer.judges.spec`) of the judge that the output with this role was trained to be: its question, and the form and
+        the greatest length of its answer; None if the output is no judge. Keys that are left out have the spec's defaults."""
         return None
 
     def field(self, path: str) -> str:
-        """Where this config's field stands in the config of the run."""
+        """The path in the config of the run of a field of this config."""
         return path
 
     def needs(self, declared: tuple[Need, ...]) -> tuple[Need, ...]:
-        """What this very config needs of the data, given what its recipe declares."""
+        """What this config needs from the data; `declared` is what its recipe needs."""
         return declared
 
     def data_problems(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:
-        """What of the data does not go with this config, beyond the recipe's needs.
+        """Why the data does not fit this config, beyond the recipe's needs.
 
-        `counts` are the training counts of the version, by `train` and `heldout`; what is 0 may be left out of them.
+        `counts` are the training counts of the version, by `train` and `heldout`; counts of 0 may be left out.
         """
         yield from ()
 
     @classmethod
     def suited(cls, counts: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
-        """What a new form changes of the defaults for data with these training counts."""
+        """The defaults that a new form changes for data with these training counts."""
         return {}
 
     def holdings(self) -> Holdings:
-        """What the run's process holds in memory beside the model that it trains."""
+        """What the process of the run holds in memory, besides the model that it trains."""
         return Holdings()
 
     def memory_knobs(self) -> str:
-        """What to lower when memory runs out, in words that go on behind a colon, cheapest first."""
+        """What to lower when memory runs out, cheapest first. The text goes on after a colon."""
         return ", ".join(self._update_knobs())
 
     def _update_knobs(self) -> list[str]:
@@ -256,21 +255,21 @@ class RecipeConfig(Section):
 
     @classmethod
     def outline(cls, raw: Mapping[str, Any]) -> list[Line]:
-        """The phases of an unchecked config, as the form shows them beforehand."""
+        """The phases of an unchecked config, as the form shows them before a launch."""
         return []
 
     @classmethod
     def amounts(cls, raw: Mapping[str, Any]) -> list[Amount]:
-        """What the numbers of an unchecked config amount to: the box "This run" beside the form."""
+        """The numbers that follow from an unchecked config, for the box "This run" beside the form."""
         return [Amount("Steps", whole_number(raw, "steps"), "updates of the weights")]
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a run can do. `example` is a config that finishes within a minute on the tiny model; tests and docs run it.
+    """A kind of run. `example` is a config that finishes within a minute on the tiny model; tests and docs run it.
 
-    `headline` is the key of the metric that says how good the result is; `stats` are the keys shown as numbers beside it
-    on top of the run's page, the first of them that every step measures also as a small curve in lists.
+    `headline` is the key of the metric that says how good the result is. `stats` are keys that the top of the run's page shows as numbers
+    beside it. Lists show a small curve of the first of these that every step measures.
     """
 
     name: str
@@ -284,15 +283,15 @@ class Recipe:
     outputs: tuple[Output, ...]
     example: Mapping[str, Any]
     otherwise: tuple[str, ...] = ()
-    """Keys that stand in for the headline, in this order, in a run that measures something else."""
+    """Keys that replace the headline, in this order, in a run that does not measure it."""
     stats: tuple[str, ...] = ()
     opened: tuple[str, ...] = ("model",)
-    """Sections of the form that are not folded; a problem opens any."""
+    """Sections of the form that are open at first. A problem opens any section."""
     brief: tuple[str, ...] = ()
-    """What tells its runs apart, in a few words each: `{path}` stands for a value of the config."""
+    """Short texts by which its runs differ: `{path}` stands for a value of the config."""
     measured_by: tuple[str, ...] = ("evaluation.*",)
-    """What of the config says how its headline is measured, by dotted path, `*` for any: runs that differ in it do not
-    compare."""
+    """Dotted paths of the fields that say how the headline is measured, with `*` for any name. Runs with different values cannot be
+    compared."""
     samples: Samples = "rollout"
     icon: str = "flask-conical"
     paper: str = ""
@@ -301,23 +300,23 @@ class Recipe:
     traces: tuple[Trace, ...] = ()
 
     def metric(self, key: str) -> Metric | None:
-        """The declaration of an emitted key: an exact one before a pattern."""
+        """The declaration of an emitted key. An exact key goes before a pattern."""
         found = [metric for metric in self.metrics if metric.holds(key)]
         return min(found, key=lambda metric: metric.key.endswith("*"), default=None)
 
     @property
     def top(self) -> list[Metric]:
-        """What a run's page shows as numbers: the headline, then `stats`."""
+        """The metrics that a run's page shows as numbers: the headline, then `stats`."""
         keys = dict.fromkeys((self.headline, *self.stats))
         return [metric for key in keys if (metric := self.metric(key))]
 
     @property
     def pulse(self) -> Metric | None:
-        """The curve that lists draw small: the first of `top` that every step measures, else the headline."""
+        """The metric of the small curve in lists: the first of `top` that every step measures, else the headline."""
         return next((metric for metric in self.top if not metric.held_out), next(iter(self.top), None))
 
     def says(self, config: Mapping[str, Any]) -> list[str]:
-        """`brief` of a stored config; what an older one does not have is left out."""
+        """The texts of `brief` for a stored config. A text with a value that an older config does not have is left out."""
         found = []
         for words in self.brief:
             values = {path: reduce(_within, path.split("."), config) for path in PLACE.findall(words)}
@@ -358,7 +357,7 @@ def _resolve(slot: Slot, config: RecipeConfig) -> Iterator[ResolvedSlot]:
 
 
 def _owners(node: Any, sections: Sequence[str], path: list[str]) -> Iterator[tuple[list[str], Any]]:
-    """The sections that a path leads to; none where one of them is switched off."""
+    """The sections that a path leads to; none if one of them is switched off."""
     if node is None:
         return
     if not sections:

@@ -1,4 +1,4 @@
-"""What is about the text of a rubric: its score from verdicts, its structure and wording, its stress test. Torch-free."""
+"""Work on rubrics: their scores from verdicts, their structure and wording, their stress test. It needs no torch."""
 
 from .score import (
     ReportScore,

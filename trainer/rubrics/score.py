@@ -1,4 +1,4 @@
-"""Verdicts on criteria become a score (METHODS 1; RuscaRL, 2025; HealthBench, 2025)."""
+"""The score of a response from the verdicts on its criteria (RuscaRL, 2025; HealthBench, 2025)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class RubricScore:
 
 @dataclass(frozen=True)
 class ReportScore:
-    """A score for reports: `partial` when missing criteria were left out of both sums."""
+    """A score for reports. It is `partial` if criteria without a verdict were left out of both sums."""
 
     score: float | None
     clipped: float | None
@@ -33,21 +33,21 @@ class ReportScore:
 
 
 def verdicts(rubric: Rubric, response: str, until: float | None = None) -> tuple[Verdict, ...]:
-    """One verdict per criterion, in the rubric's order; missing where there is no verifier, it gave up, or its turn comes
-    after `until`, a time of `monotonic`."""
+    """One verdict for each criterion, in the rubric's order. A verdict is missing if the criterion has no verifier, the verifier gave up,
+    or its turn comes after `until`, a time of `monotonic`."""
     return tuple(_verdict(criterion, response, until) for criterion in rubric.criteria)
 
 
 def score_rubric(rubric: Rubric, response: str) -> RubricScore:
-    """Training score of a response by verifiers alone: `S = sum_i b_i p_i / sum_{p_j > 0} p_j`.
+    """The training score of a response, by verifiers alone: `S = sum_i b_i p_i / sum_{p_j > 0} p_j`.
 
-    Raises VerifierError for a criterion whose verifier cannot be run; datasets refuse those at import.
+    Raises VerifierError for a criterion whose verifier cannot run; an import refuses such criteria.
     """
     return training_score(rubric, verdicts(rubric, response))
 
 
 def training_score(rubric: Rubric, given: Sequence[Verdict]) -> RubricScore:
-    """Score with any missing verdict is None: the sample is excluded from training, never counted as false."""
+    """The score is None if any verdict is missing: the sample is left out of training, and the verdict never counts as false."""
     met = _by_criterion(rubric, given)
     missing = sum(value is None for value in met.values())
     score = None if missing else _binary(rubric.criteria, met)
@@ -55,7 +55,8 @@ def training_score(rubric: Rubric, given: Sequence[Verdict]) -> RubricScore:
 
 
 def report_score(rubric: Rubric, given: Sequence[Verdict]) -> ReportScore:
-    """A missing essential criterion leaves no score; any other missing one leaves both sums and marks it partial."""
+    """If an essential criterion has no verdict, there is no score. Any other criterion without a verdict is left out of both sums, and
+    the score is marked as partial."""
     met = _by_criterion(rubric, given)
     known = [criterion for criterion in rubric.criteria if met[criterion.id] is not None]
     missing = len(met) - len(known)
@@ -104,7 +105,7 @@ def _verdict(criterion: Criterion, response: str, until: float | None) -> Verdic
 
 
 def _by_criterion(rubric: Rubric, given: Sequence[Verdict]) -> dict[str, bool | None]:
-    """Criterion id -> met, missing for criteria without a verdict. A verdict on another rubric is an error."""
+    """Whether each criterion, by its id, is met; None without a verdict. A verdict on a criterion of another rubric is an error."""
     met: dict[str, bool | None] = {criterion.id: None for criterion in rubric.criteria}
     for verdict in given:
         if verdict.criterion_id not in met:

@@ -1,7 +1,7 @@
-"""The stress test of a rubric: it meets responses its author had not seen (METHODS 3; RubricBench, 2025).
+"""The stress test of a rubric: it is applied to responses that its author had not seen (RubricBench, 2025).
 
-Verifiers decide now. A criterion without one has a verdict where a judge was asked, and is said to have none elsewhere: a judge or
-a person must look. A criterion that every response meets, or none meets, does not tell the responses apart.
+Verifiers decide at once. A criterion without a verifier has a verdict if a judge was asked; without one it is reported as missing,
+because a judge or a person must look. A criterion that every response meets, or none, does not tell the responses apart.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,9 +17,9 @@ Power = Literal["discriminates", "all_meet", "none_meets", "unknown"]
 
 @dataclass(frozen=True)
 class Stressed:
-    """`verdicts_RK`: responses by criteria, in the orders given; `scores_R`: None inside where essentials are missing.
+    """`verdicts_RK`: responses by criteria, in the given orders. `scores_R`: their scores are None if an essential criterion has no verdict.
 
-    `power_K` says of each criterion whether it told the responses apart; unknown with fewer than two verdicts.
+    `power_K` says for each criterion whether it tells the responses apart; with fewer than two verdicts that is unknown.
     """
 
     criteria: tuple[Criterion, ...]
@@ -34,8 +34,8 @@ def stress_test(
     until: float | None = None,
     judged_R: Sequence[Mapping[str, Verdict]] = (),
 ) -> Stressed:
-    """Raises VerifierError for a criterion whose verifier cannot be run. Verdicts that are not there by `until`, a time of
-    `monotonic`, are missing. `judged_R`: for each response what a judge says of criteria without a verifier, by their id."""
+    """Raises VerifierError for a criterion whose verifier cannot run. Verdicts that do not come before `until`, a time of `monotonic`, are
+    missing. `judged_R` holds, for each response, a judge's verdicts on the criteria without a verifier, by the criteria's ids."""
     given = tuple(verdicts(rubric, text, until) for text in responses)
     if judged_R:
         by_program = {criterion.id for criterion in rubric.criteria if criterion.verifier is not None}
@@ -49,9 +49,9 @@ def stress_test(
 
 
 def power(met_R: Sequence[bool | None]) -> Power:
-    """What one criterion's verdicts on several responses say of it.
+    """Whether one criterion tells several responses apart, by its verdicts.
 
-    All verdicts must be known to say that a criterion does not discriminate; two that differ say that it does.
+    Two different verdicts show that it does. To show that it does not, all verdicts must be known.
     """
     known = [met for met in met_R if met is not None]
     if len(set(known)) > 1:

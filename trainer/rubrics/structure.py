@@ -1,9 +1,9 @@
-"""Structural checks of a rubric, read from its words alone (METHODS 3; RubricBench, 2025).
+"""Checks of the structure of a rubric, by its words alone (RubricBench, 2025).
 
-RubricBench asks for 2-10 items, each one binary check, none vague, none twice, none against another. These functions
-point at what looks otherwise. They are hints for the person who writes, never a verdict: words are matched, nothing is
-understood, so each message says what was seen and what to do. English and Chinese; other languages get the checks that
-need no word list. Pure and quick: the time grows with the square of the number of criteria, linearly in their length.
+RubricBench asks for 2-10 items. Each is one binary check; none is vague, none repeats another, none contradicts another. These functions
+find items that look different. They give hints to the author, never verdicts: they match words and understand nothing, so each message
+says what was seen and what to do. They know English and Chinese; other languages get the checks that need no list of words. The
+functions are pure and quick: the time grows with the square of the number of criteria, and linearly with their length.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,14 +23,14 @@ Code = Literal[
     "compound", "duplicate", "contradiction", "vague", "negated", "no_positive", "too_few", "too_many", "verifier"
 ]
 FEWEST, MOST = 2, 10
-ALIKE = 0.7  # Jaccard index of the words that carry meaning, from which two criteria count as near-duplicates
-# no opening mark inside: from each of a row of them a search for its end would go through the whole text
+ALIKE = 0.7  # two criteria are near-duplicates from this Jaccard index of the words that carry meaning
+# no opening mark inside: else, for each of many opening marks, the search for its end would go through the whole text
 _ATTACHED = regex.compile(r"\([^()]*\)|“[^“”]*”|\"[^\"]*\"|`[^`]*`|「[^「」]*」|《[^《》]*》")
 
 
 @dataclass(frozen=True)
 class Line:
-    """A criterion as it is being written: the text may be empty still, the points 0."""
+    """A criterion while it is written: its text may still be empty, and its points 0."""
 
     text: str
     points: float = 1.0
@@ -39,7 +39,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Hint:
-    """`criterion` and `other` are positions in the rubric from 0; None: about the rubric as a whole."""
+    """`criterion` and `other` are positions in the rubric, from 0. If `criterion` is None, the hint is about the whole rubric."""
 
     code: Code
     message: str
@@ -52,7 +52,7 @@ def lines(rubric: Rubric) -> list[Line]:
 
 
 def structural_hints(rubric: Sequence[Line]) -> list[Hint]:
-    """Everything that looks wrong, whole-rubric hints first, then by criterion. Empty lines are not counted."""
+    """All hints: first those about the whole rubric, then those of each criterion. Empty lines are not counted."""
     written = [(at, line) for at, line in enumerate(rubric) if line.text.strip()]
     hints = [*_whole([line for _, line in written])]
     for at, line in written:
@@ -75,7 +75,7 @@ def _whole(written: Sequence[Line]) -> Iterator[Hint]:
 
 
 def _alone(line: Line) -> Iterator[tuple[Code, str]]:
-    """What can be said about one criterion by itself: at most one hint of each code."""
+    """Hints about one criterion by itself, at most one of each code."""
     if reason := compound(line.text):
         yield "compound", reason
     if found := vague(line.text):
@@ -91,7 +91,7 @@ def _alone(line: Line) -> Iterator[tuple[Code, str]]:
 
 
 def compound(text: str) -> str:
-    """Why `text` looks like more than one check, or "". Quoted and bracketed words do not count."""
+    """Why `text` looks like more than one check; "" if it does not. Quoted and bracketed words do not count."""
     bare = _ATTACHED.sub(" ", text)
     if len(sentences(bare)) > 1 or regex.search(r"[;；]\s*\S", bare):
         return "Two statements in one criterion: if one is met and the other is not, there is no answer. Split it."
@@ -110,13 +110,13 @@ def vague(text: str) -> list[str]:
 
 
 def likeness(first: Wording, second: Wording) -> float:
-    """Jaccard index of two sets of stems, 0 where either is empty."""
+    """The Jaccard index of two sets of stems; 0 if one of them is empty."""
     union = first.stems | second.stems
     return len(first.stems & second.stems) / len(union) if first.stems and second.stems else 0.0
 
 
 def _pair(first: Line, second: Line, one: Wording, other: Wording, at: int) -> tuple[Code, str] | None:
-    """What is wrong between two criteria, told at the second; `at` is the place of the first."""
+    """What is wrong between two criteria. The hint stands at the second; `at` is the position of the first."""
     place = f"criterion {at + 1}"
     if clash := _bounds_clash(first, second):
         return "contradiction", f"Cannot be met together with {place}: {clash}."
@@ -139,7 +139,7 @@ def _same_verifier(first: Line, second: Line, place: str) -> tuple[Code, str] | 
 
 
 def _bounds_clash(first: Line, second: Line) -> str:
-    """Two counts that exclude each other, both of them rewarded; "" where they do not."""
+    """How two rewarded criteria ask for counts that exclude each other; "" if they do not."""
     if not (first.verifier and second.verifier) or first.verifier.name != second.verifier.name:
         return ""
     if first.points <= 0 or second.points <= 0:
@@ -151,7 +151,7 @@ def _bounds_clash(first: Line, second: Line) -> str:
 
 
 def _interval(spec: VerifierSpec) -> tuple[float, float] | None:
-    """The counts a verifier lets pass; None where its arguments are not bounds."""
+    """The counts that a verifier accepts; None if its arguments are no bounds."""
     if not {"min", "max", "exactly"} & spec.args.keys() or spec.name == "repeats":
         return None
     low, high = spec.args.get("min"), spec.args.get("max")

@@ -1,4 +1,4 @@
-"""Rubrics as weighted trees: the score of a node is the weighted mean of its children's (PaperBench, 2025).
+"""Rubrics as weighted trees: the score of a node is the weighted mean of its children's scores (PaperBench, 2025).
 
 A node is a mapping with `weight`, and `sub_tasks` (a list of nodes, empty at a leaf).
 """
@@ -22,9 +22,9 @@ def leaves(node: Node) -> Iterator[Node]:
 
 
 def effective_weights(node: Node) -> list[float]:
-    """Of each leaf, in the order of `leaves`: its share of the root's score, the product of its shares on the way up.
+    """Each leaf's share of the root's score, in the order of `leaves`: the product of the shares on the way up.
 
-    They sum to 1. Raises ValueError where the weights of siblings are negative or sum to 0.
+    The shares sum to 1. Raises ValueError if weights of siblings are negative or sum to 0.
     """
     if not node["sub_tasks"]:
         return [1.0]
@@ -36,10 +36,10 @@ def effective_weights(node: Node) -> list[float]:
 
 
 def roll_up(node: Node, leaf_scores: Sequence[float | None]) -> list[float | None]:
-    """Scores of all nodes in the order of `walk`, from those of the leaves in the order of `leaves`.
+    """The scores of all nodes in the order of `walk`, from the scores of the leaves in the order of `leaves`.
 
-    A node above a leaf without a score has none either: missing is never counted as zero. Raises ValueError when the
-    number of scores is not that of the leaves, or for weights as in `effective_weights`.
+    A node above a leaf without a score has no score either: a missing score never counts as zero. Raises ValueError if there are more or
+    fewer scores than leaves, or for weights as in `effective_weights`.
     """
     given = iter(leaf_scores)
     try:

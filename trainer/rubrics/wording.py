@@ -1,6 +1,6 @@
-"""The word lists and patterns behind the structural checks of rubrics, in English and Chinese.
+"""The lists of words and the patterns for the structural checks of rubrics, in English and Chinese.
 
-Patterns have no nested repetition: their time is linear in the length of a criterion.
+The patterns have no nested repetition, so their time is linear in the length of a criterion.
 """
 
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ import regex
 
 from trainer.verifiers.segments import words
 
-# Verbs that begin a second check after "and". The plain ones are hardly ever nouns; the others ("names", "uses") are
-# taken for verbs only where an object follows at once.
+# Verbs that begin a second check after "and". The plain ones are rarely nouns; the others ("names", "uses") count as
+# verbs only if an object follows at once.
 _PLAIN = (
     "is|are|has|have|does|gives?|explains?|includes?|mentions?|describes?|provides?|avoids?|suggests?|recommends?"
     "|identif(?:y|ies)|discuss(?:es)?|ensures?|advises?|tells?|keeps?|makes?|adds?|contains?|defines?|compares?"
@@ -24,7 +24,7 @@ _OBJECT_NEEDED = (
     "|matches|fits|calls?|starts?|stops?|plans?|sets?|puts?|takes?|leaves?|supports?|reports?|outlines?|covers?"
 )
 _OBJECT = r"(?:the|an?|at|how|why|that|what|which|it|its|their|only|no|exactly|each|every|all|both|one|two|three|\d+)\b"
-# "is clear and concise": two qualities said of one thing. Pairs that are one notion, and names, are left in peace
+# "is clear and concise": two qualities of one thing. Pairs that are one notion, and names, do not count
 _QUALITIES = (
     r"(?-i:\b(?:[Ii]s|[Aa]re|[Rr]emains?|[Ss]tays?|[Ss]ounds?)\s+(?:both\s+)?+"
     r"(?!(?:right|wrong|true|false|black|white|one|two|three|four|given)\b)\p{Ll}{3,}(?<!ly)\s+and\s+(?:also\s+)?+\p{Ll}{4,}"
@@ -60,7 +60,7 @@ NEGATION = regex.compile(
     r"|不|没有|无(?!论)|未|避免|缺少|切勿",
     regex.IGNORECASE,
 )
-# "avoids", said of a fault that costs points: the sign is turned twice. "Does not mention ..." may cost points rightly.
+# "avoids" with negative points: the fault is negated twice. "Does not mention ..." may rightly have negative points.
 SHUNNING = regex.compile(
     r"^\W*(?:(?:the\s+)?response\s+)?(?:should\s+|must\s+)?(?:avoids?|refrains?|is\s+free\s+of|steers?\s+clear)\b|^避免",
     regex.IGNORECASE,
@@ -75,7 +75,7 @@ _STOP = _set(
     "a an the of to in on at for with by from as is are be been being it its this that these those there their they "
     "response answer reply text model should must does do did has have will would can and or any some all"
 )
-# words that turn the meaning of an otherwise equal sentence; criteria that differ in one of them differ
+# words that change the meaning of a sentence; two criteria that differ only in one of them are not duplicates
 _TURNING = _set(
     "least most more less fewer than over under above below before after first last maximum minimum exactly both "
     "either neither only one two three four five six seven eight nine ten true false left right true start end "
@@ -88,7 +88,7 @@ _HAN = regex.compile(r"\p{Han}")
 
 @dataclass(frozen=True)
 class Wording:
-    """What two criteria are compared by: stems of the words with meaning, numbers and turning words, negation."""
+    """The features by which two criteria are compared: stems of the words with meaning, numbers and words that change the meaning, negation."""
 
     stems: frozenset[str]
     figures: frozenset[str]
@@ -96,7 +96,7 @@ class Wording:
 
 
 def wording(text: str) -> Wording:
-    """Chinese characters count as stems by pairs, since words are not spaced."""
+    """Pairs of Chinese characters count as stems, because Chinese has no spaces between words."""
     found = [word.casefold() for word in words(text)]
     figures = frozenset(word for word in found if word in _TURNING or any(map(str.isnumeric, word)))
     spoken = [word for word in found if word not in _STOP and word not in _DROPPED and word not in figures]
