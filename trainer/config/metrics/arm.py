@@ -1,4 +1,4 @@
-"""What a run of recipe `alternating` measures: of each role what every sampled policy does, and of both together."""
+"""The metrics of the recipe `alternating`: for each role those of every sampled policy, and those of both roles together."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -9,12 +9,12 @@ from .common import COMMON
 from .phases import PHASES
 
 SPLIT = ("reward/", "policy/", "rollout/")
-"""Keys of a sampled policy that each role has for itself, behind its name; others are the run's."""
+"""The keys of a sampled policy that each role has for itself, after the name of the role. All other keys belong to the run."""
 _ROLES = (("judge", "judge"), ("writer", "writer"))
 
 
 def by_role(metrics: Iterable[Metric]) -> tuple[Metric, ...]:
-    """Of metrics of a sampled policy those of each role, one curve each in a common picture. A step measures one role."""
+    """Metrics of a sampled policy for each role. The roles share a picture, with a curve each. A step measures one role."""
     return tuple(found for metric in metrics if metric.key.startswith(SPLIT) for found in _two(metric))
 
 
@@ -165,7 +165,7 @@ _WARM_LOSS = (
 
 
 def _warm_up(key: str, chart: str, help: str, group: str, unit: str = "") -> tuple[Metric, ...]:
-    """Of the warm-up, a curve for each role."""
+    """Metrics of the warm-up, with a curve for each role."""
     one = Metric("", "", "", group, chart=chart, unit=unit, optional=True)
     return tuple(
         replace(one, key=f"warmup/{role}_{key}", title=name, help="" if place else help)

@@ -1,4 +1,4 @@
-"""What a policy's responses to the held-out prompts are worth once the last step is done: `trainer.loops.policy.closing`."""
+"""The metrics of the answers to held-out prompts after the last step; `trainer.loops.policy.closing` measures them."""
 
 from ..recipe import Metric
 

@@ -1,4 +1,4 @@
-"""Metrics that every recipe emits, and the groups that all metrics are drawn in."""
+"""Metrics that every recipe emits, and the groups of all metrics on a page."""
 
 from dataclasses import dataclass
 
@@ -30,7 +30,7 @@ GROUPS = (
     Group("async", "Workers", "How sampling and training keep pace with each other in an asynchronous run."),
     Group("speed", "Speed"),
 )
-"""In the order of the page."""
+"""The groups in the order of the page."""
 
 COMMON = (
     Metric("optim/lr", "Learning rate", "As scheduled.", "optim"),

@@ -1,4 +1,4 @@
-"""What a run of recipe `judge` measures beside what every on-policy run does; `trainer.tasks.judging_metrics` computes it."""
+"""Metrics that only the recipe `judge` has; `trainer.tasks.judging_metrics` computes them."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -67,7 +67,7 @@ OUTCOME = (
 
 
 def _both(key: str, title: str, help: str, better: str = "", share: bool = True, unit: str = "") -> tuple[Metric, ...]:
-    """A curve of the training step and one of the held-out pairs, in one picture. Both only where they are defined."""
+    """One picture with a curve of the training step and a curve of the held-out pairs. Each has values only if it is defined."""
     names = (("judging", "training", help), ("eval", "held-out", ""))
     return tuple(
         Metric(f"{where}/{key}", name, words, "judge", title, unit, better, share=share, optional=True)  # type: ignore[arg-type]
@@ -156,7 +156,7 @@ _RESTS = (
 def _tags(
     path: str, chart: str, help: str, names: Mapping[str, str], better: Mapping[str, Literal["higher", "lower"]]
 ) -> tuple[Metric, ...]:
-    """A picture of training and one of the held-out pairs, a curve for each tag."""
+    """A picture of training and a picture of the held-out pairs, with a curve for each tag."""
     return tuple(
         Metric(
             f"{where}/{path}/{tag}",

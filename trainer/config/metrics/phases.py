@@ -1,4 +1,4 @@
-"""What a policy run measures of its phases, budgets and curricula."""
+"""Metrics of the phases, budgets and curricula of a policy run."""
 
 from ..recipe import Metric
 

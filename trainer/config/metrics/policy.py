@@ -1,4 +1,4 @@
-"""What a policy run measures: every key that `trainer.loops.recipes.policy` and `trainer.runners` emit."""
+"""The metrics of a policy run: every key that `trainer.loops.recipes.policy` and `trainer.runners` emit."""
 
 from ..recipe import Metric
 from .closing import CLOSING
@@ -416,7 +416,7 @@ JUDGE = (
 )
 
 ON_POLICY = (*OUTCOME, *POLICY, *RATIOS, *ROLLOUT, *PHASES, *ROUNDS, *JUDGE, *WORKERS, *SPEED, *COMMON)
-"""Of every recipe whose policy is sampled and valued."""
+"""The metrics of every recipe that samples a policy and rewards its responses."""
 METRICS = (*RUBRIC_SCORE, *HELD_OUT_REWARD, *CLOSING, *ON_POLICY, *CRITERIA)
 HISTOGRAMS = (
     Metric(

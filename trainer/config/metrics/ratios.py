@@ -1,4 +1,4 @@
-"""How far policy, old policy and sampler are apart."""
+"""Metrics of the distances between policy, old policy and sampler."""
 
 from ..recipe import Metric
 

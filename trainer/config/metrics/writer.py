@@ -1,5 +1,4 @@
-"""What a run of recipe `rubric_writer` measures beside what every on-policy run does; `trainer.tasks.writing_metrics`
-computes it."""
+"""Metrics that only the recipe `rubric_writer` has; `trainer.tasks.writing_metrics` computes them."""
 
 from typing import Literal
 
@@ -98,7 +97,7 @@ def _both(
     unit: str = "",
     optional: bool = False,
 ) -> tuple[Metric, ...]:
-    """A curve of the training step and one of held-out pairs, in one picture."""
+    """One picture with a curve of the training step and a curve of held-out pairs."""
     return (
         Metric(f"writing/{key}", "training", help, "judge", title, unit, better, share=share, optional=optional),
         Metric(f"eval/{key}", "held-out", "", "judge", title, unit, better, share=share, optional=True),

@@ -1,4 +1,4 @@
-"""The objectives as a page can show them: name, formula, paper, knobs. Torch-free.
+"""The objectives for pages: name, formula, paper, knobs. It needs no torch.
 
 Formulas are LaTeX, written as what is minimised. Notation: y_i the i-th of G responses, |y_i| its generated tokens,
 A advantage, pi the policy being trained, pi_old the trainer's policy at the start of the update, pi_roll the sampler's.
@@ -28,7 +28,7 @@ class ObjectiveEntry:
     needs_with: dict[str, Input] = field(default_factory=dict)
 
     def inputs(self, params: knobs.Parameters) -> tuple[str, ...]:
-        """Everything that is read with these parameters."""
+        """All inputs that the objective reads with these parameters."""
         return self.needs + tuple(name for knob, name in self.needs_with.items() if getattr(params, knob))
 
 
@@ -240,4 +240,4 @@ DIAGNOSTICS: dict[str, str] = {
     "nll_chosen": "Mean negative log-probability of the chosen response's tokens.",
     "margin": "Mean distance by which the chosen response is ahead.",
 }
-"""What the numbers beside a loss say. In a run they are metrics called policy/<name>."""
+"""What the numbers beside a loss mean. In a run they are the metrics policy/<name>."""

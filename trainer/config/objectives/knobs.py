@@ -1,6 +1,6 @@
-"""The knobs of every objective, with defaults and bounds. Torch-free: forms, the calculator and the trainer share them.
+"""The knobs of every objective, with defaults and bounds. They need no torch: forms, the calculator and the trainer share them.
 
-Defaults are the sources'; where a source gives none the help text says "ours".
+The defaults are those of the sources; if a source has none, the help text says "ours".
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ AdvantageName = Literal["group_std", "centred", "leave_one_out", "remax", "batch
 AggregationName = Literal["sequence", "token", "constant"]
 
 
-# Bounds on ratios may be so wide that they bind nothing, which is how an experiment turns them off.
+# Bounds on ratios may be so wide that they have no effect: so an experiment can switch them off.
 _WIDEST = 1e9
 NO_CAP = _WIDEST
 
@@ -83,7 +83,7 @@ class Popped(Parameters):
 
     @property
     def pop_bounds(self) -> tuple[float, float]:
-        """Lower and upper bound."""
+        """The lower and the upper bound."""
         return (1.0 / self.pop_high if self.pop_low is None else self.pop_low), self.pop_high
 
 

@@ -1,6 +1,6 @@
-"""What a run of recipe `policy` may minimise: every policy objective of the catalogue, each with its own knobs.
+"""The objectives of the recipe `policy`: every policy objective of the catalogue, each with its own knobs.
 
-The knobs, bounds and defaults are those of `objectives`; here they get the name that chooses among them.
+Knobs, bounds and defaults are those of `knobs`; here each objective gets the name by which it is chosen.
 """
 
 from collections.abc import Iterator
@@ -108,7 +108,7 @@ Objective = Annotated[Chosen, Field(discriminator="name"), BeforeValidator(_name
 
 
 def parameters(chosen: Chosen | Distillation, max_new_tokens: int) -> dict[str, Any]:
-    """The objective's own knobs. The divisor of aggregation `constant` is the longest response unless it was given."""
+    """The objective's own knobs. If no divisor is given, the aggregation `constant` divides by the greatest length of a response."""
     given = chosen.model_dump(exclude={"name", "teacher"})
     if "max_tokens" in given and given["max_tokens"] is None:
         given["max_tokens"] = max_new_tokens
@@ -116,19 +116,19 @@ def parameters(chosen: Chosen | Distillation, max_new_tokens: int) -> dict[str, 
 
 
 def mismatch_weighted(chosen: Chosen | Distillation) -> bool:
-    """Whether tokens are weighed by pi_old / pi_roll: by what trainer and sampler make of the same weights."""
+    """Whether tokens are weighted by pi_old / pi_roll, the mismatch of trainer and sampler with the same weights."""
     return isinstance(chosen, knobs.Popped) or getattr(chosen, "decoupled", False)
 
 
 def sampler_is_old(chosen: Chosen | Distillation) -> bool:
-    """Whether the ratio is to the sampler's record, so that no pass of the old policy is needed."""
+    """Whether the ratio is to the sampler's log-probabilities, so that no pass of the old policy is needed."""
     return isinstance(chosen, knobs.DoubleSidedParameters | knobs.KimiParameters | knobs.OaplParameters)
 
 
 def problems(
     chosen: Chosen | Distillation, max_new_tokens: int, group_size: int, top_p: float
 ) -> Iterator[FieldProblem]:
-    """What cannot work within the objective, and with how responses are sampled. Paths from the config's root."""
+    """What cannot work within the objective, or with the way in which responses are sampled. The paths begin at the config's root."""
     filled = chosen.model_copy(update={"max_tokens": max_new_tokens}) if hasattr(chosen, "max_tokens") else chosen
     for problem in filled.problems():
         yield FieldProblem(f"objective.{problem.path}", problem.message)
@@ -146,10 +146,10 @@ def problems(
 
 
 def scaffold_problem(chosen: Chosen, ratio_mode: str, what: str = "scaffold") -> str:
-    """Why this ratio mode of a scaffold, or of a hint, does not go with the objective; empty where it does.
+    """Why the ratio mode of a scaffold or a hint does not fit the objective; empty if it does.
 
-    The sampler saw it. `scaffolded` shows it to the trainer too, so that the two differ by their arithmetic
-    alone; `corrected` takes the sampler's record for pi_old, which is what the sampler-ratio objectives do anyway.
+    The sampler saw the scaffold. With `scaffolded` the trainer sees it too, so that the two differ only in their arithmetic. With
+    `corrected` the sampler's log-probabilities stand for pi_old, as they always do in objectives with a ratio to the sampler.
     """
     if mismatch_weighted(chosen) and ratio_mode != "scaffolded":
         why = f"the {what} would count as mismatch" if ratio_mode == "unscaffolded" else "no mismatch would be left"

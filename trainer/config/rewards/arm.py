@@ -1,6 +1,6 @@
-"""Parts of the rewards of Rubric-ARM: what a judgement by a written rubric is worth, and the rubric by which it was given.
+"""Parts of the rewards of Rubric-ARM: for a judgement by a written rubric, and for that rubric.
 
-How each is measured is in `trainer.rewards.kinds.arm`; what it reads besides the response is in `Item.facts`.
+`trainer.rewards.kinds.arm` measures them. What a part reads besides the response is in `Item.facts`.
 """
 
 from typing import Literal
@@ -10,7 +10,7 @@ from trainer.contracts.rubric import RubricForm
 from .base import PartBase, part_kind, part_name
 
 ByRubricForm = Literal["touchstone", "rubric_arm"]
-"""How a judgement by a rubric is written down; `trainer.rewards.judgement_forms` reads it."""
+"""The forms of a judgement by a rubric; `trainer.rewards.judgement_forms` reads them."""
 
 JUSTIFIED = """The conversation so far:
 {{conversation}}
@@ -26,12 +26,12 @@ Compare the responses by this rubric:
 
 Give each criterion an explanation of its own. Between the criteria and the verdict add the key “justification”: one or two \
 sentences on why the whole leads to the verdict."""
-"""What a judge of kind `pairwise_rubric` is asked in form `touchstone`: the kind's own question, with the paragraph at the end."""
+"""The question to a judge of kind `pairwise_rubric` in the form `touchstone`: the kind's own question with a last paragraph."""
 
 
 class RubricVerdictPart(PartBase):
-    """1 where a judgement by a written rubric chooses the answer that people preferred, else 0: a choice is forced, so a tie
-    and a judgement without a decision are not right (Rubric-ARM)."""
+    """1 if a judgement by a written rubric chooses the answer that people preferred, else 0. A choice is forced: a tie, and a judgement
+    without a decision, are not right (Rubric-ARM)."""
 
     kind: Literal["rubric_verdict"] = part_kind("rubric_verdict")
     name: str = part_name("outcome")
@@ -39,7 +39,7 @@ class RubricVerdictPart(PartBase):
 
 
 class RubricJudgementFormPart(PartBase):
-    """1 where a judgement explains every criterion, then justifies the whole, then decides once, else 0 (Rubric-ARM)."""
+    """1 if a judgement explains every criterion, then justifies the whole, then decides once, else 0 (Rubric-ARM)."""
 
     kind: Literal["rubric_judgement_form"] = part_kind("rubric_judgement_form")
     name: str = part_name("form")
@@ -47,7 +47,7 @@ class RubricJudgementFormPart(PartBase):
 
 
 class FrozenChoicePart(PartBase):
-    """1 where the frozen judge of the run chooses, by the written rubric, the answer that people preferred, else 0
+    """1 if the frozen judge of the run chooses, by the written rubric, the answer that people preferred, else 0
     (Rubric-ARM, eq. 8)."""
 
     kind: Literal["frozen_choice"] = part_kind("frozen_choice")

@@ -1,4 +1,4 @@
-"""What every part of a reward has, whatever it measures. Torch-free."""
+"""The fields that every part of a reward has. They need no torch."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -8,14 +8,14 @@ from ..fields import Section, knob
 
 _NAME = r"^[a-z][a-z0-9_]*$"
 Matcher = Literal["embeddings", "words", "judge"]
-"""What finds what two lists both say, items of rubrics or reasons: sentence embeddings, common words, or a judge version."""
+"""The ways to match two lists of criteria or of reasons: by sentence embeddings, by common words, or by a judge version."""
 
 
 class PartBase(Section):
-    """What every part of a reward has. `name` is the part's in charts (`reward/<name>`) and in the expression."""
+    """The fields that every part of a reward has. Charts (`reward/<name>`) and the expression use its `name`."""
 
     fewer_is_better: ClassVar[bool] = False
-    """Whether a high value speaks against the response, as a share of flaws does."""
+    """Whether a high value is bad for the response, as for a share of flaws."""
 
     name: str
     weight: float = knob(1.0, "Factor in the sum; an expression has factors of its own", ge=-100, le=100)
@@ -41,7 +41,7 @@ class PartBase(Section):
 
     @property
     def judge_kinds(self) -> tuple[str, ...]:
-        """The kinds of judges that can carry out what it asks of one."""
+        """The kinds of judges that can answer the part's question."""
         return ()
 
     @property
@@ -50,7 +50,7 @@ class PartBase(Section):
         return False
 
     def problems(self) -> Iterator[FieldProblem]:
-        """What is wrong within the part, at paths from the part."""
+        """Problems within the part. The paths begin at the part."""
         if self.at_least is not None and self.at_most is not None and self.at_least >= self.at_most:
             yield FieldProblem("at_least", f"not below at_most, which is {self.at_most:g}")
 
@@ -59,7 +59,7 @@ ASKED = ("judge", ())
 
 
 class Judged(PartBase):
-    """What a part has that asks a judge."""
+    """The fields of a part that asks a judge."""
 
     on_missing: Literal["pause", "exclude"] = knob(
         "pause",
@@ -86,8 +86,8 @@ class Judged(PartBase):
 
 
 class AlwaysAsks(Judged):
-    """A part whose `judge` is asked about every response. The part declares the field itself: where it stands among the
-    others is part of its form."""
+    """A part that asks its `judge` about every response. The part declares the field itself, because the form shows the fields in the
+    order of their declaration."""
 
     if TYPE_CHECKING:
         judge: str
@@ -98,7 +98,7 @@ class AlwaysAsks(Judged):
 
 
 class MatchedPart(Judged):
-    """What a part has that looks for people's items in a list that a model wrote. A judge that does is of kind `matched_by`."""
+    """The fields of a part that looks for people's items in a list that a model wrote. If a judge looks, it is of the kind `matched_by`."""
 
     matched_by: ClassVar[str]
     matcher: Matcher = "embeddings"
@@ -114,12 +114,12 @@ class MatchedPart(Judged):
 
     @property
     def by(self) -> str:
-        """Who matches, as it is shown."""
+        """What matches, as people read it."""
         return self.asks_judge or self.matcher
 
 
 class TaskJudges(Section):
-    """How the judges of a task are asked; the section of its config that says what is rewarded has these."""
+    """How the judges of a task are asked. The section for the rewards of the task has these fields."""
 
     on_missing: Literal["pause", "exclude"] = knob(
         "pause",
@@ -139,7 +139,7 @@ class TaskJudges(Section):
 
     @property
     def asking(self) -> dict[str, Any]:
-        """What a part takes over that asks one of them."""
+        """The fields that a part takes over if it asks one of these judges."""
         return {
             "on_missing": self.on_missing,
             "budget_tokens": self.budget_tokens,

@@ -1,14 +1,14 @@
-"""How the parts of a reward make the reward: a small language over their names, such as `outcome * rc + 0.1 * format`.
+"""How a reward is made of its parts: a small language over their names, such as `outcome * rc + 0.1 * format`.
 
-    expression  sum, or two sums compared by < <= > >= == != (1 where it holds, else 0)
+    expression  sum, or two sums compared by < <= > >= == != (1 if it holds, else 0)
     sum         products joined by + and -, from left to right
     product     factors joined by * and /, from left to right
     factor      -factor | number | part | (expression) | function(expression, ...)
     functions   min(x, y, ...)  max(x, y, ...)  clip(x, low, high)
-                gate(condition, x): x where the condition holds (is not 0), else 0
+                gate(condition, x): x if the condition holds (is not 0), else 0
 
-A part without a value excludes the response from training, for the part's own reason, unless a gate in front of it is
-closed. So does a division by a part that is 0. Torch-free: the config is checked by the very code that computes.
+If a part has no value, the response is left out of training, for the part's own reason, unless a gate in front of the part is closed.
+A division by a part that is 0 does the same. The module needs no torch: the code that computes a reward also checks the config.
 """
 
 import math
@@ -19,16 +19,16 @@ from itertools import islice
 from typing import Literal, NamedTuple
 
 LONGEST, MOST = 20_000, 400
-"""Characters and tokens (numbers, names, marks) of an expression."""
+"""The most characters, and the most tokens (numbers, names, marks), of an expression."""
 DEEPEST = 32
-"""Parentheses, calls and signs inside each other."""
+"""The deepest nesting of parentheses, calls and signs."""
 FUNCTIONS: Mapping[str, tuple[int, int | None]] = {
     "min": (2, None),
     "max": (2, None),
     "clip": (3, 3),
     "gate": (2, 2),
 }
-"""Name: fewest and most arguments."""
+"""For each name the fewest and the most arguments."""
 _TOKEN = re.compile(
     r"(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[A-Za-z_]\w*)|(?P<mark>[<>=!]=|[-+*/()<>,])"
 )
@@ -43,7 +43,7 @@ _COMPARE: Mapping[str, Callable[[float, float], bool]] = {
 
 
 class ExpressionInvalid(ValueError):
-    """`column` counts from 1, the place behind the text included; `message` says what was expected there."""
+    """`column` counts from 1 and may lie one behind the text; `message` says what was expected there."""
 
     def __init__(self, column: int, message: str) -> None:
         self.column, self.message = column, message
@@ -51,7 +51,7 @@ class ExpressionInvalid(ValueError):
 
 
 class Evaluated(NamedTuple):
-    """`value` is None exactly when `why` says why the response is excluded."""
+    """`value` is None if, and only if, `why` says why the response is left out."""
 
     value: float | None
     why: str = ""
@@ -59,7 +59,7 @@ class Evaluated(NamedTuple):
 
 @dataclass
 class _Measured:
-    """What the nodes compute with, and what they found missing."""
+    """The values with which the nodes compute, and the reasons for those that are missing."""
 
     values: Mapping[str, float | None]
     reasons: Mapping[str, str]
@@ -70,7 +70,7 @@ class _Measured:
             self.missing.append(reason)
 
     def all(self, nodes: Iterable["Node"]) -> list[float] | None:
-        """Their values; None where one is missing, after a look at all of them: every reason is told."""
+        """The values of all nodes; None if one is missing. All are computed first, so that every reason is reported."""
         found = [node.value(self) for node in nodes]
         known = [value for value in found if value is not None]
         return known if len(known) == len(found) else None
@@ -131,13 +131,13 @@ class Negative:
 
 @dataclass(frozen=True)
 class Chain:
-    """Operands joined by operators of one kind, + and - or * and /, computed from left to right."""
+    """Operands with operators of one kind between them (+ and -, or * and /), computed from left to right."""
 
     first: "Node"
     rest: tuple[tuple[str, "Node"], ...]
 
     def __str__(self) -> str:
-        # a product inside a sum needs no parentheses; any other chain inside a chain had some
+        # a product inside a sum needs no parentheses; any other chain inside a chain does
         loose = self.rest[0][0] in "+-"
         operands = [
             f"({node})" if isinstance(node, Comparison | Chain) and not (loose and _is_product(node)) else str(node)
@@ -219,11 +219,11 @@ class Expression:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The names of the parts it uses, each once, in the order in which they appear."""
+        """The names of the parts in the expression, each once, in the order in which they appear."""
         return tuple(dict.fromkeys(node.name for node in _walk(self.root) if isinstance(node, PartName)))
 
     def evaluate(self, values: Mapping[str, float | None], reasons: Mapping[str, str] | None = None) -> Evaluated:
-        """The reward from the parts' values; `reasons` say why a part has none. A part that is not there has none."""
+        """The reward from the values of the parts. `reasons` say why a part has no value. A part that is not given has none."""
         measured = _Measured(values, reasons or {})
         value = self.root.value(measured)
         return Evaluated(None, "; ".join(measured.missing)) if value is None else Evaluated(value + 0.0)
@@ -232,9 +232,8 @@ class Expression:
 def parse(text: str, names: Sequence[str]) -> Expression:
     """The expression in `text` over the parts in `names`.
 
-    Raises ExpressionInvalid at the first place that does not fit: the grammar, an unknown part, a division by what is 0
-    whatever the parts, a clip without a range, numbers too large to compute with, more than `MOST` tokens or `DEEPEST`
-    levels.
+    Raises ExpressionInvalid at the first place that is wrong: it breaks the grammar, names an unknown part, always divides by 0, has a
+    clip without a range, has numbers that are too large to compute with, or more than `MOST` tokens or `DEEPEST` levels.
     """
     if len(text) > LONGEST:
         raise ExpressionInvalid(LONGEST + 1, f"expected at most {LONGEST:,} characters, found {len(text):,}")
@@ -254,7 +253,7 @@ class _Token(NamedTuple):
 
 
 class _Parser:
-    """Recursive descent, one method a rule of the grammar."""
+    """Parses by recursive descent, with one method for each rule of the grammar."""
 
     def __init__(self, text: str, names: Sequence[str]) -> None:
         self._tokens = list(islice(_tokens(text), MOST + 1))
@@ -397,7 +396,7 @@ def _computable(node: Node, column: int) -> Node:
 
 
 def _constant(node: Node) -> float | None:
-    """Its value where no part changes it."""
+    """The value of a node that no part changes; else None."""
     return node.value(_Measured({}, {})) if _fixed(node) else None
 
 

@@ -1,6 +1,6 @@
-"""What a response is worth: named parts, each of one kind, put together by a sum or by an expression.
+"""The reward of a response: named parts, each of one kind, which a sum or an expression puts together.
 
-Torch-free; how a part is measured is in `trainer.rewards`.
+The module needs no torch; `trainer.rewards` measures the parts.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from .tasks import TaskPart
 RESERVED = ("mean", "std")
 MOST_PARTS = 20
 _EXCLUDED = "_excluded"
-_OLD_KEYS = {"soft_tokens"}  # every component had it, whatever its kind
+_OLD_KEYS = {"soft_tokens"}  # components of every kind had it
 
 Protocol = Literal["criterion", "checklist", "likert", "pointwise", "pairwise"]
 PROTOCOL_KINDS: dict[str, tuple[str, ...]] = {
@@ -28,7 +28,7 @@ PROTOCOL_KINDS: dict[str, tuple[str, ...]] = {
     "pointwise": ("pointwise",),
     "pairwise": ("pairwise", "pairwise_rubric"),
 }
-"""Which kinds of judges can carry out a protocol."""
+"""The kinds of judges that can carry out each protocol."""
 
 
 class VerifierPart(PartBase):
@@ -216,7 +216,7 @@ class PythonPart(PartBase):
 
 
 ChosenPart = VerifierPart | RubricPart | JudgePart | RewardModelPart | FormatPart | OverlongPart | HttpPart | PythonPart
-"""What the reward of a policy is chosen from."""
+"""The parts from which the reward of a policy is chosen."""
 RewardPart = ChosenPart | TaskPart
 PART_KINDS: dict[str, type[PartBase]] = {
     "rubric": RubricPart,
@@ -231,7 +231,7 @@ PART_KINDS: dict[str, type[PartBase]] = {
 
 
 def _with_kind(raw: Any) -> Any:
-    """A part need not say that it is a rubric, and one stored before there were kinds has a field of another's."""
+    """A part without a kind is a rubric. A part that was stored before there were kinds has a field of another kind."""
     if not isinstance(raw, dict):
         return raw
     kind = raw.get("kind") or "rubric"
@@ -244,8 +244,8 @@ AnyPart = Annotated[ChosenPart, Field(discriminator="kind"), BeforeValidator(_wi
 
 @dataclass(frozen=True)
 class Composition:
-    """What a response is worth: everything that is measured, and how that makes the reward. An empty `expression` is the
-    weighted sum of the parts that are no shadows."""
+    """The reward of a response: all parts that are measured, and how they are put together. An empty `expression` stands for the weighted
+    sum of the parts that are not shadows."""
 
     parts: tuple[RewardPart, ...]
     expression: str = ""
@@ -259,8 +259,8 @@ def problems(
     asynchronous: bool,
     sampled_pairs: bool = False,
 ) -> Iterator[FieldProblem]:
-    """What cannot work, at paths from the config's root. `longest` is where responses are cut, in tokens;
-    `sampled_pairs`: the recipe pairs the samples of a prompt."""
+    """What cannot work. The paths begin at the config's root. `longest`: responses are cut at so many tokens. `sampled_pairs`: the recipe
+    makes pairs of the samples of a prompt."""
     names = [part.name for part in parts]
     for i, part in enumerate(parts):
         if getattr(part, "against", "") == "sample" and not sampled_pairs:
@@ -281,7 +281,7 @@ def problems(
 
 
 def parsed(parts: Sequence[RewardPart], expression: str) -> Expression | None:
-    """The expression over the parts that count; None where their weighted sum is the reward. Raises ExpressionInvalid."""
+    """The expression over the parts that count; None if their weighted sum is the reward. Raises ExpressionInvalid."""
     if not expression.strip():
         return None
     return parse(expression, [part.name for part in parts if not part.shadow])
@@ -308,7 +308,7 @@ def _expression_problems(parts: Sequence[RewardPart], expression: str) -> Iterat
 
 
 def _budget_problems(parts: Sequence[RewardPart]) -> Iterator[FieldProblem]:
-    """A judge has one budget in a run, however many parts ask it."""
+    """A judge has one budget in a run, also if several parts ask it."""
     budgets: dict[str, tuple[int | None, float | None]] = {}
     for i, part in enumerate(parts):
         if isinstance(part, RubricPart | JudgePart) and part.asks_judge:
@@ -346,15 +346,15 @@ UNJUDGED_CHOICES = "name a judge in the reward, leave those criteria out (data.u
 
 
 def needs_rubric(parts: Sequence[RewardPart], scaffold: bool) -> bool:
-    """Whether a prompt without a rubric cannot be trained on. Shadow parts ask for nothing."""
+    """Whether prompts without a rubric cannot be used for training. Shadow parts do not need one."""
     return scaffold or any(part.needs_rubric for part in parts if not part.shadow)
 
 
 def data_problems(
     parts: Sequence[RewardPart], scaffold: bool, unjudged: str, counts: Mapping[str, Mapping[str, int]]
 ) -> Iterator[FieldProblem]:
-    """Where no training prompt has what the reward asks for, or criteria need a judge that it has not. `counts` are the
-    training counts of the data, by split. Shadow parts ask for nothing."""
+    """Problems if no training prompt has what the reward needs, or if criteria need a judge and the reward has none. `counts` are the
+    training counts of the data, by split. Shadow parts need nothing."""
     counted = [(i, part) for i, part in enumerate(parts) if not part.shadow]
     train = counts.get("train", {})
     if needs_rubric(parts, scaffold) and not train.get("rubrics"):

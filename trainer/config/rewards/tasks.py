@@ -1,6 +1,6 @@
-"""Parts of rewards that belong to tasks (`trainer.tasks`): a task's config puts them together, no form offers them.
+"""Parts of rewards for tasks (`trainer.tasks`). The config of a task puts them together; no form offers them.
 
-How each is measured is in `trainer.rewards.kinds`; what it reads besides the response is in `Item.facts`.
+`trainer.rewards.kinds` measures them. What a part reads besides the response is in `Item.facts`.
 """
 
 from typing import ClassVar, Literal
@@ -13,20 +13,20 @@ JudgementForm = Literal["json", "lines"]
 
 
 class _OfJudgement(PartBase):
-    """What a part has that reads a judgement of two answers."""
+    """The fields of a part that reads a judgement of two answers."""
 
     form: JudgementForm = "json"
 
 
 class OutcomePart(_OfJudgement):
-    """1 where the verdict on two answers points the way of people's, else 0; one that cannot be read is not right."""
+    """1 if the verdict on two answers prefers the same answer as people, else 0. A verdict that cannot be read is not right."""
 
     kind: Literal["outcome"] = part_kind("outcome")
     name: str = part_name("outcome")
 
 
 class RationalePart(_OfJudgement, MatchedPart):
-    """Average precision of the reasons for a verdict, measured on people's (METHODS 4)."""
+    """Average precision of the reasons for a verdict, compared with people's reasons."""
 
     kind: Literal["rationale"] = part_kind("rationale")
     name: str = part_name("rationale")
@@ -35,7 +35,7 @@ class RationalePart(_OfJudgement, MatchedPart):
 
 
 class FlawsPart(_OfJudgement, AlwaysAsks):
-    """Share of the reasons for a verdict that a judge finds a flaw in (METHODS 4)."""
+    """Share of the reasons for a verdict in which a judge finds a flaw."""
 
     kind: Literal["flaws"] = part_kind("flaws")
     name: str = part_name("flaws")
@@ -48,7 +48,7 @@ class FlawsPart(_OfJudgement, AlwaysAsks):
 
 
 class WellFormedPart(_OfJudgement):
-    """1 where a judgement of two answers has the form that was asked for and nothing else, else 0."""
+    """1 if a judgement of two answers has the form that was asked for and nothing else, else 0."""
 
     kind: Literal["well_formed"] = part_kind("well_formed")
     name: str = part_name("form")

@@ -1,6 +1,6 @@
-"""Parts of the reward of a rubric writer: what its rubric does, how good it is, whether it has its form (METHODS 5).
+"""Parts of the reward of a rubric writer: what its rubric does, how good it is, whether it has the right form.
 
-How each is measured is in `trainer.rewards.kinds.writing`; what it reads besides the rubric is in `Item.facts`.
+`trainer.rewards.kinds.writing` measures them. What a part reads besides the rubric is in `Item.facts`.
 """
 
 from typing import ClassVar, Literal
@@ -10,11 +10,11 @@ from trainer.contracts.rubric import RubricForm
 from .base import AlwaysAsks, MatchedPart, PartBase, part_kind, part_name
 
 By = Literal["likert", "criterion", "checklist", "words"]
-"""Who scores an answer under a written rubric: a judge of that kind, or how many words of the criteria stand in it."""
+"""What scores an answer under a written rubric: a judge of that kind, or a count of the criteria's words in the answer."""
 
 
 class RubricPreferencePart(AlwaysAsks):
-    """1 where the preferred answer scores above the other under the written rubric, else -1 (MaMs)."""
+    """1 if the preferred answer scores above the other under the written rubric, else -1 (MaMs)."""
 
     kind: Literal["rubric_preference"] = part_kind("rubric_preference")
     name: str = part_name("preference")
@@ -28,7 +28,7 @@ class RubricPreferencePart(AlwaysAsks):
 
 
 class RubricChoicePart(AlwaysAsks):
-    """1 where a judge that compares the two answers by the written rubric chooses the preferred one, else 0 (Rubric-ARM)."""
+    """1 if a judge that compares the two answers by the written rubric chooses the preferred one, else 0 (Rubric-ARM)."""
 
     kind: Literal["rubric_choice"] = part_kind("rubric_choice")
     name: str = part_name("choice")
@@ -41,7 +41,7 @@ class RubricChoicePart(AlwaysAsks):
 
 
 class RubricQualityPart(AlwaysAsks):
-    """What a judge of rubrics gives the written rubric itself, 0 to 4 (MaMs)."""
+    """The points that a judge of rubrics gives to the written rubric, 0 to 4 (MaMs)."""
 
     kind: Literal["rubric_quality"] = part_kind("rubric_quality")
     name: str = part_name("quality")
@@ -54,7 +54,7 @@ class RubricQualityPart(AlwaysAsks):
 
 
 class RubricFormPart(PartBase):
-    """0 where the written rubric has the form that was asked for, else -1 (MaMs)."""
+    """0 if the written rubric has the form that was asked for, else -1 (MaMs)."""
 
     kind: Literal["rubric_form"] = part_kind("rubric_form")
     name: str = part_name("format")

@@ -10,7 +10,7 @@ ValueName = Literal["learning", "signal", "variance"]
 
 
 class PassRates(Section):
-    """How often the policy solves each training prompt, kept through the run."""
+    """The run keeps count of how often the policy solves each training prompt."""
 
     threshold: float = knob(
         1.0,
@@ -57,7 +57,7 @@ class Budget(Section):
     unknown: float = knob(0.5, "Pass rate of prompts that were not met yet", ge=0, le=1, advanced=True)
 
     def problems(self, prompts: int, size: int) -> Iterator[FieldProblem]:
-        """`size`: responses per prompt on average. Paths from the config's root."""
+        """`size`: responses per prompt on average. The paths begin at the config's root."""
         total = f"{prompts} prompts x {size} responses on average = {prompts * size} a step"
         if self.low > size:
             yield FieldProblem(

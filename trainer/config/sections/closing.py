@@ -1,10 +1,10 @@
-"""What a run measures once its last step is done."""
+"""What a run measures after its last step."""
 
 from ..fields import Section, knob
 
 
 class Closing(Section):
-    """The held-out prompts are answered once more, without scaffold, at the temperature of training."""
+    """After the last step the policy answers the held-out prompts once more, without a scaffold, at the temperature of training."""
 
     samples: int = knob(
         16,

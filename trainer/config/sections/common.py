@@ -6,7 +6,7 @@ from ..fields import Section, knob
 
 
 class Lora(Section):
-    """Low-rank adapters on every linear layer. Off: all weights are trained."""
+    """Low-rank adapters on every linear layer. If they are off, all weights are trained."""
 
     rank: int = knob(16, "Rank of the adapters", ge=1, le=512)
     alpha: float = knob(32.0, "Scale of the adapters; their output is multiplied by alpha / rank", gt=0)

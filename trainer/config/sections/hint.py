@@ -1,4 +1,4 @@
-"""What of the reference reasoning a policy is shown while it is sampled (AHRL)."""
+"""The part of the reference reasoning that a policy sees while it is sampled (AHRL)."""
 
 from collections.abc import Iterator, Mapping
 from typing import Literal
@@ -9,8 +9,8 @@ from .scaffold import RatioMode
 
 
 class Hint(Section):
-    """AHRL: show the first part of the reference reasoning in the rollout prompt, less of it the longer the run and the easier
-    the prompt."""
+    """AHRL: the rollout prompt shows the first part of the reference reasoning. It shows less as the run goes on, and less for easier
+    prompts."""
 
     p0: float = knob(0.5, "Share of the reasoning that the first step shows", unit="of the tokens", gt=0, le=1)
     gamma: float = knob(
@@ -37,7 +37,7 @@ class Hint(Section):
     )
 
     def data_problems(self, train: Mapping[str, int]) -> Iterator[FieldProblem]:
-        """`train`: the training counts of the prompts that are trained on. Paths from the config's root."""
+        """`train`: the training counts of the training prompts. The paths begin at the config's root."""
         prompts, known, rated = (train.get(key, 0) for key in ("examples", "reasonings", "rated"))
         if prompts and not known:
             yield FieldProblem(

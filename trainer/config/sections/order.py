@@ -1,4 +1,4 @@
-"""Which prompts a run draws from, and in which order."""
+"""The prompts that a run draws, and their order."""
 
 from collections.abc import Collection, Iterator, Mapping
 
@@ -7,7 +7,7 @@ from ..fields import Section, knob
 
 
 class Order(Section):
-    """Several orders, mixed: each gets its share of the prompts of a run."""
+    """A mixture of orders: each gives its share of the prompts of a run."""
 
     data: float = knob(1.0, "Share of the order of the data, shuffled or not", ge=0, le=1000)
     easy_first: float = knob(
@@ -25,18 +25,18 @@ class Order(Section):
 
     @property
     def shares(self) -> dict[str, float]:
-        """They add up to 1; orders without a share are left out."""
+        """The share of each order; they sum to 1, and orders without a share are left out."""
         given = {"data": self.data, "easy_first": self.easy_first, "uncertain": self.uncertain}
         total = sum(given.values())
         return {name: share / total for name, share in given.items() if share}
 
     def problems(self) -> Iterator[FieldProblem]:
-        """Paths from the section."""
+        """The paths begin at the section."""
         if not (self.data or self.easy_first or self.uncertain):
             yield FieldProblem("data", "no order has a share; give one to at least one of them")
 
     def data_problems(self, train: Mapping[str, int]) -> Iterator[FieldProblem]:
-        """`train`: the training counts of the prompts that are trained on. Paths from the config's root."""
+        """`train`: the training counts of the training prompts. The paths begin at the config's root."""
         if self.easy_first and (why := same_rates(train)):
             yield FieldProblem("data.order.easy_first", f"{why}, so there is no order from easy to hard; set it to 0")
 
@@ -49,7 +49,7 @@ class Pool(Section):
     tags: list[str] = []
 
     def holds(self, rate: float | None, tags: Collection[str]) -> bool:
-        """Whether a prompt is in it. One whose pass rate is not known is in no range."""
+        """Whether a prompt belongs to the part. A prompt without a known pass rate is in no range of pass rates."""
         if self.bounded and rate is None:
             return False
         if rate is not None and not (self.above is None or rate > self.above):
@@ -64,7 +64,7 @@ class Pool(Section):
 
     @property
     def words(self) -> str:
-        """What its prompts do, as in "none of the prompts ..."."""
+        """What the prompts of the part have, to go on after "none of the prompts ..."."""
         rate = [f"above {self.above:g}"] if self.above is not None else []
         rate += [f"of at most {self.up_to:g}"] if self.up_to is not None else []
         parts = [f"has a pass rate {' and '.join(rate)}"] if rate else []
@@ -77,14 +77,14 @@ class Pool(Section):
 
     @property
     def short(self) -> str:
-        """For a line of a schedule."""
+        """The part in a few words, for a line of a schedule."""
         parts = [f"above {self.above:g}"] if self.above is not None else []
         parts += [f"up to {self.up_to:g}"] if self.up_to is not None else []
         found = [f"pass rates {' and '.join(parts)}"] if parts else []
         return " and ".join(found + ([f"tags {', '.join(self.tags)}"] if self.tags else []))
 
     def unfit(self, train: Mapping[str, int]) -> str:
-        """Why no training prompt can be in it, as far as the counts say."""
+        """Why no training prompt can belong to the part, as far as the counts show."""
         rated, solved, unsolved = (train.get(key, 0) for key in ("rated", "rated_solved", "rated_unsolved"))
         if not self.bounded:
             return ""
@@ -101,7 +101,7 @@ class Pool(Section):
 
 
 def same_rates(train: Mapping[str, int]) -> str:
-    """Why pass rates order nothing; empty where they may."""
+    """Why pass rates give no order; empty if they do."""
     rated, solved, unsolved = (train.get(key, 0) for key in ("rated", "rated_solved", "rated_unsolved"))
     if not rated:
         return "no training prompt has a pass rate yet (`meta.pass_rate`)"

@@ -1,4 +1,4 @@
-"""What changes in the middle of a run, and when: the schedule of phases that any on-policy recipe carries."""
+"""Phases: what changes in the middle of a run, and when. Every on-policy recipe has such a schedule."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
@@ -11,7 +11,7 @@ from .order import Pool
 
 
 class Phase(Section):
-    """From when it begins until the next one does, it changes what it names; the rest stays as in the phase before."""
+    """A phase lasts until the next one begins. The fields that it names change; all others stay as in the phase before."""
 
     name: str = knob("", "What pages call it; empty: what it changes", max_length=40)
     begins: Literal["step", "plateau", "pass_rate"] = knob(
@@ -140,20 +140,20 @@ class Phase(Section):
 
     @property
     def pool(self) -> Pool:
-        """What the phase draws from, where it says so."""
+        """The part of the prompts from which the phase draws, if it names one."""
         if self.prompts != "some":
             return Pool()
         return Pool(above=self.rate_above, up_to=self.rate_up_to, tags=self.tags)
 
     @property
     def grid(self) -> list[float]:
-        """The temperatures that are tried, ascending."""
+        """The temperatures that the phase tries, in ascending order."""
         gap = (self.highest - self.lowest) / (self.tried - 1)
         return [round(self.lowest + place * gap, 6) for place in range(self.tried)]
 
     @property
     def when(self) -> str:
-        """When it begins, in words."""
+        """When the phase begins, in words."""
         if self.begins == "step":
             return f"step {self.step}"
         if self.begins == "plateau":
@@ -162,7 +162,7 @@ class Phase(Section):
 
     @property
     def what(self) -> str:
-        """What pages call it: its name, or what it changes."""
+        """The phase on pages: its name, or what it changes."""
         return self.name or ", ".join(self._changes()) or "nothing changes"
 
     def _changes(self) -> Iterator[str]:
@@ -188,7 +188,7 @@ class Phase(Section):
         return any(self._changes())
 
     def _pool_problems(self) -> Iterator[FieldProblem]:
-        """Paths from the phase."""
+        """The paths begin at the phase."""
         if self.prompts != "some":
             return
         if not (self.pool.bounded or self.tags):
@@ -197,7 +197,7 @@ class Phase(Section):
             yield FieldProblem("rate_up_to", f"not above rate_above, which is {self.rate_above:g}")
 
     def problems(self, held_out: int) -> Iterator[FieldProblem]:
-        """Of the phase by itself. Paths from it. `held_out`: the most examples of an evaluation."""
+        """Problems of the phase by itself; the paths begin at the phase. `held_out`: the most examples of an evaluation."""
         yield from self._pool_problems()
         if self.temperature == "search":
             if self.highest <= self.lowest:
@@ -208,7 +208,7 @@ class Phase(Section):
                 )
 
     def data_problems(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:
-        """What the data lacks for it. Paths from the phase."""
+        """What the phase needs and the data lacks. The paths begin at the phase."""
         if self.temperature == "search" and not counts.get("heldout", {}).get("examples"):
             yield FieldProblem("temperature", "a search needs held-out prompts, and the dataset version has none")
         if why := self.pool.unfit(counts.get("train", {})):
@@ -217,14 +217,14 @@ class Phase(Section):
 
 
 class Line(NamedTuple):
-    """A phase as pages show it before the run has come there."""
+    """A phase as pages show it before the run reaches it."""
 
     when: str
     what: str
 
 
 def lines(raw: Any) -> list[Line]:
-    """Of the phases of an unchecked or stored config, in order; those that cannot be read are left out."""
+    """The lines for the phases of an unchecked or stored config, in order. Phases that cannot be read are left out."""
     found = []
     for each in raw.get("phases") or () if isinstance(raw, Mapping) else ():
         try:
@@ -236,7 +236,7 @@ def lines(raw: Any) -> list[Line]:
 
 
 def problems(phases: Sequence[Phase], steps: int, held_out: int) -> Iterator[FieldProblem]:
-    """Of the schedule by itself. `steps` of the run; `held_out`: the most examples of an evaluation."""
+    """Problems of the schedule by itself. `steps`: of the run; `held_out`: the most examples of an evaluation."""
     last, earliest = 0, 1
     for place, phase in enumerate(phases):
         at = f"phases.{place}"
@@ -248,7 +248,7 @@ def problems(phases: Sequence[Phase], steps: int, held_out: int) -> Iterator[Fie
             if phase.step > steps:
                 yield FieldProblem(f"{at}.step", f"the run ends after step {steps}, so this phase would never begin")
             last, earliest = max(last, phase.step), max(earliest, phase.step)
-        else:  # its window holds steps of the phase before it alone
+        else:  # its window holds only steps of the phase before
             earliest += phase.window
             if earliest > steps:
                 yield FieldProblem(
@@ -259,7 +259,7 @@ def problems(phases: Sequence[Phase], steps: int, held_out: int) -> Iterator[Fie
 
 
 def why_not(kind: str, replay: int, processes: int) -> str:
-    """Why a run cannot change on its way; empty where it can."""
+    """Why such a run cannot have phases; empty if it can."""
     if kind == "async":
         return "the workers of an asynchronous run sample ahead of its steps"
     if kind == "offline":

@@ -1,4 +1,4 @@
-"""Who samples while whom trains (METHODS 8)."""
+"""The processes that sample and train, and what they do at the same time."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ URB, APRIL, DORA = (("policy", (name,)) for name in ("urb", "april", "dora"))
 
 
 class DomainQuota(Section):
-    """How much of every step a domain of the dataset gets, whatever its part of the data."""
+    """The share of every step for a domain of the dataset, independent of how much data it has."""
 
     domain: str = knob("", "As in the examples' field `domain`", max_length=200)
     share: float = knob(1.0, "Part of a step's prompts, over the sum of all shares", gt=0, le=1000)
@@ -28,7 +28,7 @@ class DomainQuota(Section):
 
 
 def by_largest_remainder(wanted: Mapping[str, float], places: int) -> dict[str, int]:
-    """`places` dealt out in proportion, by largest remainder: they sum to it, and some may get none. Empty for nobody."""
+    """Divides `places` in proportion, by largest remainder: the parts sum to `places`, and some may be 0. Without shares it is empty."""
     total = sum(wanted.values())
     exact = {name: places * share / total for name, share in wanted.items()}
     found = {name: math.floor(value) for name, value in exact.items()}
@@ -161,7 +161,7 @@ class Runner(Section):
     )
 
     def problems(self, prompts: int, max_new_tokens: int, stop: list[str], objective: Any) -> Iterator[FieldProblem]:
-        """Combinations that cannot work; fields that `kind` does not use are not looked at."""
+        """Combinations of values that cannot work. Fields that the `kind` does not use are not checked."""
         if self.kind != "async":
             return
         if self.policy == "urb" and self.ahead + self.push_every - 2 > self.max_staleness:
@@ -212,7 +212,7 @@ class Runner(Section):
                 )
 
     def reuse_problems(self, steps: int, prompts: int, objective: Any) -> Iterator[FieldProblem]:
-        """What keeps responses from being trained on later than they were sampled, in this process."""
+        """Why one process cannot train on responses later than it has sampled them."""
         if self.kind == "offline":
             yield from self._round_problems(steps, prompts)
         if self.one_step_off and self.push_every > 1:

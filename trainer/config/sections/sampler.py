@@ -1,4 +1,4 @@
-"""Who samples the responses (docs/samplers.md)."""
+"""What samples the responses (docs/samplers.md)."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -56,14 +56,14 @@ class Sampler(Section):
     def sampling(
         self, prompt_tokens: int, new_tokens: int, responses: int, copies: int = 0, copy_gpus: int = 0
     ) -> Sampling:
-        """What it holds where up to so many responses are asked for at once."""
+        """What the sampler holds in memory if up to so many responses are asked for at once."""
         by: Literal["local", "vllm", "elsewhere"] = "elsewhere" if self.kind == "vllm_server" else self.kind
         return Sampling(
             by, prompt_tokens, new_tokens, min(self.max_batch, responses), self.kv_cache_gb, copies, copy_gpus
         )
 
     def problems(self, adapters: bool, runner: str) -> Iterator[FieldProblem]:
-        """Combinations that cannot work."""
+        """Combinations of values that cannot work."""
         if self.push == "adapters" and not adapters:
             yield FieldProblem("sampler.push", "there are no adapters without model.lora; set it to 'merged'")
         if self.precision != "model" and self.kind != "local":

@@ -1,4 +1,4 @@
-"""What of a rubric a policy is shown while it is sampled (RuscaRL)."""
+"""The part of the rubric that a policy sees while it is sampled (RuscaRL)."""
 
 from typing import Literal
 
@@ -8,7 +8,7 @@ RatioMode = Literal["unscaffolded", "corrected", "scaffolded"]
 
 
 class Scaffold(Section):
-    """RuscaRL: show part of the rubric in the rollout prompt, less within a group and less over time."""
+    """RuscaRL: the rollout prompt shows a part of the rubric. Responses of one group see less and less of it, and later steps see less."""
 
     group: Literal["linear", "binary", "none"] = knob("linear", "How the share differs within a group")
     binary_n: int = knob(

@@ -11,8 +11,8 @@ NO_REASONS = "no pair of the training data has reasons by people"
 
 
 class Warmup(Section):
-    """Before the first turn each role learns, word by word, to write what people wrote: the writer their rubrics, the judge their
-    reasons for a choice, criterion by criterion. These steps count among the steps of the run."""
+    """Before the first turn each role learns, word by word, to write what people wrote: the writer learns their rubrics, the judge their
+    reasons for a choice, criterion by criterion. The steps of the warm-up count among the steps of the run."""
 
     judge_steps: int = knob(
         20,
@@ -35,14 +35,14 @@ class Warmup(Section):
 
     @property
     def steps(self) -> int:
-        """Of both roles together."""
+        """The steps of both roles together."""
         return self.judge_steps + self.writer_steps
 
     def steps_of(self, role: Literal["judge", "writer"]) -> int:
         return self.judge_steps if role == "judge" else self.writer_steps
 
     def problems(self, steps: int) -> Iterator[FieldProblem]:
-        """Paths from the section. `steps`: of the run."""
+        """The paths begin at the section. `steps`: of the run."""
         if not self.steps:
             yield FieldProblem("judge_steps", "no role has steps of warm-up; give one some, or switch the warm-up off")
         elif self.steps >= steps:
@@ -52,7 +52,7 @@ class Warmup(Section):
             )
 
     def data_problems(self, counts: Mapping[str, Mapping[str, Any]]) -> Iterator[FieldProblem]:
-        """Paths from the section."""
+        """The paths begin at the section."""
         train = counts.get("train", {})
         why = "" if train.get("rubrics") else NO_RUBRICS
         if self.writer_steps and why:

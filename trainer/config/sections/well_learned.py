@@ -1,10 +1,10 @@
-"""Which responses a run has learned well enough to learn less from them (WPSM)."""
+"""Responses that a run has learned well: it learns less from them (WPSM)."""
 
 from ..fields import Section, knob
 
 
 class WellLearned(Section):
-    """WPSM: of prompts that are mostly solved, responses with a positive advantage of which the policy is sure count for less."""
+    """WPSM: if a prompt is mostly solved, its responses count for less when they have a positive advantage and the policy is sure of them."""
 
     tau: float = knob(
         0.8,
