@@ -12,7 +12,7 @@ class FieldProblem:
 
 
 class ConfigInvalid(ValueError):
-    """It is raised before anything is queued. `problems` holds every field that is wrong, not only the first."""
+    """A config is refused before anything is queued. `problems` holds every field that is wrong, not only the first."""
 
     def __init__(self, problems: list[FieldProblem]) -> None:
         self.problems = problems

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 
 class Section(BaseModel):
-    """It is strict about keys and types: an unknown key, or a string in the place of a number, is an error at that field."""
+    """A section is strict about keys and types: an unknown key, or a string in the place of a number, is an error at that field."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 

@@ -1,4 +1,4 @@
-"""What recipes share whose policy is sampled, valued and updated: a policy from rubrics, and the tasks of `trainer.tasks`."""
+"""The fields of recipes that sample a policy, reward its responses and update it: recipe `policy`, and the tasks of `trainer.tasks`."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -100,11 +100,10 @@ class PolicyEvaluation(Evaluation):
 
 
 class OnPolicyConfig(RecipeConfig):
-    """Sample, value, update, evaluate. A recipe says what is sampled for and, by `composition`, what a response is worth."""
+    """Sample, reward, update, evaluate. A recipe says for which prompts it samples and, by `composition`, what the reward is."""
 
     asks_of_pairs: ClassVar[bool] = False
-    """Whether the prompts are questions about pairs: a held-out example becomes as many as its pairs make, which only the data
-    says."""
+    """Whether the prompts are questions about pairs. A held-out example then gives several prompts; only the data shows how many."""
     data: PromptData = PromptData()
     rollout: Rollout = Rollout()
     sampler: Sampler = Sampler()
@@ -129,28 +128,28 @@ class OnPolicyConfig(RecipeConfig):
 
     @property
     def shown_scaffold(self) -> Scaffold | None:
-        """What of a rubric stands in the prompt while sampling."""
+        """The part of the rubric that is in the prompt while sampling."""
         return None
 
     @property
     def shown_hint(self) -> Hint | None:
-        """What of the reference reasoning stands in the prompt while sampling."""
+        """The part of the reference reasoning that is in the prompt while sampling."""
         return None
 
     @property
     def closing(self) -> Closing | None:
-        """What is measured of held-out responses once the last step is done."""
+        """The measurement of held-out responses after the last step."""
         return None
 
     @property
     def ratio_mode(self) -> RatioMode:
-        """Whether what is added to a prompt while sampling stands there too when log-probabilities are computed."""
+        """Whether an addition to the prompt while sampling is also there when log-probabilities are computed."""
         shown = self.shown_scaffold or self.shown_hint
         return shown.ratio_mode if shown else "unscaffolded"
 
     @property
     def teachers_held(self) -> int:
-        """Models beside the trained one that say what they would have given its responses."""
+        """How many other models are held that give log-probabilities for the responses of the trained one."""
         return int(self.objective.name == "distill")
 
     @property
@@ -203,7 +202,7 @@ class OnPolicyConfig(RecipeConfig):
                 yield FieldProblem(f"phases.{place}.verification", f"{why}; set it to 'same'")
 
     def _cannot_verify(self) -> str:
-        """Why the policy cannot judge its own responses besides; empty where it can."""
+        """Why the policy cannot judge its own responses too; empty if it can."""
         if self.objective.name == "distill":
             return "distillation learns from a teacher, not from what a judgement is worth"
         if getattr(self.objective, "advantage", "") == "remax":
@@ -234,7 +233,7 @@ class OnPolicyConfig(RecipeConfig):
             )
 
     def _knows_no_rates(self) -> str:
-        """Why responses to well-learned prompts cannot be told or weighed; empty where they can."""
+        """Why responses to well-learned prompts cannot be found or weighted; empty if they can."""
         if self.objective.name in ("oapl", "distill"):
             return f"{self.objective.name!r} has no advantage whose weight could be lowered"
         if self.runner.kind == "offline":
@@ -244,7 +243,7 @@ class OnPolicyConfig(RecipeConfig):
         return ""
 
     def _needs_flat_groups(self) -> str:
-        """Why groups with equal rewards may not be replaced; empty where they may."""
+        """Why groups with equal rewards may not be replaced; empty if they may."""
         if self.runner.kind == "async":
             return "the schedule of an asynchronous run fixes the prompts of each step before they are sampled"
         if self.runner.kind == "offline":
@@ -268,7 +267,7 @@ class OnPolicyConfig(RecipeConfig):
         )
 
     def _held_out(self) -> int:
-        """The most responses to held-out prompts at once; of pairs, all that the sampler takes."""
+        """The most responses to held-out prompts at once; for pairs, as many as the sampler takes."""
         evaluation = self.evaluation
         if self.asks_of_pairs and evaluation.max_examples:
             return self.sampler.max_batch
@@ -277,8 +276,8 @@ class OnPolicyConfig(RecipeConfig):
 
     @property
     def one_memory(self) -> bool:
-        """Whether sampler and learner may be one model in memory: all weights are trained here, and sampled with by nobody but
-        this process, between updates, with the newest ones."""
+        """Whether sampler and learner may be one model in memory: this process trains all weights, and it alone samples with them, between
+        updates and always with the newest weights."""
         runner = self.runner
         newest = runner.kind == "sync" and runner.push_every == 1 and not runner.one_step_off
         alike = self.sampler.kind == "local" and self.sampler.precision == "model"
@@ -367,7 +366,7 @@ class OnPolicyConfig(RecipeConfig):
             )
 
     def _needs_equal_groups(self) -> str:
-        """Why all groups of a step must have the same size; empty where they need not."""
+        """Why all groups of a step must have the same size; empty if they need not."""
         if self.runner.kind == "async":
             return "an asynchronous run starts groups before the steps that would tell their sizes"
         if self.runner.kind == "offline":
@@ -378,7 +377,7 @@ class OnPolicyConfig(RecipeConfig):
 
 
 def _round_amounts(raw: Mapping[str, Any], prompts: int | None) -> list[Amount]:
-    """Of a run in offline rounds."""
+    """The numbers of a run in offline rounds."""
     runner = raw.get("runner")
     if not isinstance(runner, Mapping) or runner.get("kind") != "offline":
         return []

@@ -94,7 +94,7 @@ class Metric:
     """Drawn as per cent."""
     optional: bool = False
     marks: bool = False
-    """Its values mark steps: the other charts show them as bands, and it has no chart of its own."""
+    """The values mark steps: the other charts show them as bands, and the metric has no chart of its own."""
     over: str = ""
     """For a histogram: the key of another with the same edges, of whose values this one counts a part. The share of each bin is drawn too."""
 
@@ -119,7 +119,7 @@ class Metric:
 
     @property
     def label(self) -> str:
-        """Its name in places without a chart around it."""
+        """The metric's name in places without a chart around it."""
         return f"{self.chart}, {self.title}" if self.chart else self.title
 
 

@@ -1,7 +1,7 @@
 """Numbered events: all that a run reports to the web side.
 
-A run numbers its events 1, 2, 3, ... across restarts. The server stores an event once, whatever the number of
-deliveries, and acknowledges the highest number below which nothing is missing.
+A run numbers its events 1, 2, 3, ... across restarts. The server stores an event once, also if it
+is sent several times, and acknowledges the highest number below which nothing is missing.
 """
 
 from typing import Annotated, Literal, Self

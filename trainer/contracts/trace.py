@@ -31,7 +31,7 @@ class TraceStep(Record):
 
     @property
     def title(self) -> str:
-        """Who did what, in a few words."""
+        """The author of the step and what was done, in a few words."""
         if self.kind == "call":
             return f"calls {self.tool or 'a tool without a name'}"
         if self.kind == "result":

@@ -66,7 +66,7 @@ class DoubleSided(_Named, knobs.DoubleSidedParameters):
 
 
 class Kimi(_Named, knobs.KimiParameters):
-    """The ratio to the sampler is clipped whatever the advantage's sign; a squared log-ratio pulls back."""
+    """The ratio to the sampler is clipped for every sign of the advantage; a squared log-ratio pulls back."""
 
     name: Literal["kimi"] = knob("kimi", WHAT)
 

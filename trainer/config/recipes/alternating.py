@@ -1,4 +1,4 @@
-"""Recipe `alternating`: a judge and a rubric writer learn in turns, each from the other (Rubric-ARM; METHODS 5)."""
+"""Recipe `alternating`: a judge and a rubric writer learn in turns, each from the other (Rubric-ARM)."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -33,7 +33,7 @@ OUTPUTS: Mapping[Role, OutputRole] = {"judge": "judge", "writer": "rubric_writer
 
 
 class ArmData(WriterData):
-    """Which pairs are learned from, and how rubrics and judgements are written down."""
+    """The pairs from which both roles learn, and the forms of rubrics and judgements."""
 
     form: RubricForm = knob("rubric_arm", FORM)
     min_items: int = knob(2, "Fewest items that are asked for; asked, not rewarded", unit="items", ge=1, le=50)
@@ -46,7 +46,7 @@ class ArmData(WriterData):
 
 
 class RoleOptim(Section):
-    """What of the optimiser a role has for itself. The rest of `optim` is about what both share, or about a pass over tokens."""
+    """The settings of the optimiser that each role has for itself. The rest of `optim` is for both roles, or for a pass over tokens."""
 
     lr: float | None = knob(None, "Peak learning rate of this role; empty: `optim.lr`", gt=0, le=1)
     grad_clip: float | None = knob(None, "Largest norm of its gradient; empty: `optim.grad_clip`", gt=0, advanced=True)
@@ -63,12 +63,12 @@ class RoleOptim(Section):
 
     @property
     def own(self) -> dict[str, Any]:
-        """What is set, by the name that it has in `optim`."""
+        """The settings that are given, by their names in `optim`."""
         return self.model_dump(exclude_none=True)
 
 
 class Turns(Section):
-    """What of a turn both roles have."""
+    """The fields of a turn that both roles have."""
 
     prompts_per_step: int = knob(4, "Pairs drawn per step", unit="pairs", ge=1, le=4096)
     temperature: float = knob(1.0, "Sampling temperature", gt=0, le=5)
@@ -77,7 +77,7 @@ class Turns(Section):
 
 
 class JudgeTurns(Turns):
-    """A step of the judge: judgements of pairs, each by a rubric that the writer wrote before and that stays as it is."""
+    """A step of the judge: it judges pairs, each by a rubric that the writer wrote before and that does not change."""
 
     group_size: int = knob(7, "Judgements sampled per pair", unit="judgements", ge=1, le=256)
     max_new_tokens: int = knob(1024, "Where a judgement is cut", unit="tokens", ge=1, le=65536)
@@ -89,14 +89,14 @@ class JudgeTurns(Turns):
 
 
 class WriterTurns(Turns):
-    """A step of the writer: rubrics, each tried by the judge as it is, which decides greedily."""
+    """A step of the writer: it writes rubrics, and the frozen judge tries each of them, with greedy decoding."""
 
     group_size: int = knob(6, "Rubrics sampled per pair", unit="rubrics", ge=1, le=256)
     max_new_tokens: int = knob(512, "Where a rubric is cut", unit="tokens", ge=1, le=65536)
 
 
 class Variances(Section):
-    """What the order of turns rests on, measured before the first step of each round (Rubric-ARM, 17 to 19)."""
+    """The measurements before the first step of each round that explain the order of turns (Rubric-ARM, 17 to 19)."""
 
     pairs: int = knob(4, "Pairs of the round that are measured; 0: none", unit="pairs", ge=0, le=1024)
     rubrics: int = knob(
@@ -108,7 +108,7 @@ class Variances(Section):
 
 
 class Panel(Section):
-    """What nobody is trained on: whether the rewards of both roles still mean what they did (docs/hacking.md)."""
+    """Pairs on which no role is trained. They show whether the rewards of both roles still mean the same (docs/hacking.md)."""
 
     pairs: int = knob(
         16,
@@ -137,12 +137,12 @@ class Panel(Section):
 
 
 class TurnConfig(OnPolicyConfig):
-    """One role's half of a run, as the stage of a sampled policy has it."""
+    """One role's half of a run, as a config for the stage of a sampled policy."""
 
     asks_of_pairs: ClassVar[bool] = True
     parts: Any = ()
     fields: Any = {}
-    """What has another path in the run's config than in this one."""
+    """Fields whose path in the run's config differs from the path here."""
 
     def field(self, path: str) -> str:
         found: str = self.fields.get(path, path)
@@ -150,7 +150,7 @@ class TurnConfig(OnPolicyConfig):
 
     @property
     def one_memory(self) -> bool:
-        """The sampler speaks for the other role too, whose weights the learner does not have."""
+        """Never: the sampler writes for the other role too, whose weights the learner does not have."""
         return False
 
     @property
@@ -159,8 +159,8 @@ class TurnConfig(OnPolicyConfig):
 
 
 class AlternatingConfig(RecipeConfig):
-    """Judge and writer in turns of `turn_steps`, two turns a round; each round has its own pairs. The steps of a warm-up, which come
-    first, are steps of the run like all others: checkpoints, evaluations and charts count every update of the weights."""
+    """Judge and writer train in turns of `turn_steps`, two turns a round; each round has its own pairs. A warm-up comes first; its steps
+    are steps of the run like all others: checkpoints, evaluations and charts count every update of the weights."""
 
     asks_of_pairs: ClassVar[bool] = True
     turn_steps: int = knob(10, "Steps of a turn; a round is a turn of each", unit="steps", ge=1, le=1_000_000)
@@ -196,27 +196,27 @@ class AlternatingConfig(RecipeConfig):
 
     @property
     def order(self) -> tuple[Role, Role]:
-        """Whose turns a round has."""
+        """The roles of the turns of a round, in order."""
         return ("judge", "writer") if self.first == "judge" else ("writer", "judge")
 
     @property
     def rounds(self) -> int:
-        """The last may be cut short."""
+        """How many rounds the run has; the last may be cut short."""
         return -(-(self.steps - self.warm_steps) // (2 * self.turn_steps))
 
     @property
     def warm_steps(self) -> int:
-        """Those before the first turn."""
+        """How many steps come before the first turn."""
         return self.warmup.steps if self.warmup else 0
 
     def warming_at(self, step: int) -> Role | None:
-        """Whose warm-up step 1, 2, ... belongs to; None from the first turn on."""
+        """The role whose warm-up has the step 1, 2, ...; None from the first turn on."""
         if self.warmup is None or step > self.warmup.steps:
             return None
         return "judge" if step <= self.warmup.judge_steps else "writer"
 
     def turn_at(self, step: int) -> tuple[int, Role]:
-        """The number, from 0, of the turn that a step after the warm-up belongs to, and whose it is."""
+        """The turn of a step after the warm-up: its number from 0, and its role."""
         number = (step - 1 - self.warm_steps) // self.turn_steps
         return number, self.order[number % 2]
 
@@ -281,8 +281,8 @@ class AlternatingConfig(RecipeConfig):
             yield replace(problem, path=f"warmup.{problem.path}")
 
     def holdings(self) -> Holdings:
-        """Those of the role whose texts are longer; the other's trained weights are in the machine's memory meanwhile, and after a
-        warm-up what both were at its end, where a role can be held to that."""
+        """The holdings of the role with the longer texts. The trained weights of the other role are in the machine's memory meanwhile.
+        After a warm-up, so are the weights of both roles at its end, if the objective may hold a role to them."""
         held = max((self.turn(role).holdings() for role in ROLES), key=lambda held: held.longest)
         refers = held.frozen or self.model.lora is not None
         return replace(held, waiting=1, begun=len(ROLES) if self.warmup and self.warmup.steps and refers else 0)
@@ -353,7 +353,7 @@ class AlternatingConfig(RecipeConfig):
 
 
 def _warm_steps(raw: Mapping[str, Any]) -> tuple[int, int]:
-    """Of the judge and of the writer, in an unchecked config; 0 where there is none or no number."""
+    """The warm-up steps of the judge and of the writer, in an unchecked config; 0 if there are none, or if they are no number."""
     if not isinstance(raw.get("warmup"), Mapping):
         return 0, 0
     return whole_number(raw, "warmup", "judge_steps") or 0, whole_number(raw, "warmup", "writer_steps") or 0

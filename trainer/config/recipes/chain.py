@@ -1,4 +1,4 @@
-"""Recipe `chain`: stages in a row in one run: reinforce, imitate the best of one's own answers, distil earlier stages (METHODS 7, 9)."""
+"""Recipe `chain`: one run with several stages: reinforce, imitate the best of the policy's own answers, distil earlier stages."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -29,7 +29,7 @@ Does = Literal["reinforce", "imitate", "distil"]
 
 
 class PlannedStage(Section):
-    """What the run does for so many steps."""
+    """A stage: what the run does for some steps."""
 
     do: Does = knob(
         "reinforce",
@@ -50,7 +50,7 @@ class PlannedStage(Section):
 
 
 class Imitation(Section):
-    """What a stage that imitates samples at its beginning, and what of it stays. Filters work in this order."""
+    """The samples that a stage of imitation takes at its beginning, and the filters that decide which stay, in this order."""
 
     prompts: int = knob(64, "Prompts that are answered", unit="prompts", ge=1, le=1_000_000)
     responses: int = knob(4, "Responses to each", unit="responses", ge=1, le=256)
@@ -80,7 +80,7 @@ class Imitation(Section):
 
 
 class DistilSteps(Section):
-    """What a stage that distils samples in a step: one response to each prompt."""
+    """The samples of a step in a stage that distils: one response to each prompt."""
 
     prompts_per_step: int = knob(32, "Prompts drawn per step", unit="prompts", ge=1, le=4096)
     eps_low: float = knob(0.2, "Clip below: the ratio's smallest value is 1 - eps_low", gt=0, lt=1, advanced=True)
@@ -88,14 +88,14 @@ class DistilSteps(Section):
 
 
 class StageAt(NamedTuple):
-    """The stage that a step belongs to: its place from 0, and the first step of it."""
+    """The stage of a step: its place from 0, and its first step."""
 
     number: int
     first: int
 
 
 class ChainConfig(RecipeConfig):
-    """Stages one after the other, each with the weights of the one before or of the start."""
+    """Stages one after the other. Each begins with the weights of the stage before, or with those of the start."""
 
     stages: list[PlannedStage] = knob(
         [PlannedStage(steps=15), PlannedStage(do="imitate", steps=10), PlannedStage(steps=15)],
@@ -128,23 +128,23 @@ class ChainConfig(RecipeConfig):
     )
 
     def turn(self, step: int) -> StageAt:
-        """Whose step 1, 2, ... is."""
+        """The stage of the step 1, 2, ..."""
         begins = self.begins
         number = max(place for place, first in enumerate(begins) if first <= step)
         return StageAt(number, begins[number])
 
     @property
     def begins(self) -> list[int]:
-        """The first step of each stage, also where the run ends before."""
+        """The first step of each stage, even if the run ends before it."""
         return list(accumulate((stage.steps for stage in self.stages[:-1]), initial=1))
 
     def teachers(self, number: int) -> dict[str, int]:
-        """Of a stage that distils, by domain ("" for all others), which stage before it teaches: the last that trained there."""
+        """The teachers of a stage that distils: for each domain ("" for all others) the last stage before it that trained there."""
         return {stage.domain: place for place, stage in enumerate(self.stages[:number]) if stage.do != "distil"}
 
     @property
     def reinforcing(self) -> PolicyConfig:
-        """A stage that learns from rewards, as a policy run has it; so are held-out prompts answered and valued."""
+        """The config of a policy run for a stage that learns from rewards. Held-out prompts are answered and scored with it too."""
         shared = ("steps", "seed", "model", "data", "rollout", "sampler", "objective", "optim", "reward_expression")
         made = PolicyConfig(scaffold=None)
         changes = {name: getattr(self, name) for name in shared} | {
@@ -154,7 +154,7 @@ class ChainConfig(RecipeConfig):
         return made.model_copy(update=changes)
 
     def distilling(self, number: int) -> DistillConfig:
-        """Stage `number` as a run of recipe `distill` has it."""
+        """The config of the recipe `distill` for the stage `number`."""
         own = self.distillation
         rollout = self.rollout.model_copy(
             update={"prompts_per_step": own.prompts_per_step, "group_size": 1, "replace_flat": 0, "budget": None}
@@ -188,7 +188,7 @@ class ChainConfig(RecipeConfig):
         yield from (each for each in self.reinforcing.problems() if (each.path, each.message) not in shared)
 
     def needs(self, declared: tuple[Need, ...]) -> tuple[Need, ...]:
-        """Any prompt will do where the reward does not ask for a rubric."""
+        """If the reward needs no rubric, any prompt can be used."""
         return declared if parts.needs_rubric(self.rewards, False) else (Need("examples", "prompts"),)
 
     def data_problems(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:
@@ -198,7 +198,7 @@ class ChainConfig(RecipeConfig):
         return self.reinforcing.asking(path)
 
     def holdings(self) -> Holdings:
-        """What the stages before have left lies in the machine's memory, as adapters or as whole models."""
+        """The weights of the stages before are in the machine's memory, as adapters or as whole models."""
         prompt, new, sampled = self.data.max_prompt_tokens, self.rollout.max_new_tokens, self.imitation
         at_once = max(
             self.reinforcing.batch_size,
@@ -243,7 +243,7 @@ class ChainConfig(RecipeConfig):
 
 
 def _last(steps: int | None, before: list[int | None]) -> Amount:
-    """How long the last stage is."""
+    """How many steps the last stage has."""
     how = f"{steps or '–'} steps of the run less {sum(each or 0 for each in before)} of the stages before it"
     if steps is None or None in before:
         return Amount("Steps of the last stage", None, how)

@@ -1,4 +1,4 @@
-"""Recipe `distill`: the policy answers, and teachers say of every token what they would have given it (METHODS 7)."""
+"""Recipe `distill`: the policy answers, and teachers give their log-probability for every token."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -21,11 +21,11 @@ from ..sections.phases import Phase
 from ..sections.well_learned import WellLearned
 
 OTHERS = "others"
-"""What the stage is called of prompts that only the teacher of all others speaks for, where nothing names it."""
+"""The default name of the stage for prompts that have no teacher of their own."""
 
 
 class TeacherOf(Section):
-    """A model of the registry and the prompts that it speaks for."""
+    """A model of the registry and the prompts that it teaches."""
 
     model: str = knob(
         Model().name,
@@ -61,7 +61,7 @@ class DistillEvaluation(PolicyEvaluation):
 
 
 class DistillConfig(OnPolicyConfig):
-    """Sample, ask each prompt's own teacher, raise what it finds likelier than the policy does."""
+    """Sample, ask each prompt's own teacher, raise the tokens that the teacher finds likelier than the policy does."""
 
     phases: ClassVar[list[Phase]] = []  # type: ignore[misc]
     pass_rates: ClassVar[PassRates] = PassRates()  # type: ignore[misc]
@@ -79,7 +79,7 @@ class DistillConfig(OnPolicyConfig):
 
     @property
     def composition(self) -> Composition:
-        """No reward: verifiers score held-out answers, and that is measured only."""
+        """No reward: verifiers score held-out answers, and this score is only measured."""
         return Composition(())
 
     @property
@@ -87,7 +87,7 @@ class DistillConfig(OnPolicyConfig):
         return len({teacher.model for teacher in self.teachers})
 
     def stage_of(self, example: Example) -> tuple[str, int | None]:
-        """What the stage of an example is called, and the place of its teacher; None where no teacher speaks for it."""
+        """The name of an example's stage, and the place of its teacher; None if it has no teacher."""
         named = example.meta.get("stage")
         names = {
             "domain": (example.domain,),

@@ -1,4 +1,4 @@
-"""Recipe `dpo`: a policy from comparisons, without a reward model and without sampling."""
+"""Recipe `dpo`: a policy learns from comparisons, without a reward model and without sampling."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
@@ -54,7 +54,7 @@ class DpoLoss(PairTerms):
 
 
 class DpoConfig(RecipeConfig):
-    """Raise the preferred answer over the other against what the base model gives them."""
+    """Raise the preferred answer over the other, compared with the probabilities of the base model."""
 
     data: DpoData = DpoData()
     batch_size: int = knob(16, "Pairs per step", unit="pairs", ge=1, le=65536)

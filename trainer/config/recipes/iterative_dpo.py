@@ -1,4 +1,4 @@
-"""Recipe `iterative_dpo`: rounds of sampling, labelling and DPO on the pairs whose labels hold (METHODS 5)."""
+"""Recipe `iterative_dpo`: rounds of sampling, labelling and DPO on the pairs whose labels hold."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
@@ -19,7 +19,7 @@ from .policy import Data, PolicyConfig
 
 
 class RoundRollout(Section):
-    """What each round samples."""
+    """The samples of each round."""
 
     prompts_per_round: int = knob(32, "Prompts drawn at the beginning of a round", unit="prompts", ge=1, le=1_000_000)
     samples: int = knob(2, "Responses sampled per prompt", unit="responses", ge=2, le=64)
@@ -30,7 +30,7 @@ class RoundRollout(Section):
 
 
 class SampledPairs(Section):
-    """Which two samples of a prompt become a pair, and when its label is believed."""
+    """The two samples of a prompt that become a pair, and the condition under which its label is believed."""
 
     choose: Literal["neighbours", "all", "extremes"] = knob(
         "neighbours",
@@ -48,7 +48,7 @@ class SampledPairs(Section):
 
 
 class IterativeDpoConfig(RecipeConfig):
-    """Sample pairs from the policy itself, find out which answer is better, raise it; and again."""
+    """Sample pairs from the policy itself, find out which answer is better, raise it, and begin again."""
 
     round_steps: int = knob(10, "Updates in a round; the next round samples from the new weights", unit="steps", ge=1)
     data: Data = Data()
@@ -79,11 +79,11 @@ class IterativeDpoConfig(RecipeConfig):
 
     @property
     def comparing(self) -> JudgePart | None:
-        """The part that compares two samples; None where rewards decide."""
+        """The part that compares two samples; None if rewards decide."""
         return next((part for part in self.rewards if compares(part)), None)  # type: ignore[return-value]
 
     def sampling(self, parts: Sequence[RewardPart]) -> PolicyConfig:
-        """The half of a run that samples and values answers, as a policy run has it, with these parts of the reward."""
+        """The half of a run that samples answers and rewards them: a config of a policy run with these parts of the reward."""
         rollout = Rollout(
             prompts_per_step=self.rollout.prompts_per_round,
             group_size=self.rollout.samples,
@@ -136,7 +136,7 @@ class IterativeDpoConfig(RecipeConfig):
                 )
 
     def needs(self, declared: tuple[Need, ...]) -> tuple[Need, ...]:
-        """Any prompt will do where the reward does not ask for a rubric."""
+        """If the reward needs no rubric, any prompt can be used."""
         return declared if rewards.needs_rubric(self.rewards, False) else (Need("examples", "prompts"),)
 
     def data_problems(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:
@@ -171,7 +171,7 @@ class IterativeDpoConfig(RecipeConfig):
 
 
 def compares(part: RewardPart) -> bool:
-    """Whether the part is a judge that is shown two samples of one prompt."""
+    """Whether the part is a judge that compares two samples of one prompt."""
     return isinstance(part, JudgePart) and part.against == "sample"
 
 

@@ -1,4 +1,4 @@
-"""Recipe `judge`: a generative reward model learns to judge pairs, for the right reasons (METHODS 4 and 5)."""
+"""Recipe `judge`: a generative reward model learns to judge pairs, for the right reasons."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -20,7 +20,7 @@ MATCHED_AT, FLAWS_AT = "reward.matching_judge", "reward.flaws_judge"
 
 
 class PairData(PromptData):
-    """Which pairs are judged, and how the question reads."""
+    """The pairs that are judged, and the form of the question."""
 
     max_prompt_tokens: int = knob(
         2048, "Pairs whose question is longer are left out and counted", unit="tokens", ge=8, le=131072
@@ -45,7 +45,7 @@ class PairData(PromptData):
 
 
 class JudgementReward(TaskJudges):
-    """What a judgement earns."""
+    """The reward of a judgement."""
 
     arm: Arm = knob(
         "hybrid",
@@ -88,7 +88,7 @@ class JudgeConfig(OnPolicyConfig):
 
     @property
     def composition(self) -> Composition:
-        """Every part is measured; what the arm does not pay for is a shadow."""
+        """Every part is measured. A part that the arm does not reward is a shadow."""
         reward, form = self.reward, self.data.form
         matching: dict[str, Any] = {
             "matcher": reward.matcher,
@@ -102,7 +102,7 @@ class JudgeConfig(OnPolicyConfig):
             WellFormedPart(form=form, shadow=not reward.form),
         ]
         if reward.flaws_judge:
-            # training needs no tags, so it waits for none
+            # training needs no tags, so it does not wait for them
             asking = {**reward.asking, "on_missing": "exclude"}
             parts.append(FlawsPart(form=form, shadow=True, judge=reward.flaws_judge, **asking))
         more = [f"{reward.form!r} * form"] if reward.form else []
@@ -140,7 +140,7 @@ class JudgeConfig(OnPolicyConfig):
 
 
 def _with_reasons(need: Need) -> Need:
-    """The pairs that an arm with reasons can learn from."""
+    """The pairs from which an arm with reasons can learn."""
     return replace(need, count="reasoned_pairs", words="pairs with human reasons")
 
 

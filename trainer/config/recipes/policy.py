@@ -1,4 +1,4 @@
-"""Recipe `policy`: reinforcement learning from rubrics and verifiers (METHODS 6 and 7)."""
+"""Recipe `policy`: reinforcement learning from rubrics and verifiers."""
 
 from collections.abc import Iterator, Mapping
 from typing import Literal
@@ -32,7 +32,7 @@ class ClosingEvaluation(PolicyEvaluation):
 
 
 class People(Section):
-    """Whether people grade some of what a judge grades, to see how far they agree."""
+    """Whether people grade some of the responses that a judge grades, to see how far they agree."""
 
     share: float = knob(
         0.0,
@@ -117,7 +117,7 @@ class PolicyConfig(OnPolicyConfig):
             )
 
     def _addition_problems(self) -> Iterator[FieldProblem]:
-        """Of what is added to prompts while sampling: a scaffold or a hint."""
+        """Problems of an addition to prompts while sampling: a scaffold or a hint."""
         if self.scaffold and self.hint:
             yield FieldProblem("hint", "a scaffold stands in the prompt already (scaffold); switch one of them off")
         where = "scaffold" if self.scaffold else "hint"
@@ -138,7 +138,7 @@ class PolicyConfig(OnPolicyConfig):
             )
 
     def needs(self, declared: tuple[Need, ...]) -> tuple[Need, ...]:
-        """Any prompt will do where the reward asks for no rubric; what the scaffold asks for is a problem of its own."""
+        """If the reward needs no rubric, any prompt can be used. The needs of a scaffold are checked on their own."""
         return declared if rewards.needs_rubric(self.rewards, False) else (Need("examples", "prompts"),)
 
     def data_problems(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:

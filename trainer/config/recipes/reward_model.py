@@ -1,4 +1,4 @@
-"""Recipe `reward_model`: a model that gives one number per answer, higher for what people prefer."""
+"""Recipe `reward_model`: a model that gives one number for each answer, higher for answers that people prefer."""
 
 from collections.abc import Mapping
 from typing import Any

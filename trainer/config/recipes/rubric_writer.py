@@ -1,4 +1,4 @@
-"""Recipe `rubric_writer`: a model learns to write rubrics that rank answers as people do (METHODS 5)."""
+"""Recipe `rubric_writer`: a model learns to write rubrics that rank answers as people do."""
 
 from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
@@ -27,7 +27,7 @@ FORM = (
 
 
 class WriterData(PromptData):
-    """What rubrics are written for, and how."""
+    """The prompts for which rubrics are written, and their form."""
 
     max_prompt_tokens: int = knob(
         2048, "Pairs whose question is longer are left out and counted", unit="tokens", ge=8, le=131072
@@ -42,7 +42,7 @@ class WriterData(PromptData):
 
 
 class WriterReward(TaskJudges):
-    """What a written rubric earns."""
+    """The reward of a written rubric."""
 
     by: Trial = knob(
         "words",
@@ -100,7 +100,7 @@ class RubricWriterConfig(OnPolicyConfig):
 
     @property
     def composition(self) -> Composition:
-        """`l_pref R_pref + l_llm R_llm + R_fmt`; what has the weight 0 is measured and not trained on."""
+        """`l_pref R_pref + l_llm R_llm + R_fmt`; a part with the weight 0 is only measured."""
         reward, form = self.reward, self.data.form
         parts: list[RewardPart] = [self._trial(), RubricFormPart(form=form, **_paid(reward.format_weight))]
         if reward.quality_judge:
@@ -144,7 +144,7 @@ class RubricWriterConfig(OnPolicyConfig):
 
 
 def _paid(weight: float) -> dict[str, Any]:
-    """A factor in the sum; a part of weight 0 is a shadow, so that it needs no value."""
+    """A part as a factor in the sum. A part with the weight 0 is a shadow, so it needs no value."""
     return {"weight": weight or 1.0, "shadow": not weight}
 
 

@@ -60,12 +60,12 @@ class SftEvaluation(Evaluation):
 
 
 SOURCES = {"conversations": "turns", "references": "references", "chosen": "chosen", "best": "valued"}
-"""Where answers come from -> the count of what can be learnt from there."""
+"""For each source of answers the count of what can be learnt from it."""
 
 
 JUDGE_AT = "evaluation.judge"
 ANSWERED_AT_ONCE = 32
-"""Held-out prompts that the model answers side by side."""
+"""The number of held-out prompts that the model answers at once."""
 
 
 class SftConfig(RecipeConfig):
@@ -98,7 +98,7 @@ class SftConfig(RecipeConfig):
             yield FieldProblem("evaluation.judge", "judges answers that are not asked for; set evaluation.generate")
 
     def scoring(self) -> PolicyConfig:
-        """How answers to held-out prompts are valued, as a policy run has it: by rubrics alone."""
+        """How answers to held-out prompts are scored: by rubrics alone, in a config of a policy run."""
         part, longest = RubricPart(judge=self.evaluation.judge), self.evaluation.max_new_tokens
         made = PolicyConfig(seed=self.seed, model=self.model, rollout=Rollout(max_new_tokens=longest))
         return made.model_copy(update={"rewards": [part]})
@@ -109,7 +109,7 @@ class SftConfig(RecipeConfig):
     def data_problems(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:
         train, source = counts["train"], self.data.source
         if self.data.scale or train.get(SOURCES[source]):
-            return  # what ratings on a scale prefer is known only once they are unfolded
+            return  # ratings on a scale become preferences only when they are read
         others = [f"{train[count]:,} with {name!r}" for name, count in SOURCES.items() if train.get(count)]
         if others:
             reason = f"the data has nothing to learn with {source!r}; it has {', '.join(others)}"

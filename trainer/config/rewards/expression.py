@@ -384,7 +384,7 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 
 def _computable(node: Node, column: int) -> Node:
-    """The node, unless it has no value whatever the parts."""
+    """The node. A node that has no value for any values of the parts is refused."""
     measured = _Measured({}, {})
     if _fixed(node) and node.value(measured) is None:
         raise ExpressionInvalid(column, f"expected something to compute, but {measured.missing[0]}")

@@ -143,7 +143,7 @@ class RewardModelPart(PartBase):
 
 
 class FormatPart(PartBase):
-    """1 where the response has the form that was asked for, else 0."""
+    """1 if the response has the form that was asked for, else 0."""
 
     kind: Literal["format"] = part_kind("format")
     name: str = part_name("format")
@@ -176,7 +176,7 @@ class FormatPart(PartBase):
 
 
 class OverlongPart(PartBase):
-    """0 up to the soft limit, then falling to -1 where responses are cut (DAPO)."""
+    """0 up to the soft limit; from there it falls to -1 at the length at which responses are cut (DAPO)."""
 
     kind: Literal["overlong"] = part_kind("overlong")
     name: str = part_name("overlong")

@@ -99,7 +99,7 @@ def _page(request: HttpRequest, row: Endpoint, upload: RecordedForm, status: int
 
 
 def _plain(value: Decimal | float | None) -> str:
-    """0.150000 -> 0.15, 120.0 -> 120; empty where there is none."""
+    """0.150000 -> 0.15, 120.0 -> 120; empty without a value."""
     return "" if value is None else f"{Decimal(str(value)).normalize():f}"
 
 

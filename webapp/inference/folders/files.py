@@ -58,7 +58,7 @@ def sent(found: stored.Placed, name: str) -> Download:
 
 
 def card(model: RegisteredModel) -> str:
-    """Its README.md without the header for hubs; empty if there is none, or if the storage does not answer."""
+    """The model's README.md without the header for hubs; empty if there is none, or if the storage does not answer."""
     if model.source == RegisteredModel.Source.HUB:
         return ""
     found = stored.to_read(model)

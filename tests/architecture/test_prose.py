@@ -1,0 +1,67 @@
+"""Docstrings are plain English (CONTRIBUTING.md, Habits): patterns over which a reader stumbles who learnt English at school do not return.
+
+`READ` are the rooms whose docstrings were read aloud to the end: no pattern is left there. In the whole program `MOST` counts the
+docstrings that still have one, rounded up. Lower a number when you mend some; never raise it.
+"""
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = ("webapp", "workers", "trainer", "client", "benchmarks", "scripts", "demo")
+READ = ("trainer/config", "trainer/contracts", "trainer/rubrics", "webapp/inference", "webapp/verifiers")
+PATTERNS = {
+    "begins with a pronoun: name the thing": r"\A(?:Its?|They|Them|Their|Those|That|These|This|Whose)\b",
+    "begins with what belongs at the end: subject first": r"\A(?:Of|Whoever|Who)\b",
+    "`where` for a condition: say `if`": r"\b(?:[Ee]mpty|None|[01]|[Rr]aises \w+) where\b",
+    "whoever, whatever: say who or what": r"\b(?:[Ww]hoever|[Ww]hatever)\b",
+    "`for` for a reason: say `because`": r", for (?:it|they|he|she|no|what|nobody)\b",
+    "names a chapter that is not in this repository": r"\bMETHODS \d",
+}
+MOST = {
+    "begins with a pronoun: name the thing": 130,
+    "begins with what belongs at the end: subject first": 300,
+    "`where` for a condition: say `if`": 460,
+    "whoever, whatever: say who or what": 250,
+    "`for` for a reason: say `because`": 20,
+    "names a chapter that is not in this repository": 41,
+}
+
+
+@cache
+def docstrings() -> list[tuple[str, int, str]]:
+    """(file, line, text) of every docstring of the program, those below a field or a constant included."""
+    listed = subprocess.run(["git", "ls-files", "-z", *PROGRAM], cwd=ROOT, capture_output=True, text=True, check=True)
+    names = [name for name in listed.stdout.split("\0") if name.endswith(".py") and "/migrations/" not in name]
+    return [(name, line, text) for name in names if (ROOT / name).exists() for line, text in _of(ROOT / name)]
+
+
+def _of(file: Path) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(ast.parse(file.read_text())):
+        body = getattr(node, "body", None)
+        for statement in body if isinstance(body, list) else ():
+            value = statement.value if isinstance(statement, ast.Expr) else None
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                yield statement.lineno, value.value
+
+
+def found(pattern: str) -> list[str]:
+    return [f"{name}:{line}: {text.splitlines()[0]}" for name, line, text in docstrings() if re.search(pattern, text)]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_a_room_that_was_read_has_no_such_sentence(pattern):
+    wrong = [each for each in found(PATTERNS[pattern]) if each.startswith(tuple(f"{room}/" for room in READ))]
+    assert not wrong, "\n".join([pattern, *wrong])
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_no_more_docstrings_have_such_a_sentence(pattern):
+    wrong = found(PATTERNS[pattern])
+    assert len(wrong) <= MOST[pattern], "\n".join([f"{pattern}: {len(wrong)}, at most {MOST[pattern]}", *wrong])
