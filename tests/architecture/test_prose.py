@@ -15,7 +15,14 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = ("webapp", "workers", "trainer", "client", "benchmarks", "scripts", "demo")
-READ = ("trainer/config", "trainer/contracts", "trainer/rubrics", "webapp/inference", "webapp/verifiers")
+READ = (
+    "trainer/config",
+    "trainer/contracts",
+    "trainer/judges",
+    "trainer/rubrics",
+    "webapp/inference",
+    "webapp/verifiers",
+)
 PATTERNS = {
     "begins with a pronoun: name the thing": r"\A(?:Its?|They|Them|Their|Those|That|These|This|Whose)\b",
     "begins with what belongs at the end: subject first": r"\A(?:Of|Whoever|Who)\b",

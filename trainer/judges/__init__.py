@@ -1,1 +1,1 @@
-"""Judges: what is asked, of whom, and what the answer means. Free of torch, so that the web side may use it."""
+"""Judges: their questions, the models that answer, and the meaning of the answers. It needs no torch, so that the web side can use it."""

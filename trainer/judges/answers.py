@@ -1,4 +1,4 @@
-"""From raw text to a parsed answer: strict JSON first, then tolerant, then a problem. Never raises on any text."""
+"""Raw text becomes a parsed answer: it is read as strict JSON, then tolerantly; if both fail, there is a problem. No text raises."""
 
 import json
 import re
@@ -13,8 +13,8 @@ from .templates import scrub
 
 _THOUGHT = re.compile(r"^.*</think>", re.DOTALL)
 _BRACE = re.compile(r"[{}]")
-_REPAIRABLE = 100_000  # characters; beyond, repairing takes longer than asking again
-_OBJECTS = 200  # objects looked at in one text
+_REPAIRABLE = 100_000  # characters; for longer texts a repair takes longer than another call
+_OBJECTS = 200  # objects that are tried in one text
 _UNUSABLE = (ValueError, RecursionError, AttributeError, TypeError, IndexError, KeyError)  # of the repair library too
 
 
@@ -26,14 +26,14 @@ class Answer(BaseModel):
 
 @dataclass(frozen=True)
 class Reading:
-    """`parsed` None: nothing usable, `problem` says why. Both: usable in part, and worth asking again."""
+    """If `parsed` is None, nothing can be used, and `problem` says why. With both, a part can be used, and to ask again is worthwhile."""
 
     parsed: dict[str, Any] | None
     problem: str = ""
 
 
 def schema(answer: type[Answer]) -> dict[str, Any]:
-    """The JSON schema sent to endpoints that enforce one: every key required, no other allowed."""
+    """The JSON schema for endpoints that enforce one: every key is required, and no other is allowed."""
     made = _strict(answer.model_json_schema())
     assert isinstance(made, dict)  # noqa: S101  # what pydantic makes of a model is an object
     return made
@@ -53,9 +53,8 @@ def _strict(node: Any) -> Any:
 def extract(raw: str, answer: type[Answer], *, complete: bool = True) -> tuple[Answer | None, str]:
     """(answer, "") or (None, what is wrong).
 
-    An answer that was cut (`complete` False) is only taken when its JSON is whole: a repaired half says what the judge
-    did not. Where a text holds several objects the last that fits counts: a judge that quotes its material, or thinks
-    aloud, answers last.
+    An answer that was cut (`complete` False) counts only if its JSON is whole: a repaired half would say something that the judge did
+    not say. If a text holds several objects, the last that fits counts: a judge that quotes its material, or thinks aloud, answers last.
     """
     problem = "the answer is empty" if not raw.strip() else "the answer holds no JSON object"
     for found in _candidates(raw, complete):
@@ -71,7 +70,7 @@ def extract(raw: str, answer: type[Answer], *, complete: bool = True) -> tuple[A
 
 
 def without_thinking(raw: str) -> str:
-    """What was said behind the last thought, without the white space around it."""
+    """The text after the last thought, without the white space around it."""
     return (_THOUGHT.sub("", raw) if "</think>" in raw else raw).strip()
 
 
@@ -99,9 +98,9 @@ def _repaired(text: str) -> Any:
 
 
 def _regions(text: str) -> Iterator[str]:
-    """The outermost {...} of a text, the last perhaps without its end.
+    """The outermost {...} of a text; the last may lack its end.
 
-    What stands inside a broken object is never offered on its own: it may be the material, quoted by the judge.
+    An object inside a broken object is never offered alone: it may be material that the judge quotes.
     """
     decoder, at = json.JSONDecoder(), text.find("{")
     for _ in range(_OBJECTS):
@@ -116,7 +115,7 @@ def _regions(text: str) -> Iterator[str]:
 
 
 def _closing(text: str, start: int) -> int:
-    """Behind the brace that balances the one at `start`, counting every brace; the end of the text without one."""
+    """The place after the brace that closes the one at `start`, with every brace counted; without one, the end of the text."""
     depth = 0
     for found in _BRACE.finditer(text, start):
         depth += 1 if found[0] == "{" else -1

@@ -1,4 +1,4 @@
-"""What every kind of judge declares: a spec with templates, what to ask about an input, and how to read the answer."""
+"""The declaration of a kind of judge: a spec with templates, the questions about an input, and how to read the answer."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ def prompt_text(default: str) -> Any:
 
 
 class BaseSpec(Section):
-    """What all kinds share; each kind adds its name, its templates and its own knobs."""
+    """The fields of all kinds. Each kind adds its name, its templates and its own knobs."""
 
     kind: str
     system: str
@@ -58,20 +58,20 @@ class BaseSpec(Section):
     retries: int = knob(2, "Times an unreadable answer is asked for again before it counts as missing", ge=0, le=5)
 
     def identity(self) -> dict[str, Any]:
-        """What a version's digest is taken of: the spec as JSON. A knob that was added later is left out at the value that
-        stands for how it was before, or else no verdict of earlier versions would be found again."""
+        """The spec as JSON, of which a version's digest is taken. A knob that was added later is left out if it has the value by which
+        earlier versions worked: else no verdict of those versions would be found again."""
         return self.model_dump(mode="json")
 
 
 class OrderedSpec(BaseSpec):
-    """Kinds that see two responses."""
+    """The fields of kinds that compare two responses."""
 
     order: Order = knob("both", "Which response is shown first: as given, swapped, or one call for each")
 
 
 @dataclass(frozen=True)
 class Asked:
-    """One question: the values of the template's variables, and what the question is about."""
+    """One question: the values of the template's variables, and the subject of the question."""
 
     values: dict[str, str]
     subject: dict[str, Any]
@@ -79,12 +79,12 @@ class Asked:
 
 @dataclass(frozen=True)
 class Kind:
-    """One entry of the registry. `ask` raises InputProblem when the input lacks something; `read` never raises.
+    """One entry of the registry. `ask` raises InputProblem if the input lacks something; `read` never raises.
 
-    `variables` are the template's, with help; those in `required` must appear in `system` or `prompt`. `decides` are the
-    parts of a parsed answer that count: what else it holds only explains them. `pair`: it sees exactly two responses.
-    Where `answer` is None for a spec, the answer is no JSON object but text, and `read_text` reads it (spec, raw text,
-    whether it is complete); it never raises either.
+    `variables` are the variables of the template, with help; those in `required` must appear in `system` or `prompt`. `decides` are the
+    parts of a parsed answer that count; all other parts only explain them. `pair`: the judge sees exactly two responses. If `answer`
+    is None for a spec, the answer is text instead of a JSON object, and `read_text` reads it (spec, raw text, whether it is complete);
+    it never raises either.
     """
 
     name: str
@@ -103,16 +103,16 @@ class Kind:
     pair: bool = False
 
     def default(self) -> BaseSpec:
-        """The spec as it is before anybody changes it."""
+        """The spec with all its defaults."""
         return self.spec.model_validate({})
 
     def schema(self, spec: BaseSpec) -> dict[str, Any] | None:
-        """The JSON schema of its answers; None where they are text."""
+        """The JSON schema of the answers; None if they are text."""
         answer = self.answer(spec)
         return None if answer is None else schema_of(answer)
 
     def problems(self, spec: BaseSpec) -> Iterator[FieldProblem]:
-        """What is wrong with a spec beyond single fields, each at its field."""
+        """Problems of a spec beyond those of single fields, each at a field."""
         known = {*self.variables, "answer_format"}
         for name in ("system", "prompt"):
             for variable in variables(getattr(spec, name)):
@@ -130,7 +130,7 @@ class Kind:
         yield from self.more_problems(spec)
 
     def decision(self, parsed: Mapping[str, Any]) -> Any:
-        """What an answer decides, without its explanations: answers that decide the same are equal here."""
+        """The decision of an answer without its explanations: two answers with the same decision give the same value."""
         parts = {name: _unexplained(parsed[name]) for name in self.decides}
         return parts[self.decides[0]] if len(parts) == 1 else parts
 

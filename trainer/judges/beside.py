@@ -36,10 +36,10 @@ class _CallingThread(Executor):
 
 
 def run_beside(main: Callable[[Executor], Coroutine[Any, Any, T]]) -> T:
-    """Runs `main` in an event loop on another thread; what it hands to the executor it is given runs on this thread.
+    """Runs `main` in an event loop on another thread. `main` gets an executor, whose functions run on this thread.
 
-    So the loop never waits for the database, and the database sees one thread and one connection: the caller's. When this
-    thread is interrupted the loop is cancelled before the interruption goes on.
+    So the loop never waits for the database, and the database sees only one thread and one connection, those of the caller. If this
+    thread is interrupted, the loop is cancelled before the interruption goes on.
     """
     here = _CallingThread()
     result: Future[T] = Future()
@@ -54,7 +54,7 @@ def run_beside(main: Callable[[Executor], Coroutine[Any, Any, T]]) -> T:
     def loop() -> None:
         try:
             result.set_result(asyncio.run(started()))
-        except BaseException as error:  # whatever it is, it belongs to the thread that waits
+        except BaseException as error:  # every exception belongs to the thread that waits
             result.set_exception(error)
         finally:
             here.jobs.put(None)

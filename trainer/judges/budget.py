@@ -1,4 +1,4 @@
-"""The most that a run of calls may use, never exceeded by calls that were on their way already."""
+"""The limit of what a run of calls may use. Calls that are already in flight cannot exceed it either."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -12,7 +12,7 @@ OVERHEAD_TOKENS = 64  # of the chat template, and of each message's role
 
 @dataclass(frozen=True)
 class Hold:
-    """What is set aside for one call until it is known what it used."""
+    """The amount that is set aside for one call until it is known how much the call used."""
 
     tokens: int
     money: Decimal
@@ -21,9 +21,9 @@ class Hold:
 class Budget:
     """A limit on tokens, on money, or on both, shared by all calls of a run. Tokens are those of prompt and reply.
 
-    Before a call leaves, the most it can use is set aside: one token per byte of the prompt (no tokenizer makes more of
-    it) and the longest reply. So calls in flight cannot overshoot together. Near the limit fewer calls travel at once; when
-    not even one more fits, `hold` raises, and less than the most of one call is left over.
+    Before a call leaves, the most that it can use is set aside: one token for each byte of the prompt (no tokenizer makes more) and the
+    longest reply. So all calls in flight together cannot exceed the limit. Near the limit fewer calls are in flight at once. If not even
+    one more fits, `hold` raises; less than the most of one call is then left over.
     """
 
     def __init__(self, tokens: int | None = None, money: Decimal | None = None) -> None:
@@ -33,9 +33,9 @@ class Budget:
         self._settled = asyncio.Condition()
 
     async def hold(self, request: ChatRequest, prices: Prices | None) -> Hold:
-        """Waits while calls in flight might leave enough for this one.
+        """Waits as long as calls in flight may leave enough for this one.
 
-        Raises EndpointProblem "budget" once they cannot, or where money is limited and no prices are known.
+        Raises EndpointProblem "budget" if they cannot, or if money is limited and no prices are known.
         """
         wanted = self._most(request, prices)
         async with self._settled:
@@ -48,9 +48,9 @@ class Budget:
         return wanted
 
     async def settle(self, hold: Hold, reply: ChatReply | None, prices: Prices | None, *, billed: bool = True) -> None:
-        """Replaces what was set aside by what was used; without token counts all of it counts as used.
+        """Replaces the amount that was set aside by the amount that was used. Without counts of tokens, all of it counts as used.
 
-        A call that was not answered, and so not `billed`, used nothing.
+        A call without an answer is not `billed` and has used nothing.
         """
         tokens, money = (hold.tokens, hold.money) if billed else (0, Decimal(0))
         if reply is not None and reply.prompt_tokens is not None and reply.completion_tokens is not None:
@@ -90,9 +90,9 @@ async def within(
     prices: Prices | None,
     ask: Callable[[ChatRequest], Awaitable[ChatReply]],
 ) -> ChatReply:
-    """The reply of weights that are here, paid from the budget where there is one; a call without a reply is free.
+    """The reply of a local model, paid from the budget if there is one. A call without a reply is free.
 
-    Raises EndpointProblem "budget", and whatever `ask` raises.
+    Raises EndpointProblem "budget", and all that `ask` raises.
     """
     if budget is None:
         return await ask(request)

@@ -1,4 +1,4 @@
-"""An input becomes calls, each under the address of its content; a reply becomes a parsed answer or a problem."""
+"""An input becomes calls, each with a key made of its content; a reply becomes a parsed answer or a problem."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -18,9 +18,9 @@ _QUOTED = 4_000  # characters of an unusable answer that are shown to the judge 
 
 @dataclass(frozen=True)
 class Call:
-    """`key` is the content's address; `subject` says what the call is about: example, response, criterion, order, sample.
+    """`key` is made of the content; `subject` says what the call is about: example, response, criterion, order, sample.
 
-    `record` is the request as canonical JSON, as it is hashed and stored.
+    `record` is the request as canonical JSON, in the form that is hashed and stored.
     """
 
     key: str
@@ -30,9 +30,10 @@ class Call:
 
 
 def expand(spec: BaseSpec, version: str, given: JudgeInput, draw: int = 0) -> list[Call]:
-    """All calls for one input: per criterion, order and vote as the kind has it, calls with a common prefix together.
+    """All calls for one input: one for each criterion, order and vote of the kind. Calls with a common prefix come together.
 
-    `version` is the judge version's digest. Another `draw` asks for other samples of the same questions. Raises InputProblem when the input lacks what the kind needs.
+    `version` is the judge version's digest. Another `draw` asks for other samples of the same questions.
+    Raises InputProblem if the input lacks what the kind needs.
     """
     return list(_calls(spec, version, given, draw))
 
@@ -62,16 +63,16 @@ def key_of(version: str, record: str, sample: int) -> str:
 
 
 def sample_keys(version: str, stored: Mapping[str, Any], count: int) -> list[str]:
-    """Keys of the samples 0 to `count` - 1 of a question whose request was stored: the address of each, called or not."""
+    """The keys of the samples 0 to `count` - 1 of a question whose request was stored, whether they were called or not."""
     base = stored["sampling"].get("seed")
     records = (canonical({**stored, "seed": None if base is None else base + sample}) for sample in range(count))
     return [key_of(version, record, sample) for sample, record in enumerate(records)]
 
 
 def read(spec: BaseSpec, subject: Mapping[str, Any], raw: str, *, complete: bool = True) -> Reading:
-    """What the raw answer says. Never raises, on any text: what cannot be read is a problem, and so missing.
+    """What the raw answer says. No text raises: an answer that cannot be read is a problem, and so missing.
 
-    `complete` False: the answer was cut, and only counts if its JSON happens to be whole.
+    If `complete` is False, the answer was cut; it counts only if its JSON is whole.
     """
     kind = kind_of(spec)
     form = kind.answer(spec)
@@ -82,7 +83,7 @@ def read(spec: BaseSpec, subject: Mapping[str, Any], raw: str, *, complete: bool
 
 
 def again(request: ChatRequest, raw: str, problem: str) -> ChatRequest:
-    """The request once more, with the answer that could not be used and the reason why."""
+    """The request again, with the answer that could not be used and the reason."""
     only = "with the JSON object only" if request.schema else "in the form that was asked for and with nothing else"
     told = f"That answer cannot be used: {problem}. Answer the question above again, {only}."
     turns = ({"role": "assistant", "content": raw[:_QUOTED]}, {"role": "user", "content": told})

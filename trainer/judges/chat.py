@@ -1,4 +1,4 @@
-"""What goes to a chat endpoint, what comes back, and everything that can go wrong on the way."""
+"""Requests to chat endpoints, their replies, and all problems that a call can have."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,9 +16,9 @@ MILLION = Decimal(1_000_000)
 
 @dataclass(frozen=True)
 class ChatRequest:
-    """`schema` is a JSON schema the reply should follow; endpoints that cannot enforce one never see it.
+    """`schema` is a JSON schema that the reply should follow. Endpoints that cannot enforce a schema never see it.
 
-    `seed` goes before the one in `sampling`: it tells the samples of one request apart.
+    `seed` replaces the seed in `sampling`: the samples of one request have different seeds.
     """
 
     messages: tuple[dict[str, str], ...]
@@ -28,15 +28,15 @@ class ChatRequest:
 
     @cached_property
     def encoded(self) -> str:
-        """`messages` as canonical JSON. They are most of what is hashed, sent and stored, and are encoded once."""
+        """`messages` as canonical JSON. They are the largest part of the text that is hashed, sent and stored, so they are encoded only once."""
         return canonical(self.messages)
 
 
 @dataclass(frozen=True)
 class ChatReply:
-    """`finish_reason` is "length" where the text was cut. Token counts are None where the endpoint reports none.
+    """`finish_reason` is "length" if the text was cut. Counts of tokens are None if the endpoint reports none.
 
-    `latency_s` is of the attempt that answered; `attempts` counts it and those before.
+    `latency_s` is the time of the attempt that answered; `attempts` counts it and all before it.
     """
 
     text: str
@@ -63,8 +63,8 @@ class Prices:
 class Target:
     """An OpenAI-compatible endpoint: `url` is its base, such as https://api.example.org/v1.
 
-    `refuse` is asked with every IP address right before it is connected to and gives the reason why not, or "":
-    a name that was public when it was saved may point inwards by now. `timeout_s` is for one attempt.
+    `refuse` is called with every IP address right before a connection to it. It returns why the address is refused, or "": a name that
+    was public when it was saved may point to an inner address now. `timeout_s` is for one attempt.
     """
 
     url: str
@@ -81,9 +81,9 @@ class Target:
 
 
 class EndpointProblem(Exception):
-    """The call brought no reply. `code` is for programs; the message says what happened and never holds the key.
+    """The call had no reply. `code` is for programs; the message says what happened and never holds the key.
 
-    `retryable`: the same call may succeed later. `retry_after_s` is what the endpoint asked for.
+    `retryable`: the same call may succeed later. `retry_after_s` is the pause that the endpoint asked for.
     """
 
     def __init__(
@@ -98,13 +98,13 @@ class EndpointProblem(Exception):
 
 
 class Chat(Protocol):
-    """Whatever answers chat requests. Raises EndpointProblem."""
+    """Any client that answers chat requests. Raises EndpointProblem."""
 
     async def chat(self, request: ChatRequest) -> ChatReply: ...
 
 
 def cost(reply: ChatReply, prices: Prices | None) -> Decimal | None:
-    """What the reply cost; None where prices or token counts are not known."""
+    """The cost of the reply; None if prices or counts of tokens are not known."""
     if prices is None or reply.prompt_tokens is None or reply.completion_tokens is None:
         return None
     return prices.cost(reply.prompt_tokens, reply.completion_tokens)

@@ -1,7 +1,7 @@
 """An asynchronous client for OpenAI-compatible chat endpoints.
 
-A judge has hundreds of calls in flight, and the processor time of the usual SDKs grows with the open connections; see
-`connections` for what is used instead.
+A judge has hundreds of calls in flight, and the usual SDKs need more processor time for each open connection; `connections` replaces
+them.
 """
 
 import asyncio
@@ -25,16 +25,16 @@ __all__ = ["Budget", "Chat", "ChatClient", "ChatReply", "ChatRequest", "Endpoint
 
 LONGEST_REPLY = 8_000_000  # bytes; a chat reply has a few thousand
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
-LONGEST_RETRY_AFTER_S = 300.0  # who asks for more is not waited for
-MOST_TAILS = 100  # settings kept encoded: a run has as many as it has seeds
+LONGEST_RETRY_AFTER_S = 300.0  # a longer pause than this is not waited for
+MOST_TAILS = 100  # encoded settings that are kept: a run has one for each seed
 SHORTEST_KEY = 8  # local servers take any word as key, such as EMPTY: nothing to hide
 
 
 class ChatClient:
     """`async with ChatClient(target, budget) as client: reply = await client.chat(request)`, from any number of tasks.
 
-    At most `target.concurrency` requests are in flight, those of other runs included where they `share` the endpoint; a
-    call that pauses before another attempt leaves its place to others. `budget`, if given, is charged here and nowhere else.
+    At most `target.concurrency` requests are in flight, together with those of other runs if they `share` the endpoint. A call that pauses
+    before another attempt leaves its place to others. Only this client charges the `budget`, if there is one.
     """
 
     def __init__(self, target: Target, budget: Budget | None = None, share: Share | None = None) -> None:
@@ -66,8 +66,8 @@ class ChatClient:
     async def chat(self, request: ChatRequest) -> ChatReply:
         """The reply to `request`, whole or cut (`finish_reason` "length").
 
-        Raises EndpointProblem: at once where another attempt would end the same way, else after `target.retries` more
-        attempts with pauses that double; a Retry-After is honoured, and then by all calls of this client.
+        Raises EndpointProblem: at once if another attempt would end in the same way, else after `target.retries` more attempts with
+        pauses that double. If the endpoint sends a Retry-After, all calls of this client wait so long.
         """
         data = self.encoded(request)
         for attempt in range(1, self.target.retries + 2):
@@ -87,7 +87,7 @@ class ChatClient:
         return {"messages": request.messages, **self._settings(request)}
 
     def encoded(self, request: ChatRequest) -> bytes:
-        """The same as JSON. What all calls of a run have in common is encoded once."""
+        """The same as JSON. Parts that all calls of a run share are encoded only once."""
         key = (id(request.schema), request.sampling, request.seed)
         kept = self._tails.get(key)
         if kept is None or kept[0] is not request.schema:
@@ -113,7 +113,7 @@ class ChatClient:
         return body
 
     async def post(self, data: bytes) -> tuple[bytes, float]:
-        """(answer, seconds) of one attempt within the limits on concurrency and rate. Raises EndpointProblem."""
+        """One attempt within the limits on concurrency and rate: (answer, seconds). Raises EndpointProblem."""
         if self._connections is None:
             raise RuntimeError("use the client as `async with ChatClient(...) as client`")
         await self._gate.enter()
@@ -131,7 +131,7 @@ class ChatClient:
         try:
             reply = await self._attempt(request, data, attempt)
         except EndpointProblem as found:
-            # an answer that cannot be read, or comes too late, is paid for all the same
+            # an answer that cannot be read, or comes too late, must still be paid
             billed = found.code in ("bad_response", "timeout")
             raise
         finally:
@@ -143,7 +143,7 @@ class ChatClient:
             await self.budget.settle(hold, reply, self.target.prices, billed=billed)
 
     async def _attempt(self, request: ChatRequest, data: bytes, attempt: int) -> ChatReply:
-        """One attempt, told to whoever follows traces: who was asked and how many tokens it took, never what was said."""
+        """One attempt, reported to programs that follow traces: the model and the number of tokens, never the texts."""
         asked = self._asked(request, attempt) if tracing.on() else {}
         with tracing.span(f"chat {self.target.model}", "CLIENT", asked) as told:
             try:
@@ -161,7 +161,7 @@ class ChatClient:
         return reply
 
     def _asked(self, request: ChatRequest, attempt: int) -> dict[str, tracing.Value | None]:
-        """The attributes of the semantic conventions for calls of models: of any provider that speaks OpenAI's language."""
+        """The attributes of the semantic conventions for calls of models, for any provider with OpenAI's API."""
         place, sampling = urlsplit(self._url), request.sampling
         return {
             "gen_ai.operation.name": "chat",
@@ -203,12 +203,12 @@ class ChatClient:
         return EndpointProblem("down", str(error) or type(error).__name__, retryable=True)
 
     def _hidden(self, text: str) -> str:
-        """Some endpoints quote the key they do not accept; messages are stored and shown."""
+        """Hides the key: some endpoints quote a key that they refuse, and messages are stored and shown."""
         key = self.target.key
         return text.replace(key, "[key]") if key and len(key) >= SHORTEST_KEY else text
 
     def _pause_s(self, found: EndpointProblem, attempt: int) -> float:
-        """Seconds before the next attempt, spread so that calls which failed together do not return together."""
+        """The seconds before the next attempt. They are spread, so that calls that failed together do not come back together."""
         if found.retry_after_s is not None:
             if found.retry_after_s > LONGEST_RETRY_AFTER_S:
                 raise EndpointProblem(found.code, f"{found.message} (asks to wait {found.retry_after_s:.0f} s)")

@@ -1,4 +1,4 @@
-"""Answers put together: un-swapped, both orders, votes, verdicts on criteria. Missing stays missing."""
+"""Answers are combined: un-swapped, from both orders, from votes, into verdicts on criteria. Missing stays missing."""
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -35,7 +35,7 @@ class Said(Protocol):
 
 @dataclass(frozen=True)
 class Vote(Generic[Value]):
-    """`value` None: no vote was cast (`votes` 0), or several values share the first place (`drawn`)."""
+    """If `value` is None, there was no vote (`votes` 0), or several values share the first place (`drawn`)."""
 
     value: Value | None
     drawn: bool
@@ -44,7 +44,7 @@ class Vote(Generic[Value]):
 
 
 def majority(values: Sequence[Value | None]) -> Vote[Value]:
-    """The most frequent value among those that are there; None is a missing vote."""
+    """The most frequent value of the votes. None is a missing vote."""
     cast = [value for value in values if value is not None]
     missing = len(values) - len(cast)
     if not cast:
@@ -57,7 +57,7 @@ def majority(values: Sequence[Value | None]) -> Vote[Value]:
 def unswapped(parsed: Mapping[str, Any], order: str) -> dict[str, Any]:
     """A pairwise answer in terms of the pair: "A", `a_meets` and a negative strength mean the pair's `a`.
 
-    The texts of reasons stay as they were written, in terms of what the judge was shown.
+    The texts of reasons stay as they were written, with the names that the judge saw.
     """
     turned = dict(parsed)
     if order == "given":
@@ -78,9 +78,9 @@ def _turned(item: Mapping[str, Any]) -> dict[str, Any]:
 class PairVerdict:
     """A judge's verdict on a pair, un-swapped: -1 `a` is better, 0 tie, 1 `b` is better, None missing.
 
-    `given` and `swapped` are each order's majority, None too where the order was not asked. `verdict`: the order that was
-    asked; where both were, what they agree on, 0 if they differ, None if either is missing. `consistent` is None unless
-    both orders have a verdict. `strength`: mean over all votes of -2 to 2. `votes` and `missing` count calls.
+    `given` and `swapped` are the majorities of the two orders; None also if the order was not asked. `verdict`: if one order was asked,
+    its majority; if both were, their common value, 0 if they differ, None if one is missing. `consistent` is None unless both orders
+    have a verdict. `strength`: the mean of all votes, -2 to 2. `votes` and `missing` count calls.
     """
 
     given: int | None
@@ -93,7 +93,7 @@ class PairVerdict:
 
 
 def pair_verdicts(said: Iterable[Said]) -> dict[PairKey, PairVerdict]:
-    """(example, a, b) -> verdict, from all calls about each pair: both orders and every vote."""
+    """The verdict on each pair, by (example, a, b), from all calls about it: both orders and every vote."""
     grouped: dict[PairKey, dict[str, list[int | None]]] = defaultdict(lambda: defaultdict(list))
     for each in said:
         subject, order = each.subject, each.subject["order"]
@@ -120,10 +120,10 @@ def _pair(orders: Mapping[str, Sequence[int | None]]) -> PairVerdict:
 
 
 def criterion_verdicts(said: Iterable[Said]) -> dict[ResponseKey, tuple[Verdict, ...]]:
-    """(example, response) -> a verdict per criterion asked about, from `criterion` or `checklist` calls.
+    """The verdicts on all criteria that were asked about, by (example, response), from calls of `criterion` or `checklist`.
 
-    Votes are put together by majority; an even split is no verdict. `note` is an explanation of the winning side, or why
-    there is none.
+    The majority of the votes decides; an even split is no verdict. `note` is an explanation from the winning side, or the reason why there
+    is no verdict.
     """
     grouped: dict[ResponseKey, dict[str, list[tuple[bool | None, str, str]]]] = defaultdict(lambda: defaultdict(list))
     for each in said:
@@ -158,7 +158,7 @@ def _verdict(criterion: str, votes: Sequence[tuple[bool | None, str, str]]) -> V
 
 
 def criterion_ratings(said: Iterable[Said]) -> dict[ResponseKey, dict[str, float | None]]:
-    """(example, response) -> the mean rating 1..10 of each criterion over the votes of `likert` calls; None: missing."""
+    """The mean rating 1..10 of each criterion, by (example, response), over the votes of `likert` calls; None: missing."""
     grouped: dict[ResponseKey, dict[str, list[int]]] = {}
     for each in said:
         subject = each.subject

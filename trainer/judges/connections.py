@@ -1,7 +1,7 @@
 """HTTP/1.1 to one host over many connections, kept open, and never to an address that is refused.
 
-Written for what a judge does: hundreds of small POSTs in flight. The parser is the one uvicorn uses; a request costs one
-write, one future and the callbacks of the parser, a third of the processor time of a general client.
+It is written for judges, which have hundreds of small POSTs in flight. The parser is that of uvicorn. A request costs one write, one
+future and the callbacks of the parser: a third of the processor time of a general client.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ import httptools
 # vLLM and SGLang answer through uvicorn, which closes an idle connection after 5 s: a request sent at that very moment is lost
 IDLE_S = 4.0
 CONNECT_S = 10.0
-NAMES_S = 30.0  # so long what the resolver said is believed
+NAMES_S = 30.0  # so long the answer of the resolver is used
 _HEADER = re.compile(r"[\x21-\x7e][\x20-\x7e]*")
 
 
@@ -26,7 +26,7 @@ class Refused(OSError):
 
 
 class BadAddress(ValueError):
-    """No URL that could be posted to."""
+    """The URL cannot be used for a POST."""
 
 
 class TooLong(OSError):
@@ -34,7 +34,7 @@ class TooLong(OSError):
 
 
 class Unanswered(OSError):
-    """The connection was made, or could have been, and then no whole answer came."""
+    """There was a connection, or there may have been one, but no whole answer came."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class Answer:
 class Connections:
     """`await connections.post(data)` to one URL, from any number of tasks; each request in flight has its connection.
 
-    `refuse` sees each IP address at the last moment, whether it stood in the URL or came from the resolver, and gives the
-    reason why it may not be connected to, or "": nothing can change between the check and the connection. Redirects are
-    answers like any other. Proxies are not used.
+    `refuse` is called with each IP address at the last moment, whether it comes from the URL or from the resolver. It returns why the
+    address is refused, or "": so nothing can change between the check and the connection. A redirect is an answer like any other.
+    Proxies are not used.
     """
 
     def __init__(
@@ -65,9 +65,9 @@ class Connections:
         self._tls = ssl.create_default_context() if self._scheme == "https" else None
 
     async def post(self, data: bytes, timeout_s: float, headers: Mapping[str, str] | None = None) -> Answer:
-        """The answer, whatever its status. Raises TimeoutError after `timeout_s`, else an OSError that says what happened.
+        """The answer, of any status. Raises TimeoutError after `timeout_s`, else an OSError that says what happened.
 
-        `headers` are of this request alone, in ASCII, and come behind those of all.
+        `headers` are only for this request, in ASCII; they come after the headers of all requests.
         """
         loop = asyncio.get_running_loop()
         ends = loop.time() + timeout_s
@@ -79,7 +79,7 @@ class Connections:
         return answer
 
     def close(self) -> None:
-        """Closes the connections that wait; those in use end with their tasks."""
+        """Closes the idle connections. Connections in use end with their tasks."""
         while self._idle:
             self._idle.pop()[0].abort()
 
@@ -159,7 +159,7 @@ class _Connection(asyncio.Protocol):
             clock.cancel()
             self._waiting = None
             if not waiting.done() or waiting.cancelled() or waiting.exception():
-                self.abort()  # what is still to come would pass for the answer to the next request
+                self.abort()  # the rest of this answer would be taken for the answer to the next request
 
     def abort(self) -> None:
         self.usable = False
@@ -170,7 +170,7 @@ class _Connection(asyncio.Protocol):
         self._transport = transport  # type: ignore[assignment]  # a stream's transport; uvloop's share no class with asyncio's
 
     def data_received(self, data: bytes) -> None:
-        if self._waiting is None:  # nobody asked: a late answer, or a server that says good-bye
+        if self._waiting is None:  # no request waits: a late answer, or a server that says good-bye
             self.abort()
             return
         try:
@@ -219,7 +219,7 @@ class _Connection(asyncio.Protocol):
 
 
 def _request_head(url: str, headers: dict[str, str]) -> tuple[str, str, int, bytes]:
-    """(scheme, host, port, the request up to the value of its length). Raises BadAddress."""
+    """The scheme, the host, the port, and the request up to the value of its length. Raises BadAddress."""
     try:
         parts = urlsplit(url)
         host = (parts.hostname or "").rstrip(".") if _is_address(parts.hostname or "") else _ascii(parts.hostname or "")

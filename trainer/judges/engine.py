@@ -1,4 +1,4 @@
-"""Runs calls with bounded concurrency, in an order that shares prefixes, and hands over what comes back in batches."""
+"""Runs calls with bounded concurrency, in an order that shares prefixes, and hands the outcomes over in batches."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
@@ -19,16 +19,16 @@ from .templates import scrub
 T = TypeVar("T")
 State = Literal["done", "missing", "failed"]
 WINDOW = 400  # calls fetched and ordered at a time
-FLUSH_S = 0.2  # so long an outcome may wait before it is handed over
-GRACE_S = 30.0  # so long calls in flight may still take once the run is told to stop
-FEWEST_FAILURES = 20  # in a row, and at least two per place: then the endpoint counts as gone
+FLUSH_S = 0.2  # an outcome may wait so long before it is handed over
+GRACE_S = 30.0  # calls in flight may still take so long after the run is told to stop
+FEWEST_FAILURES = 20  # failures in a row, and at least two for each place: then the endpoint counts as gone
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a call. `done`: `parsed` is there, in part only if `problem` says so. `missing`: the judge answered,
-    unusably, as often as it was asked; `raw` is its last answer. `failed`: the endpoint gave no answer, and a later run
-    asks again. Tokens and attempts of `reply` add up over the times it was asked."""
+    """The outcome of a call. `done`: there is a `parsed` answer; if `problem` says so, it is only a part. `missing`: no answer of the judge
+    could be used, however often it was asked; `raw` is its last answer. `failed`: the endpoint gave no answer, and a later run asks
+    again. Tokens and attempts of `reply` are sums over all times that the judge was asked."""
 
     call: Call
     state: State
@@ -46,7 +46,7 @@ class Outcome:
 
 @dataclass
 class Counts:
-    """How many calls ended in which state. `halted` says why the run ended before its last call; "" if it did not."""
+    """How many calls ended in each state. `halted` says why the run ended before its last call; "" if it did not."""
 
     done: int = 0
     missing: int = 0
@@ -68,16 +68,16 @@ async def run(
 ) -> Counts:
     """Calls everything once and returns the counts.
 
-    `calls` is read in windows, each sorted by prompt, so that common prefixes run together. `calls`, `on_outcome` and
-    `stop` run in `executor`, one after the other, never in the event loop: they may use the database. An outcome waits at
-    most FLUSH_S before it is handed over, so a process that dies loses no more than that. Errors of theirs end the run.
+    `calls` is read in windows. Each window is sorted by prompt, so that calls with common prefixes run together. `calls`, `on_outcome` and
+    `stop` run in `executor`, one after the other, never in the event loop: they may use the database. Their errors end the run. An
+    outcome waits at most FLUSH_S before it is handed over, so a process that dies loses no more than that.
 
-    The run halts, with its reason in `halted`, when `stop` says so, when the budget is used up, or when the endpoint has
-    failed many times in a row; what is in flight then is still handed over.
+    The run halts if `stop` says so, if the budget is used up, or if the endpoint has failed many times in a row; `halted` then has the
+    reason. Outcomes of calls in flight are still handed over.
     """
     try:
         return await _Run(client, parse, on_outcome, stop, concurrency, retries, prices, executor).finish(iter(calls))
-    except BaseExceptionGroup as group:  # one task failed and took the others along: what it raised is what matters
+    except BaseExceptionGroup as group:  # one task failed, and the others were cancelled with it
         raise group.exceptions[0] from group
 
 
@@ -95,7 +95,7 @@ class _Run:
     ) -> None:
         self.client, self.parse, self.on_outcome, self.stop = client, parse, on_outcome, stop
         self.retries, self.prices, self.executor = retries, prices, executor
-        # a few more than the client lets through: one is always ready when a place becomes free
+        # a few more than the client lets through, so that one is ready when a place becomes free
         self.workers = concurrency + concurrency // 8 + 1
         self.patience = max(FEWEST_FAILURES, 2 * concurrency)
         self.queue: asyncio.Queue[Call | None] = asyncio.Queue()
@@ -140,14 +140,14 @@ class _Run:
             if self.queue.qsize() <= self.reserve:
                 self.low.set()
             if self.halted.is_set():
-                continue  # the queue is emptied so that whoever fills it can end
+                continue  # the queue is emptied, so that the task that fills it can end
             outcome = await self.ask(call)
             if outcome is not None:
                 self.outcomes.append(outcome)
                 setattr(self.counts, outcome.state, getattr(self.counts, outcome.state) + 1)
 
     async def ask(self, call: Call) -> Outcome | None:
-        """The call's outcome; None when the budget did not allow it."""
+        """The outcome of the call; None if the budget did not allow it."""
         request, total, best, raw = call.request, None, Reading(None), ""
         for attempt in range(self.retries + 1):
             try:
@@ -191,7 +191,7 @@ class _Run:
             await self.flush()
             if not (self.halted.is_set() or self.ended.is_set()) and await self.beside(self.stop):
                 self.halt("stopped")
-        await self.flush()  # what came in while the last batch was handed over
+        await self.flush()  # outcomes that came while the last batch was handed over
 
     async def flush(self) -> None:
         if self.outcomes:

@@ -1,4 +1,4 @@
-"""When a request may leave: a free place, and its turn; on its own, or sharing both with other runs on the same endpoint."""
+"""When a request may leave: it needs a free place and its turn. A run has both alone, or shares them with other runs on its endpoint."""
 
 import asyncio
 from collections import deque
@@ -7,23 +7,23 @@ from math import ceil
 from types import TracebackType
 from typing import Protocol, Self
 
-BEAT_S = 0.5  # between two looks at what the other runs leave
-BLOCK_S = 1.0  # turns are taken for so long at a time: who is killed leaves no more than these unused
+BEAT_S = 0.5  # between two questions how many places are free
+BLOCK_S = 1.0  # turns are taken for so long at a time: a run that is killed wastes no more than these
 
 
 class Share(Protocol):
-    """What a run has in common with others on its endpoint. Asked now and then, never once per request."""
+    """The limits that a run shares with others on its endpoint. It asks for its part now and then, never for each request."""
 
     async def places(self, taken: int, wanted: int) -> int:
-        """How many requests this run may have in flight from now on; `taken` are. Also its sign of life."""
+        """How many requests this run may have in flight from now on; `taken` are in flight. The call is also the run's heartbeat."""
         ...
 
     async def turns(self, count: int) -> tuple[float, float]:
-        """(seconds until the first of the next `count` turns, seconds between two of them), which no other run gets."""
+        """Takes the next `count` turns for this run: (seconds until the first, seconds between two of them)."""
         ...
 
     async def leave(self) -> None:
-        """Gives everything back."""
+        """Gives all places back."""
         ...
 
 
@@ -48,11 +48,11 @@ class Gate:
         if self._keeping is None or self.share is None:
             return
         self._keeping.cancel()
-        if kind is None or not issubclass(kind, asyncio.CancelledError):  # who is interrupted has nobody left to tell
+        if kind is None or not issubclass(kind, asyncio.CancelledError):  # after a cancel nobody answers
             await self.share.leave()
 
     async def enter(self) -> None:
-        """Waits for a place and for the turn; whoever has entered leaves."""
+        """Waits for a place and for a turn. A task that has entered must leave."""
         await self.places.take()
         try:
             await self.pace.turn()
@@ -66,12 +66,12 @@ class Gate:
     async def _keep(self, share: Share) -> None:
         while True:
             await asyncio.sleep(BEAT_S)
-            with suppress(Exception):  # who cannot ask keeps what it has; what else it cannot do then ends the run
+            with suppress(Exception):  # a run that cannot ask keeps what it has
                 self.places.resize(await share.places(self.places.taken, self.places.wanted))
 
 
 class Places:
-    """A semaphore that can grow and shrink; who is in stays in."""
+    """A semaphore that can grow and shrink. Tasks that have entered keep their places."""
 
     def __init__(self, size: int) -> None:
         self.size, self.taken = size, 0
@@ -113,7 +113,7 @@ class Places:
 
 
 class Pace:
-    """Requests start at even distances; none starts while the endpoint has asked for rest."""
+    """Requests start at even distances. None starts while the endpoint has asked for a pause."""
 
     def __init__(self, per_minute: int | None, share: Share | None = None) -> None:
         self._share = share if per_minute else None
@@ -135,7 +135,7 @@ class Pace:
         await asyncio.sleep(max(mine, self._rest) - asyncio.get_running_loop().time())
 
     def rest(self, seconds: float) -> None:
-        """No request starts for so long; turns taken before are forgotten, so that they do not all come due then."""
+        """No request starts for so long. Turns that were taken before are forgotten, so that they do not all come at once afterwards."""
         self._rest = max(self._rest, asyncio.get_running_loop().time() + seconds)
         self._left = 0
 

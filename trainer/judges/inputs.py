@@ -1,4 +1,4 @@
-"""What a judge is shown: one example with whatever its kind needs."""
+"""The input of a judge: one example with all that the kind of judge needs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,16 +7,16 @@ from trainer.contracts import Criterion, Example, Message
 
 
 class InputProblem(ValueError):
-    """The input lacks what this kind of judge needs. It is counted as such and nothing is called."""
+    """The input lacks something that this kind of judge needs. Such inputs are counted, and no call is made."""
 
 
 @dataclass(frozen=True)
 class JudgeInput:
-    """Each kind reads a part of it. `example` is the example's key; `responses` are texts by id, in their given order.
+    """Each kind of judge reads a part of the input. `example` is the example's key; `responses` are texts by id, in their given order.
 
-    `generated` and `reference_items` are two rubrics whose items a matcher compares, `human_reasons` and `model_reasons`
-    two lists of reasons, `rationale` is free text to take apart, `verdict` what a judge said the reasons were for.
-    `subject` is carried along into the stored verdict and takes no part in its key.
+    A matcher compares the items of the rubrics `generated` and `reference_items`, or the reasons in `human_reasons` and `model_reasons`.
+    `rationale` is free text that is split into reasons; `verdict` is the verdict for which the reasons were given. `subject` goes into
+    the stored verdict, but not into its key.
     """
 
     example: str
@@ -34,9 +34,9 @@ class JudgeInput:
 
 
 def of_example(example: Example, *, pair: bool) -> JudgeInput:
-    """What an example by itself gives a judge. `pair`: the two responses of its first comparison, or its first two.
+    """The input from an example alone. `pair`: the two responses of its first comparison, or its first two.
 
-    Human reasons are those of all raters of that pair, each text once; the rationale is the same as running text.
+    The human reasons are those of all raters of that pair, each text once; the rationale has the same reasons as running text.
     """
     responses = {response.id: response.text for response in example.responses}
     compared = example.preferences[0] if example.preferences else None

@@ -1,7 +1,7 @@
-"""A model on this machine, asked through a process of its own: torch stays out of the process that asks.
+"""A model on this machine answers in a process of its own, so that the process that asks needs no torch.
 
-The process (`python -m trainer judge-local --in - --out -`) loads the model once, takes calls as JSON Lines and answers
-those that wait together in one pass. It ends with its input, so it never outlives who asked.
+The process (`python -m trainer judge-local --in - --out -`) loads the model once, takes calls as JSON Lines, and answers waiting calls
+together in one pass. It ends when its input ends, so it never lives longer than the process that asks.
 """
 
 import asyncio
@@ -22,25 +22,26 @@ from .budget import Budget, within
 from .chat import ChatReply, ChatRequest, EndpointProblem, Prices
 
 ONE_WORD = "\n\nDo not explain and write no JSON. Is it true? Reply with one word, Yes or No."
-"""What a question that ends in JSON is told when its answer is read from one token."""
+"""The text after a question for JSON, if the answer is read from one token."""
 
 LOAD_S = 600.0  # a large model from a slow disk
-ANSWER_S = 1800.0  # a process that has answered nothing for so long is taken for dead
+ANSWER_S = 1800.0  # a process that answers nothing for so long counts as dead
 AT_ONCE_YES_NO, AT_ONCE_TEXT = 64, 16
 _LONGEST_LINE = 16_000_000
-_LAST_WORDS = 5  # lines of stderr that are told
+_LAST_WORDS = 5  # lines of stderr that an error quotes
 
 
 def wording(spec: BaseSpec) -> str:
-    """A name for how a question is put: thresholds belong to it."""
+    """A name for the wording of a question. A threshold belongs to one wording."""
     return hashlib.sha256(f"{spec.system}\n{spec.prompt}\n{ONE_WORD}".encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
 class LocalTarget:
-    """`command` starts the process, in `folder`; `model` is a directory or hub id, `adapters` are laid on it. `wording` names the templates asked with.
+    """`command` starts the process, in `folder`; `model` is a directory or hub id, `adapters` are laid on it. `wording` names the templates.
 
-    The process gets `environment`, or ours. `yes_no`: every request asks whether a statement is true, and gets the probability instead of a text.
+    The process gets `environment`, or that of this process. `yes_no`: every request asks whether a statement is true, and gets a
+    probability instead of a text.
     """
 
     command: Sequence[str]
@@ -96,7 +97,7 @@ class LocalClient:
         await self._process.wait()
 
     async def chat(self, request: ChatRequest) -> ChatReply:
-        """The reply; `text` of a yes-no question is the JSON that a criterion judge answers. Raises EndpointProblem."""
+        """The reply. For a yes-no question its `text` is the JSON of a judge of criteria. Raises EndpointProblem."""
         return await within(self.budget, request, self.target.prices, self._ask)
 
     async def _ask(self, request: ChatRequest) -> ChatReply:
@@ -121,7 +122,7 @@ class LocalClient:
             self._process.stdin.write(line.encode() + b"\n")
             await self._process.stdin.drain()
         except (ConnectionError, BrokenPipeError):
-            await self._reading  # ends with the process, and then it is known why
+            await self._reading  # the output ends with the process; then the reason is known
             raise self._gone or EndpointProblem("down", "the process of the local model takes no more calls") from None
 
     async def _read_verdicts(self) -> None:
@@ -129,11 +130,11 @@ class LocalClient:
         while line := await self._process.stdout.readline():
             found = json.loads(line)
             self._ready.set()
-            waiting = self._waiting.get(found.get("key", ""))  # the first line tells of the process and has no key
+            waiting = self._waiting.get(found.get("key", ""))  # the first line is about the process and has no key
             if waiting is not None and not waiting.done():
                 waiting.set_result(found)
         status = await self._process.wait()
-        await asyncio.sleep(0)  # what it said last is read before it is told
+        await asyncio.sleep(0)  # the last words of the process are read before they are reported
         told = " / ".join(self._said) or "it said nothing"
         how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
         self._gone = EndpointProblem("down", f"the process of the local model {how}: {told}")
@@ -150,7 +151,7 @@ class LocalClient:
 
 
 def question(key: str, request: ChatRequest, yes_no: bool, wording: str) -> dict[str, Any]:
-    """The request as `trainer.logit_judge.calls.LocalCall` reads it; see LocalTarget for `yes_no` and `wording`."""
+    """The request in the form that `trainer.logit_judge.calls.LocalCall` reads. LocalTarget explains `yes_no` and `wording`."""
     sampling = request.sampling
     seed = sampling.seed if request.seed is None else request.seed
     call: dict[str, Any] = {"key": key, "messages": request.messages, "reply": "yes_no", "wording": wording}
@@ -162,7 +163,7 @@ def question(key: str, request: ChatRequest, yes_no: bool, wording: str) -> dict
 
 
 def reply_of(verdict: dict[str, Any], latency_s: float) -> ChatReply:
-    """What the weights said, as a chat endpoint would have. Raises EndpointProblem for a call that they could not take."""
+    """The answer of the model as the reply of a chat endpoint. Raises EndpointProblem for a call that the model cannot take."""
     if verdict["state"] == "failed":
         raise EndpointProblem(verdict["problem"], verdict["message"])
     counts = (verdict["prompt_tokens"], verdict.get("cached_tokens"), verdict.get("completion_tokens", 0))

@@ -1,4 +1,4 @@
-"""Judgements of two answers written in lines: reasons, then one of five verdicts. Never raises on any text.
+"""Judgements of two answers in lines: reasons, then one of five verdicts. No text raises.
 
 - a reason
 - the next one
@@ -14,7 +14,7 @@ VERDICTS = ("A much better", "A better", "tie", "B better", "B much better")
 FORM = (
     "Reasons, the weightiest first, one a line behind “- ”. Then “Verdict: ” and one of: " + ", ".join(VERDICTS) + "."
 )
-"""How the form is asked for. Stored versions of judges show it word for word."""
+"""The text that asks for the form. Stored versions of judges show it word for word."""
 _REASON = re.compile(r"\s*(?:[-*•]|\d{1,3}[.)])\s+(.*\S)\s*")
 _VERDICT = re.compile(r"\s*[*_#]*verdict[*_]*\s*:[*_]*\s*(.*?)[*_.\s]*", re.I)
 _WORDS = {words.lower(): words for words in VERDICTS}
@@ -22,8 +22,8 @@ _WORDS = {words.lower(): words for words in VERDICTS}
 
 @dataclass(frozen=True)
 class ReasonLines:
-    """`verdict` is one of VERDICTS, or None where there is none that can be read; `problem` then says why. `whole`: the
-    text is reasons and, last of all, the verdict, and nothing else."""
+    """`verdict` is one of VERDICTS, or None if no verdict can be read; `problem` then says why. `whole`: the text has only reasons and, at the
+    end, the verdict."""
 
     reasons: tuple[str, ...]
     verdict: str | None
@@ -32,7 +32,7 @@ class ReasonLines:
 
 
 def read_lines(text: str) -> ReasonLines:
-    """The judgement in `text`, behind any thinking aloud."""
+    """The judgement in `text`, after any thinking aloud."""
     lines = [line for line in without_thinking(text).splitlines() if line.strip()]
     verdicts = [found[1] for line in lines if (found := _VERDICT.fullmatch(line))]
     reasons = tuple(found[1] for line in lines if not _VERDICT.fullmatch(line) and (found := _REASON.fullmatch(line)))

@@ -1,4 +1,4 @@
-"""Reading what a chat endpoint answered: a reply, or a problem that says what it was."""
+"""The answer of a chat endpoint becomes a reply, or a problem with its reason."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from typing import Any
 from .chat import ChatReply, Code, EndpointProblem
 
 EXCERPT = 300  # characters of an unexpected answer that a message quotes
-# vLLM, SGLang, llama.cpp and the hosted ones each say it in their own words
+# vLLM, SGLang, llama.cpp and hosted endpoints word it differently
 TOO_LONG = re.compile(
     r"context.{0,3}(length|size|window)|maximum.{0,20}tokens|longer than the model|(prompt|input) is too long",
     re.IGNORECASE,
@@ -19,7 +19,7 @@ TOO_LONG_CODES = {"context_length_exceeded", "exceed_context_size_error", "strin
 
 
 def read(body: bytes, latency_s: float, attempts: int) -> ChatReply:
-    """The reply of a 200 answer. Raises EndpointProblem "bad_response" (worth another try) where it is none."""
+    """The reply in an answer with the status 200. Raises EndpointProblem "bad_response" (worth another try) if there is none."""
     answer = _object(body)
     try:
         choice = answer["choices"][0]
@@ -44,7 +44,7 @@ def read(body: bytes, latency_s: float, attempts: int) -> ChatReply:
 
 
 def problem(status: int, headers: Mapping[str, str], body: str) -> EndpointProblem:
-    """What an answer other than 200 means. `headers` by lower-case name."""
+    """The problem of an answer with another status than 200. `headers` have lower-case names."""
     code, said = _error(body)
     if status == 429 and code != "insufficient_quota":
         wait = retry_after(headers.get("retry-after"))
@@ -68,7 +68,7 @@ def _refusal(status: int) -> str:
 
 
 def _error(body: str) -> tuple[str, str]:
-    """(code, message) of an error in OpenAI's shape, or as much as there is."""
+    """The code and the message of an error in OpenAI's form, as far as they are there."""
     try:
         found = json.loads(body)
         found = found.get("error", found)
@@ -119,6 +119,6 @@ def _count(usage: dict[str, Any], name: str) -> int | None:
 
 
 def excerpt(body: str | bytes) -> str:
-    """The beginning of an answer, to be quoted."""
+    """The beginning of an answer, for a quotation."""
     text = body[: 4 * EXCERPT].decode("utf-8", "replace") if isinstance(body, bytes) else body
     return repr(text[:EXCERPT]) if text else "an empty body"

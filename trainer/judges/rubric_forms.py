@@ -1,6 +1,6 @@
-"""Rubrics as writers print them: read into items, with what is wrong with the form. Never raises on any text.
+"""Written rubrics are read into items, and faults of the form into problems. No text raises.
 
-A problem costs the format reward. A note does not: it names what the writer was asked for beyond the form.
+A problem costs the reward for the form. A note does not: it names something beyond the form that the writer was asked for.
 """
 
 import json
@@ -16,9 +16,9 @@ from trainer.contracts.rubric import Criterion, Importance, Kind, RubricForm
 from .answers import Answer, without_thinking
 from .templates import scrub
 
-FEWEST, MOST = 7, 20  # items that MaMs asks for
+FEWEST, MOST = 7, 20  # the number of items that MaMs asks for
 POINTS: Mapping[Importance, float] = {"essential": 5.0, "important": 3.0, "optional": 1.0, "pitfall": -2.0}
-"""What a criterion is worth whose form states no number: a weight of the same class in MaMs (our choice)."""
+"""The points of a criterion if the form has no numbers: a weight of the same class in MaMs (our choice)."""
 
 
 class RubricItem(Answer):  # of our own form; a docstring would stand in the schema that endpoints are sent
@@ -30,7 +30,7 @@ class RubricItem(Answer):  # of our own form; a docstring would stand in the sch
 
 @dataclass(frozen=True)
 class WrittenItem:
-    """One criterion. `points` is None where the form has none."""
+    """One criterion. `points` is None if the form has no points."""
 
     text: str
     title: str = ""
@@ -40,13 +40,13 @@ class WrittenItem:
 
     @property
     def worth(self) -> float:
-        """Its points, or those of its importance where the form has none."""
+        """The item's points, or those of its importance if the form has none."""
         return POINTS[self.importance] if self.points is None else self.points
 
 
 @dataclass(frozen=True)
 class WrittenRubric:
-    """`items` are those that could be read, also where there are problems."""
+    """`items` are the items that could be read, even if there are problems."""
 
     items: tuple[WrittenItem, ...]
     problems: tuple[str, ...]
@@ -58,7 +58,7 @@ class WrittenRubric:
 
     @property
     def criteria(self) -> tuple[Criterion, ...]:
-        """The items as criteria, `g1` and on; those of 0 points or without words decide nothing and are left out."""
+        """The items as criteria with the ids `g1`, `g2` ... Items with 0 points or without words decide nothing and are left out."""
         kept = [item for item in self.items if item.worth and item.text]
         return tuple(
             Criterion(id=f"g{n}", text=scrub(item.text), points=item.worth, kind=item.kind, importance=item.importance)
@@ -70,7 +70,7 @@ Reader = Callable[[str, list[WrittenItem], list[str], list[str]], None]
 
 
 def read_rubric(text: str, form: RubricForm) -> WrittenRubric:
-    """The rubric in `text`, behind any thinking aloud, and what is wrong with its form.
+    """The rubric in `text`, after any thinking aloud, with the problems of its form.
 
     `mams`: a JSON array of {title, description, weight} and no other key, weights 1 to 5, -1 or -2 for errors, a sum above
     0. `rubric_arm`: a numbered list, each line from "The response" to "[Hard Rule]" or "[Principle]". `openrubrics`: a
@@ -267,7 +267,7 @@ def _touchstone_problems(item: RubricItem, raw: Mapping[str, Any]) -> Iterator[s
 
 
 def _json(text: str, problems: list[str]) -> Any:
-    """The value that the whole text is, or None and a problem. A key that stands twice is one."""
+    """The value of the whole text as JSON, or None and a problem. A key that appears twice is a problem."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len({key for key, _ in pairs}) < len(pairs):

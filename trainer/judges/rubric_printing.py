@@ -1,4 +1,4 @@
-"""Rubrics in the forms that `rubric_forms` reads: what a writer shall say, as a demonstration of it."""
+"""Rubrics in the forms that `rubric_forms` reads, as demonstrations for a writer."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -8,17 +8,17 @@ from trainer.contracts.rubric import Criterion, Importance, Kind, RubricForm
 from .rubric_forms import POINTS, WrittenItem, read_rubric
 
 MEETS, AVOIDS = "The response meets this: ", "The response does not do this: "
-"""What stands before a criterion that is no sentence about the response, in the form that has such sentences only."""
+"""The words before a criterion that is no sentence about the response, in a form that has only such sentences."""
 _MOST_POINTS = 10.0
 _TITLE_WORDS = 5
 
 
 class Unwritable(ValueError):
-    """Why nothing in the form says what was given."""
+    """The form cannot express the criteria; the message says why."""
 
 
 def write_rubric(items: Sequence[WrittenItem], form: RubricForm) -> str:
-    """The text of which `read_rubric` makes these very items, without a problem. Raises Unwritable where there is none."""
+    """The text from which `read_rubric` reads exactly these items, without a problem. Raises Unwritable if there is none."""
     text = _WRITERS[form](items)
     read = read_rubric(text, form)
     if read.problems:
@@ -29,24 +29,24 @@ def write_rubric(items: Sequence[WrittenItem], form: RubricForm) -> str:
 
 
 def items_of(criteria: Sequence[Criterion], form: RubricForm) -> tuple[WrittenItem, ...]:
-    """Criteria as items of the form, as near to what they say as it comes.
+    """Criteria as items of the form, as close to their meaning as the form allows.
 
-    Breaks of lines become blanks. `rubric_arm` has sentences about the response and no points: what costs points is turned into
-    its absence. `mams` has whole weights: those of the criterion's importance where its points are none of them. `openrubrics` has four
-    levels in an order. `touchstone` has points up to 10: larger ones shrink all alike.
+    Breaks of lines become blanks. `rubric_arm` has sentences about the response and no points: a criterion with negative points asks for
+    the absence of the fault. `mams` has whole weights: if the points of a criterion are none of them, it gets the weight of its importance.
+    `openrubrics` has four levels in a fixed order. `touchstone` has points up to 10: if some are larger, all are scaled down.
     """
     return _CONVERTERS[form](criteria)
 
 
 def in_order(criteria: Sequence[Criterion], form: RubricForm) -> list[Criterion]:
-    """Criteria in the order in which `items_of` has them."""
+    """The criteria in the order of `items_of`."""
     if form != "openrubrics":
         return list(criteria)
     return sorted(criteria, key=lambda each: _ORDER.index(_level(_openrubrics_item(each))))
 
 
 def turned(criterion: Criterion, form: RubricForm) -> bool:
-    """Whether the form says the absence of what the criterion names."""
+    """Whether the form asks for the absence of what the criterion names."""
     return form == "rubric_arm" and criterion.points < 0
 
 

@@ -1,10 +1,10 @@
-"""How an endpoint draws its text."""
+"""The parameters with which an endpoint samples its text."""
 
 from trainer.config.fields import Section, knob
 
 
 class Sampling(Section):
-    """Sampling parameters of one call, as OpenAI's chat API names them."""
+    """The sampling parameters of one call, with the names of OpenAI's chat API."""
 
     temperature: float = knob(0.0, "0 takes the likeliest token each time", ge=0.0, le=2.0)
     top_p: float = knob(1.0, "Share of the probability that is drawn from", gt=0.0, le=1.0)

@@ -1,4 +1,4 @@
-"""Judge specs: what a version of a judge is. Strict, frozen, without torch; the JSON schema draws the form."""
+"""Judge specs: the definition of a version of a judge. They are strict, frozen, and need no torch; the form is made from their JSON schema."""
 
 import hashlib
 import json
@@ -46,7 +46,7 @@ def kind_of(spec: BaseSpec) -> Kind:
 
 
 def resolve(raw: dict[str, Any]) -> BaseSpec:
-    """The complete spec, defaults filled in. Raises ConfigInvalid with every problem, by field."""
+    """The complete spec, with its defaults. Raises ConfigInvalid with every problem, by field."""
     name = raw.get("kind")
     if not isinstance(name, str) or name not in KINDS:
         raise ConfigInvalid([FieldProblem("kind", f"must be one of {', '.join(KINDS)}")])
@@ -61,7 +61,7 @@ def resolve(raw: dict[str, Any]) -> BaseSpec:
 
 
 def digest(spec: BaseSpec, asked: str) -> str:
-    """SHA-256, hexadecimal, of everything that makes an answer what it is: the spec and whom it asks.
+    """SHA-256, hexadecimal, of everything that decides an answer: the spec, and the endpoint with its model.
 
     `asked` names the endpoint and its model.
     """

@@ -1,4 +1,4 @@
-"""Prompt templates: each {{variable}} is replaced once, and what is judged is fenced off as data."""
+"""Prompt templates: each {{variable}} is replaced once, and the texts that are judged are fenced off as data."""
 
 import json
 import re
@@ -12,9 +12,7 @@ canonical = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(","
 VARIABLE = re.compile(r"\{\{\s*([a-z][a-z_]*)\s*\}\}")
 # what looks like the characters of a tag and is not brought to them by Unicode's own tables: brackets, slashes, Cyrillic, Greek
 _ALIKE = str.maketrans("‹〈⟨❮⁄∕⧸╱аеорсухіјѕԁһԛԝεικνορυχ", "<<<<////aeopcyxijsdhqweiknopux")
-ENDING = re.compile(
-    r"[<﹤＜‹〈⟨❮][^\w<﹤＜‹〈⟨❮]*[/／⁄∕⧸╱]"
-)  # how the end of a tag begins, in whatever way it is written
+ENDING = re.compile(r"[<﹤＜‹〈⟨❮][^\w<﹤＜‹〈⟨❮]*[/／⁄∕⧸╱]")  # the beginning of the end of a tag, in any spelling
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -26,14 +24,14 @@ def variables(template: str) -> list[str]:
 def render(template: str, values: Mapping[str, str]) -> str:
     """The template with every known variable replaced in one pass: braces inside a value stay as they are.
 
-    A name without a value stays too; specs with such names are refused before they are saved.
+    A name without a value stays as it is too; a spec with such a name is refused before it is saved.
     """
     return "".join([values.get(name, written) if name else written for written, name in _parts(template)])
 
 
 @lru_cache(64)
 def _parts(template: str) -> tuple[tuple[str, str], ...]:
-    """The template cut at its variables: (as written, name of the variable or "")."""
+    """The template, cut at its variables: (the text as written, the name of the variable or "")."""
     parts, at = [], 0
     for found in VARIABLE.finditer(template):
         parts += [(template[at : found.start()], ""), (found[0], found[1])]
@@ -42,12 +40,13 @@ def _parts(template: str) -> tuple[tuple[str, str], ...]:
 
 
 def scrub(text: str) -> str:
-    """`text` without what no database stores: NUL and lone surrogates become the replacement character."""
+    """`text` without characters that no database stores: NUL and lone surrogates become the replacement character."""
     return _UNSTORABLE.sub("\ufffd", text)
 
 
 def as_read(text: str) -> str:
-    """`text` as a model may read its markup: lower case, wide letters and look-alikes as plain ones, no spaces, nothing invisible.
+    """`text` as a model may read its markup: in lower case, with plain letters for wide letters and look-alikes, without spaces and
+    invisible characters.
 
     "< /Response >" and "</r\u0435sponse>", with a Cyrillic letter, both become "</response>".
     """
@@ -58,8 +57,7 @@ def as_read(text: str) -> str:
 
 
 def fenced(tag: str, text: str) -> str:
-    """`text` between a pair of tags that it cannot close: the tag gets a number when the text contains its end, however that
-    is written."""
+    """`text` between a pair of tags that it cannot close: if the text contains the end of the tag, in any spelling, the tag gets a number."""
     text = scrub(text)
     name, number = tag, 1
     read = as_read(text) if ENDING.search(text) else ""
@@ -70,10 +68,10 @@ def fenced(tag: str, text: str) -> str:
 
 
 def conversation(messages: Iterable[Message]) -> str:
-    """The turns so far, each fenced under its role."""
+    """The turns of the conversation, each fenced under its role."""
     return "\n".join(fenced(message.role, message.content) for message in messages)
 
 
 def numbered(texts: Iterable[str]) -> str:
-    """A numbered list, each text on lines of its own: numbers are how answers refer to items."""
+    """A numbered list, with each text on lines of its own. Answers refer to the items by these numbers."""
     return "\n".join(f"{number}. {scrub(text)}" for number, text in enumerate(texts, 1))

@@ -1,4 +1,4 @@
-"""One response against criteria: one call per criterion, all criteria in one call, or ratings (METHODS 2)."""
+"""One response is judged by criteria: one call per criterion, all criteria in one call, or ratings."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal

@@ -1,4 +1,4 @@
-"""Rubrics written before any response is seen, in the form that a program, a paper or a trained writer uses (METHODS 5)."""
+"""Rubrics written before any response is seen, in the form of a program, of a paper or of a trained writer."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -44,7 +44,7 @@ FORMS: Mapping[RubricForm, str] = {
         "optional items make it better; pitfalls are faults that answers are likely to have."
     ),
 }
-"""How each form is asked for; the reader of the same name is in `trainer.judges.rubric_forms`.
+"""The text that asks for each form. The reader of the same name is in `trainer.judges.rubric_forms`.
 
 Stored versions of judges show these texts word for word: another text would make a frozen version ask another question.
 """
@@ -55,7 +55,7 @@ ADVICE: Mapping[RubricForm, str] = {
         "likely to have is a pitfall."
     )
 }
-"""What is said about a form whose text in `FORMS` shows its shape only: the others explain themselves."""
+"""An explanation for each form whose text in `FORMS` shows only its shape. The other forms explain themselves."""
 _FENCE = re.compile(r"```[a-z]*\n(.*)\n```", re.DOTALL)
 
 
@@ -85,7 +85,7 @@ class RubricGeneratorSpec(BaseSpec):
     )
 
     def identity(self) -> dict[str, Any]:
-        """Without `form` where it is ours: versions from before there were others keep their digest."""
+        """The spec without `form` if it is the form of this program: versions from before there were other forms keep their digest."""
         whole = super().identity()
         return {name: value for name, value in whole.items() if (name, value) != ("form", "touchstone")}
 
@@ -107,14 +107,14 @@ def _ask(spec: RubricGeneratorSpec, given: JudgeInput) -> Iterator[Asked]:
 
 
 def _read(spec: RubricGeneratorSpec, subject: Mapping[str, Any], answer: RubricAnswer) -> Reading:
-    """Items of 0 points decide nothing and are left out, which the problem says; so are items without words."""
+    """Items with 0 points, or without words, decide nothing. They are left out, and the problem says so."""
     items = [each.model_dump() for each in answer.items if each.points and each.text.strip()]
     dropped = len(answer.items) - len(items)
     return _reading(spec, items, dropped, [f"{counted(dropped, 'items')} without points or words left out"])
 
 
 def _read_text(spec: RubricGeneratorSpec, raw: str, complete: bool) -> Reading:
-    """Of the forms that are no JSON object. A rubric that was cut is none: its last item may be half of one."""
+    """Reads the forms that are no JSON object. A rubric that was cut does not count: its last item may be incomplete."""
     if not complete:
         return Reading(None, "the answer was cut before its end")
     found = read_rubric(_unfenced(raw), spec.form)
@@ -134,13 +134,13 @@ def _reading(spec: RubricGeneratorSpec, items: list[dict[str, Any]], dropped: in
 
 
 def _lost(found: WrittenRubric) -> int:
-    """Items that were read and decide nothing."""
+    """The items that were read and decide nothing."""
     return len(found.items) - len(found.criteria)
 
 
 def _unfenced(raw: str) -> str:
-    """Without thinking aloud and the marks of a code block around the rest: a judge is no writer in training, who would lose by
-    them."""
+    """The text without thinking aloud, and without the marks of a code block around it. A writer in training would be punished for such
+    marks; a judge is not."""
     said = without_thinking(raw)
     block = _FENCE.fullmatch(said)
     return block[1] if block else said

@@ -1,6 +1,6 @@
-"""Two responses compared, with or without a rubric, in either order (METHODS 2, 4 and 5).
+"""Two responses compared, with or without a rubric, in either order.
 
-Parsed answers stay as they were said: "A" is the response shown first. `trainer.judges.combine` un-swaps them.
+Parsed answers stay as the judge gave them: "A" is the response that was shown first. `trainer.judges.combine` un-swaps them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -65,11 +65,11 @@ class PairwiseSpec(OrderedSpec):
     @model_validator(mode="before")
     @classmethod
     def _of_form(cls, raw: Any) -> Any:
-        """What is not given of a judge that answers in lines is what such judges are trained with."""
+        """The settings that are not given for a judge that answers in lines are those with which such judges are trained."""
         return {**_IN_LINES, **raw} if isinstance(raw, dict) and raw.get("form") == "lines" else raw
 
     def identity(self) -> dict[str, Any]:
-        """Without `form` where it is JSON: versions from before there were lines keep their digest."""
+        """The spec without `form` if it is JSON: versions from before there were lines keep their digest."""
         whole = super().identity()
         return {name: value for name, value in whole.items() if (name, value) != ("form", "json")}
 
@@ -193,7 +193,7 @@ def _read_plain(spec: PairwiseSpec, subject: Mapping[str, Any], answer: Any) -> 
 
 
 def _read_plain_text(spec: PairwiseSpec, raw: str, complete: bool) -> Reading:
-    """In lines. The verdict comes last, so that a judgement which was cut has one only if nothing of it is missing."""
+    """Reads lines. The verdict comes last, so a judgement that was cut has a verdict only if nothing of it is missing."""
     found = read_lines(raw)
     if found.verdict is None:
         return Reading(None, found.problem if complete else f"the answer was cut before its end; {found.problem}")
@@ -208,7 +208,7 @@ def _plain_problems(spec: PairwiseSpec) -> Iterator[FieldProblem]:
 
 
 def _read_rubric(spec: PairwiseRubricSpec, subject: Mapping[str, Any], answer: Any) -> Reading:
-    """The verdict stands on its own; criteria that were passed over are missing, and reason enough to ask again."""
+    """The verdict counts by itself. Criteria that the judge passed over are missing; the judge is then asked again."""
     ids = subject["criteria"]
     read = by_number([each.model_dump() for each in answer.criteria], ids, "criterion")
     keeper = answer.gatekeeper.model_dump()

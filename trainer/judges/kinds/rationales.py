@@ -1,4 +1,4 @@
-"""Reasons taken apart, matched with human ones, and tagged (Rationale Consistency / MetaJudge, 2025; METHODS 4)."""
+"""Reasons are split, matched with human reasons, and tagged (Rationale Consistency / MetaJudge, 2025)."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
@@ -25,7 +25,7 @@ Flaw = Literal["F1", "F2", "F3", "F4", "F5", "F6", "F7"]
 
 
 class ReasonsSpec(BaseSpec):
-    """Takes a written rationale apart into atomic reasons, and lists what it drops with why."""
+    """Splits a written rationale into atomic reasons, and lists what it drops with the reason."""
 
     kind: Literal["reasons"] = "reasons"
     system: str = system_text(
@@ -38,7 +38,7 @@ class ReasonsSpec(BaseSpec):
 
 
 class ReasonMatcherSpec(BaseSpec):
-    """How far each of a judge's reasons is each of the human reasons, 0 to 1."""
+    """How much each of a judge's reasons says the same as each of the human reasons, 0 to 1."""
 
     kind: Literal["reason_matcher"] = "reason_matcher"
     system: str = system_text(
@@ -51,7 +51,7 @@ class ReasonMatcherSpec(BaseSpec):
 
 
 class FlawsSpec(BaseSpec):
-    """Tags each of a judge's reasons by what it rests on and by the flaws it has."""
+    """Tags each of a judge's reasons by its basis and by its flaws."""
 
     kind: Literal["flaws"] = "flaws"
     system: str = system_text(
@@ -135,7 +135,7 @@ def _read_reasons(spec: ReasonsSpec, subject: Mapping[str, Any], answer: Reasons
 
 
 def _read_rows(spec: ReasonMatcherSpec, subject: Mapping[str, Any], answer: RowsAnswer) -> Reading:
-    """`scores`: human x model. A row or a score too few or too many leaves no matrix: nothing is filled in with 0."""
+    """`scores`: human x model. With a row or a score too few or too many there is no matrix: nothing is filled in with 0."""
     rows = {row.human: row.scores for row in answer.rows}
     if len(rows) != len(answer.rows) or set(rows) != set(range(1, subject["human"] + 1)):
         return Reading(None, f"rows {sorted(row.human for row in answer.rows)}; asked for 1 to {subject['human']}")
@@ -148,7 +148,7 @@ def _read_rows(spec: ReasonMatcherSpec, subject: Mapping[str, Any], answer: Rows
 
 
 def _read_flaws(spec: FlawsSpec, subject: Mapping[str, Any], answer: FlawsAnswer) -> Reading:
-    """`items`: by the reason's place from 0, as text: JSON has no other keys."""
+    """`items` by the place of the reason, from 0. The places are texts, because JSON has no other keys."""
     places = [str(place) for place in range(subject["reasons"])]
     return by_number([each.model_dump(mode="json") for each in answer.reasons], places, "reason")
 

@@ -1,4 +1,4 @@
-"""Rubrics rated and compared (METHODS 3 and 5); `generator` writes them."""
+"""Rubrics are rated and compared; `generator` writes them."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
@@ -14,7 +14,7 @@ from .shared import by_number, pick, prompt_of, texts
 
 
 class RubricQualitySpec(BaseSpec):
-    """Rates a rubric itself from 0 to 4 (the model's part of the MaMs generator reward)."""
+    """Rates a rubric from 0 to 4 (the model's part of the reward of MaMs' generator)."""
 
     kind: Literal["rubric_quality"] = "rubric_quality"
     system: str = system_text(
@@ -29,7 +29,7 @@ class RubricQualitySpec(BaseSpec):
 
 
 class RubricMatcherSpec(BaseSpec):
-    """Which items of a generated rubric say the same as which reference items; many-to-many (RubricBench)."""
+    """Finds the items of a generated rubric that say the same as reference items; many-to-many (RubricBench)."""
 
     kind: Literal["rubric_matcher"] = "rubric_matcher"
     system: str = system_text(
@@ -111,8 +111,8 @@ def _ask_matcher(spec: RubricMatcherSpec, given: JudgeInput) -> Iterator[Asked]:
 
 
 def _read_matches(spec: RubricMatcherSpec, subject: Mapping[str, Any], answer: MatchesAnswer) -> Reading:
-    """`matches`: [generated, reference] from 0, each once. A match with an item that does not exist spoils the answer:
-    which item was meant cannot be known."""
+    """`matches`: [generated, reference] from 0, each once. A match with an item that does not exist makes the answer
+    useless: nobody knows which item was meant."""
     pairs = sorted({(each.generated - 1, each.reference - 1) for each in answer.matches})
     for generated, reference in pairs:
         if not (0 <= generated < subject["generated"] and 0 <= reference < subject["reference"]):

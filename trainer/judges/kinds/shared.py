@@ -1,4 +1,4 @@
-"""What several families need: parts of an input or the reason why they are missing, and answers by item number."""
+"""Functions for several families: parts of an input, or the reason why they are missing; and answers by the numbers of items."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -32,7 +32,7 @@ def prompt_of(given: JudgeInput) -> str:
 
 
 def judged_criteria(given: JudgeInput) -> tuple[Criterion, ...]:
-    """The criteria that need a judge: those with a verifier are decided by their program alone."""
+    """The criteria that need a judge. Criteria with a verifier are decided by their program alone."""
     if not given.criteria:
         raise InputProblem("the rubric has no criteria")
     return tuple(criterion for criterion in given.criteria if criterion.verifier is None)
@@ -53,7 +53,7 @@ def texts(found: Sequence[str], what: str) -> Sequence[str]:
 def by_number(items: Sequence[Mapping[str, Any]], keys: Sequence[Any], what: str) -> Reading:
     """`items` carry a `number` from 1: {"items": {key: item}, "missing": [keys]}.
 
-    Numbers that do not exist and numbers answered twice with different content count as not answered.
+    A number that does not exist, or that is answered twice with different content, counts as not answered.
     """
     found: dict[Any, dict[str, Any]] = {}
     contradicted, unknown = set(), 0
@@ -79,7 +79,7 @@ def by_number(items: Sequence[Mapping[str, Any]], keys: Sequence[Any], what: str
 
 
 def _listed(how: str, what: str, places: Sequence[int]) -> str:
-    """Names a few of the places: a judge that was cut may have passed over hundreds."""
+    """A text that names a few of the places: a judge that was cut may have passed over hundreds."""
     if not places:
         return ""
     if len(places) <= MOST_NAMED:
