@@ -16,14 +16,17 @@ import pytest
 from django.conf import settings as django_settings
 from django.core.cache import cache
 from hypothesis import settings as hypothesis_settings
+from hypothesis.internal.conjecture import providers
 
 from tests import cpu, flushing, schema
 from tests.cast import ApiClient, Cast, browser, make_cast
 
 EMBEDDED = pytest.StashKey()
-# A busy machine is no reason to fail, nor is chance: what is drawn is the same today and tomorrow
+# A busy machine is no reason to fail, nor is chance: what is drawn is the same today and tomorrow. By default Hypothesis also draws
+# constants of whatever modules of ours are loaded by then, which any commit and the order of tests change
 hypothesis_settings.register_profile("suite", deadline=None, derandomize=True)
 hypothesis_settings.load_profile("suite")
+providers.is_local_module_file = lambda path: False
 # imports and thousands of tests make many objects that stay, and looking them over took a tenth of the time
 gc.set_threshold(50_000, 20, 100)
 
