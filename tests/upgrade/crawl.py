@@ -5,6 +5,7 @@ JSON in a line, an empty one where it failed; then the next. A process of its ow
 are forked from one that has loaded the product.
 """
 
+import gc
 import json
 import os
 import re
@@ -60,6 +61,9 @@ def load() -> None:
     api.get_openapi_schema()
     MigrationLoader(None)
     assert connection.connection is None
+    gc.collect()
+    gc.freeze()  # so that no fork looks it over again
+    gc.set_threshold(50_000, 20, 100)  # as in the tests' own processes
 
 
 def upgraded(name: str) -> dict[str, object]:
