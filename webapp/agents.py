@@ -48,6 +48,7 @@ TOOLS = {  # name -> the operation that it is
     "compare_runs": ("GET", "/runs/compare"),
     "launch_run": ("POST", "/runs"),
     "stop_run": ("POST", "/runs/{run_id}/stop"),
+    "pause_run": ("POST", "/runs/{run_id}/pause"),
     "resume_run": ("POST", "/runs/{run_id}/resume"),
     "fork_run": ("POST", "/runs/{run_id}/fork"),
     "list_recipes": ("GET", "/recipes"),

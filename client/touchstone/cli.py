@@ -175,9 +175,15 @@ def runs_stop(run: int) -> None:
     _moved(run, "stop")
 
 
+@runs_app.command("pause")
+def runs_pause(run: int) -> None:
+    """Has a run save after its present step and give its place to others, until it is resumed."""
+    _moved(run, "pause")
+
+
 @runs_app.command("resume")
 def runs_resume(run: int) -> None:
-    """Goes on with a stopped or failed run, from its last checkpoint."""
+    """Goes on with a paused, stopped or failed run, from its last checkpoint."""
     _moved(run, "resume")
 
 

@@ -47,7 +47,7 @@ def test_rows_from_a_file_train_on_a_judge_that_goes_away_and_comes_back(
     state, reason = (page.locator(f"[data-bind={name}]").first for name in ("state", "reason"))
     expect(state).to_have_text("Running")
     talking.post(talking.event("state", state="paused", reason=WAITS))
-    expect(state).to_have_text("Paused")
+    expect(state).to_have_text("Blocked")
     expect(reason).to_have_text(WAITS)
     talking.post(talking.event("state", state="running"), talking.event("state", state="finished"))
     expect(state).to_have_text("Finished")

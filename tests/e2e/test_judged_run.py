@@ -77,9 +77,9 @@ def test_a_run_waits_for_its_judge_and_asks_nothing_twice(stack: Stack):
         server.fault = "error"  # from the fifth call on
         (run,) = launched(api, stack, server.url, "health", ("Doctor",))
         told = eventually(
-            lambda: api.get(f"runs/{run}").json(), lambda found: found["state"] in ("paused", "failed"), stack, 300
+            lambda: api.get(f"runs/{run}").json(), lambda found: found["state"] in ("blocked", "failed"), stack, 300
         )
-        assert told["state"] == "paused", told["state_reason"]
+        assert told["state"] == "blocked", told["state_reason"]
         assert "waits. rubric: Doctor v1 cannot be asked" in told["state_reason"], told["state_reason"]
         (judge,) = api.get(f"runs/{run}/judges").json()["items"]
         assert "asked again until it answers" in judge["problem"] and judge["failed"] > 0

@@ -54,7 +54,7 @@ def arguments(launch, version) -> dict[str, dict]:  # noqa: F811
     one = {"run_id": run.pk}
     return {
         **{name: {} for name in TOOLS},
-        **{name: one for name in TOOLS if name.startswith("run_") or name in ("get_run", "stop_run")},
+        **{name: one for name in TOOLS if name.startswith("run_") or name in ("get_run", "stop_run", "pause_run")},
         "run_metric": {**one, "key": "reward/mean"},
         "compare_runs": {"ids": str(run.pk)},
         "launch_run": {"body": {"recipe": "policy", "dataset": dataset, "config": {"steps": 4}}},

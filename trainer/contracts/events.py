@@ -16,7 +16,9 @@ from .verdict import Verdict
 MAX_EVENTS_PER_POST = 200
 MAX_POST_BYTES = 4_000_000
 
-RunState = Literal["queued", "starting", "running", "paused", "stopping", "stopped", "finished", "failed"]
+RunState = Literal[
+    "queued", "starting", "running", "blocked", "pausing", "paused", "stopping", "stopped", "finished", "failed"
+]
 TERMINAL_STATES: frozenset[str] = frozenset({"stopped", "finished", "failed"})
 
 MetricKey = Annotated[str, StringConstraints(min_length=1, max_length=80)]
@@ -154,7 +156,7 @@ class DevicesData(Record):
 
 
 class StateData(Record):
-    """A change of state as the trainer sees it; `reason` explains paused, stopped and failed.
+    """A change of state as the trainer sees it; `reason` explains `paused` (its step waits for something), stopped and failed.
 
     `lost`: the run failed because it lost one of its processes, so it may go on from its last checkpoint without a change.
     """

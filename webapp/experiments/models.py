@@ -57,7 +57,9 @@ class Run(models.Model):
         QUEUED = "queued", "Queued"
         STARTING = "starting", "Starting"
         RUNNING = "running", "Running"
-        PAUSED = "paused", "Paused"
+        BLOCKED = "blocked", "Blocked"  # its process waits for what is not its own: a judge, room on the disk
+        PAUSING = "pausing", "Pausing"
+        PAUSED = "paused", "Paused"  # by a person, without a process or a place, and meant to go on
         STOPPING = "stopping", "Stopping"
         STOPPED = "stopped", "Stopped"
         FINISHED = "finished", "Finished"
@@ -113,8 +115,7 @@ class Run(models.Model):
     # what trains and what samples, in the process's words; empty until it has said so
     learner_device = models.CharField(max_length=200, blank=True, default="", db_default="")
     sampler_device = models.CharField(max_length=200, blank=True, default="", db_default="")
-    # what people write on it
-    notes = models.TextField(blank=True, default="", db_default="")
+    notes = models.TextField(blank=True, default="", db_default="")  # what people write on it, with the group
     group = models.CharField(max_length=80, blank=True, default="", db_default="")
     archived_at = models.DateTimeField(null=True, blank=True)  # then the table leaves it out unless asked
     # equal for runs of one recipe, model and data whose configs differ by the seed alone
@@ -129,7 +130,7 @@ class Run(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True, blank=True)
     first_metric_at = models.DateTimeField(null=True, blank=True)
-    ended_at = models.DateTimeField(null=True, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)  # of one that is over, and of one that is paused
     stalled_at = models.DateTimeField(null=True, blank=True)  # since when it was told that its steps do not come
 
     objects = RunQuerySet.as_manager()
@@ -283,8 +284,8 @@ class RunQuestion(models.Model):
         return f"{self.state} {self.key[:12]}"
 
 
-ACTIVE = (Run.State.QUEUED, Run.State.STARTING, Run.State.RUNNING, Run.State.PAUSED, Run.State.STOPPING)
-ALIVE = frozenset({Run.State.STARTING, Run.State.RUNNING, Run.State.PAUSED, Run.State.STOPPING})
+ALIVE = frozenset({Run.State.STARTING, Run.State.RUNNING, Run.State.BLOCKED, Run.State.PAUSING, Run.State.STOPPING})
+ACTIVE = (Run.State.QUEUED, *sorted(ALIVE), Run.State.PAUSED)
 OVER = frozenset({Run.State.STOPPED, Run.State.FINISHED, Run.State.FAILED})
 
 

@@ -15,6 +15,7 @@ State = Run.State
 STATUS = {
     State.QUEUED: "SCHEDULED",
     State.STARTING: "SCHEDULED",
+    State.PAUSED: "SCHEDULED",
     State.STOPPED: "KILLED",
     State.FINISHED: "FINISHED",
     State.FAILED: "FAILED",

@@ -49,6 +49,8 @@ NAVIGATION = (
 STATES = {
     "queued": {"icon": "clock"},
     "starting": {"icon": "loader-circle"},
+    "blocked": {"icon": "hourglass"},
+    "pausing": {"icon": "loader-circle"},
     "paused": {"icon": "circle-pause"},
     "stopping": {"icon": "loader-circle"},
     "stopped": {"icon": "circle-stop"},

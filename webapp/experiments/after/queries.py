@@ -103,6 +103,8 @@ def why(step: ChainStep) -> str:
         return (
             f"{before} was stopped. {goes_on}" if before.state == Run.State.STOPPED else f"{before} failed. {goes_on}"
         )
+    if before.state == Run.State.PAUSED:
+        return f"{before} is paused. It is launched once that is resumed and finishes"
     return f"Waits until {before} has finished"
 
 

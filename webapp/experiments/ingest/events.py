@@ -31,12 +31,15 @@ from .. import bulk, recipe_metrics, table_facts
 from ..alarms import services as alarms
 from ..lifecycle import services as lifecycle
 from ..lifecycle import tokens
-from ..lifecycle.states import State, move
+from ..lifecycle.states import ENDS, State, move
 from ..live import broadcasts
 from ..models import OVER, LogLine, Run, RunAlarm
 from ..outputs import artifacts as outputs
 from ..outputs import starting_points
 from ..people import graded
+
+TOLD_AS = {"paused": State.BLOCKED}
+"""A process that waits for something calls itself paused; of a run, that is what people do."""
 
 
 class Fenced(Exception):
@@ -67,7 +70,7 @@ def apply(run_id: int, token: str, batch: EventBatch) -> IngestReply:
         run = locked.filter(id=run_id).first()
         if run is None or not tokens.fits(token, run) or batch.attempt != run.attempt:
             raise Fenced
-        was_over = run.is_over
+        was_over = run.is_over or run.state == State.PAUSED
         fresh = following(run.last_seq, batch.events)
         if fresh:
             _store(run, fresh, batch.begins)
@@ -89,7 +92,7 @@ def following(last: int, events: Iterable[RunEvent]) -> list[RunEvent]:
 
 
 def _command(run: Run, was_over: bool, news: bool) -> Any:
-    if run.state == State.STOPPING:
+    if run.state in ENDS:
         return "stop"
     # a run that was given up (no sign of life for too long) and now speaks: its data is kept, but it must end.
     # A mere repeat is the trainer's last batch whose answer got lost; it has ended by itself.
@@ -192,7 +195,9 @@ def _follow(run: Run, event: RunEvent, data: StateData, begins: int) -> bool:
         return _lose(run, event, data.reason)
     if data.state == State.RUNNING.value and run.started_at is None:
         return move(run, State.RUNNING, started_at=timezone.now())
-    return move(run, data.state, reason=data.reason)
+    if data.state == State.STOPPED.value and run.state == State.PAUSING:
+        return move(run, State.PAUSED, reason=data.reason.replace("Stopped", "Paused", 1))
+    return move(run, TOLD_AS.get(data.state, data.state), reason=data.reason)
 
 
 def _lose(run: Run, event: RunEvent, reason: str) -> bool:
@@ -201,9 +206,9 @@ def _lose(run: Run, event: RunEvent, reason: str) -> bool:
     Where it has neither made a step nor kept a checkpoint, it does not: a model that does not fit would take the machine's memory again.
     """
     has_made = event.step > run.start_step or bool(starting_points.checkpoints(run))
-    if run.state == State.STOPPING:
+    if run.state in ENDS:
         left = "Its last checkpoint remains" if has_made else "It had not made a step"
-        return move(run, State.STOPPED, reason=f"{reason}. {left}")
+        return move(run, ENDS[run.state], reason=f"{reason}. {left}")
     if not has_made:
         return move(run, State.FAILED, reason=f"{reason}. It had not made a step, so it does not go on by itself")
     if lifecycle.may_go_on(run) and lifecycle.go_on(run, f"{reason}. {lifecycle.GOES_ON}"):

@@ -39,9 +39,17 @@ def stop(request: HttpRequest, run_id: RunId, now: bool = False) -> dict[str, An
     return serializers.run(does(membership, access.run_write(membership, run_id)))
 
 
+@router.post("/runs/{run_id}/pause", response=s.RunOut, summary="Pause after the present step, with a checkpoint")
+def pause(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
+    """It gives its place to others until it is resumed, and is not over. Pausing twice changes nothing. 409 where it is over or
+    stopping."""
+    membership = require(request)
+    return serializers.run(services.pause(membership, access.run_write(membership, run_id)))
+
+
 @router.post("/runs/{run_id}/resume", response=s.RunOut, summary="Go on from the last checkpoint")
 def resume(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
-    """409 unless the run is stopped or failed."""
+    """409 unless the run is paused, stopped or failed."""
     membership = require(request)
     return serializers.run(services.resume(membership, access.run_write(membership, run_id)))
 

@@ -12,7 +12,11 @@ MINUTE, HOUR, DAY = 60, 3_600, 86_400
 
 def left(run: Run, now: datetime) -> float | None:
     """Seconds until the run is over, as its process last said; None where it has not said, or stands still."""
-    if run.state not in (Run.State.RUNNING, Run.State.STOPPING) or run.eta_s is None or run.heartbeat_at is None:
+    if (
+        run.state not in (Run.State.RUNNING, Run.State.PAUSING, Run.State.STOPPING)
+        or run.eta_s is None
+        or run.heartbeat_at is None
+    ):
         return None
     return max(0.0, run.eta_s - max(0.0, (now - run.heartbeat_at).total_seconds()))
 

@@ -30,7 +30,7 @@ from ..outputs import artifact_store as storing
 from . import resources, stopping, time_limit, tokens, waiting_line
 from . import services as lifecycle
 from .commands import trainer_command
-from .states import State, move
+from .states import ENDS, State, move
 
 logger = logging.getLogger(__name__)
 
@@ -144,11 +144,12 @@ def _submitted(client: RayClient, run: Run) -> None:
 
 
 def stop(run_id: int) -> None:
-    """A run that was never submitted is over at once, and one that has to stop at once is ended. Otherwise its process hears of it
-    with its next heartbeat."""
-    asked = Run.objects.filter(state=State.STOPPING).with_names()
+    """A run that was never submitted is over, or paused, at once, and one that has to stop at once is ended. Otherwise its process
+    hears of it with its next heartbeat."""
+    asked = Run.objects.filter(state__in=ENDS).with_names()
     if run := asked.filter(id=run_id, ray_job_id="", heartbeat_at=None).first():
-        move(run, State.STOPPED, reason="Stopped before it started")
+        to = ENDS[run.state]
+        move(run, to, reason=f"{to.label} before it started", sources=(run.state,))
     elif run := asked.filter(id=run_id, stop_by__isnull=False).first():
         now = timezone.now()
         _inspect(run, now, now)
@@ -200,7 +201,7 @@ def _inspect(run: Run, now: datetime, since: datetime) -> None:
     if not run.ray_job_id and run.heartbeat_at and not _noted_late(run):
         return
     if not run.ray_job_id:
-        if run.state == State.STOPPING:
+        if run.state in ENDS:
             stop(run.id)
         return
     quiet = now - (run.heartbeat_at or run.state_at)
@@ -286,12 +287,12 @@ def _kill(client: RayClient | None, run: Run) -> None:
 
 
 def _end(run: Run, reason: str, client: RayClient | None) -> None:
-    """`failed`, or `stopped` where that was asked for, with the last lines of the process on the page."""
+    """`failed`, or `stopped` or `paused` where that was asked for, with the last lines of the process on the page."""
     lines = _last_lines(client, run)
     with transaction.atomic():
         # locked first: a last event that arrives at this moment is either seen here or finds the run over
         Run.objects.select_for_update(no_key=True).get(id=run.id)
-        if move(run, State.STOPPED if run.state == State.STOPPING else State.FAILED, reason=reason):
+        if move(run, ENDS.get(run.state, State.FAILED), reason=reason):
             _write_down(
                 run, [f"{reason}. Last lines of the process:" if lines else f"{reason}.", *lines], level="error"
             )

@@ -16,9 +16,9 @@ from webapp.core import cluster
 from webapp.core.ray_client import Wanted
 from webapp.weights import gpus as weights_gpus
 
-from ..models import LOGGED, Run
+from ..models import ALIVE, LOGGED, Run
 
-RUNNING = (Run.State.STARTING, Run.State.RUNNING, Run.State.PAUSED, Run.State.STOPPING)
+RUNNING = tuple(sorted(ALIVE))
 KEPT = 10_000  # runs whose number of GPUs is kept: upkeep counts them every few seconds
 _known: dict[tuple[int, int, datetime], int] = {}
 

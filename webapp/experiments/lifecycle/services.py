@@ -1,5 +1,6 @@
 """What is done to a run after its launch. Each function checks, changes rows, audits, and tells pages and workers after commit."""
 
+from collections.abc import Collection
 from typing import Any
 
 from django.db import transaction
@@ -18,9 +19,10 @@ from ..live import broadcasts
 from ..models import OVER, LoggedElsewhere, Run
 from ..outputs import artifacts, starting_points
 from . import stopping, time_limit, tokens, waiting_line
-from .states import State, move
+from .states import ENDS, WORKING, State, move
 
 MOST_LOSSES = 2  # processes in a row, after which the next one's end is the run's
+RESUMABLE = (State.PAUSED, State.STOPPED, State.FAILED)
 GOES_ON = "It goes on by itself from its last checkpoint"
 
 
@@ -82,50 +84,69 @@ def stop_as(actor: User | None, run: Run, reason: str) -> Run:
     if run.is_logged:
         move(run, State.STOPPED, actor=actor, reason="Marked as stopped; the program that logs it was not told")
         return run
-    if move_queued_to_stopped(actor, run, "Stopped before it started" if actor else reason):
+    if _over_at_once(actor, run, reason):
         return run
     if move(run, State.STOPPING, actor=actor, reason=reason):
         enqueue("workers.runs.stop", run.id)
     return run
 
 
-def move_queued_to_stopped(actor: User | None, run: Run, reason: str = "Stopped before it started") -> bool:
-    """A run that no worker has taken yet is over at once; afterwards a worker finds nothing to launch."""
-    with transaction.atomic():
-        if not Run.objects.select_for_update().filter(id=run.id, state=State.QUEUED, attempt=run.attempt).exists():
-            return False
-        return move(run, State.STOPPED, actor=actor, reason=reason)
+def _over_at_once(actor: User | None, run: Run, reason: str) -> bool:
+    """A run that no worker has taken yet, or that is paused; afterwards a worker finds nothing to launch."""
+    told = "Stopped before it started" if actor else reason
+    if move(run, State.STOPPED, actor=actor, reason=told, sources=(State.QUEUED,)):
+        return True
+    told = "Stopped while it was paused" if actor else reason
+    return move(run, State.STOPPED, actor=actor, reason=told, sources=(State.PAUSED,), ended_at=run.ended_at)
+
+
+def pause(membership: Membership, run: Run) -> Run:
+    """Asks a run to save after its present step and to give its place back, until it is resumed. Twice is harmless.
+
+    Raises Conflict where it is over or stopping.
+    """
+    if run.is_logged:
+        raise LoggedElsewhere
+    user = membership.user
+    if move(run, State.PAUSED, actor=user, reason="Paused before it started", sources=(State.QUEUED,)):
+        return run
+    if move(run, State.PAUSING, actor=user, reason=f"{user} asked it to pause{stopping.finishing(run)}"):
+        enqueue("workers.runs.stop", run.id)
+    elif run.state not in (State.PAUSING, State.PAUSED):
+        raise Conflict(f"Only runs that wait or run can be paused; this one is {run.state}.", "not_pausable")
+    return run
 
 
 def resume(membership: Membership, run: Run) -> Run:
-    """Continues a stopped or failed run from its last checkpoint, as a new attempt with a new token.
+    """Continues a paused, stopped or failed run from its last checkpoint, as a new attempt with a new token.
 
     Raises Conflict for any other state. The token of the old attempt stops working in the same update, so a process
     that is still alive somewhere can write nothing more.
     """
     if run.is_logged:
         raise LoggedElsewhere
-    if run.state not in (State.STOPPED, State.FAILED):
-        raise Conflict(f"Only stopped and failed runs can be resumed; this one is {run.state}.", code="not_resumable")
+    if run.state not in RESUMABLE:
+        raise Conflict(
+            f"Only paused, stopped and failed runs can be resumed; this one is {run.state}.", code="not_resumable"
+        )
     time_limit.check(run, timezone.now())
-    _again(run, (State.STOPPED, State.FAILED), actor=membership.user, losses=0)
+    _again(run, RESUMABLE, actor=membership.user, losses=0)
     return run
 
 
 def may_go_on(run: Run) -> bool:
-    """Whether a run that has lost a process goes on by itself: not where somebody stops it, nor where it has lost several in a row
+    """Whether a run that has lost a process goes on by itself: not where somebody stops or pauses it, nor where it has lost several in a row
     without making another checkpoint, for then it would lose the next one as well."""
-    return run.state != State.STOPPING and run.losses < MOST_LOSSES
+    return run.state not in ENDS and run.losses < MOST_LOSSES
 
 
 def go_on(run: Run, reason: str) -> bool:
     """Continues a run whose process was lost, as a new attempt that keeps its place in the line. False: it is over, or has another
     attempt by now."""
-    sources = (State.STARTING, State.RUNNING, State.PAUSED)
-    return _again(run, sources, reason=reason, losses=run.losses + 1, attempt_at=run.attempt_at)
+    return _again(run, WORKING, reason=reason, losses=run.losses + 1, attempt_at=run.attempt_at)
 
 
-def _again(run: Run, sources: tuple[State, ...], *, actor: User | None = None, reason: str = "", **fields: Any) -> bool:
+def _again(run: Run, sources: Collection[str], *, actor: User | None = None, reason: str = "", **fields: Any) -> bool:
     """A new attempt. False: another tab or worker was first, and `run` now shows that attempt."""
     following = Run(id=run.id, attempt=run.attempt + 1, created_at=run.created_at)
     with transaction.atomic():

@@ -11,25 +11,30 @@ from webapp.webhooks.services import announce
 
 from .. import table_facts
 from ..live import broadcasts
-from ..models import OVER, Run
+from ..models import ALIVE, OVER, Run
 from . import time_limit, waiting_line
 
 State = Run.State
 _when_finished: list[Callable[[Run], None]] = []
 _when_over: list[Callable[[Run], None]] = []
 
-# target -> the states it may be reached from. A run leaves `stopped` and `failed` only by being resumed, and `finished` by
-# being extended. One whose process was lost goes back to the line from where it is.
+WORKING = ALIVE - {State.PAUSING, State.STOPPING}
+# target -> the states it may be reached from. A run leaves `stopped`, `failed` and `paused` only by being resumed, and `finished`
+# by being extended. One whose process was lost goes back to the line from where it is.
 SOURCES: dict[str, frozenset[str]] = {
-    State.QUEUED: frozenset({State.STOPPED, State.FAILED, State.FINISHED, State.STARTING, State.RUNNING, State.PAUSED}),
+    State.QUEUED: OVER | WORKING | {State.PAUSED},
     State.STARTING: frozenset({State.QUEUED}),
-    State.RUNNING: frozenset({State.STARTING, State.PAUSED}),
-    State.PAUSED: frozenset({State.STARTING, State.RUNNING}),
-    State.STOPPING: frozenset({State.STARTING, State.RUNNING, State.PAUSED}),
-    State.STOPPED: frozenset({State.QUEUED, State.STARTING, State.RUNNING, State.PAUSED, State.STOPPING}),
-    State.FINISHED: frozenset({State.STARTING, State.RUNNING, State.PAUSED, State.STOPPING}),
-    State.FAILED: frozenset({State.QUEUED, State.STARTING, State.RUNNING, State.PAUSED, State.STOPPING}),
+    State.RUNNING: frozenset({State.STARTING, State.BLOCKED}),
+    State.BLOCKED: frozenset({State.STARTING, State.RUNNING}),
+    State.PAUSING: WORKING,
+    State.PAUSED: frozenset({State.QUEUED, State.PAUSING}),
+    State.STOPPING: WORKING | {State.PAUSING},
+    State.STOPPED: ALIVE | {State.QUEUED, State.PAUSED},
+    State.FINISHED: ALIVE,
+    State.FAILED: ALIVE | {State.QUEUED},
 }
+ENDS = {State.STOPPING.value: State.STOPPED, State.PAUSING.value: State.PAUSED}
+"""What a run comes to whose process was asked to save and to end."""
 TOLD = frozenset({State.FINISHED, State.FAILED, State.STOPPED})  # to webhooks and people
 
 
@@ -49,7 +54,8 @@ def move(
     `run` is brought up to date either way.
     """
     now = timezone.now()
-    if to in OVER:
+    gives_back = to in OVER or to == State.PAUSED
+    if gives_back:
         fields.setdefault("ended_at", now)
         fields.update(next_try_at=None, eta_s=None)
     fields.update(time_limit.clock(to, now), stalled_at=None)
@@ -62,9 +68,9 @@ def move(
         run.refresh_from_db(from_queryset=Run.objects.with_names())
         if moved:
             # who asked it to stop is the entry's actor; a name in the detail could not be taken out (`personal_data.erasing`)
-            # a pause ends in RUNNING too, and does not begin its time anew
+            # what blocked it ends in RUNNING too, and does not begin its time anew
             begins = to == State.RUNNING and run.begun_at == now
-            tell(run, actor, reason if to != State.STOPPING or actor is None else "", begins=begins)
+            tell(run, actor, reason if to not in ENDS or actor is None else "", begins=begins)
             if to == State.FINISHED:
                 for keep in _when_finished:
                     keep(run)
@@ -72,6 +78,7 @@ def move(
                 table_facts.keep_took(run.experiment.workspace_id, run)
                 for note in _when_over:
                     note(run)
+            if gives_back:
                 # once this is committed: the lock of the line comes before any lock of a run
                 transaction.on_commit(waiting_line.let_in)
     return bool(moved)
@@ -82,7 +89,9 @@ def tell(run: Run, actor: User | None, reason: str, *, begins: bool = False) -> 
 
     `begins`: an attempt began to run.
     """
-    detail = {"attempt": run.attempt, **({"reason": reason} if reason else {})}
+    detail: dict[str, object] = {"attempt": run.attempt, **({"reason": reason} if reason else {})}
+    if run.state == State.PAUSED:
+        detail["step"] = run.step  # without it, the entry is older than pauses: see `runs.history`
     audit.record(run.experiment.workspace, actor, f"run.{run.state}", run, **detail)
     broadcasts.run_changed(run)
     by = None if actor is None or run.is_logged else actor.pk  # of a logged run it is the program that speaks

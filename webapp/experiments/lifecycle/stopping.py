@@ -1,4 +1,4 @@
-"""How long a run that was asked to stop may take to finish its step and to write a checkpoint."""
+"""How long a run that was asked to stop or to pause may take to finish its step and to write a checkpoint."""
 
 from datetime import datetime, timedelta
 
@@ -32,7 +32,7 @@ def grace(run: Run) -> timedelta:
 
 def is_overdue(run: Run, now: datetime, since: datetime) -> bool:
     """Whether it should have stopped by now; `since` is from when on we could have heard of it."""
-    if run.state != Run.State.STOPPING:
+    if run.state not in (Run.State.STOPPING, Run.State.PAUSING):
         return False
     if run.stop_by is not None and run.stop_by <= now:
         return True

@@ -24,7 +24,7 @@ def clock(to: str, now: datetime) -> dict[str, Any]:
     moment = Value(now, DateTimeField())
     if to == Run.State.RUNNING:
         return {"begun_at": Coalesce("begun_at", moment)}
-    if to in OVER or to == Run.State.QUEUED:
+    if to in OVER or to in (Run.State.QUEUED, Run.State.PAUSED):
         lasted = ExpressionWrapper(moment - F("begun_at"), output_field=DurationField())
         zero = Value(NONE, DurationField())  # before it ran, and where the clock went back
         return {"under_way": F("under_way") + Greatest(Coalesce(lasted, zero), zero), "begun_at": None}

@@ -1,4 +1,4 @@
-"""Buttons of a run's page: stop, resume, extend, rename, delete."""
+"""Buttons of a run's page: stop, pause, resume, extend, rename, delete."""
 
 from datetime import timedelta
 
@@ -26,6 +26,18 @@ def run_stop(request: HttpRequest, run_id: int) -> HttpResponseBase:
     membership = require(request)
     does = services.stop_now if request.POST.get("now") else services.stop
     does(membership, access.run_write(membership, run_id))
+    return redirect("run", run_id)
+
+
+@member(access.WRITER)
+@require_POST
+def run_pause(request: HttpRequest, run_id: int) -> HttpResponseBase:
+    """A second press finds it pausing, or paused, and changes nothing."""
+    membership = require(request)
+    try:
+        services.pause(membership, access.run_write(membership, run_id))
+    except Problem as problem:
+        messages.info(request, problem.message)
     return redirect("run", run_id)
 
 

@@ -22,7 +22,7 @@ from .. import recipe_metrics
 from ..models import Run, RunJudge, RunQuestion
 from . import grants
 
-ASKING = (Run.State.STARTING, Run.State.RUNNING, Run.State.PAUSED)
+ASKING = (Run.State.STARTING, Run.State.RUNNING, Run.State.BLOCKED)
 LOST = timedelta(seconds=10)  # a worker that has not looked for its questions for so long is gone
 MOST_ROWS = 20  # answered at a time: a group may have hundreds of verdicts
 _KEY = 32  # bytes

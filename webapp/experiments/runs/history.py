@@ -23,6 +23,7 @@ WORDS = {
     "run.launch": "Launched",
     "run.logged": "Logged by another program",
     "run.stopping": "Asked to stop",
+    "run.pausing": "Asked to pause",
     "run.rename": "Renamed",
     "run.time_limit": "Time limit changed",
     "run.stop_now": "Asked to stop at once",
@@ -81,7 +82,7 @@ def _after(run: Run, newest: AuditEntry) -> datetime | None:
 
 def _in_words(run: Run, entries: Iterable[AuditEntry], until: datetime | None) -> Iterable[Event]:
     for entry in entries:
-        state = STATES.get(entry.action, "")
+        state = _state(entry)
         attempt = entry.detail.get("attempt", 1 if state else None)
         lasted = (until - entry.created_at).total_seconds() if state and until is not None else None
         yield Event(
@@ -97,6 +98,13 @@ def _in_words(run: Run, entries: Iterable[AuditEntry], until: datetime | None) -
         )
         if state:
             until = entry.created_at
+
+
+def _state(entry: AuditEntry) -> str:
+    """The one that the run came to; empty where it stayed."""
+    state = STATES.get(entry.action, "")
+    # until people could pause runs, one was called so whose process waited for something
+    return Run.State.BLOCKED if state == Run.State.PAUSED and "step" not in entry.detail else state
 
 
 def _named(state: str, attempt: int | None) -> str:

@@ -48,14 +48,14 @@ def rows_of(runs: list[Run], curves: bool = True) -> list[Row]:
 
 
 # The order in which active runs are worth looking at.
-URGENCY = {Run.State.RUNNING: 0, Run.State.STARTING: 1, Run.State.PAUSED: 2, Run.State.STOPPING: 3}
+ORDER = ("running", "starting", "blocked", "pausing", "stopping", "queued", "paused")
 MOST_ACTIVE = 6
 
 
 def overview(workspace_id: int, recent: int) -> tuple[list[Row], list[Row]]:
     """At most `MOST_ACTIVE` active runs, running ones first, and the `recent` newest of the others. Three queries."""
     found = queries.runs(workspace_id).order_by("-id")
-    active = sorted(found.filter(state__in=ACTIVE)[:50], key=lambda run: URGENCY.get(Run.State(run.state), 4))
+    active = sorted(found.filter(state__in=ACTIVE)[:50], key=lambda run: ORDER.index(run.state))
     active = active[:MOST_ACTIVE]
     rest = list(found.exclude(state__in=ACTIVE)[:recent])
     shown = rows_of([*active, *rest])

@@ -16,8 +16,9 @@ from webapp.core.problems import Problem
 from .. import access, recipe_metrics, serializers
 from ..after import queries as chains
 from ..alarms import services as alarms
-from ..lifecycle.states import State
-from ..models import ALIVE, OVER, ClaimRun, Run, RunTag, SweepRun
+from ..lifecycle.services import RESUMABLE
+from ..lifecycle.states import WORKING, State
+from ..models import ACTIVE, OVER, ClaimRun, Run, RunTag, SweepRun
 from ..people import graded, reason_matches
 from ..recipes import choices
 from ..rewards import budgets
@@ -33,8 +34,9 @@ def _what_can_be_done(run: Run, may_write: bool) -> dict[str, bool]:
     return {
         "may_write": may_write,
         "may_make_dataset": may_write and not run.is_logged and datasets.asked_the_data(run),
-        "can_stop": run.state in ALIVE | {State.QUEUED} and run.state != State.STOPPING,
-        "can_resume": run.state in (State.STOPPED, State.FAILED) and not run.is_logged,
+        "can_stop": run.state in ACTIVE and run.state != State.STOPPING,
+        "can_pause": run.state in WORKING | {State.QUEUED} and not run.is_logged,
+        "can_resume": run.state in RESUMABLE and not run.is_logged,
         "is_over": run.state in OVER,
         "can_extend": run.state in (State.FINISHED, State.STOPPED) and not run.is_logged,
     }

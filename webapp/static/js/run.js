@@ -86,7 +86,7 @@ function moment(iso) {
 }
 
 function phase({ phase: name, phase_done: done, phase_total: total }) {
-  if (isOver() || !name) return "";
+  if (isOver() || run.state === "paused" || !name) return "";
   return total ? `${name} · ${done} of ${total}` : name;
 }
 

@@ -121,7 +121,7 @@ def test_progress_and_state_follow_the_process(trainer, run):
     trainer.post(trainer.event("state", state="paused", reason="the disk is full"))
     run.refresh_from_db()
     assert (run.step, run.phase, run.phase_done, run.phase_total, run.eta_s) == (1, "rollouts", 3, 8, 12.5)
-    assert (run.state, run.state_reason) == ("paused", "the disk is full")
+    assert (run.state, run.state_reason) == ("blocked", "the disk is full")
     trainer.post(
         trainer.event("state", state="running"), trainer.event("state", state="finished", summary={"eval/final": 1.0})
     )

@@ -108,7 +108,7 @@ def test_what_stands_still_or_has_said_nothing_has_no_time(launch):
     run = launch()
     now = timezone.now()
     for state, eta_s, heartbeat_at in (
-        ("paused", 60.0, now),
+        ("blocked", 60.0, now),
         ("starting", None, None),
         ("running", None, now),
         ("running", 60.0, None),

@@ -91,8 +91,8 @@ def test_a_queued_run_stops_at_once_and_can_be_resumed(run, cast):
     assert actions(run) == ["run.launch", "run.stopped", "run.queued"]
 
 
-@pytest.mark.parametrize("state", ["queued", "starting", "running", "paused", "stopping", "finished"])
-def test_only_stopped_and_failed_runs_can_be_resumed(run, cast, state):
+@pytest.mark.parametrize("state", ["queued", "starting", "running", "blocked", "pausing", "stopping", "finished"])
+def test_only_runs_that_were_interrupted_can_be_resumed(run, cast, state):
     Run.objects.filter(id=run.id).update(state=state)
     run.refresh_from_db()
     with pytest.raises(Conflict):
@@ -101,7 +101,7 @@ def test_only_stopped_and_failed_runs_can_be_resumed(run, cast, state):
     assert (run.state, run.attempt) == (state, 1)
 
 
-@pytest.mark.parametrize("state", ["starting", "running", "paused"])
+@pytest.mark.parametrize("state", ["starting", "running", "blocked", "pausing"])
 def test_a_live_run_is_asked_to_stop(run, cast, state):
     Run.objects.filter(id=run.id).update(state=state)
     run.refresh_from_db()

@@ -33,7 +33,7 @@ def test_what_it_runs_counts_over_its_attempts_and_what_it_waits_does_not(run, c
     assert (used(run), fresh(run).begun_at) == (0, None)
     states.move(run, "running")
     set_row(run, begun_at=ago(100))
-    states.move(run, "paused", reason="Step 2 waits")
+    states.move(run, "blocked", reason="Step 2 waits")
     states.move(run, "running")
     assert used(run) == 100
     lifecycle.stop(cast.researcher, run)
