@@ -19,6 +19,7 @@ READ = (
     "trainer/config",
     "trainer/contracts",
     "trainer/judges",
+    "trainer/rewards",
     "trainer/rubrics",
     "webapp/inference",
     "webapp/verifiers",
@@ -33,11 +34,11 @@ PATTERNS = {
 }
 MOST = {
     "begins with a pronoun: name the thing": 130,
-    "begins with what belongs at the end: subject first": 300,
-    "`where` for a condition: say `if`": 460,
-    "whoever, whatever: say who or what": 250,
+    "begins with what belongs at the end: subject first": 290,
+    "`where` for a condition: say `if`": 425,
+    "whoever, whatever: say who or what": 240,
     "`for` for a reason: say `because`": 20,
-    "names a chapter that is not in this repository": 41,
+    "names a chapter that is not in this repository": 25,
 }
 
 

@@ -1,4 +1,4 @@
-"""From responses to rewards: parts of every kind (judges, models, services, verifiers) and their composition. Torch-free."""
+"""The rewards of responses: parts of every kind (judges, models, services, verifiers) and their composition. It needs no torch."""
 
 from .composition import Composed, compose, exclusions
 from .kinds.texts import overlong_penalty

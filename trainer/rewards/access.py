@@ -1,4 +1,5 @@
-"""How a run reaches whom its rewards ask, as plain data: made by the command line or the server, opened where rewards are."""
+"""How a run reaches the judges and services of its rewards, as plain data. The command line or the server makes it; the process that
+computes rewards opens it."""
 
 import json
 import os
@@ -30,15 +31,15 @@ LOCAL_JUDGE = (sys.executable, "-m", "trainer", "judge-local")
 
 
 class AccessInvalid(ValueError):
-    """What the rewards name is not there, or cannot do what is asked of it; the message says what and where."""
+    """A judge or a service that the rewards name is not there, or cannot do what is asked; the message says what and where."""
 
 
 @dataclass(frozen=True)
 class JudgeAccess:
-    """A judge version: what it asks, the digest that its verdicts are keyed by, and who answers.
+    """A judge version: its questions, the digest for the keys of its verdicts, and the model that answers.
 
-    `store`, if given, is asked before anybody is called. A `target` that is a judge itself, as constructed tasks have one, answers
-    in this process.
+    The `store`, if there is one, is asked before any call. A `target` that is a judge itself, as in constructed tasks, answers in this
+    process.
     """
 
     spec: BaseSpec
@@ -47,7 +48,7 @@ class JudgeAccess:
     store: Store | None = None
 
     def open(self, budget: Budget | None) -> Judge:
-        """`budget` is kept here where the calls are made here; a server keeps its own."""
+        """`budget` counts here if the calls are made here; a server has its own."""
         if isinstance(self.target, Gateway):
             return GatewayJudge(self.spec, self.key, self.target)
         if isinstance(self.target, Target | LocalTarget):
@@ -57,9 +58,9 @@ class JudgeAccess:
 
 @dataclass(frozen=True)
 class Access:
-    """Judges and reward services by the names that the config uses. Holds keys: it is never written to disk.
+    """Judges and reward services, by the names that the config uses. It holds keys, so it is never written to disk.
 
-    A service is posted to from here, or by the server of the run.
+    This process posts to a service, or the server of the run does.
     """
 
     judges: Mapping[str, JudgeAccess] = field(default_factory=dict)
@@ -68,8 +69,8 @@ class Access:
     def problems(
         self, parts: Sequence[RewardPart], asking: Mapping[str, RewardPart] | None = None
     ) -> Iterator[FieldProblem]:
-        """What the parts ask for and cannot have, at its field. `asking`: those that ask a judge, by the field that names it;
-        left out, they stand in `rewards` in this order."""
+        """Problems of parts that cannot have what they ask for, each at its field. `asking`: the parts that ask a judge, by the field that
+        names the judge; if it is left out, the parts are those of `rewards`, in this order."""
         if asking is None:
             asking = {f"rewards.{i}.judge": part for i, part in enumerate(parts) if part.asks_judge}
         for path, part in asking.items():
@@ -91,7 +92,7 @@ class Access:
         return f"{name!r} {why}" if why else ""
 
     def open(self, parts: Sequence[RewardPart], models: Mapping[str, Scalar]) -> Services:
-        """Everybody whom the parts ask; nothing is connected to yet. Raises AccessInvalid with every problem."""
+        """All judges and services that the parts ask. There is no connection yet. Raises AccessInvalid with every problem."""
         found = list(self.problems(parts))
         found += [
             FieldProblem(f"rewards.{i}.model", f"no folder of the reward model {part.model!r} was given to the run")
@@ -111,11 +112,11 @@ class Access:
         )
 
     def _budget(self, part: RewardPart) -> Budget | None:
-        """Of the part; without a limit where people may set one later."""
+        """The budget of the part. It has no limit if people may set one later."""
         return _budget(part) or (Budget() if self.judges[part.asks_judge].store else None)
 
     def _calls(self, part: RewardPart) -> bool:
-        """Whether the calls for its judge are made here."""
+        """Whether this process makes the calls for the part's judge."""
         return bool(part.asks_judge) and isinstance(self.judges[part.asks_judge].target, Target | LocalTarget)
 
 
@@ -124,7 +125,7 @@ def _service(asked: Target | Relay) -> Service:
 
 
 def relayed(access: Access, names: Sequence[str], url: str, token: str) -> Access:
-    """With the reward services of these names, which the server posts to: it takes responses at `url`."""
+    """Adds the reward services of these names. The server posts to them; it takes the responses at `url`."""
     return replace(access, endpoints={name: Relay(url, token, name) for name in names})
 
 
@@ -134,7 +135,7 @@ def _budget(part: RewardPart) -> Budget | None:
 
 
 def granted(grants: Mapping[str, JudgeGrant], url: str, token: str, verdicts_url: str) -> Access:
-    """What the server lets a run ask: at `url`, or with its own weights and the verdict store at `verdicts_url`. Raises
+    """The access that the server grants a run: at `url`, or with local weights and the verdict store at `verdicts_url`. Raises
     AccessInvalid for a spec that this version of the program does not know."""
     return Access({name: _granted(name, grant, url, token, verdicts_url) for name, grant in grants.items()})
 
@@ -152,7 +153,7 @@ def _granted(name: str, grant: JudgeGrant, url: str, token: str, verdicts_url: s
 
 
 def _local(spec: BaseSpec, folder: str, prices: Prices | None = None, adapters: tuple[str, ...] = ()) -> LocalTarget:
-    """A criterion judge needs one forward pass per criterion: the probability of yes is its answer."""
+    """A local judge. A judge of criteria needs one forward pass for each criterion: the probability of yes is its answer."""
     yes_no, worded = spec.kind == "criterion", wording(spec)
     return LocalTarget(LOCAL_JUDGE, os.getcwd(), folder, yes_no, worded, prices, adapters)
 
@@ -199,7 +200,7 @@ def _judge(name: str, entry: Any) -> JudgeAccess:
 
 
 def local_judge(spec: BaseSpec, folder: str) -> JudgeAccess:
-    """A judge whose answers the model in this folder gives, on this machine."""
+    """A judge that the model in this folder answers, on this machine."""
     return JudgeAccess(spec, digest(spec, folder), _local(spec, folder))
 
 

@@ -1,8 +1,7 @@
-"""Which items of independent lists say the same: criteria of two rubrics, reasons of three people.
+"""Finds items of independent lists that say the same: criteria of two rubrics, reasons of three people.
 
-Between two lists it is the maximum-weight one-to-one matching (Hungarian) of what is similar enough (METHODS: rubric
-alignment between people, where neither list is the reference). Over more lists the pairs found are joined, the most
-similar first, as long as nobody has two items in one group.
+For two lists it is the maximum-weight one-to-one matching (Hungarian) of the items that are similar enough; neither list is the
+reference. For more lists the pairs are joined, the most similar first, as long as no owner has two items in one group.
 
 Axes: N items of all lists laid end to end.
 """
@@ -34,7 +33,7 @@ def group(similarity_NN: Floats, owner_N: Sequence[int], threshold: float) -> li
     for first, second in combinations(sorted(set(owner_N)), 2):
         rows, columns = np.flatnonzero(owners == first), np.flatnonzero(owners == second)
         block = similarity_NN[np.ix_(rows, columns)]
-        # what is not similar enough counts as nothing, so that it cannot push a good match aside
+        # items that are not similar enough count as 0, so that they cannot push a good match aside
         for r, c in zip(
             *scipy.optimize.linear_sum_assignment(np.where(block > threshold, block, 0.0), maximize=True), strict=True
         ):
@@ -53,9 +52,9 @@ def group(similarity_NN: Floats, owner_N: Sequence[int], threshold: float) -> li
 
 
 def background(similarity_NN: Floats, owner_N: Sequence[int]) -> float | None:
-    """Mean similarity of two items of one owner, who does not say a thing twice: what the subject alone makes alike.
+    """The mean similarity of two items of one owner. An owner says nothing twice, so this is the similarity that the subject alone causes.
 
-    None where nobody has two items.
+    None if no owner has two items.
     """
     owners = np.asarray(owner_N)
     same = (owners[:, None] == owners[None, :]) & ~np.eye(len(owners), dtype=bool)
@@ -63,7 +62,7 @@ def background(similarity_NN: Floats, owner_N: Sequence[int]) -> float | None:
 
 
 def words_similarity(texts: Sequence[str]) -> Floats:
-    """Cosine of the counts of the beginnings of words: what can be told without a model of meaning. In [0, 1]."""
+    """The cosine of the counts of the beginnings of words, in [0, 1]: a similarity without a model of meaning."""
     counts = [Counter(word[:_GRAM] for word in _TOKEN.findall(text.lower())) for text in texts]
     column = {gram: place for place, gram in enumerate(sorted(set().union(*counts)))} if counts else {}
     vectors = np.zeros((len(texts), max(1, len(column))))

@@ -15,20 +15,20 @@ Floats = NDArray[np.float64]
 
 
 def judge_reward(verdict: str | None, label: str, format_ok: bool) -> float | None:
-    """`1[o = o*] + 1[format]` of a judgement, the accuracy and the format reward. None where the label is a tie.
+    """`1[o = o*] + 1[format]` of a judgement: the reward for accuracy and for the form. None if the label is a tie.
 
-    A choice is forced: a verdict that is a tie, or that cannot be read (None), is the judge's own failure and not right.
-    `verdict` and `label` are words of `STRENGTHS`; "A much better" chooses A as "A" does.
+    A choice is forced: a verdict that is a tie, or that cannot be read (None), is a failure of the judge and not right. `verdict` and
+    `label` are words of `STRENGTHS`; "A much better" chooses A, as "A" does.
     """
     right = chose_right(verdict, label)
     return None if right is None else float(right) + float(format_ok)
 
 
 def writer_reward(verdict: str | None, label: str) -> float | None:
-    """`1[o = o*]`, eq. (8), of the rubric that a frozen, greedy judge decided by. None where the label is a tie.
+    """`1[o = o*]`, eq. (8), of the rubric by which a frozen, greedy judge decided. None if the label is a tie.
 
-    None also where the judge gave no verdict that can be read: that is not the writer's failure, so the sample is
-    excluded, never counted as wrong.
+    It is also None if the judge gave no verdict that can be read: that is not the writer's failure, so the sample is left out and does
+    not count as wrong.
     """
     if verdict is None:
         return None
@@ -37,7 +37,7 @@ def writer_reward(verdict: str | None, label: str) -> float | None:
 
 
 def chose_right(verdict: str | None, label: str) -> bool | None:
-    """Whether a forced choice is the label's; None where the label is a tie, for which no choice is right."""
+    """Whether a forced choice agrees with the label; None if the label is a tie, because then no choice is right."""
     wanted = np.sign(STRENGTHS[label])
     return bool(verdict is not None and np.sign(STRENGTHS[verdict]) == wanted) if wanted else None
 
@@ -57,9 +57,9 @@ def arm_variances(p_R: ArrayLike, u_writer_RD: ArrayLike, u_judge_RD: ArrayLike)
     """Gradient variances of a judge step and of a writer step, with p = P(judge right | rubric).
 
     Judge step, its rubric cached: `p (1-p) |u_j|^2` (17). Writer step: `E[p (1-p) |u_r|^2] + Var_r(p u_r)` (18), reward
-    noise and disagreement between rubrics. `C1 = Var_r(p u_r) / E[p^2 |u_r|^2]` (19). Moments are those of the rubrics
-    given (population); the variance of a vector is the sum over its components. The two D may differ. Raises ValueError,
-    naming the argument, where there is no rubric or the rows are not one for each.
+    noise and disagreement between rubrics. `C1 = Var_r(p u_r) / E[p^2 |u_r|^2]` (19). The moments are those of
+    the given rubrics (population); the variance of a vector is the sum over its components. The two D may differ. Raises ValueError
+    with the name of the argument if there is no rubric, or not one row for each.
     """
     p, u_writer, u_judge = (np.asarray(each, dtype=np.float64) for each in (p_R, u_writer_RD, u_judge_RD))
     if not len(p):
@@ -81,9 +81,9 @@ def arm_variances(p_R: ArrayLike, u_writer_RD: ArrayLike, u_judge_RD: ArrayLike)
 
 
 def norm_bound(p: float, c1: float) -> float | None:
-    """`sqrt((1-p) / (1-p + C1 p))`, the right side of (19): where `|u_r| / |u_j|` is above it, the writer's step is the noisier.
+    """`sqrt((1-p) / (1-p + C1 p))`, the right side of (19): if `|u_r| / |u_j|` is greater, the writer's step is noisier.
 
-    None where the judge is always right and rubrics do not disagree: 0/0.
+    None if the judge is always right and rubrics do not disagree: 0/0.
     """
     below = 1 - p + c1 * p
     return math.sqrt((1 - p) / below) if below > 0 else None

@@ -1,6 +1,6 @@
-"""Named parts put together to a reward, each kept for the charts; a part that is missing excludes the response.
+"""Named parts make a reward. Each part is kept for the charts; a missing part excludes the response.
 
-reward = sum of weight x part, or an explicit expression over the parts' names (METHODS 5, hybrid reward system).
+reward = sum of weight x part, or an explicit expression over the parts' names.
 """
 
 from collections import Counter
@@ -17,8 +17,8 @@ from .parts import Item, Part
 
 @dataclass(frozen=True)
 class Composed:
-    """`total` is None exactly when `excluded` gives a reason. `parts` has every part, shadows too, as measured: neither
-    clipped nor weighted.
+    """`total` is None if, and only if, `excluded` gives a reason. `parts` has every part, shadows too, as measured: neither clipped nor
+    weighted.
     """
 
     total: float | None
@@ -27,16 +27,16 @@ class Composed:
 
     @property
     def components(self) -> dict[str, float]:
-        """The values there are, by name."""
+        """The values of the parts that have one, by name."""
         return {name: part.value for name, part in self.parts.items() if part.value is not None}
 
 
 def compose(
     parts: Sequence[RewardPart], measured: Mapping[str, Part], expression: Expression | None = None
 ) -> Composed:
-    """The reward of one response out of its parts, clipped: their weighted sum, or what the expression makes of them.
+    """The reward of one response from its clipped parts: their weighted sum, or the value of the expression.
 
-    Every part that is missing is named; a shadow excludes nothing, nor does a part behind a gate that is closed.
+    Every missing part is named. A shadow excludes nothing; neither does a part behind a closed gate.
     """
     counted = {part.name: part for part in parts if not part.shadow}
     values = {name: _clipped(part, measured[name].value) for name, part in counted.items()}
@@ -54,12 +54,12 @@ def _clipped(part: RewardPart, value: float | None) -> float | None:
 
 
 def exclusions(rewards: Iterable[Composed]) -> Counter[str]:
-    """How many responses were excluded, by reason."""
+    """The number of excluded responses, by reason."""
     return Counter(reward.excluded for reward in rewards if reward.excluded)
 
 
 def rubric_verdicts(parts: Sequence[RewardPart], measured: Mapping[str, Part]) -> tuple[Verdict, ...]:
-    """The verdicts that a viewer shows of a response: those of the first part that counts and has any, else a shadow's."""
+    """The verdicts that a viewer shows for a response: those of the first part that counts and has verdicts, else those of a shadow."""
     for part in sorted(parts, key=lambda part: part.shadow):
         if measured[part.name].verdicts:
             return measured[part.name].verdicts
@@ -67,8 +67,8 @@ def rubric_verdicts(parts: Sequence[RewardPart], measured: Mapping[str, Part]) -
 
 
 def rubric_score(item: Item, given: Sequence[Verdict]) -> RubricScore | None:
-    """The rubric score of these verdicts, over the criteria that they are about. Without any, what verifiers say of the
-    whole rubric; None where there is no rubric. May raise VerifierError."""
+    """The rubric score of these verdicts, over the criteria that they are about. Without verdicts, the score of the whole rubric by
+    verifiers; None if there is no rubric. May raise VerifierError."""
     if item.rubric is None:
         return None
     if not given:

@@ -1,6 +1,6 @@
 """The child process of a reward function: `python -m trainer.rewards.function_process NAME`, JSON Lines on pipes.
 
-The first line says that the function was imported, then there is one line for each group of responses.
+The first line says that the function was imported. Then there is one line for each group of responses.
 """
 
 import json
@@ -13,7 +13,7 @@ from .functions import GROUP, problem
 
 
 def main(name: str) -> int:
-    # What the function prints must not end up among the answers: stdout becomes stderr for everybody but us.
+    # Output of the function must not get among the answers: stdout becomes stderr for all code but this.
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     if refused := problem(name):
@@ -32,7 +32,7 @@ def main(name: str) -> int:
 def _answered(function: Any, responses: list[Any]) -> dict[str, Any]:
     try:
         found = {"answer": function(responses)}
-        json.dumps(found)  # numbers of other libraries are no JSON
+        json.dumps(found)  # JSON cannot write numbers of other libraries
         return found
     except Exception as error:
         return {"problem": f"{type(error).__name__}: {error}"}

@@ -1,12 +1,12 @@
-"""A user's own reward out of an installed package: a function under an entry point of the group `touchstone.rewards`.
+"""A user's own reward from an installed package: a function under an entry point of the group `touchstone.rewards`.
 
     [project.entry-points."touchstone.rewards"]
     politeness = "my_package.rewards:politeness"
 
     def politeness(responses: list[dict]) -> list[float | None | dict]: ...
 
-It runs in a child process: what it prints, imports or breaks stays there, and one that is late can be ended. Only names
-that TOUCHSTONE_REWARD_FUNCTIONS allows are imported: installing a package is not the same as trusting it with a run.
+It runs in a child process, which keeps what the function prints, imports or breaks, and which can be ended if it is late. Only names
+that TOUCHSTONE_REWARD_FUNCTIONS allows are imported: who installs a package does not yet trust it with a run.
 """
 
 import asyncio
@@ -23,17 +23,17 @@ GROUP = "touchstone.rewards"
 ALLOWED = "TOUCHSTONE_REWARD_FUNCTIONS"
 KEYS = frozenset({"TOUCHSTONE_RUN_TOKEN", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"})
 START_S = 60.0
-"""So long the package may take to be imported; it does not count for the first group."""
+"""The time for the import of the package. It does not count for the first group."""
 _LONGEST_LINE = 64_000_000
 
 
 def allowed() -> tuple[str, ...]:
-    """The names that whoever runs this has allowed, separated by commas in the environment."""
+    """The names that the operator has allowed, separated by commas in the environment."""
     return tuple(name.strip() for name in os.environ.get(ALLOWED, "").split(",") if name.strip())
 
 
 def problem(name: str) -> str:
-    """Why this function cannot be used; empty if it can. Imports nothing of it."""
+    """Why this function cannot be used; empty if it can. Nothing of the package is imported."""
     if name not in allowed():
         return f"the reward function {name!r} is not allowed here: name it in {ALLOWED}"
     if not entry_points(group=GROUP, name=name):
@@ -42,12 +42,12 @@ def problem(name: str) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """Ours without the keys by which a run speaks to its server and its cluster."""
+    """The environment of this process, without the keys of the run for its server and its cluster."""
     return {name: value for name, value in os.environ.items() if name not in KEYS}
 
 
 class Function:
-    """`answer` calls the function with a group of responses; calls wait for each other. The child starts with the first."""
+    """`answer` calls the function with a group of responses. Calls wait for each other; the first one starts the child process."""
 
     def __init__(self, name: str, command: Sequence[str] | None = None) -> None:
         self._command = command or (sys.executable, "-m", "trainer.rewards.function_process", name)
@@ -64,7 +64,7 @@ class Function:
                 await self.close()
                 raise Unscored(f"took longer than {seconds:g} s") from None
             except asyncio.CancelledError:
-                await self.close()  # what it was asked is not what the next one will ask
+                await self.close()  # a late answer must not be taken for that to the next question
                 raise
 
     async def close(self) -> None:
@@ -90,13 +90,13 @@ class Function:
 
     async def _exchange(self, process: asyncio.subprocess.Process, line: str) -> JSON:
         assert process.stdin is not None  # noqa: S101  # asked for as a pipe
-        with suppress(ConnectionError, BrokenPipeError):  # then there is no answer either, which says why
+        with suppress(ConnectionError, BrokenPipeError):  # then there is no answer either; reading it gives the reason
             process.stdin.write(line.encode() + b"\n")
             await process.stdin.drain()
         return await self._line(process)
 
     async def _line(self, process: asyncio.subprocess.Process) -> JSON:
-        """What the child says next. Raises Unscored with its problem, or where it has ended."""
+        """The next line of the child. Raises Unscored with its problem, or if the child has ended."""
         assert process.stdout is not None  # noqa: S101
         try:
             line = await process.stdout.readline()

@@ -1,4 +1,4 @@
-"""A judge that the server of the run asks: with its endpoint's key, within its limits, and never twice."""
+"""A judge that the server of the run asks, with the key and the limits of its endpoint, and never twice."""
 
 import asyncio
 import hashlib
@@ -26,7 +26,7 @@ from trainer.judges.templates import canonical
 from .judges import answers_to, storable
 from .parts import Answer
 
-GATHER_S = 0.02  # questions of a step come at once, and travel together
+GATHER_S = 0.02  # the questions of a step come at once and are sent together
 PATIENCE_S = 60.0  # longer than a server takes to restart
 AGAIN_S = 1.0
 MOST_BYTES = MAX_POST_BYTES // 4
@@ -35,7 +35,7 @@ _TIMEOUT = httpx.Timeout(60.0, connect=5.0)
 
 @dataclass(frozen=True)
 class Gateway:
-    """Where the server takes questions, and the judge's name in the config."""
+    """The address at which the server takes questions, and the judge's name in the config."""
 
     url: str
     token: str = field(repr=False)
@@ -56,7 +56,7 @@ class GatewayJudge:
         self._waiting: list[JudgeQuestion] = []
         self._open: dict[str, asyncio.Future[QuestionReply]] = {}
         self._counted: set[str] = set()
-        """Questions whose calls were told to somebody already: two parts may ask the same."""
+        """Questions whose calls are counted already: two parts may ask the same."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def ask(self, inputs: Sequence[JudgeInput]) -> list[list[Answer]]:
@@ -109,7 +109,7 @@ class GatewayJudge:
             self._waiting.append(question)
             if len(self._waiting) == 1:
                 self._begin(self._send())
-        return await asyncio.shield(known)  # whoever is interrupted must not take it from others
+        return await asyncio.shield(known)  # a call that is interrupted must not take the connection from others
 
     async def _send(self) -> None:
         await asyncio.sleep(GATHER_S)
@@ -118,7 +118,7 @@ class GatewayJudge:
             self._begin(self._deliver(batch))
 
     async def _deliver(self, batch: list[JudgeQuestion]) -> None:
-        """Asks until all are answered; a server that is away for longer than PATIENCE_S counts as a judge that is."""
+        """Asks until all questions are answered. A server that is away for longer than PATIENCE_S counts as a judge that is away."""
         left = {question.key: question for question in batch}
         heard = monotonic()
         while left:
@@ -171,8 +171,8 @@ class GatewayJudge:
 
 
 def questions(judge: str, digest: str, inputs: Sequence[JudgeInput]) -> Iterator[JudgeQuestion]:
-    """One for each run of inputs that differ in nothing but the responses. Its key is the content's address: the place
-    in the run is a part of it, so that what was paid for is counted at the same place by a run that goes on after a kill."""
+    """One question for each sequence of inputs that differ only in their responses. Its key is made of the content and of the place in the
+    run, so that a run that goes on after a kill counts the costs at the same place."""
     groups: list[list[JudgeInput]] = []
     for given in inputs:
         if groups and _shared(groups[-1][0]) == _shared(given):

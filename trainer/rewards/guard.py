@@ -1,4 +1,4 @@
-"""Code that may raise or hang, kept from taking the run along."""
+"""Runs code that may raise or hang, so that it does not end the run."""
 
 import asyncio
 import threading
@@ -9,12 +9,12 @@ from typing import TypeVar
 from .parts import Item, Part, Unscored
 
 SECONDS = 5.0
-"""So long one part of one response may be computed."""
+"""The time for one part of one response."""
 T = TypeVar("T")
 
 
 def guarded(call: Callable[[], T], seconds: float) -> tuple[T | None, str]:
-    """Its value, or None with the reason. A thread cannot be killed: one that hangs is left behind as a daemon."""
+    """The value of the call, or None with the reason. A thread cannot be killed: if it hangs, it is left as a daemon."""
     outcome: list[tuple[T | None, str]] = []
 
     def run() -> None:
@@ -30,12 +30,12 @@ def guarded(call: Callable[[], T], seconds: float) -> tuple[T | None, str]:
 
 
 def reason(error: BaseException) -> str:
-    """What a response without a value is told to lack."""
+    """The reason for a response without a value."""
     return str(error) if isinstance(error, Unscored) else f"{type(error).__name__}: {error}"
 
 
 async def each(items: Sequence[Item], measure: Callable[[Item], Part]) -> list[Part]:
-    """`measure` of every item in threads, at most SECONDS for each; who raises or hangs is missing with the reason."""
+    """Calls `measure` for every item in threads, at most SECONDS for each. If it raises or hangs, the item is missing with the reason."""
     return [await asyncio.to_thread(_one, partial(measure, item)) for item in items]
 
 

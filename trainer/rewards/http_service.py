@@ -1,4 +1,4 @@
-"""A reward service on the network: a group of responses goes out as a signed POST, numbers come back."""
+"""A reward service on the network: a group of responses is sent as a signed POST, and numbers come back."""
 
 import asyncio
 import hashlib
@@ -22,10 +22,10 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 
 
 class HttpService:
-    """`target.url` is posted to as it stands; `target.key` is the secret that signs. Limits and retries are the target's.
+    """Requests are posted to `target.url` unchanged; `target.key` is the secret that signs. Limits and retries are those of the target.
 
-    A 4xx answer, or one that is no JSON, leaves the responses out; 408, 429, 5xx and no answer at all are tried again, and
-    then the service is away.
+    After a 4xx answer, or one that is not JSON, the responses are left out. After 408, 429, 5xx or no answer the request is tried again;
+    in the end the service is away.
     """
 
     def __init__(self, target: Target, share: Share | None = None) -> None:
@@ -100,7 +100,7 @@ class _Again(Exception):
 
 
 def _values(body: bytes) -> JSON:
-    """`{"values": [...]}` or the list itself."""
+    """The values, from `{"values": [...]}` or from the list itself."""
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):

@@ -1,6 +1,6 @@
-"""What a run was told, by place: a run that goes on after it was killed asks nothing twice and trains on the same rewards.
+"""The values that a run was given, by place. A run that goes on after a kill asks nothing twice, and trains on the same rewards.
 
-The verdict store alone would not do: a call that failed is asked again there, and services and packages keep nothing.
+The verdict store alone is not enough: it asks again for a call that failed, and services and packages store nothing.
 """
 
 import hashlib
@@ -18,13 +18,13 @@ from trainer.judges.templates import canonical
 from .parts import Item, Part, Services, Usage
 
 _NOT_MEASURED = {"weight", "at_least", "at_most", "shadow", "on_missing", "budget_tokens", "budget_money"}
-"""What changes what becomes of a value, not the value."""
+"""Fields that change how a value is used, but not the value."""
 KEPT = 2
-"""Checkpoints whose values are kept behind the newest one: that one may not be whole yet, and workers score ahead of it."""
+"""The number of older checkpoints whose values are kept: the newest may not be whole yet, and workers score ahead of it."""
 
 
 def who(part: RewardPart, services: Services) -> str:
-    """A name for whom the part asks that changes when its answers may."""
+    """A name for the judge or service of the part. It changes if the answers may change."""
     if judge := services.judges.get(part.asks_judge):
         return judge.key
     scalar = services.models.get(getattr(part, "model", ""))
@@ -32,7 +32,7 @@ def who(part: RewardPart, services: Services) -> str:
 
 
 class Entry(NamedTuple):
-    """The value that the part `name` has for the response at `place`; `key` is the address of all that it depends on."""
+    """The value of the part `name` for the response at `place`. `key` is made of all that the value depends on."""
 
     key: str
     name: str
@@ -41,7 +41,7 @@ class Entry(NamedTuple):
 
 
 class Notes:
-    """What was told, in memory: of a worker that scores for a run elsewhere."""
+    """The values in memory, in a worker that scores for a run elsewhere."""
 
     def __init__(self) -> None:
         self._known: dict[str, Entry] = {}
@@ -52,16 +52,16 @@ class Notes:
         return found.part if found else None
 
     def put(self, part: RewardPart, asked: str, item: Item, measured: Part) -> None:
-        """Raises OSError where it is to be written down and the disk is full; then nothing of it was written."""
+        """Raises OSError if the disk is full; then nothing was written."""
         self._keep(Entry(_key(part, asked, item), part.name, item.place, measured))
 
     def begin(self, known: Iterable[Entry]) -> None:
-        """Only these are known from here on, and nothing is fresh."""
+        """From now on only these entries are known, and none is fresh."""
         self._known, self._fresh = {entry.key: entry for entry in known}, []
 
     @property
     def fresh(self) -> tuple[Entry, ...]:
-        """What was told since `begin`."""
+        """The entries since `begin`."""
         return tuple(self._fresh)
 
     def _keep(self, entry: Entry) -> None:
@@ -70,35 +70,35 @@ class Notes:
 
 
 class Journal(Notes):
-    """JSON Lines, one per value. A last line that a killed process left unfinished counts as not written.
+    """JSON Lines, one for each value. If a killed process left the last line unfinished, that line does not count.
 
-    A checkpoint leaves a mark with what was spent by then. Used by several threads.
+    A checkpoint writes a mark with what was spent so far. Several threads use the journal.
     """
 
     def __init__(self, path: Path) -> None:
         super().__init__()
         self._path, self._lock = path, threading.Lock()
         self._lines: list[Entry | dict[str, Any]] = []
-        """Entries, and the marks between them."""
+        """The entries, and the marks between them."""
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists():
             self._read()
         self._open()
 
     def at(self, places: Sequence[str]) -> tuple[Entry, ...]:
-        """What is known of the responses at these places."""
+        """The entries for the responses at these places."""
         wanted = set(places)
         with self._lock:
             return tuple(entry for entry in self._known.values() if entry.place in wanted)
 
     def add(self, entries: Iterable[Entry]) -> None:
-        """What workers were told. Raises OSError where the disk is full."""
+        """Adds the entries of workers. Raises OSError if the disk is full."""
         for entry in entries:
             if entry.key not in self._known:
                 self._keep(entry)
 
     def checkpoint(self, spent: dict[str, Any]) -> None:
-        """A checkpoint is about to be written. What no run will ask for, since two older ones are whole, is forgotten."""
+        """Called before a checkpoint is written. Entries that no run will ask for are forgotten, because two older checkpoints are whole."""
         with self._lock:
             self._write(spent)
             marks = [place for place, line in enumerate(self._lines) if isinstance(line, dict)]
@@ -106,13 +106,13 @@ class Journal(Notes):
                 self._replace(self._lines[marks[-1 - KEPT] :])
 
     def forget_missing(self) -> None:
-        """What has no value is asked again, since whoever gave none is to be mended before the run goes on."""
+        """Forgets entries without a value, so that they are asked again: the judge or service is repaired before the run goes on."""
         with self._lock:
             self._replace([line for line in self._lines if isinstance(line, dict) or line.part.value is not None])
 
     def used(self, spent: dict[str, Any] | None = None) -> dict[str, Usage]:
-        """What the values took that were written down since the checkpoint that says `spent`, by the name of the part; of
-        all where there is no such mark."""
+        """What the values have cost that were written since the checkpoint with the mark `spent`, by the name of the part; without such
+        a mark, of all values."""
         marks = [place for place, line in enumerate(self._lines) if line == spent]
         found: dict[str, Usage] = {}
         for line in self._lines[marks[-1] + 1 if marks else 0 :]:
@@ -133,10 +133,12 @@ class Journal(Notes):
         self._lines.append(line)
 
     def _open(self) -> None:
-        self._file = self._path.open("ab", buffering=0)  # a write is with the system at once: who is killed loses none
+        self._file = self._path.open(
+            "ab", buffering=0
+        )  # a write is with the system at once: a killed process loses none
 
     def _replace(self, kept: list[Entry | dict[str, Any]]) -> None:
-        """Whole or not at all: the file takes the old one's place once it is written."""
+        """Replaces the whole file or nothing: the new file takes the place of the old one when it is written."""
         other = self._path.with_suffix(".partial")
         other.write_bytes(b"".join(map(_dumped, kept)))
         os.replace(other, self._path)
@@ -175,7 +177,7 @@ def _dumped(line: Entry | dict[str, Any]) -> bytes:
 def _loaded(found: Any) -> Entry | dict[str, Any]:
     if isinstance(found, dict):
         return found
-    key, name, part, *place = found  # without the place as earlier versions wrote it
+    key, name, part, *place = found  # as earlier versions wrote it, without the place
     verdicts = tuple(Verdict.model_validate(verdict) for verdict in part["verdicts"])
     read = Part(**part | {"verdicts": verdicts, "usage": Usage(*part["usage"])})
     return Entry(key, name, place[0] if place else "", read)

@@ -1,6 +1,6 @@
-"""Judgements by a rubric as judges print them: the decision, and what is wrong with the form. Never raises on any text.
+"""Reads judgements by a rubric: the decision, and the problems of the form. No text raises.
 
-A judgement handles every criterion with an explanation of its own, then justifies the whole, then decides once
+A judgement explains every criterion, then justifies the whole, then decides once
 (Rubric-ARM, 2026; its format reward).
 """
 
@@ -21,7 +21,7 @@ Choice = Literal["A", "B"]
 
 @dataclass(frozen=True)
 class Judgement:
-    """`verdict` is the decision where there is exactly one, also where the form is wrong."""
+    """`verdict` is the decision if there is exactly one, even if the form is wrong."""
 
     verdict: Choice | None
     problems: tuple[str, ...]
@@ -32,12 +32,12 @@ class Judgement:
 
 
 def read_judgement(text: str, criteria: int, form: Form | None = None) -> Judgement:
-    """The judgement in `text`, behind any thinking aloud, by a rubric of so many criteria.
+    """The judgement in `text`, after any thinking aloud, by a rubric with so many criteria.
 
     `rubric_arm`: for "Response A" and "Response B" a line "Criterion N: explanation" for each criterion, then "Final
     Judgment" with a line "Justification: ..." and, last of all, "Winner: Response A" or "B". `touchstone`: a JSON object
     {"criteria": [{number, explanation, a_meets, b_meets}], "justification": ..., "verdict": "A" or "B"} in that order,
-    where "gatekeeper" may come first. `form` None: JSON where the text begins with a brace.
+    where "gatekeeper" may come first. With the `form` None a text that begins with a brace is read as JSON.
     """
     spoken = without_thinking(text)
     if form is None:
@@ -57,7 +57,7 @@ _CHOSEN = re.compile(r"[*\s]*response\s+([AB])[*.\s]*", re.I)
 
 @dataclass
 class _Text:
-    """What has been read of a judgement: explanations by response and criterion, then the end."""
+    """The parts of a judgement that have been read: explanations by response and criterion, then the end."""
 
     explained: dict[str, dict[int, list[str]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
     justification: list[str] = field(default_factory=list)
@@ -65,7 +65,7 @@ class _Text:
     final: bool = False
     after: bool = False
     place: tuple[str, int] = ("", 0)
-    """The response and the criterion that the lines belong to; 0: none."""
+    """The response and the criterion to which the lines belong; 0: none."""
 
     def take(self, line: str) -> None:
         if winner := _WINNER.fullmatch(line):
@@ -184,7 +184,7 @@ def _json_problems(raw: Mapping[str, Any], names: list[str], criteria: int) -> I
 
 
 def _criteria_problems(explanations: Iterable[tuple[int, str]], criteria: int) -> Iterator[str]:
-    """Each of the criteria exactly once, with words of its own."""
+    """Problems if a criterion is not explained exactly once, or has no words of its own."""
     listed = [(number, " ".join(text.split())) for number, text in explanations]
     times = Counter(number for number, _ in listed)
     missing = [number for number in range(1, criteria + 1) if not times[number]]

@@ -1,4 +1,4 @@
-"""Judgements by a rubric in the forms that `judgement_forms` reads: what a judge shall say, as a demonstration of it."""
+"""Judgements by a rubric in the forms that `judgement_forms` reads, as demonstrations for a judge."""
 
 import json
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from .judgement_forms import Choice, Form, read_judgement
 
 @dataclass(frozen=True)
 class Handled:
-    """What is said about one criterion: an explanation for each answer, and whether each meets it, None where that is not known."""
+    """The judgement of one criterion: an explanation for each answer, and whether each answer meets it, or None if that is not known."""
 
     first: str
     second: str
@@ -28,7 +28,7 @@ class Reasoned:
 
 
 def write_judgement(said: Reasoned, form: Form) -> str:
-    """The text in which `read_judgement` finds this verdict and no problem. Raises Unwritable where there is none."""
+    """The text in which `read_judgement` finds this verdict and no problem. Raises Unwritable if there is none."""
     text = _lines(said) if form == "rubric_arm" else _json(said)
     read = read_judgement(text, len(said.criteria), form)
     if read.problems or read.verdict != said.verdict:

@@ -19,7 +19,7 @@ from trainer.judges.spec import BaseSpec
 from .parts import Answer
 
 ABOUT_THE_CALL = ("context_overflow", "bad_response")
-"""Problems that asking again would not mend: they are about the question, not about who is asked."""
+"""Problems that remain if the judge is asked again: they are about the question, not about the endpoint."""
 
 
 class StoreAway(Exception):
@@ -27,23 +27,23 @@ class StoreAway(Exception):
 
 
 class Store(Protocol):
-    """Where verdicts are kept by the address of their question. `get` and `put` are called in threads."""
+    """A store of verdicts by the key of their question. `get` and `put` are called in threads."""
 
     def get(self, keys: Sequence[str]) -> Mapping[str, Answer]:
         """Raises StoreAway."""
         ...
 
     def put(self, outcomes: Iterable[Outcome]) -> None:
-        """Raises StoreAway; the store brings them with what comes next."""
+        """Raises StoreAway; the store then sends them with the next ones."""
         ...
 
     def limit(self, budget: Budget) -> None:
-        """Sets what is allowed, and what is known to be used, where the store knows."""
+        """Sets the limit of the budget, and what is used so far, if the store knows them."""
         ...
 
 
 class Memory:
-    """Keeps the newest answers as long as the process lives."""
+    """A store that keeps the newest answers as long as the process lives."""
 
     def __init__(self, most: int = 50_000) -> None:
         self._known: dict[str, Answer] = {}
@@ -64,7 +64,7 @@ class Memory:
 
 
 class EngineJudge:
-    """Asks through the judges' engine: its limits, retries and budget hold. `key` is the version's digest.
+    """A judge that asks through the engine of judges, with its limits, retries and budget. `key` is the version's digest.
 
     The connections, or the child process, are opened with the first question and kept until `close`.
     """
@@ -103,7 +103,7 @@ class EngineJudge:
         self._chat = None
 
     def _calls(self, given: JudgeInput) -> list[Call] | str:
-        """Its questions, or why it has none."""
+        """The questions of the input, or why it has none."""
         try:
             return expand(self.spec, self.key, given)
         except InputProblem as problem:
@@ -156,13 +156,13 @@ class EngineJudge:
         return self._chat
 
     async def _give_up(self) -> None:
-        """A child process that does not answer any more is started again by the next question."""
+        """Ends a child process that no longer answers. The next question starts a new one."""
         await self._held.aclose()
         self._held, self._chat = AsyncExitStack(), None
 
 
 def storable(given: JudgeInput) -> JudgeInput:
-    """Models sample NUL now and then, which the server's database cannot hold: it is asked about, and stored, as its sign."""
+    """The text without NUL, which models sample now and then and which the database cannot hold: its symbol replaces it."""
     written = (*given.responses.values(), *given.model_reasons, *given.generated)
     if not any("\0" in text for text in written):
         return given
@@ -177,7 +177,7 @@ def storable(given: JudgeInput) -> JudgeInput:
 def answers_to(
     calls: Sequence[Call] | str, known: Mapping[str, Answer], fresh: Mapping[str, Answer], paid: set[str]
 ) -> list[Answer]:
-    """The answers to the questions of one input. One that several inputs ask is paid for by the first: `paid` has those."""
+    """The answers to the questions of one input. If several inputs ask a question, the first pays for it: `paid` has such questions."""
     if isinstance(calls, str):
         return [Answer({}, None, problem=calls)]
     found = []
@@ -189,7 +189,7 @@ def answers_to(
 
 
 def answer_of(outcome: Outcome, *, called: bool) -> Answer:
-    """What an outcome says. A call that failed for the endpoint's sake is away: it may be asked again."""
+    """The answer of an outcome. A call that failed because of the endpoint is away: it may be asked again."""
     reply, trouble = outcome.reply, outcome.trouble
     away = outcome.state == "failed" and (trouble is None or trouble.code not in ABOUT_THE_CALL)
     tokens = (reply.prompt_tokens or 0) + (reply.completion_tokens or 0) if reply and called else 0

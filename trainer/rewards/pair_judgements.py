@@ -1,7 +1,7 @@
-"""Judgements of two answers: the question that asks for one, and what an answer to it says. Torch-free; no text raises.
+"""Judgements of two answers: the question for one, and how its answer is read. It needs no torch, and no text raises.
 
-A judgement is reasons in order of importance, then one of five verdicts (METHODS 5, GenRM). Question and answer are those of
-judges of kind `pairwise` with five verdicts in the same form, so that a model trained on them is such a judge as it stands.
+A judgement has reasons in order of importance, then one of five verdicts (GenRM). Question and answer are those of judges of the kind
+`pairwise` with five verdicts in the same form, so that a model that is trained on them is such a judge at once.
 """
 
 import json
@@ -25,8 +25,8 @@ WORDS_OF = {strength: words for words, strength in VERDICTS.items()}
 
 @dataclass(frozen=True)
 class PairJudgement:
-    """What a judgement says. `strength`: -2 (the answer shown first is much better) to 2; None where there is no verdict
-    that can be read, and `problem` says why. `well_formed`: it has the asked form and nothing else."""
+    """A judgement that was read. `strength`: -2 (the answer shown first is much better) to 2; None if no verdict can be read, and `problem`
+    says why. `well_formed`: the text has the form that was asked for, and nothing else."""
 
     reasons: tuple[str, ...]
     strength: int | None
@@ -35,13 +35,13 @@ class PairJudgement:
 
 
 def question(prompt: Sequence[Message], first: str, second: str, form: JudgementForm) -> tuple[Message, ...]:
-    """What a judge is asked about two answers, in the order in which they are shown."""
+    """The question to a judge about two answers, in the order in which they are shown."""
     given = JudgeInput("", tuple(prompt), {"first": first, "second": second})
     return tuple(Message(**message) for message in expand(SPECS[form], "", given)[0].request.messages)
 
 
 def read_pair_judgement(text: str, form: JudgementForm, cut: bool = False) -> PairJudgement:
-    """`cut`: it was ended by the limit of tokens, so that JSON counts only if it happens to be whole."""
+    """`cut`: the limit of tokens ended the text, so JSON counts only if it is whole."""
     return _read_json(text, cut) if form == "json" else _read_lines(text)
 
 
@@ -54,7 +54,7 @@ def _read_json(text: str, cut: bool) -> PairJudgement:
 
 
 def _is_json(text: str) -> bool:
-    """Whether it is the object alone, with the reasons before the verdict that follows from them."""
+    """Whether the text is only the object, with the reasons before the verdict that follows from them."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""What is valued, what comes of it, and who can be asked on the way. Missing is missing: a value of None is never 0."""
+"""The responses that get a reward, the parts of the reward, and the judges and services that are asked. Missing is missing: None is never 0."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ JSON = Any
 
 
 class Usage(NamedTuple):
-    """What asking has taken. `cost` is None where no call has a known price; `latency_s` is summed over the calls."""
+    """What calls have used. `cost` is None if no call has a known price; `latency_s` is the sum over the calls."""
 
     calls: int = 0
     tokens: int = 0
@@ -35,10 +35,10 @@ class Usage(NamedTuple):
 
 
 class Part(NamedTuple):
-    """One part of one response's reward. `value` None: `why` says what is missing, and the response is not trained on.
+    """One part of one response's reward. If `value` is None, `why` says what is missing, and the response is left out of training.
 
-    `shown` is what a person may want to see of it. `verdicts` are those on criteria, where the part has any. `away`: who
-    was asked cannot be asked at present, so the same question may be answered later.
+    `shown` is what people may want to see. `verdicts` are verdicts on criteria, if the part has any. `away`: the judge or service cannot be
+    asked at present, so the same question may be answered later.
     """
 
     value: float | None
@@ -50,18 +50,20 @@ class Part(NamedTuple):
 
 
 class Unscored(Exception):
-    """Raised where there is no value for a response; the message is the reason."""
+    """A response has no value; the message is the reason."""
 
 
 class Away(Exception):
-    """Who was asked cannot be asked at present; the message says why. The same may be asked again."""
+    """The judge or service cannot be asked at present; the message says why. The same question may be asked again."""
 
 
 @dataclass(frozen=True)
 class Item:
-    """One response to value, or one attempt in several turns. `place` is unique within the run and the same when the run is resumed: phase, step, group,
-    index. `response` is what the policy said last, `tokens` how many it wrote, `longest` where responses are cut. `rubric` may hold fewer criteria than the
-    example's. `baseline` is the policy's likeliest answer, where a part compares with it; `facts` what an environment says.
+    """One response that gets a reward, or one attempt in several turns.
+
+    `place` (phase, step, group, index) is unique within the run, and the same when the run is resumed. `response` is the policy's last
+    turn, `tokens` the number of its tokens, `longest` the length at which responses are cut. `rubric` may hold fewer criteria than that of
+    the example. `baseline` is the policy's likeliest answer, if a part compares with it; `facts` come from an environment.
     """
 
     place: str
@@ -76,7 +78,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a judge said to one question, as `trainer.judges.combine` takes it. `called`: it was asked for this.
+    """A judge's answer to one question, in the form for `trainer.judges.combine`. `called`: this question made the call.
 
     `away`: there is no answer because the judge cannot be asked; `problem` says why.
     """
@@ -97,15 +99,14 @@ class Answer:
 
 
 class Judge(Protocol):
-    """A judge version that can be asked. `key` names what its answers depend on besides the question."""
+    """A judge version that can be asked. `key` names all that its answers depend on, besides the question."""
 
     spec: BaseSpec
     key: str
 
     async def ask(self, inputs: Sequence[JudgeInput]) -> list[list[Answer]]:
-        """Per input the answers to its questions, in the order of `trainer.judges.calls.expand`. An input that lacks what
-        the judge needs has one answer, with the problem and nothing parsed. Never raises for what a judge or an endpoint
-        does."""
+        """For each input the answers to its questions, in the order of `trainer.judges.calls.expand`. An input that lacks something has one
+        answer, with the problem and nothing parsed. Faults of a judge or an endpoint never raise."""
         ...
 
     async def close(self) -> None: ...
@@ -117,15 +118,15 @@ class Scalar(Protocol):
     key: str
 
     async def score(self, conversations: Sequence[Sequence[tuple[str, str]]], max_tokens: int) -> list[float | str]:
-        """Of conversations as (role, content) that end with the response: the score, or why there is none."""
+        """The score of each conversation, or why there is none. A conversation is a list of (role, content) and ends with the response."""
         ...
 
 
 class Service(Protocol):
-    """Somebody else's reward: a service on the network or a function of an installed package."""
+    """A user's own reward: a service on the network, or a function of an installed package."""
 
     async def answer(self, responses: Sequence[Mapping[str, JSON]], seconds: float | None = None) -> JSON:
-        """What it answers about a group of responses. Raises Away, or Unscored where asking again would not help."""
+        """The answer about a group of responses. Raises Away, or Unscored if another call would not help."""
         ...
 
     async def close(self) -> None: ...
@@ -133,7 +134,7 @@ class Service(Protocol):
 
 @dataclass(frozen=True)
 class Services:
-    """Whom the parts of a reward may ask, each by the name that the config uses."""
+    """The judges, models and services that the parts of a reward may ask, by the names that the config uses."""
 
     judges: Mapping[str, Judge] = field(default_factory=dict)
     models: Mapping[str, Scalar] = field(default_factory=dict)
@@ -141,7 +142,7 @@ class Services:
     functions: Mapping[str, Service] = field(default_factory=dict)
     matchers: Mapping[str, Matcher] = field(default_factory=dict)
     budgets: Mapping[str, Budget] = field(default_factory=dict)
-    """Of judges that this process asks itself."""
+    """The budgets of judges that this process asks itself."""
 
     async def close(self) -> None:
         for judge in self.judges.values():
@@ -151,7 +152,7 @@ class Services:
 
 
 def valued(raw: Any, why: str = "", shown: JSON = None) -> Part:
-    """A part of what somebody answered; missing with the reason unless that is a finite number."""
+    """A part from an answer. If the answer is not a finite number, the part is missing with the reason."""
     if raw is None:
         return Part(None, why or "it answered nothing", shown)
     if isinstance(raw, bool) or not isinstance(raw, int | float):

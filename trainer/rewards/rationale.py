@@ -26,7 +26,7 @@ class Matching:
 
 
 def match(scores_HM: Floats, threshold: float = HIT_THRESHOLD) -> Matching:
-    """The optimal matching of reasons; among equally heavy ones that with most hits, then with the earliest hits.
+    """The optimal matching of reasons. Of matchings with equal weight it has the most hits, then the earliest hits.
 
     A hit is a matched pair with a score above `threshold`. Raises ValueError for scores outside [0, 1].
     """
@@ -56,7 +56,7 @@ def _check(scores_HM: Floats) -> None:
 
 
 def _tight(weights: Floats) -> NDArray[np.bool_]:
-    """Edges that stand in some optimal perfect matching of a square matrix: those of reduced cost 0.
+    """The edges of all optimal perfect matchings of a square matrix: those with the reduced cost 0.
 
     Prices come from shortest paths in the residual graph of one optimum (Bellman-Ford; no negative cycle exists).
     """
@@ -74,7 +74,7 @@ def _tight(weights: Floats) -> NDArray[np.bool_]:
 
 
 def _best_hits(tight: NDArray[np.bool_], hit: Floats, models: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Among the matchings within `tight`, the one with most hits and, of those, the lexicographically earliest."""
+    """The matching within `tight` with the most hits; of several, the lexicographically earliest."""
     forbidden = -10.0 * len(tight)  # cheaper than any number of hits
     bonus = 1 / (models + 1)  # all bonuses together weigh less than one hit
 
@@ -100,13 +100,13 @@ def rationale_consistency(scores_HM: Floats, human_reasons: int) -> float | None
         return None
     first_HM = scores_HM[:, :REASONS_AT_EVALUATION]
     _check(first_HM)
-    # its total alone: which of several equally heavy matchings is taken makes no difference
+    # only its total counts, which is the same for all matchings of equal weight
     rows, columns = scipy.optimize.linear_sum_assignment(first_HM, maximize=True)
     return float(first_HM[rows, columns].sum()) / human_reasons
 
 
 def average_precision(scores_HM: Floats, human_reasons: int, threshold: float = HIT_THRESHOLD) -> float | None:
-    """`AP = sum_k P@k hit_k / |R_h|` over all of the model's reasons; None without human reasons, 0 without model ones."""
+    """`AP = sum_k P@k hit_k / |R_h|` over all of the model's reasons; None without human reasons, 0 without model reasons."""
     if human_reasons == 0:
         return None
     return precision_of(match(scores_HM, threshold), human_reasons)
@@ -122,13 +122,13 @@ def precision_of(found: Matching, human_reasons: int) -> float:
 
 
 def outcome(label: int, verdict: int | None) -> float:
-    """1 when verdict and label point the same way, by sign; a missing verdict is not a right one."""
+    """1 if verdict and label have the same sign. A missing verdict is not right."""
     return float(verdict is not None and np.sign(verdict) == np.sign(label))
 
 
 def hybrid(
     scores_HM: Floats, human_reasons: int, label: int, verdict: int | None, threshold: float = HIT_THRESHOLD
 ) -> float | None:
-    """The reward `AP x outcome`: right, and for the right reasons. None without human reasons."""
+    """The reward `AP x outcome`, for a right verdict with the right reasons. None without human reasons."""
     precision = average_precision(scores_HM, human_reasons, threshold)
     return None if precision is None else precision * outcome(label, verdict)

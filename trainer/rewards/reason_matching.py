@@ -1,7 +1,7 @@
-"""How far each reason of a judgement, or item of a rubric, is each of people's: numbers in [0, 1] (METHODS 3 and 4). Torch-free.
+"""How much each reason of a judgement, or item of a rubric, says the same as each of people's: numbers in [0, 1]. It needs no torch.
 
-A matcher knows how alike texts are and from where on two say the same, its border. Scores put that border at 0.5, so that one
-threshold serves every matcher. Axes: H human ones, M a model's, N texts.
+A matcher measures how similar texts are. Its border is the similarity from which two texts say the same. Scores put this border at 0.5,
+so that one threshold serves every matcher. Axes: H human texts, M texts of a model, N texts.
 """
 
 from collections.abc import Sequence
@@ -14,23 +14,23 @@ from .alignment import WORDS, WORDS_THRESHOLD, words_similarity
 
 Floats = NDArray[np.float64]
 Lists = tuple[Sequence[str], Sequence[str]]
-"""People's, and a model's."""
+"""The texts of people, and those of a model."""
 Kind = Literal["reasons", "items"]
-"""What the lists are of: reasons for a verdict, or items of rubrics."""
+"""The content of the lists: reasons for a verdict, or items of rubrics."""
 
 
 class Matcher(Protocol):
-    """`key` names it beside its results."""
+    """`key` is the matcher's name beside its results."""
 
     key: str
 
     def scores(self, lists: Sequence[Lists], of: Kind) -> list[Floats]:
-        """[H, M] in [0, 1] for each pair of lists; above 0.5 it takes the two for the same."""
+        """Scores [H, M] in [0, 1] for each pair of lists. Above 0.5 two texts say the same."""
         ...
 
 
 class WordsMatcher:
-    """By the words that both have: it knows no synonym, and costs nothing."""
+    """A matcher by common words: it knows no synonyms, and costs nothing."""
 
     key = WORDS
 
@@ -43,7 +43,7 @@ class WordsMatcher:
 
 
 def bordered(similarity: Floats, border: float) -> Floats:
-    """Similarities up to 1 as scores: 0 and below is 0, the border is 0.5, 1 is 1, linear in between.
+    """Turns similarities up to 1 into scores: 0 and less gives 0, the border 0.5, and 1 gives 1, linear in between.
 
     Raises ValueError for a border that is not between 0 and 1.
     """

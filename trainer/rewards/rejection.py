@@ -1,4 +1,4 @@
-"""What rejection sampling needs of rewards: forms that a text has or has not, and what verifiers said of it. Torch-free."""
+"""Filters of rejection sampling that use rewards: the form of a text, and the verdicts of verifiers. It needs no torch."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -11,7 +11,7 @@ from .kinds.texts import tags_fault
 
 
 def problems(wanted: Wanted) -> Iterator[tuple[str, str]]:
-    """What of the filters cannot work: (field, reason)."""
+    """The filters that cannot work: (field, reason)."""
     if wanted.phase not in ("train", "eval"):
         yield "phase", "must be train or eval"
     if wanted.last is not None and wanted.last < wanted.first:
@@ -38,7 +38,7 @@ def problems(wanted: Wanted) -> Iterator[tuple[str, str]]:
 
 
 def form_fault(wanted: Wanted) -> Fault | None:
-    """How the form of a text is looked at; None where none is asked for. A text that cannot be looked at has not the form."""
+    """The function that checks the form of a text; None if no form is asked for. A text that cannot be checked does not have the form."""
     if wanted.form == "tags":
         tags = wanted.form_of.split()
         return lambda text: tags_fault(text, tags)
@@ -56,8 +56,8 @@ def form_fault(wanted: Wanted) -> Fault | None:
 
 
 def share_right(criteria: Iterable[tuple[float, Any, Any]]) -> float | None:
-    """Of (points, met, source) of criteria, the share of those that verifiers decided that is as the rubric wishes: met, or, where
-    the points are negative, not met. None where they decided none."""
+    """The share of the criteria, given as (points, met, source), that verifiers decided as the rubric wishes: met, or not met if the points
+    are negative. None if verifiers decided none."""
     decided = [met == (points > 0) for points, met, source in criteria if source == "verifier" and met is not None]
     return sum(decided) / len(decided) if decided else None
 

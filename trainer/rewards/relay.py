@@ -1,4 +1,4 @@
-"""A reward service that the server of the run posts to: with its secret, within its limits, and only where it may connect."""
+"""A reward service to which the server of the run posts, with its secret, within its limits, and only to addresses that are allowed."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ _TIMEOUT = httpx.Timeout(60.0, connect=5.0)  # the server says that it is there 
 
 @dataclass(frozen=True)
 class Relay:
-    """Where the server takes responses, and the service's name in the config."""
+    """The address at which the server takes responses, and the service's name in the config."""
 
     url: str
     token: str = field(repr=False)
@@ -25,7 +25,7 @@ class Relay:
 
 
 class RelayedService:
-    """Answers as HttpService does. Retries are the server's; only the server itself is tried again from here."""
+    """Answers as HttpService does. The server retries its calls to the service; this process only retries its calls to the server."""
 
     def __init__(self, relay: Relay) -> None:
         self._relay = relay
@@ -63,7 +63,7 @@ class RelayedService:
 
 
 def _said(body: bytes) -> JSON:
-    """The values, or why there are none."""
+    """The values, or the reason why there are none."""
     try:
         found = json.loads(body)
     except ValueError:  # the server went away in the middle of its answer

@@ -1,7 +1,7 @@
-"""Judgements of two answers by a written rubric: the question that asks for one, and what an answer to it says (Rubric-ARM).
+"""Judgements of two answers by a written rubric: the question for one, and how its answer is read (Rubric-ARM).
 
-In form `touchstone` the question is that of judges of kind `pairwise_rubric` that must choose, with one paragraph more
-(`JUSTIFIED`). Form `rubric_arm` is the paper's, in lines. Torch-free; no text raises.
+In the form `touchstone` the question is that of judges of the kind `pairwise_rubric` that must choose, with one more paragraph
+(`JUSTIFIED`). The form `rubric_arm` is that of the paper, in lines. The module needs no torch, and no text raises.
 """
 
 from collections.abc import Sequence
@@ -40,8 +40,8 @@ Winner: Response A or Response B"""
 
 @dataclass(frozen=True)
 class RubricJudgement:
-    """What a judgement says. `verdict` names the answer by the place where it was shown; None where nothing was decided,
-    and `problem` says why. `problems` are those of its form."""
+    """A judgement that was read. `verdict` names the answer by its place; None if nothing was decided, and `problem` says why. `problems` are
+    those of the form."""
 
     verdict: Side | None
     problem: str = ""
@@ -51,7 +51,7 @@ class RubricJudgement:
 def question(
     pair: ComparedPair, criteria: Sequence[Criterion], form: ByRubricForm, swapped: bool = False
 ) -> tuple[Message, ...]:
-    """What a judge is asked about the pair by these criteria; `swapped` shows the answers the other way round."""
+    """The question to a judge about the pair by these criteria. `swapped` shows the answers in the other order."""
     shown = dict(reversed(pair.ordered.items())) if swapped else pair.ordered
     if form == "touchstone":
         given = JudgeInput(
@@ -65,14 +65,14 @@ def question(
 
 
 def label(pair: ComparedPair, swapped: bool = False) -> Side:
-    """Where the answer that people preferred is shown."""
+    """The place of the answer that people preferred."""
     return "A" if (pair.first == "chosen") != swapped else "B"
 
 
 def read(text: str, criteria: int, form: ByRubricForm, cut: bool = False) -> RubricJudgement:
-    """`cut`: it was ended by the limit of tokens, so that JSON counts only if it happens to be whole.
+    """`cut`: the limit of tokens ended the text, so JSON counts only if it is whole.
 
-    A decision counts wherever it can be read, also where the form is wrong: the form has a reward of its own.
+    A decision counts if it can be read, even if the form is wrong: the form has its own reward.
     """
     strict = read_judgement(text, criteria, form)
     verdict: Side | None = strict.verdict

@@ -1,4 +1,4 @@
-"""Responses in, rewards out: every part of every response measured at the same time, a group at a time."""
+"""Computes the rewards of responses: all parts of a group of responses are measured at the same time."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -13,7 +13,7 @@ from .journal import Notes, who
 from .parts import Item, Part, Services, valued
 
 LASTING = ("http", "python", "reward_model")
-"""Kinds whose values are written down, besides those of parts that ask a judge: to measure them again may cost, or may give
+"""Kinds whose values are written to the journal, like those of parts that ask a judge: to measure them again may cost money, or may give
 another value."""
 Wait = Callable[[str], Awaitable[None]]
 
@@ -28,8 +28,8 @@ async def score(
 ) -> list[Composed]:
     """The rewards of `items`, in order. A part that raises is missing for every item it was asked about.
 
-    `wait` is called with the reason where somebody cannot be asked and the part says to pause; the same is asked again
-    once it returns. What it raises ends the scoring. `journal` answers what was measured before the run was interrupted.
+    If a judge or service cannot be asked and the part says to pause, `wait` is called with the reason; after it returns, the same is asked
+    again. An exception of `wait` ends the scoring. `journal` has the values that were measured before the run was interrupted.
     """
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(_patiently(part, items, services, wait, journal)) for part in parts]
@@ -71,6 +71,6 @@ async def _measured(part: RewardPart, items: Sequence[Item], services: Services)
 
 
 def _checked(part: Part) -> Part:
-    """Missing with the reason, whatever the kind answered, unless it is a finite number."""
+    """The part as it is if its value is a finite number; for any other value it is missing with the reason."""
     checked = valued(part.value, part.why)
     return part._replace(value=checked.value, why=checked.why)

@@ -1,4 +1,4 @@
-"""The server's verdict store, for a judge whose weights are with the run: what is there is not asked again, by anybody."""
+"""The server's verdict store, for a judge whose weights the run has. A verdict that is stored is never asked for again."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ _TIMEOUT = httpx.Timeout(60.0, connect=5.0)
 
 @dataclass
 class ServerStore:
-    """`judge` is its name in the config. What could not be brought is brought with what comes next."""
+    """`judge` is the judge's name in the config. Verdicts that could not be sent are sent with the next ones."""
 
     url: str
     token: str = field(repr=False)
@@ -32,7 +32,7 @@ class ServerStore:
     _told: KnownVerdicts | None = None
 
     def get(self, keys: Sequence[str]) -> Mapping[str, Answer]:
-        """Raises StoreAway where the server does not answer."""
+        """Raises StoreAway if the server does not answer."""
         found: dict[str, Answer] = {}
         for start in range(0, len(keys), AT_ONCE):
             for told in self._posted(keys=tuple(keys[start : start + AT_ONCE])).answers:
@@ -40,14 +40,14 @@ class ServerStore:
         return found
 
     def put(self, outcomes: Iterable[Outcome]) -> None:
-        """Raises StoreAway where the server does not answer; nothing is lost by that."""
+        """Raises StoreAway if the server does not answer; nothing is lost then."""
         self._left += map(own_verdict, (outcome for outcome in outcomes if outcome.state != "failed"))
         while some := tuple(self._left[:AT_ONCE]):
             self._posted(verdicts=some)
             del self._left[: len(some)]
 
     def limit(self, budget: Budget) -> None:
-        """What people allow by now. Whatever other processes of this run, or its attempts before, have used counts too."""
+        """The limit that people have set by now. What other processes of this run, or its earlier attempts, have used counts too."""
         if told := self._told:
             budget.tokens = told.budget_tokens
             budget.money = None if told.budget_money is None else Decimal(told.budget_money)
@@ -79,7 +79,7 @@ class ServerStore:
 
 
 def own_verdict(outcome: Outcome) -> OwnVerdict:
-    """As it is brought to the verdict store."""
+    """The verdict in the form for the verdict store."""
     call, reply = outcome.call, outcome.reply
     used = (
         {

@@ -1,4 +1,4 @@
-"""A rubric that was written for a pair of answers which people have compared, as the parts of its reward read it."""
+"""A rubric that was written for a pair of answers that people have compared, as the parts of its reward read it."""
 
 import re
 from collections.abc import Mapping
@@ -20,10 +20,9 @@ _WORD = re.compile(r"\w+")
 
 
 class ComparedPair(Record):
-    """What a written rubric is measured by. Whoever writes it sees the conversation alone.
+    """The pair by which a written rubric is measured. The writer sees only the conversation.
 
-    `example` is the example's key in the data, `first` the answer that a judge is shown first, `human` people's own rubric
-    where there is one.
+    `example` is the example's key in the data, `first` the answer that a judge sees first, `human` people's own rubric if there is one.
     """
 
     example: str
@@ -40,7 +39,7 @@ class ComparedPair(Record):
 
     @property
     def ordered(self) -> dict[str, str]:
-        """The texts by id, as they are shown."""
+        """The texts by id, in the order in which they are shown."""
         sides = (self.chosen, self.rejected) if self.first == "chosen" else (self.rejected, self.chosen)
         return {side.id: side.text for side in sides}
 
@@ -53,14 +52,14 @@ class Writing:
 
     @property
     def fault(self) -> str:
-        """Why this is no rubric: nothing of it can be read, or nothing earns points. Empty if it is one."""
+        """Why this is no rubric: nothing can be read, or nothing earns points. Empty if it is one."""
         if not self.criteria:
             return next(iter(self.read.problems), "there is no criterion")
         return "" if any(criterion.points > 0 for criterion in self.criteria) else "no criterion earns points"
 
     @property
     def weightless(self) -> str:
-        """Why its points are no weights of a mean; empty if they are."""
+        """Why the points of the rubric cannot be weights of a mean; empty if they can."""
         total = sum(criterion.points for criterion in self.criteria)
         return "" if total > 0 else f"its points sum to {total:g}; a weighted mean needs a sum above 0"
 
@@ -76,9 +75,9 @@ def writing_of(item: Item, form: RubricForm) -> Writing:
 
 
 def words_score(criteria: tuple[Criterion, ...], answer: str) -> tuple[float, list[float]]:
-    """`S = sum_k w_k v_k / sum_k w_k` with v_k the share of the criterion's words that stand in the answer, and the v_k.
+    """`S = sum_k w_k v_k / sum_k w_k` with v_k the share of the criterion's words that are in the answer, and the v_k.
 
-    Raises ValueError where the weights sum to 0 or less. It asks nobody: a criterion names what it wants by its own words.
+    Raises ValueError if the weights sum to 0 or less. No judge is asked: the words of a criterion name what it wants.
     """
     total = sum(criterion.points for criterion in criteria)
     if total <= 0:

@@ -1,4 +1,4 @@
-"""How each kind of part is measured. One module per family, one plain registry.
+"""How each kind of part is measured: one module for each family, and one plain registry.
 
 To add one: its section in `trainer.config.rewards.parts`, a function in a module here, a line below, and a test.
 """
@@ -9,7 +9,7 @@ from ..parts import Item, Part, Services
 from . import arm, asked, judgements, models, rubrics, texts, writing
 
 Measure = Callable[..., Awaitable[list[Part]]]
-"""(part, items, services) -> a `Part` for each item, in order. May raise: then every item is without this part."""
+"""From (part, items, services) it makes a `Part` for each item, in order. If it raises, no item has this part."""
 
 KINDS: dict[str, Measure] = {
     "verifier": rubrics.verifier,

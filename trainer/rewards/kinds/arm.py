@@ -1,7 +1,7 @@
-"""Rubric-ARM (2026): what a judgement by a written rubric is worth, and the rubric by which the frozen judge decided.
+"""Rubric-ARM (2026): the rewards of a judgement by a written rubric, and of the rubric by which the frozen judge decided.
 
-`Item.facts` of a judgement has the pair, `criteria` (how many the rubric has) and `label` (`A` or `B`: where the answer is
-shown that people preferred). That of a rubric has the pair and `judged`: what the frozen judge said by it, one of each order.
+`Item.facts` of a judgement has the pair, `criteria` (how many the rubric has) and `label` (`A` or `B`: the place of the answer that
+people preferred). `Item.facts` of a rubric has the pair and `judged`: the frozen judge's judgements by it, one for each order.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,8 +29,8 @@ async def form(part: RubricJudgementFormPart, items: Sequence[Item], services: S
 
 
 async def frozen_choice(part: FrozenChoicePart, items: Sequence[Item], services: Services) -> list[Part]:
-    """The mean over the orders that were asked. Missing where the judge decided nothing in one of them: that is not the
-    writer's failure. A rubric that cannot be read is, and earns 0. `shown`: what the judge said."""
+    """The mean over the orders that were asked. It is missing if the judge decided nothing in one of them: that is not the writer's failure.
+    A rubric that cannot be read is the writer's failure, and earns 0. `shown`: the judge's judgements."""
     return await each(items, lambda item: _choice(part, item))
 
 
@@ -64,6 +64,6 @@ def _choice(part: FrozenChoicePart, item: Item) -> Part:
 
 
 def _told(one: Mapping[str, Any]) -> dict[str, Any]:
-    """As judges' answers are shown: A is the answer that it was shown first."""
+    """The judgement in the form in which judges' answers are shown: A is the answer that the judge saw first."""
     decided = {"verdict": one["verdict"]} if one["verdict"] else {}
     return {"parsed": {**decided, "people": one["label"]}, "problem": one["problem"], "raw": one["text"]}

@@ -1,4 +1,4 @@
-"""Rewards of a user's own: a service that is posted to, and a function of an installed package.
+"""A user's own rewards: a service on the network, and a function of an installed package.
 
 Both get a group of responses as JSON and answer with a list of the same length: for each response a number, null, or
 `{"value": number or null, "why": text, "shown": anything}`.
@@ -13,7 +13,7 @@ from trainer.contracts.counted import counted
 
 from ..parts import JSON, Away, Item, Part, Service, Services, Unscored, valued
 
-MOST_SHOWN = 20_000  # characters of JSON that a response may carry along
+MOST_SHOWN = 20_000  # the most characters of JSON that come with a response
 
 
 async def http(part: HttpPart, items: Sequence[Item], services: Services) -> list[Part]:
@@ -25,7 +25,7 @@ async def python(part: PythonPart, items: Sequence[Item], services: Services) ->
 
 
 def as_json(item: Item) -> dict[str, JSON]:
-    """What a reward of a user's own is told of a response."""
+    """A response in the form for a user's own reward."""
     return {
         "key": item.example.key,
         "place": item.place,
@@ -42,7 +42,7 @@ def as_json(item: Item) -> dict[str, JSON]:
 
 
 def read(answer: JSON, count: int) -> list[Part]:
-    """A part for each of `count` responses. Raises Unscored for what is no list of that length."""
+    """A part for each of `count` responses. Raises Unscored if the answer is no list of that length."""
     if not isinstance(answer, list) or len(answer) != count:
         told = f"a list of {len(answer)}" if isinstance(answer, list) else f"a {type(answer).__name__}"
         raise Unscored(f"it answered {told}, not a list with one entry for each of {counted(count, 'responses')}")

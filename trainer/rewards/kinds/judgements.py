@@ -1,8 +1,8 @@
-"""What a judgement of two answers is worth: its verdict, its reasons, its form (METHODS 4 and 5).
+"""The rewards of a judgement of two answers: for its verdict, its reasons, its form.
 
-`Item.facts` has `label` (-1: people prefer the answer shown first, 1: the other) and `reasons`, people's. What was read of a
-judgement goes along in `shown`, where metrics and pages find it. A judge that is asked about a judgement sees `prompt` and
-`answers`, in the order in which they were shown.
+`Item.facts` has `label` (-1: people prefer the answer shown first, 1: the other) and people's `reasons`. The judgement that was read is
+in `shown`, for metrics and pages. A judge that is asked about a judgement sees `prompt` and `answers`, in the order in which they were
+shown.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from .matching import Compared, Matched, match_lists
 from .said import away, finished, problem_of, usage_of
 
 MOST_REASONS = 50
-"""A longer list is cut here before it is matched: nobody has so many reasons, and matching takes their number cubed."""
+"""The most reasons that are matched. Nobody has so many, and the time of a matching grows with the cube of their number."""
 
 
 async def verdict(part: OutcomePart, items: Sequence[Item], services: Services) -> list[Part]:
@@ -32,7 +32,7 @@ async def well_formed(part: WellFormedPart, items: Sequence[Item], services: Ser
 
 
 async def rationale(part: RationalePart, items: Sequence[Item], services: Services) -> list[Part]:
-    """Missing where people gave no reasons: there is nothing to measure on."""
+    """Missing if people gave no reasons: there is nothing to compare with."""
     lists = [_lists(part, item) for item in items]
     known = [place for place, both in enumerate(lists) if both.human and both.model]
     found = await match_lists(part, "reasons", [lists[place] for place in known], services)
@@ -41,7 +41,7 @@ async def rationale(part: RationalePart, items: Sequence[Item], services: Servic
 
 
 async def flaws(part: FlawsPart, items: Sequence[Item], services: Services) -> list[Part]:
-    """The share of reasons with a flaw; missing without reasons. `shown`: the tags of each reason, null where it has none."""
+    """The share of reasons with a flaw; missing without reasons. `shown`: the tags of each reason, null if it has none."""
     read = [_read(part, item) for item in items]
     known = [place for place, found in enumerate(read) if found.reasons]
     asked = [_about_reasons(items[place], read[place]) for place in known]
@@ -111,7 +111,7 @@ def _about_reasons(item: Item, read: PairJudgement) -> JudgeInput:
 
 
 def _prompt(item: Item) -> tuple[Message, ...]:
-    """What the two answers are answers to."""
+    """The prompt of the two answers."""
     return tuple(Message.model_validate(message) for message in item.facts["prompt"])
 
 

@@ -1,4 +1,4 @@
-"""Who finds people's items in what a model wrote: a matcher of this process, or a judge version (METHODS 3 and 4)."""
+"""Finds people's items in a model's list, by a matcher in this process or by a judge version."""
 
 import asyncio
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from .said import away, problem_of, usage_of
 
 
 class Compared(NamedTuple):
-    """Two lists to compare: people's and a model's, about this conversation. `place` is that of the response."""
+    """Two lists to compare, people's and a model's, about this conversation. `place` is the place of the response."""
 
     place: str
     example: str
@@ -26,8 +26,8 @@ class Compared(NamedTuple):
 
 
 class Matched(NamedTuple):
-    """How far each human text is each of the model's, in [0, 1] and above 0.5 for the same; None where nobody could tell,
-    and `said` are the judge's answers."""
+    """How much each human text says the same as each of the model's, in [0, 1], above 0.5 for the same; None if no answer could be used.
+    `said` are the judge's answers."""
 
     scores_HM: Floats | None
     said: Sequence[Answer] = ()
@@ -40,7 +40,7 @@ class Matched(NamedTuple):
 
 
 async def match_lists(part: MatchedPart, of: Kind, lists: Sequence[Compared], services: Services) -> list[Matched]:
-    """In order. A judge is asked about all of them at once; of several votes the mean counts."""
+    """The results, in order. A judge is asked about all lists at once; of several votes the mean counts."""
     if not lists:
         return []
     if not part.asks_judge:
@@ -60,7 +60,7 @@ def _question(of: Kind, each: Compared) -> JudgeInput:
 
 
 def _scores(of: Kind, each: Compared, said: Sequence[Answer]) -> Floats | None:
-    """None without an answer that can be read, and while one of the questions could not be asked."""
+    """The scores; None if no answer can be read, or if one of the questions could not be asked."""
     parsed = [answer.parsed for answer in said if answer.parsed is not None]
     if not parsed or away(said):
         return None

@@ -1,4 +1,4 @@
-"""Parts that go through a rubric, with verifiers and judges, and judges of whole responses."""
+"""Parts that measure a rubric, with verifiers and judges, and judges of whole responses."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -19,12 +19,12 @@ _OTHER = "baseline"
 
 
 async def verifier(part: VerifierPart, items: Sequence[Item], services: Services) -> list[Part]:
-    """`S` over the criteria with a verifier; the others are no part of it."""
+    """`S` over the criteria with a verifier; the other criteria do not count."""
     return await each(items, lambda item: _by_programs(_only(item.rubric, verified=True), item.response))
 
 
 async def rubric(part: RubricPart, items: Sequence[Item], services: Services) -> list[Part]:
-    """`S = sum_i b_i p_i / sum_{p_j > 0} p_j` over all criteria (METHODS 1; RuscaRL, 2025; HealthBench, 2025)."""
+    """`S = sum_i b_i p_i / sum_{p_j > 0} p_j` over all criteria (RuscaRL, 2025; HealthBench, 2025)."""
     programs = await each(items, lambda item: _by_programs(_whole(item.rubric), item.response))
     if not part.judge:
         return programs
@@ -46,12 +46,12 @@ async def judge(part: JudgePart, items: Sequence[Item], services: Services) -> l
 
 
 def judged_rubric(rubric: Rubric | None) -> Rubric:
-    """The criteria that need a judge, as a rubric. Raises Unscored where they are none, or none that earns points."""
+    """The criteria that need a judge, as a rubric. Raises Unscored if there are none, or none that earns points."""
     return _only(rubric, verified=False)
 
 
 def verified_rubric(rubric: Rubric | None) -> Rubric:
-    """The criteria that a program decides, as a rubric. Raises Unscored where they are none, or none that earns points."""
+    """The criteria that a program decides, as a rubric. Raises Unscored if there are none, or none that earns points."""
     return _only(rubric, verified=True)
 
 
@@ -70,7 +70,7 @@ def _only(rubric: Rubric | None, *, verified: bool) -> Rubric:
 
 
 def _by_programs(rubric: Rubric, response: str) -> Part:
-    """What verifiers say; the score is missing where one of the criteria has no verdict."""
+    """The verdicts of verifiers. The score is missing if one of the criteria has no verdict."""
     return _scored(rubric, verdicts(rubric, response))
 
 
@@ -89,7 +89,7 @@ async def _ask(judge: Judge, items: Sequence[Item]) -> list[list[Answer]]:
 
 
 def _input(item: Item) -> JudgeInput:
-    """What the judge is shown: the prompt as it is in the data, never the scaffold."""
+    """The input of the judge: the prompt as it is in the data, never the scaffold."""
     return JudgeInput(
         example=item.example.key,
         conversation=item.example.prompt,
@@ -101,7 +101,7 @@ def _input(item: Item) -> JudgeInput:
 
 
 def _verdicts_of(criteria: Sequence[Criterion], said: Sequence[Answer]) -> dict[str, Verdict]:
-    """A verdict for each of the criteria, by id; with the cost of the calls that were about it alone."""
+    """A verdict for each of the criteria, by id, with the cost of the calls that were only about it."""
     unusable = next((answer.problem for answer in said if "response" not in answer.subject), "")
     answered = [answer for answer in said if "response" in answer.subject]
     found = {v.criterion_id: v for given in combine.criterion_verdicts(answered).values() for v in given}
@@ -115,7 +115,7 @@ def _verdicts_of(criteria: Sequence[Criterion], said: Sequence[Answer]) -> dict[
 
 
 def _costs(said: Sequence[Answer]) -> dict[str, float]:
-    """Criterion -> cost of its calls. The cost of a call about several is shared among them."""
+    """The cost of the calls for each criterion. The cost of a call about several criteria is divided among them."""
     found: dict[str, float] = {}
     for answer in said:
         about = answer.subject.get("criteria") or [answer.subject.get("criterion")]
@@ -126,7 +126,7 @@ def _costs(said: Sequence[Answer]) -> dict[str, float]:
 
 
 def _merged(item: Item, programs: Part, said: Sequence[Answer]) -> Part:
-    """Verdicts of programs where there is one, of the judge elsewhere."""
+    """The verdict of a program if there is one, else that of the judge."""
     if item.rubric is None or not programs.verdicts:
         return programs
     asked = [criterion for criterion in item.rubric.criteria if criterion.verifier is None]
@@ -194,10 +194,10 @@ async def _pairwise(part: JudgePart, items: Sequence[Item], judge: Judge) -> lis
 
 
 def _against(said: Sequence[Answer]) -> Part:
-    """`R = (1[sample wins when first] + 1[sample wins when second]) / 2` (ReMax baseline, Li et al., 2024; METHODS 5).
+    """`R = (1[sample wins when first] + 1[sample wins when second]) / 2` (ReMax baseline, Li et al., 2024).
 
-    `shown.places`: the place that won where the sample was shown first, and where it was shown second; `shown.strength`:
-    how strongly the sample is preferred, -2 to 2, over both.
+    `shown.places`: the place that won when the sample was shown first, and when it was shown second. `shown.strength`: how strongly the
+    sample is preferred, -2 to 2, over both.
     """
     answered = [answer for answer in said if "order" in answer.subject]
     pair = next(iter(combine.pair_verdicts(answered).values()), None)

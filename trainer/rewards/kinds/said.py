@@ -1,4 +1,4 @@
-"""What judges said, as parts of rewards need it: what it took, whether anybody was away, and how it is shown."""
+"""The answers of judges for parts of rewards: what they cost, whether a judge was away, and how they are shown."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,18 +19,18 @@ def away(said: Sequence[Answer]) -> str:
 
 
 def finished(part: Part, said: Sequence[Answer]) -> Part:
-    """Without a value while one of the questions could not be asked: else an outage would decide which votes count."""
+    """The part without a value, if one of the questions could not be asked: else an outage would decide which votes count."""
     why = away(said)
     return part._replace(value=None, away=True, why=why) if why else part
 
 
 def problem_of(said: Sequence[Answer]) -> str:
-    """What is wrong with the first answer that cannot be used."""
+    """The problem of the first answer that cannot be used."""
     return next((answer.problem for answer in said if answer.problem), "no verdict")
 
 
 def explained(said: Sequence[Answer]) -> str:
-    """The first explanation that was given; empty if none was."""
+    """The first explanation; empty if there is none."""
     found = (str(answer.parsed.get("explanation", "")) for answer in said if answer.parsed is not None)
     return next(filter(None, found), "")
 

@@ -1,4 +1,4 @@
-"""Parts that look at the response alone: its form and its length."""
+"""Parts that measure only the response: its form and its length."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ async def form(part: FormatPart, items: Sequence[Item], services: Services) -> l
 def overlong_penalty(tokens: int, soft: int, longest: int) -> float:
     """0 up to `soft` tokens, then linear down to -1 at `longest` (DAPO's soft overlong punishment, Yu et al., 2025).
 
-    Raises ValueError where `soft` is not below `longest`: there is no slope between them.
+    Raises ValueError if `soft` is not below `longest`: there is no slope between them.
     """
     if soft >= longest:
         raise ValueError(f"the soft limit of {soft} tokens is not below the longest response of {longest}")
@@ -29,7 +29,7 @@ def overlong_penalty(tokens: int, soft: int, longest: int) -> float:
 
 
 def tags_fault(text: str, tags: Sequence[str]) -> str:
-    """What keeps a text from being these tags, each once and in order, with blanks between them; empty if nothing does."""
+    """Why a text does not consist of these tags, each once and in order, with blanks between them; empty if it does."""
     at = 0
     for tag in tags:
         opening, closing = f"<{tag}>", f"</{tag}>"

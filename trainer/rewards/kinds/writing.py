@@ -1,7 +1,7 @@
-"""Parts of the reward of a rubric writer: does its rubric rank two answers as people do, is it good, has it its form?
+"""Parts of the reward of a rubric writer: whether its rubric ranks two answers as people do, is good, and has its form.
 
-MaMs (2026) and Rubric-ARM (2026), METHODS 5. A rubric that cannot be read is the writer's own failure and has a value; an
-answer of a judge that cannot be read is not, and leaves the rubric out.
+By MaMs (2026) and Rubric-ARM (2026). A rubric that cannot be read is the writer's failure and has a value. An answer of a judge that
+cannot be read is not the writer's failure: the rubric is left out.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -31,17 +31,17 @@ from .matching import Compared, Matched, match_lists
 from .said import explained, finished, problem_of, told, usage_of
 
 _UNREAD = -1.0
-SAME = 0.5  # scores above say that two items are the same check, whatever the matcher
+SAME = 0.5  # a score above it says that two items are the same check, for every matcher
 _TOLD = 3  # problems that the reason names
 _WORDS = {-1: "A", 0: "tie", 1: "B"}
 Grades = Mapping[str, float | None]
-"""What each criterion is worth on an answer, in [0, 1]; None is missing."""
+"""The value of each criterion for an answer, in [0, 1]; None is missing."""
 
 
 async def preference(part: RubricPreferencePart, items: Sequence[Item], services: Services) -> list[Part]:
-    """`R_pref`: 1 where S(preferred) > S(other), else -1; a rubric that cannot be read has -1 (MaMs).
+    """`R_pref`: 1 if S(preferred) > S(other), else -1; a rubric that cannot be read has -1 (MaMs).
 
-    `shown`: the two scores, and by criterion what it was worth on each answer.
+    `shown`: the two scores, and the value of each criterion for each answer.
     """
     if part.by == "words":
         return await each(items, lambda item: _by_words(writing_of(item, part.form)))
@@ -76,13 +76,13 @@ async def quality(part: RubricQualityPart, items: Sequence[Item], services: Serv
 
 
 async def form(part: RubricFormPart, items: Sequence[Item], services: Services) -> list[Part]:
-    """`R_fmt`: 0 where the rubric has its form, else -1. `shown`: what is wrong with it, and how much could be read."""
+    """`R_fmt`: 0 if the rubric has its form, else -1. `shown`: the problems, and how much could be read."""
     return await each(items, lambda item: _form(writing_of(item, part.form)))
 
 
 async def recall(part: RubricRecallPart, items: Sequence[Item], services: Services) -> list[Part]:
-    """Matched human criteria over all of them (RubricBench). `shown`: both rubrics, and which items of the one are which of
-    the other, many to many."""
+    """Matched human criteria over all of them (RubricBench). `shown`: both rubrics, and which items of the two
+    say the same, many to many."""
     writings = [writing_of(item, part.form) for item in items]
     both = [place for place, writing in enumerate(writings) if writing.criteria and writing.pair.human]
     lists = [_lists(items[place], writings[place]) for place in both]
@@ -98,7 +98,7 @@ async def _asked(
     question: Callable[[Item, Writing], JudgeInput],
     faults: Sequence[str] = (),
 ) -> list[list[Answer] | None]:
-    """What the judge said of each rubric; None where it has a fault, so that there is nothing to ask about."""
+    """The judge's answer about each rubric; None if the rubric has a fault, because then there is nothing to ask about."""
     known = faults or [writing.fault for writing in writings]
     places = [place for place, fault in enumerate(known) if not fault]
     if not places:
@@ -111,19 +111,19 @@ async def _asked(
 
 
 def matched(scores_HM: Floats) -> list[tuple[int, int]]:
-    """(written, human) of what the matcher takes for the same check: an item may match several."""
+    """(written, human) of all items that are the same check for the matcher. An item may match several."""
     return [(int(k), int(j)) for j, k in np.argwhere(scores_HM > SAME)]
 
 
 def _lists(item: Item, writing: Writing) -> Compared:
-    """People's criteria and the written ones."""
+    """People's criteria, and the written criteria."""
     pair = writing.pair
     human, written = ([criterion.text for criterion in each] for each in (pair.human, writing.criteria))
     return Compared(item.place, pair.example, pair.conversation, human, written)
 
 
 def _on_both(item: Item, writing: Writing) -> JudgeInput:
-    """Both answers, each by itself: whoever scores one does not see the other."""
+    """Both answers, each by itself: a judge that scores one does not see the other."""
     pair = writing.pair
     return _question(item, writing, {side.id: side.text for side in (pair.chosen, pair.rejected)})
 
@@ -159,7 +159,7 @@ def _by_words(writing: Writing) -> Part:
 
 
 def _graded(by: str, writing: Writing, said: Sequence[Answer]) -> Part:
-    """R_pref from a judge's ratings or verdicts; missing where one of them is, on either answer."""
+    """R_pref from a judge's ratings or verdicts. It is missing if one of them is missing for one of the answers."""
     grade = _ratings if by == "likert" else _verdicts
     found = grade(writing, [answer for answer in said if "response" in answer.subject])
     grades = [found.get(side.id, {}) for side in (writing.pair.chosen, writing.pair.rejected)]
@@ -188,7 +188,7 @@ def _verdicts(writing: Writing, said: Sequence[Answer]) -> dict[str, Grades]:
 
 
 def _score(by: str, writing: Writing, grades: Grades) -> float | None:
-    """S of one answer: of ratings by MaMs, of verdicts by points met over positive points (METHODS 1)."""
+    """S of one answer: from ratings as in MaMs, from verdicts as points met over positive points."""
     values = [grades.get(criterion.id) for criterion in writing.criteria]
     known = [value for value in values if value is not None]
     if len(known) < len(values):
