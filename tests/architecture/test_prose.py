@@ -34,11 +34,11 @@ PATTERNS = {
 }
 MOST = {
     "begins with a pronoun: name the thing": 130,
-    "begins with what belongs at the end: subject first": 295,
-    "`where` for a condition: say `if`": 425,
+    "begins with what belongs at the end: subject first": 285,
+    "`where` for a condition: say `if`": 405,
     "whoever, whatever: say who or what": 245,
     "`for` for a reason: say `because`": 20,
-    "names a chapter that is not in this repository": 30,
+    "names a chapter that is not in this repository": 25,
 }
 
 

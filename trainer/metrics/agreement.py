@@ -1,7 +1,7 @@
 """Agreement between raters: ratings in, coefficients with n and bootstrap intervals out.
 
-A *unit* is what was rated, a *rater* who rated it. Ratings may be incomplete: every coefficient says how it treats
-units with fewer ratings. Intervals are percentile bootstraps over units (1,000 draws, fixed seed).
+A *unit* is an item that was rated, a *rater* is a person who rated it. Ratings may be incomplete: every coefficient says how it
+treats units with fewer ratings. Intervals are percentile bootstraps over units (1,000 draws, fixed seed).
 
 Units with the same counts are interchangeable, so a resample is drawn over the distinct rows of counts: its cost does
 not grow with the number of units.
@@ -45,8 +45,8 @@ class Rating:
 
 @dataclass(frozen=True)
 class Ratings:
-    """`counts_UV[u, v]`: how many raters gave unit u value v. `values` ascends where values are numbers. `by_rater`, for
-    what needs to know who: {rater: {unit: column of the value}}; `counted` leaves it empty."""
+    """`counts_UV[u, v]`: how many raters gave unit u value v. `values` ascends if the values are numbers. `by_rater`, for
+    coefficients that need each rater: {rater: {unit: column of the value}}; `counted` leaves it empty."""
 
     counts_UV: Floats
     values: tuple[str | float, ...]
@@ -60,7 +60,7 @@ class Ratings:
 
 
 def tabulate(ratings: Iterable[Rating]) -> Ratings:
-    """Counts per unit and value. Raises RatingProblem when a rater rated one unit twice."""
+    """Counts per unit and value. Raises RatingProblem if a rater rated one unit twice."""
     units: dict[str, int] = {}
     by_rater: dict[str, dict[int, str | float]] = defaultdict(dict)
     for rating in ratings:
@@ -81,9 +81,9 @@ def tabulate(ratings: Iterable[Rating]) -> Ratings:
 
 
 def counted(units_R: ArrayLike, values_R: ArrayLike, values: Sequence[str | float]) -> Ratings:
-    """`tabulate` for ratings by the million: of each its unit, any whole number, and the place of its value in `values`.
+    """`tabulate` for millions of ratings. Each has a unit, any whole number, and the place of its value in `values`.
 
-    The caller has made sure that nobody rated one unit twice.
+    The caller makes sure that nobody has rated one unit twice.
     """
     units, unit_R = np.unique(units_R, return_inverse=True)
     used, value_R = np.unique(values_R, return_inverse=True)
@@ -95,7 +95,7 @@ def counted(units_R: ArrayLike, values_R: ArrayLike, values: Sequence[str | floa
 def report(ratings: Ratings, level: Level) -> dict[str, Any]:
     """Every coefficient of one table of ratings, in its JSON form.
 
-    Pairs of raters who share no unit follow the others, undefined; in a crowd they are only counted, in `raters_apart`.
+    Pairs of raters who share no unit come last and are undefined; in a crowd they are only counted, in `raters_apart`.
     """
     pairs = list(cohen_pairs(ratings))
     apart = comb(len(ratings.by_rater), 2) - len(pairs)
@@ -116,14 +116,14 @@ def report(ratings: Ratings, level: Level) -> dict[str, Any]:
 
 
 def _agreement_P(counts_PV: Floats) -> Floats:
-    """Share of agreeing pairs of ratings within each unit: sum_v c_v (c_v - 1) / (m (m - 1))."""
+    """The share of agreeing pairs of ratings within each unit: sum_v c_v (c_v - 1) / (m (m - 1))."""
     m_P = counts_PV.sum(1)
     agreeing: Floats = (counts_PV * (counts_PV - 1)).sum(1) / (m_P * (m_P - 1))
     return agreeing
 
 
 def percent(ratings: Ratings) -> Estimate:
-    """Observed agreement: mean over units with two ratings or more of the share of agreeing pairs."""
+    """Observed agreement: the mean share of agreeing pairs, over units with two ratings or more."""
     counts_UV = ratings.paired_UV
     if not len(counts_UV):
         return undefined("no unit has two ratings")
@@ -247,7 +247,7 @@ def alpha(ratings: Ratings, level: Level) -> Estimate:
 
 
 def _scaled(values_V: Floats) -> Floats:
-    """The values at most 1 in size: no level minds the unit, but the squares of huge or tiny values leave float64."""
+    """The values, scaled to at most 1 in size. No level depends on the scale, but squares of huge or tiny values do not fit into float64."""
     scaled: Floats = values_V / np.abs(values_V).max()
     return scaled
 
@@ -278,7 +278,7 @@ def _coincidences(counts_PV: Floats, weights_DP: Floats) -> Floats:
 
 
 def _alpha_of(coincidence_DVV: Floats, domain_V: Floats | None, level: Level) -> Floats:
-    """(D,): NaN where a sample holds one value only."""
+    """(D,): NaN if a sample has only one value."""
     n_DV = coincidence_DVV.sum(2)
     delta_DVV = _distance(n_DV, domain_V, level)
     expected_D = np.einsum("dv,dvw,dw->d", n_DV, np.broadcast_to(delta_DVV, coincidence_DVV.shape), n_DV)
@@ -288,7 +288,7 @@ def _alpha_of(coincidence_DVV: Floats, domain_V: Floats | None, level: Level) ->
 
 
 def _distance(n_DV: Floats, domain_V: Floats | None, level: Level) -> Floats:
-    """(D or 1, V, V): squared distance between values as the level has it (Krippendorff, 2011, section 4)."""
+    """(D or 1, V, V): squared distance between values, by the level (Krippendorff, 2011, section 4)."""
     if level == "nominal" or domain_V is None:
         return (1 - np.eye(n_DV.shape[1]))[None]
     if level == "ordinal":
@@ -302,7 +302,7 @@ def _distance(n_DV: Floats, domain_V: Floats | None, level: Level) -> Floats:
 
 
 def parse_rating(row: Any, level: Level) -> Rating | None:
-    """One JSON object as a rating; None where the value is missing. Raises RatingProblem naming the field."""
+    """One JSON object as a rating; None if the value is missing. Raises RatingProblem with the name of the field."""
     if not isinstance(row, dict):
         raise RatingProblem("expected an object with unit, rater and value")
     for field in ("unit", "rater", "value"):

@@ -1,6 +1,6 @@
-"""Audit of pairwise judges asked in both orders (METHODS 2; JudgeBench, 2024).
+"""Audit of pairwise judges asked in both orders (JudgeBench, 2024).
 
-Sides: -1 A is better, 0 tie, 1 B is better; None where the verdict is missing. Axes: C cases, S samples of one case.
+Sides: -1 A is better, 0 tie, 1 B is better; None if the verdict is missing. Axes: C cases, S samples of one case.
 """
 
 from array import array
@@ -27,7 +27,7 @@ _ABSENT = 2  # packed in place of a side
 
 @dataclass(frozen=True)
 class Case:
-    """One pair judged by one judge. `swapped` is the verdict as said with the responses in swapped order."""
+    """One pair judged by one judge. `swapped` is the verdict that the judge gave with the responses in swapped order."""
 
     judge: str
     pair: str
@@ -42,7 +42,7 @@ class Audit:
     """Accuracies are over all `n` cases: a missing verdict is wrong and is counted in `missing` of each estimate.
 
     `order_consistency` and `kappa_orders` are over the pairs with both verdicts, `first_position_share` over the
-    verdicts that name a side. `missing`: how many verdicts there are not, by order, either and both.
+    verdicts that name a side. `missing`: the number of missing verdicts, by order, either and both.
     """
 
     n: int
@@ -87,7 +87,7 @@ def audit_packed(grouped: Mapping[str, Mapping[str, "array[int]"]]) -> list[tupl
 
 
 def _columns(packed: Iterable["array[int]"]) -> tuple[Floats, Floats, Floats]:
-    """Labels, verdicts and swapped verdicts as said, NaN where there is none."""
+    """Labels, verdicts and swapped verdicts as the judge gave them; NaN if there is none."""
     rows_C3 = np.concatenate([np.frombuffer(rows, dtype=np.int8).reshape(-1, 3) for rows in packed]).astype(float)
     rows_C3[rows_C3 == _ABSENT] = np.nan
     return rows_C3[:, 0], rows_C3[:, 1], rows_C3[:, 2]
@@ -174,7 +174,7 @@ Slice = Literal["longer is worse", "similar length", "longer is better"]
 
 
 def length_slice(chosen: int, rejected: int, ratio: float = LENGTH_RATIO) -> Slice:
-    """Where a pair lies by rejected / chosen length: >= `ratio`, <= 1 / `ratio` or between (METHODS 2).
+    """The slice of a pair by rejected / chosen length: >= `ratio`, <= 1 / `ratio` or between.
 
     Multiplied out, so that an empty response divides nothing; two empty ones are similar.
     """
@@ -186,7 +186,7 @@ def length_slice(chosen: int, rejected: int, ratio: float = LENGTH_RATIO) -> Sli
 
 
 def format_slice(chosen: str, rejected: str) -> str:
-    """Where a pair lies by which response has more marks of formatting."""
+    """The slice of a pair by which response has more marks of formatting."""
     more = formatting(rejected) - formatting(chosen)
     return "rejected is formatted more" if more > 0 else "chosen is formatted more" if more < 0 else "formatted alike"
 
@@ -214,7 +214,7 @@ def by_slice(slices_C: Sequence[str], labels_C: Sequence[int], verdicts_C: Seque
 
 
 def longer_share(lengths_C: Sequence[tuple[int, int]], verdicts_C: Sequence[int | None]) -> Estimate:
-    """Share of decided verdicts that name the longer response; pairs of equal length say nothing and leave it."""
+    """Share of decided verdicts that name the longer response; pairs of equal length do not count."""
     rows = [(a, b, side) for (a, b), side in zip(lengths_C, verdicts_C, strict=True) if a != b]
     decided = [(side > 0) == (b > a) for a, b, side in rows if side]
     return proportion(
@@ -223,7 +223,7 @@ def longer_share(lengths_C: Sequence[tuple[int, int]], verdicts_C: Sequence[int 
 
 
 def vote(samples_S: Iterable[int | None]) -> int | None:
-    """The side most samples name; several with as many votes are a tie. Missing samples do not vote; None without any."""
+    """The side that most samples name; if several have as many votes, a tie. Missing samples do not vote; None without any."""
     found = majority(list(samples_S))
     return 0 if found.drawn else found.value
 
@@ -274,10 +274,10 @@ def _majority(a: int, tie: int, b: int) -> int | None:
 
 @dataclass(frozen=True)
 class HumanRange:
-    """`judge`: chance that the judge says what a random person says; `humans`: that two random people say the same.
+    """`judge`: the chance that the judge says the same as a random person; `humans`: that two random people say the same.
 
     Both on the same items: those with a verdict of the judge and of two people or more. `difference` is paired.
-    `place` is where that interval lies: below, within or above what people reach among themselves.
+    `place` says where that interval lies: below, within or above the agreement of people with each other.
     """
 
     judge: Estimate

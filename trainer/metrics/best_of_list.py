@@ -27,7 +27,7 @@ WEIGHTS = {"tied accuracy": 0.3, "ref accuracy": 0.3, "preferred": 0.2, "preferr
 
 @dataclass(frozen=True)
 class Case:
-    """One prompt with the scores of its right and wrong responses; None where a response has no score."""
+    """One prompt with the scores of its right and wrong responses; None if a response has no score."""
 
     key: str
     subset: str
@@ -41,8 +41,8 @@ class Case:
 
 @dataclass(frozen=True)
 class Result:
-    """`score` is the mean of `subsets`. `ties` are the parts of the subset Ties by the names of WEIGHTS, empty where there
-    is none. `missing` counts prompts without all their scores."""
+    """`score` is the mean of `subsets`. `ties` are the parts of the subset Ties by the names of WEIGHTS, empty if there is
+    none. `missing` counts prompts without all their scores."""
 
     score: Estimate
     subsets: dict[str, Estimate]
@@ -57,8 +57,8 @@ class Result:
 
 
 def credit(case: Case) -> float:
-    """1 if a right response has the highest score; where several share it, the share of right ones among them. Without all
-    scores nothing can be told apart, so all responses share the first place, as in the paper's own code."""
+    """1 if a right response has the highest score; if several share it, the share of right ones among them. If a score is missing, all
+    responses share the first place, as in the paper's own code."""
     if not case.whole:
         return len(case.right) / (len(case.right) + len(case.wrong))
     top = max(score for score in (*case.right, *case.wrong) if score is not None)
@@ -68,7 +68,7 @@ def credit(case: Case) -> float:
 
 @dataclass(frozen=True)
 class Margins:
-    """Of one prompt: the gap between its best and its worst right response, and between the worst right and the best wrong
+    """The gaps of one prompt: between its best and its worst right response, and between the worst right and the best wrong
     one. A prompt that lacks a score has none and is not accurate."""
 
     among_right: float | None
@@ -124,7 +124,7 @@ def _preferred(ref: Margins, tied: Margins) -> tuple[float, float, float]:
 
 
 def ties_score(cases: Iterable[Case]) -> float | None:
-    """The weighted score of the subset Ties; None where it lacks reference or tied prompts, or pairs of them."""
+    """The weighted score of the subset Ties; None if it lacks reference or tied prompts, or pairs of them."""
     parts = ties_parts(cases)
     return sum(WEIGHTS[name] * parts[name] for name in WEIGHTS) if len(parts) == len(WEIGHTS) else None
 
@@ -177,7 +177,7 @@ def _drawn(units: Sequence[Sequence[Case]], weights: Any) -> list[Case]:
 
 
 def _mean(subsets: Mapping[str, Estimate]) -> Estimate:
-    """Of the subsets, each weighing the same; the interval from those of the subsets, which are independent of each other."""
+    """The mean of the subsets, with equal weights. Its interval is made of theirs, because the subsets are independent of each other."""
     if not subsets:
         return undefined(NO_CASES)
     if lacking := [name for name, found in subsets.items() if found.value is None]:

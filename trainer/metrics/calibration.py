@@ -38,7 +38,7 @@ def calibration(stated_C: Sequence[float | None], happened_C: Sequence[bool | No
     """ECE = sum_b n_b / n |share that happened - mean stated| over bins of equal width (Naeini et al., 2015; Guo et
     al., 2017) and the Brier score (1950).
 
-    Cases that lack either are counted in `missing`. Raises ValueError for a probability outside [0, 1].
+    Cases that lack one of the two are counted in `missing`. Raises ValueError for a probability outside [0, 1].
     """
     if len(stated_C) != len(happened_C):
         raise ValueError(f"{len(stated_C)} probabilities but {len(happened_C)} outcomes")

@@ -75,14 +75,14 @@ def kappa(table: Confusion) -> Estimate:
 
 
 def precision(table: Confusion, value: object) -> Estimate:
-    """Of the cases judged `value`, the share that is labelled so."""
+    """The share of the cases judged `value` that are labelled so."""
     at = table.values.index(value)
     judged = sum(row[at] for row in table.cells_VV)
     return proportion(table.cells_VV[at][at], judged, table.missing, f"nothing was judged {value}")
 
 
 def recall(table: Confusion, value: object) -> Estimate:
-    """Of the cases labelled `value`, the share that is judged so; a missing verdict is not."""
+    """The share of the cases labelled `value` that are judged so. A case with a missing verdict is not."""
     at = table.values.index(value)
     labelled = sum(table.cells_VV[at]) + table.missing_V[at]
     return proportion(table.cells_VV[at][at], labelled, table.missing_V[at], f"nothing is labelled {value}")
@@ -95,7 +95,7 @@ def f1(table: Confusion, value: object) -> Estimate:
 
 
 def macro(table: Confusion) -> dict[str, Estimate]:
-    """Unweighted means over values of precision, recall and F1, as scikit-learn has them: 0 where a value gives 0/0.
+    """Unweighted means over values of precision, recall and F1, as in scikit-learn: 0 if a value gives 0/0.
 
     Values that are neither label nor verdict anywhere do not count. That 0 for 0/0 belongs to the published definition
     (PandaLM, 2023), so it is kept; `precision` and `recall` of one value say undefined instead.
@@ -139,9 +139,9 @@ def _drawn(table: Confusion, statistic: Any, empty: str) -> Estimate:
 def by_criterion(
     human: Mapping[str, Sequence[bool | None]], judge: Mapping[str, Sequence[bool | None]]
 ) -> dict[str, dict[str, Any]]:
-    """Per criterion: the counts and accuracy, precision, recall, F1 and kappa of "met", as JSON.
+    """For each criterion the counts and accuracy, precision, recall, F1 and kappa of "met", as JSON.
 
-    `human[criterion]` and `judge[criterion]` hold the verdicts on the same responses, None where one is missing.
+    `human[criterion]` and `judge[criterion]` hold the verdicts on the same responses, None if one is missing.
     """
     found = {}
     for criterion, labels in human.items():

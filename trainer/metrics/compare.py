@@ -17,9 +17,9 @@ def paired_difference(
     second_C: Sequence[float | bool | None],
     clusters: Sequence[object] | None = None,
 ) -> Estimate:
-    """Mean of second - first over the cases that both have, with a paired bootstrap interval (Efron, 1979).
+    """The mean of second - first over the cases that both have, with a paired bootstrap interval (Efron, 1979).
 
-    Cases that either lacks are counted in `missing`. `clusters`: cases drawn together, such as one prompt's responses.
+    Cases that one of them lacks are counted in `missing`. `clusters`: cases drawn together, such as one prompt's responses.
     """
     if len(first_C) != len(second_C):
         raise ValueError(f"{len(first_C)} values cannot be paired with {len(second_C)}")
@@ -40,8 +40,8 @@ def keyed_difference(first: Mapping[Key, float | bool | None], second: Mapping[K
 
 
 def unpaired_difference(first_C: Sequence[float | None], second_C: Sequence[float | None]) -> Estimate:
-    """Mean of second minus mean of first, of cases that have nothing to do with each other: each side is resampled by
-    itself (Efron, 1979). n counts both sides."""
+    """The mean of second minus the mean of first, for independent cases: each side is resampled by itself
+    (Efron, 1979). n counts both sides."""
     known = [values[~np.isnan(values)] for values in (numbers(first_C), numbers(second_C))]
     n = sum(map(len, known))
     missing = len(first_C) + len(second_C) - n
@@ -59,7 +59,7 @@ def unpaired_difference(first_C: Sequence[float | None], second_C: Sequence[floa
 class McNemar:
     """`p`: two-sided exact chance of a split at least as uneven among the `only_first + only_second` cases that decide.
 
-    1 where no case decides: two judges that are right on the same cases give no sign of a difference.
+    `p` is 1 if no case decides: two judges that are right on the same cases show no difference.
     """
 
     both: int
@@ -73,7 +73,7 @@ class McNemar:
 def mcnemar(first_C: Sequence[bool | None], second_C: Sequence[bool | None]) -> McNemar:
     """McNemar's exact test (1947) of two judges' right and wrong verdicts on the same cases.
 
-    Cases that either lacks are left out and counted; where a missing verdict is wrong, pass False for it.
+    Cases that one of them lacks are left out and counted; if a missing verdict is wrong, pass False for it.
     """
     pairs = [(a, b) for a, b in zip(first_C, second_C, strict=True) if a is not None and b is not None]
     both, neither = sum(a and b for a, b in pairs), sum(not a and not b for a, b in pairs)

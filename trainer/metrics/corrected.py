@@ -1,9 +1,9 @@
 """A judge's mean score corrected by a small sample that people scored (prediction-powered inference).
 
-Axes: L units that people and the judge scored, U units that the judge alone scored, S units that are settled: programs decide
-them, so people have nothing to say. A unit is what was drawn: a prompt with its responses. The interval holds where the L units are
-a random part of L and U; no judge, however wrong, makes it too short. Settled units are known, so they are no part of that draw:
-they count in every mean, and make each interval narrower by their share.
+Axes: L units that people and the judge scored, U units that only the judge scored, S units that are settled: programs decide them, so
+people are not asked. A unit is an item of the draw: a prompt with its responses. The interval holds if the L units are a random part of
+L and U; no judge, however wrong, makes it too short. Settled units are known, so they are no part of that draw: they count in every
+mean, and make each interval narrower by their share.
 """
 
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ import scipy
 from .estimate import Estimate, Floats, numbers, undefined
 
 FEWEST = 20
-"""Units that people have scored, below which no interval is given: with 20 to 30 a rare kind of error may not have come up."""
+"""With fewer units scored by people there is no interval: with 20 to 30 a rare kind of error may not have come up."""
 FEWEST_APART = 5
-"""Units on which people and judge must differ: of differences that have hardly been seen nobody knows how large they get."""
+"""The least number of units on which people and judge must differ: rare differences do not show how large they can be."""
 SAME = "people gave all of them the same score"
 SETTLED = "programs decide all of them; people have nothing to grade"
 _EQUAL = 1e-9
@@ -26,7 +26,8 @@ _EQUAL = 1e-9
 
 @dataclass(frozen=True)
 class Corrected:
-    """`people`: the mean without the judge's scores of U. `judge`: by the judge alone, no interval: that could not hold what it gets wrong.
+    """`people`: the mean without the judge's scores of U. `judge`: by the judge alone, without an interval, which could not
+    include the judge's errors.
 
     `weight`: how much the judge counts, from 0 (its scores say nothing of people's) to about 1. `correlation`: of people's and
     the judge's scores. `spared`: the part of people's labels that the judge makes unnecessary at the same width.
@@ -46,8 +47,8 @@ def corrected_mean(
     """mean_L(Y) + w (mean_U(f) - mean_L(f)), w = Cov_L(Y, f) / ((1 + L / U) Var(f)) (PPI++; Angelopoulos, Duchi and Zrnic,
     2023; first as Angelopoulos et al., 2023), with the settled units beside it.
 
-    `people_C` is None for a unit that only the judge scored; one without a judge's score is counted as missing, whatever people
-    said of it. The half width is t(L - 2) sqrt(Var_L(Y - w f) / L + w^2 Var_U(f) / U), with Student's quantile, for L is small.
+    `people_C` is None for a unit that only the judge scored. A unit without a judge's score counts as missing, with or without people's
+    score. The half width is t(L - 2) sqrt(Var_L(Y - w f) / L + w^2 Var_U(f) / U), with Student's quantile, because L is small.
     """
     if len(people_C) != len(judge_C):
         raise ValueError(f"{len(people_C)} scores of people but {len(judge_C)} of the judge")
@@ -76,11 +77,11 @@ def corrected_mean(
 def more_labels(
     people_C: Sequence[float | None], judge_C: Sequence[float | None], half_width: float, settled: int = 0
 ) -> int | None:
-    """How many more units people should score for an interval of +- `half_width`; 0 where it is as narrow already.
+    """How many more units people should score for an interval of +- `half_width`; 0 if it is as narrow already.
 
     With M units in all, n of them scored by people, the variance is Var(Y) / n (1 - rho^2 (M - n) / M): what correction with
-    the best weight leaves. `settled` units beside them make the interval narrower by their share. None where all M would not
-    do, or where too little is known to say.
+    the best weight leaves. `settled` units beside them make the interval narrower by their share. None if all M are not
+    enough, or if too little is known.
     """
     y_C, f_C = numbers(people_C), numbers(judge_C)
     both_C = ~np.isnan(y_C) & ~np.isnan(f_C)
@@ -107,7 +108,7 @@ def _beside(found: Estimate, units: int, settled_S: Sequence[float]) -> Estimate
 
 
 def _weight(y_L: Floats, f_L: Floats, f_U: Floats) -> float:
-    """0 where the judge has said nothing of other units, or always the same."""
+    """The weight of the judge; 0 if it has scored no other units, or gave always the same score."""
     spread = float(np.concatenate([f_L, f_U]).var(ddof=1)) if len(f_L) + len(f_U) > 1 else 0.0
     if len(y_L) < 2 or not len(f_U) or spread <= _EQUAL**2:
         return 0.0
@@ -158,5 +159,5 @@ def _varies(values_L: Floats) -> bool:
 
 @lru_cache(maxsize=1024)
 def _quantile(degrees: int) -> float:
-    """Of Student's distribution, for an interval of 95%."""
+    """The quantile of Student's distribution for an interval of 95%."""
     return float(scipy.stats.t.ppf(0.975, degrees))

@@ -1,4 +1,4 @@
-"""A criterion judge against people, criterion by criterion (METHODS 2).
+"""A criterion judge against people, criterion by criterion.
 
 Axes: C graded criteria of responses, F counts. A verdict is True (met), False (not met) or None (missing).
 """
@@ -21,7 +21,7 @@ class Agreement:
     """`table`: people's verdicts down, the judge's across, not met before met.
 
     `accuracy` and `recall` count a missing verdict as wrong; `precision`, `kappa` and `lean` are over the verdicts that
-    exist. `lean`: share the judge calls met minus the share people do; above 0 it is the milder one.
+    exist. `lean`: the share of criteria that the judge calls met, minus the share of people; above 0 the judge is milder.
     """
 
     table: Confusion
@@ -35,9 +35,9 @@ class Agreement:
 def agreement(
     people_C: Sequence[bool | None], judge_C: Sequence[bool | None], clusters_C: Sequence[object] | None = None
 ) -> Agreement:
-    """How far the judge says of criteria what people say; those that people left open are in `table.unlabelled` alone.
+    """How much judge and people agree on criteria. Criteria that people left open are only in `table.unlabelled`.
 
-    `clusters_C`: what is resampled together, such as the criteria of one prompt's responses: one hard response makes
+    `clusters_C`: cases that are resampled together, such as the criteria of one prompt's responses: one hard response makes
     many verdicts wrong at once. Raises ValueError for sequences of different lengths.
     """
     table = confusion(people_C, judge_C, (False, True))
@@ -78,7 +78,7 @@ def _counts(label: bool, verdict: bool | None) -> list[int]:
 
 
 def _kappa(sums_DF: Floats) -> Floats:
-    """Cohen's kappa (1960) of each row of counts; NaN where chance alone agrees always."""
+    """Cohen's kappa (1960) of each row of counts; NaN if chance alone always agrees."""
     tn, fp, fn, tp = sums_DF[:, :4].T
     n = tn + fp + fn + tp
     chance = ((tp + fp) * (tp + fn) + (tn + fn) * (tn + fp)) / n**2

@@ -1,4 +1,4 @@
-"""Effect sizes of paired scores (MaMs; METHODS 5). Axes: C cases, D bootstrap draws."""
+"""Effect sizes of paired scores (MaMs). Axes: C cases, D bootstrap draws."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -15,7 +15,7 @@ def cohens_d(
 ) -> Estimate:
     """Paired Cohen's d (1988): mean(D) / std(D, ddof=1) with D = chosen - rejected. Pairs of one cluster are resampled together.
 
-    Undefined below two pairs and where every difference is the same. Pairs that lack a score are counted in `missing`.
+    It is undefined with fewer than two pairs, and if all differences are the same. Pairs that lack a score are counted in `missing`.
     """
     if len(chosen_C) != len(rejected_C):
         raise ValueError(f"{len(chosen_C)} scores of chosen but {len(rejected_C)} of rejected")

@@ -1,4 +1,4 @@
-"""Estimates as the product shows them: a value with its n and 95% interval, or the reason why there is none.
+"""Estimates for pages and commands: a value with its n and 95% interval, or the reason why there is none.
 
 Axes: C cases (or clusters of cases), F columns summed over cases, D bootstrap draws, P kinds of interchangeable cases.
 """
@@ -23,10 +23,10 @@ MAX_NUMBERS = 4_000_000  # of resample counts in memory at a time
 
 @dataclass(frozen=True)
 class Estimate:
-    """`value` is None exactly when `undefined` says why; `low` and `high` are None exactly when `interval` does, or then.
+    """`value` is None if, and only if, `undefined` says why. `low` and `high` are None if `value` is, or if `interval` says why.
 
-    `n`: the cases that the value rests on. `missing`: further cases that have no value; whether they count against it
-    is for the metric to say.
+    `n`: the cases on which the value rests. `missing`: other cases, which have no value; each metric says whether they count
+    against it.
     """
 
     value: float | None
@@ -38,24 +38,24 @@ class Estimate:
     interval: str = ""
 
     def json(self) -> dict[str, Any]:
-        """As the API, stored results and commands give it: `undefined` and `interval` only where they have something to say."""
+        """As the API, stored results and commands give it: `undefined` and `interval` only if they are not empty."""
         numbers = {name: getattr(self, name) for name in ("value", "n", "low", "high", "missing")}
         reasons = {name: getattr(self, name) for name in ("undefined", "interval") if getattr(self, name)}
         return numbers | reasons
 
 
 def numbers(values: Iterable[float | bool | None]) -> Floats:
-    """Values as floats, NaN where one is missing."""
+    """The values as floats, NaN if one is missing."""
     return np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
 
 
 def undefined(reason: str, n: int = 0, missing: int = 0) -> Estimate:
-    """An estimate that does not exist: said as such, never 0 or NaN."""
+    """An estimate that does not exist: it says so, and is never 0 or NaN."""
     return Estimate(None, n, missing=missing, undefined=reason)
 
 
 def proportion(successes: int, n: int, missing: int = 0, empty: str = "no cases") -> Estimate:
-    """A share with its Wilson score interval (Wilson, 1927); `empty` is the reason given where n is 0."""
+    """A share with its Wilson score interval (Wilson, 1927); `empty` is the reason if n is 0."""
     if n == 0:
         return undefined(empty, missing=missing)
     interval = scipy.stats.binomtest(int(successes), int(n)).proportion_ci(method="wilson")
@@ -117,11 +117,11 @@ def bootstrap_sums(
 ) -> Estimate:
     """Any statistic that is a function of column sums over cases: ratios, correlations, kappas, macro averages.
 
-    `statistic` maps sums (D, F) to values (D,), NaN where it is undefined. Cases of one cluster (the responses to one
+    `statistic` maps sums (D, F) to values (D,), NaN if it is undefined. Cases of one cluster (the responses to one
     prompt, the verdicts on one pair) are drawn together: they are not independent. With NaN on the data itself, the
     estimate is undefined for the reason `empty`; with a single case or cluster it has no interval.
 
-    `share`: the statistic lies between 0 and 1 in every case. Where all clusters say the same, their resamples do not
+    `share`: the statistic lies between 0 and 1 in every case. If all clusters say the same, their resamples do not
     vary, which is no sign of certainty: the interval is then Wilson's over the clusters, each of which counts once.
     """
     counted = len(columns_CF) if n is None else n
@@ -188,9 +188,9 @@ def resamples(units: int, draws: int = BOOTSTRAP_DRAWS) -> Iterator[Floats]:
 
 
 def resampled_kinds(n_P: Floats, draws: int = BOOTSTRAP_DRAWS) -> Floats:
-    """(draws, kinds): the same where units of one kind are interchangeable and kind p has `n_P[p]` of them.
+    """(draws, kinds): the same if units of one kind are interchangeable and kind p has `n_P[p]` of them.
 
-    The kinds of a resample are multinomial whatever the number of units, so 100,000 units of 40 kinds cost 40 columns.
+    The kinds of a resample are multinomial for any number of units, so 100,000 units of 40 kinds cost 40 columns.
     """
     total = int(n_P.sum())
     generator = np.random.default_rng(SEED)
@@ -198,7 +198,7 @@ def resampled_kinds(n_P: Floats, draws: int = BOOTSTRAP_DRAWS) -> Floats:
 
 
 def percentile_interval(draws_D: Floats) -> tuple[float, float] | None:
-    """The central 95% of the draws that are defined; None when fewer than half are."""
+    """The central 95% of the draws that are defined; None if fewer than half are defined."""
     defined = draws_D[np.isfinite(draws_D)]
     if len(defined) * 2 < len(draws_D) or not len(defined):
         return None

@@ -43,7 +43,7 @@ class Preferred:
 
 @dataclass(frozen=True)
 class Minutes:
-    """People's time with one prompt, in minutes; None where it was not measured."""
+    """People's time with one prompt, in minutes; None if it was not measured."""
 
     grading: float | None
     comparing: float | None
@@ -71,8 +71,8 @@ class Weight:
 @dataclass(frozen=True)
 class Fused:
     """`more_grades` and `more_comparisons`: rank correlation that either adds to the other, per minute of its own time;
-    `difference`: the first minus the second. `agrees_C`: of each comparison, in the given order, whether rubric, comparisons
-    and both order it as the person did: 1, -1, 0 where they cannot tell, None where there is no score or the person tied."""
+    `difference`: the first minus the second. `agrees_C`: for each comparison, in the given order, whether rubric, comparisons
+    and both order it as the person did: 1 or -1, 0 if the scores are equal, None if there is no score or the person tied."""
 
     rubric: Ranks
     comparison: Ranks
@@ -86,8 +86,8 @@ class Fused:
 
     @property
     def collect(self) -> str:
-        """What to collect next: `grades` or `comparisons`; "" while the interval does not tell them apart, and where the better of
-        the two adds nothing."""
+        """What to collect next: `grades` or `comparisons`; "" if the interval does not separate them, or if the better of the two
+        adds nothing."""
         low, high = self.difference.low, self.difference.high
         if low is None or high is None or low <= 0 <= high:
             return ""
@@ -96,9 +96,9 @@ class Fused:
 
 
 Grades = Mapping[tuple[str, str], Mapping[str, float]]
-"""(prompt, response) -> share of people who say that it meets each criterion, by its words; only whole ones are of use."""
+"""For each (prompt, response) the share of people who say that it meets each criterion, by the criterion's words. Only complete grades count."""
 Points = Mapping[str, Mapping[str, float]]
-"""prompt -> its rubric: points of each criterion, by its words."""
+"""For each prompt its rubric: the points of each criterion, by the criterion's words."""
 
 
 def ridge_logistic(x_CF: Floats, y_C: Floats, penalty_F: Floats, weight_C: Floats | None = None) -> Floats:
@@ -147,7 +147,7 @@ def fused(
     - comparison: Bradley-Terry strength from the prompt's other comparisons, with a ridge of `SLACK`.
     - both: the log odds beta * rubric + gamma * comparison + sum_k d_k met_k, of a ridge logistic regression on differences
       that was fitted to the comparisons of other prompts (10 folds), beta not below 0. `ridge` draws d_k to 0, which is the rubric's own points;
-      criteria of a single prompt stay there, for no other prompt tells of them.
+      criteria of a single prompt stay there, because no other prompt has them.
 
     Rank correlation is Kendall's tau over the comparisons with a winner: (concordant - discordant) / all; two responses with the
     same score count as neither (Kendall, 1938). Intervals resample prompts. Raises ValueError for a ridge not above 0.
@@ -180,8 +180,8 @@ def _known(value: float) -> float | None:
 
 @dataclass(frozen=True)
 class _Data:
-    """Of each comparison the differences, first minus second: `rubric_C` NaN where one is not graded, `strength_C` NaN where no
-    other comparison leads from one to the other, `met_CF` of the criteria that several prompts share."""
+    """The differences of each comparison, first minus second: `rubric_C` is NaN if one is not graded, `strength_C` is NaN if no other
+    comparisons lead from one to the other, `met_CF` has the criteria that several prompts share."""
 
     comparisons: Sequence[Preferred]
     prompts: list[str]
@@ -229,7 +229,7 @@ class _Data:
 
     @property
     def x_CF(self) -> Floats:
-        """Where nothing else was compared, the strengths are alike: what a ridge says without data."""
+        """The features of all comparisons. If nothing else was compared, the strengths are equal, as a ridge without data gives them."""
         return np.column_stack([np.nan_to_num(self.rubric_C), np.nan_to_num(self.strength_C), self.met_CF])
 
     def penalty(self, ridge: float) -> Floats:
@@ -238,7 +238,7 @@ class _Data:
         return np.array([SLACK, SLACK, *[ridge] * len(self.criteria)])
 
     def predicted(self, ridge: float) -> Floats:
-        """(C,) log odds that the first is better, by weights of other prompts; NaN where one side is not graded or there is no
+        """(C,) log odds that the first is better, by weights of other prompts; NaN if one side is not graded or there is no
         other prompt."""
         penalty_F, found_C = self.penalty(ridge), np.full(len(self.y_C), np.nan)
         graded = np.unique(self.prompt_C[self.known_C])
@@ -252,7 +252,7 @@ class _Data:
 
 
 def _fit(x_CF: Floats, y_C: Floats, penalty_F: Floats, weight_C: Floats | None = None) -> Floats:
-    """With the first weight, that of the rubric's score, not below 0: criteria are drawn to its points, never away from them."""
+    """The fit with a first weight, that of the rubric's score, of at least 0: criteria are drawn to its points, never away from them."""
     w_F = ridge_logistic(x_CF, y_C, penalty_F, weight_C)
     if w_F[0] >= 0:
         return w_F
@@ -260,7 +260,7 @@ def _fit(x_CF: Floats, y_C: Floats, penalty_F: Floats, weight_C: Floats | None =
 
 
 def _score(rubric: Mapping[str, float], met: Mapping[str, float]) -> float | None:
-    """None where a criterion has no grade, or none earns points."""
+    """The score by the rubric; None if a criterion has no grade, or none earns points."""
     whole = sum(value for value in rubric.values() if value > 0)
     if whole <= 0 or any(text not in met for text in rubric):
         return None
@@ -279,7 +279,7 @@ def _shared(graded: Sequence[Preferred], points: Points) -> list[str]:
 
 
 def _left_one_out(comparisons: Sequence[Preferred], prompt_C: Any) -> Floats:
-    """(C,) of each comparison the difference of strengths by the others on its prompt."""
+    """(C,) the difference of strengths of each comparison, by the other comparisons on its prompt."""
     found_C = np.full(len(comparisons), np.nan)
     for prompt in np.unique(prompt_C):
         of = np.flatnonzero(prompt_C == prompt).tolist()
@@ -296,7 +296,7 @@ def _left_one_out(comparisons: Sequence[Preferred], prompt_C: Any) -> Floats:
 
 
 def _strength(x_CN: Floats, y_C: Floats, held_N: Floats) -> float:
-    """NaN where no chain of comparisons leads from one side of the held-out one to the other."""
+    """The difference of strengths; NaN if no chain of comparisons leads from one side of the held-out one to the other."""
     met_NN = np.abs(x_CN).T @ np.abs(x_CN) > 0
     _, label_N = scipy.sparse.csgraph.connected_components(met_NN, directed=False)
     if len(np.unique(label_N[held_N != 0])) > 1:
@@ -356,7 +356,7 @@ def _by_prompts(found: Estimate, there_P: Any) -> Estimate:
 
 
 def _gains(data: _Data, agrees_C3: Floats, time_P2: Floats) -> tuple[Estimate, Estimate, Estimate]:
-    """On the comparisons that all three scores have."""
+    """The gains, on the comparisons that all three scores have."""
     used_C = ~np.isnan(agrees_C3).any(1)
     sums = [_by_prompt(data, values, used_C) for values in (*agrees_C3.T, np.ones(len(agrees_C3)))]
     rows_P = np.column_stack([*sums, time_P2, np.ones(len(data.prompts))])
@@ -378,7 +378,7 @@ def _gains(data: _Data, agrees_C3: Floats, time_P2: Floats) -> tuple[Estimate, E
 
 
 def _weights(data: _Data, points: Points, ridge: float) -> tuple[tuple[Weight, ...], int]:
-    """Of the criteria that several prompts share, with intervals of fits to resampled prompts."""
+    """The weights of the criteria that several prompts share, with intervals of fits to resampled prompts."""
     known_C = data.known_C
     if not known_C.any() or not data.criteria:
         return (), data.left_out

@@ -1,4 +1,4 @@
-"""What is measured on a policy's responses: success, best of n, scores, wins, length, novelty, diversity (METHODS 6, 12).
+"""Measures of a policy's responses: success, best of n, scores, wins, length, novelty, diversity.
 
 First the measures of one prompt's responses, where undefined is NaN or an error, never 0; then, as estimates, their
 means over prompts. Axes: N responses, T generated tokens, V vocabulary, D embedding, P prompts.
@@ -17,9 +17,9 @@ Floats = NDArray[np.float64]
 
 
 def pass_at_k(responses: int, correct: int, k: int) -> float:
-    """Chance that k of the responses, drawn without replacement, hold a correct one: 1 - C(n-c, k) / C(n, k).
+    """The chance that k of the responses, drawn without replacement, have a correct one: 1 - C(n-c, k) / C(n, k).
 
-    Unbiased (Chen et al., Codex, 2021). Raises ValueError where k is not in 1..n: no estimate exists.
+    Unbiased (Chen et al., Codex, 2021). Raises ValueError if k is not in 1..n: no estimate exists.
     """
     if not 0 <= correct <= responses:
         raise ValueError(f"correct: {correct} of {responses} responses")
@@ -32,7 +32,7 @@ def best_of_n(scores_N: ArrayLike, n: int) -> float:
     """Expected highest score of n responses drawn without replacement: the Best-of-N curve without sampling noise.
 
     sum_i C(i-1, n-1) / C(N, n) s_(i) over scores in ascending order: s_(i) is the highest of C(i-1, n-1) draws. With
-    scores of 0 and 1 it is pass@n. Raises ValueError where n is not in 1..N or a score is missing.
+    scores of 0 and 1 it is pass@n. Raises ValueError if n is not in 1..N or a score is missing.
     """
     scores = np.sort(np.asarray(scores_N, dtype=np.float64))
     if not 1 <= n <= len(scores):
@@ -46,17 +46,17 @@ def best_of_n(scores_N: ArrayLike, n: int) -> float:
 
 @dataclass(frozen=True)
 class Rejection:
-    """Of rejection sampling: `score` of what is kept, `drawn` responses until it is kept."""
+    """The result of rejection sampling: the `score` of the response that is kept, and how many were `drawn` until then."""
 
     score: float
     drawn: float
 
 
 def rejection_sampling(scores_N: ArrayLike, n: int, threshold: float) -> Rejection:
-    """Responses are drawn without replacement until one scores `threshold`, n at most; where none does, the last one is kept.
+    """Responses are drawn without replacement until one scores `threshold`, n at most; if none does, the last one is kept.
 
-    Expected over all orders: the kept one is any success with chance pass@n, else any failure; response j + 1 is drawn where the
-    j before hold no success, so `drawn` = sum_(j<n) C(N-c, j) / C(N, j). Raises ValueError as `best_of_n`.
+    Expected over all orders: the kept one is any success with chance pass@n, else any failure; response j + 1 is drawn if the
+    j before have no success, so `drawn` = sum_(j<n) C(N-c, j) / C(N, j). Raises ValueError as `best_of_n`.
     """
     scores = np.asarray(scores_N, dtype=np.float64)
     if not 1 <= n <= len(scores):
@@ -84,12 +84,12 @@ def entropy(logits_TV: ArrayLike) -> Floats:
 
 @dataclass(frozen=True)
 class Novelty:
-    """How much likelier the policy's own responses have become than under the initial policy."""
+    """How much likelier the policy's own responses are now than under the initial policy."""
 
     ratios: tuple[float, ...]
     """rho of each response that has a token."""
     median: float
-    """NaN where there is none."""
+    """NaN if there is none."""
     above: dict[float, int]
     """Responses with rho above 2, 10 and 100."""
 
@@ -109,7 +109,7 @@ def novelty(logp: Sequence[ArrayLike], logp_initial: Sequence[ArrayLike]) -> Nov
 
 
 def novelty_of(ratios: Sequence[float]) -> Novelty:
-    """From rho of each response."""
+    """The novelty from the rho of each response."""
     median = float(np.median(ratios)) if len(ratios) else math.nan
     return Novelty(tuple(ratios), median, {bound: sum(r > bound for r in ratios) for bound in (2.0, 10.0, 100.0)})
 
@@ -121,7 +121,7 @@ def self_bleu_diversity(responses: Sequence[str]) -> float:
     """
     if len(responses) < 2:
         return math.nan
-    from sacrebleu.metrics.bleu import BLEU  # heavy: only who measures diversity pays for it
+    from sacrebleu.metrics.bleu import BLEU  # heavy: loaded only if diversity is measured
 
     bleu = BLEU(effective_order=True)
     scores = [
@@ -229,7 +229,7 @@ def mean_length(tokens: Sequence[int], prompts: Sequence[object]) -> Estimate:
 
 @dataclass(frozen=True)
 class Wins:
-    """`rate`: wins plus half the ties over decided comparisons; resampled by prompt where prompts are given."""
+    """`rate`: wins plus half the ties over decided comparisons; resampled by prompt if prompts are given."""
 
     rate: Estimate
     won: int
@@ -238,7 +238,7 @@ class Wins:
 
 
 def win_rate(outcomes: Sequence[int | None], prompts: Sequence[object] | None = None) -> Wins:
-    """`outcomes`: 1 won, 0 tied, -1 lost; None where there is no verdict, which is counted in `missing`."""
+    """`outcomes`: 1 won, 0 tied, -1 lost; None if there is no verdict, which is counted in `missing`."""
     kept = [at for at, outcome in enumerate(outcomes) if outcome is not None]
     signs = [int(np.sign(outcomes[at] or 0)) for at in kept]
     clusters = None if prompts is None else [prompts[at] for at in kept]

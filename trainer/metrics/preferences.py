@@ -1,4 +1,4 @@
-"""How well scores order pairs of answers, where, and how surely; what is reached without reading them, and by people.
+"""How well scores order pairs of answers, in which slices, and how surely; and what baselines and people reach.
 
 A margin is the preferred answer's score less the other's. Axes: P pairs.
 """
@@ -13,7 +13,7 @@ from .estimate import Estimate, Floats, bootstrap_mean, bootstrap_sums, proporti
 
 
 def accuracy(margins_P: Sequence[float]) -> Estimate:
-    """Pairs whose preferred answer scored higher; a margin of exactly 0 is not right."""
+    """The share of pairs whose preferred answer scored higher; a margin of exactly 0 is not right."""
     return proportion(sum(margin > 0 for margin in margins_P), len(margins_P), empty="no pair")
 
 
@@ -27,14 +27,14 @@ def accuracy_by(slices_P: Sequence[Hashable | None], margins_P: Sequence[float])
 
 
 def longer_is_worse(lengths_P: Sequence[tuple[int, int]], margins_P: Sequence[float]) -> Estimate:
-    """Accuracy where the rejected answer is longer by half or more, so that length misleads. `lengths_P`: (chosen, rejected)."""
+    """The accuracy on pairs whose rejected answer is longer by half or more, so that length misleads. `lengths_P`: (chosen, rejected)."""
     slices = [length_slice(chosen, rejected) for chosen, rejected in lengths_P]
     kept = [margin for margin, place in zip(margins_P, slices, strict=True) if place == "longer is worse"]
     return accuracy(kept)
 
 
 def length_correlation(lengths_P: Sequence[tuple[int, int]], margins_P: Sequence[float]) -> Estimate:
-    """Of two answers to one prompt: correlation of the lead in score with the lead in log length.
+    """For two answers to one prompt, the correlation of the lead in score with the lead in log length.
 
     Which answer comes first is arbitrary, so it is taken over both orders: sum(m l) / sqrt(sum(m^2) sum(l^2)).
     """
@@ -51,7 +51,7 @@ def length_correlation(lengths_P: Sequence[tuple[int, int]], margins_P: Sequence
 
 
 def ceiling(votes_P: Sequence[tuple[int, int]]) -> Estimate:
-    """How often one rater sides with the majority of the others: what whoever knows the majority gets right of one.
+    """How often one rater agrees with the majority of the others: the accuracy of the majority as a guess of one rater.
 
     `votes_P`: raters for the one and for the other answer. A rater whose others are split, or absent, does not count.
     """

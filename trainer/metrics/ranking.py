@@ -29,7 +29,7 @@ PRECISE, ROUGH = 1e-10, 1e-6  # change of a log strength per step at which to st
 
 @dataclass(frozen=True)
 class Comparison:
-    """`outcome`: -1 the first is better, 0 tie, 1 the second is better; None where there is no verdict."""
+    """`outcome`: -1 the first is better, 0 tie, 1 the second is better; None if there is no verdict."""
 
     first: str
     second: str
@@ -70,7 +70,7 @@ def bradley_terry(comparisons: Sequence[Comparison], clusters: Sequence[object] 
     """Maximum-likelihood strengths with bootstrap intervals; a tie is half a win for each.
 
     Finite strengths exist only among items each of which can be reached from every other by a chain of wins or ties
-    (Ford, 1957). Where that is not all of them, each such group has strengths of its own and `problem` says so. Resamples
+    (Ford, 1957). If these are not all items, each such group has strengths of its own, and `problem` says so. Resamples
     in which a group falls apart have no strengths and leave its intervals. `clusters`: comparisons drawn together, such
     as those on one prompt. Raises ValueError for an item compared with itself.
     """

@@ -1,7 +1,7 @@
-"""Rationale consistency of judged samples: is a judge right for the right reasons? (MetaJudge, 2025; METHODS 4)
+"""Rationale consistency of judged samples: is a judge right for the right reasons? (MetaJudge, 2025)
 
-The matching of one sample and what follows from it are in `trainer.rewards.rationale`, where training uses them; here
-are the means that people compare. Sides: below 0 A, 0 tie, above 0 B, of any strength; None where missing.
+The matching of one sample and its numbers are in `trainer.rewards.rationale`, because training uses them; here are the
+means that people compare. Sides: below 0 A, 0 tie, above 0 B, of any strength; None if missing.
 
 Axes: H human reasons, M model reasons, S samples.
 """
@@ -107,7 +107,7 @@ def shares(tags: Iterable[Sequence[str] | str | None], names: Sequence[str]) -> 
 
 @dataclass(frozen=True)
 class Reliability:
-    """How far two matchers tell the same: `r_squared` = 1 - SS_res / SS_tot of the second from the first, and RMSE.
+    """How much two matchers agree: `r_squared` = 1 - SS_res / SS_tot of the second from the first, and RMSE.
 
     `ranking`: Spearman's correlation of the judges' order by RC.
     """
@@ -138,7 +138,7 @@ def _r_squared(sums_DF: Floats) -> Floats:
 
 
 def correlation(x_C: Floats, y_C: Floats, missing: int = 0) -> Estimate:
-    """Pearson's correlation, resampled by case (of ranks: Spearman's). Undefined where either side does not vary."""
+    """Pearson's correlation, resampled by case (of ranks: Spearman's). It is undefined if one side does not vary."""
     if len(x_C):
         x_C, y_C = x_C - x_C.mean(), y_C - y_C.mean()  # before sums of squares, which would otherwise lose digits
     columns_CF = np.column_stack([np.ones(len(x_C)), x_C, y_C, x_C * x_C, y_C * y_C, x_C * y_C])

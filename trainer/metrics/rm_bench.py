@@ -1,4 +1,4 @@
-"""RM-Bench (Liu et al., 2024, arXiv 2410.16184): is the substance preferred whatever the style?
+"""RM-Bench (Liu et al., 2024, arXiv 2410.16184): is the substance preferred in every style?
 
 Each prompt has three right and three wrong responses in the same styles, from plain to rich: concise, detailed, detailed
 with Markdown. All nine comparisons make a matrix: its rows are the styles of the right response, its columns those of the
@@ -28,8 +28,8 @@ NO_CASES = "no prompt of this benchmark"
 
 @dataclass(frozen=True)
 class Case:
-    """One prompt. `wins_33[i][j]`: the right response in style i was preferred to the wrong one in style j; None where
-    nobody decided, which does not count as preferred and is told as missing."""
+    """One prompt. `wins_33[i][j]`: the right response in style i was preferred to the wrong one in style j; None if
+    nobody decided, which does not count as preferred and is reported as missing."""
 
     key: str
     domain: str

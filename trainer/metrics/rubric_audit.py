@@ -1,6 +1,6 @@
-"""Does each criterion of a rubric earn its place? Verdicts on many responses in, what they say of the criteria out.
+"""Does each criterion of a rubric earn its place? Verdicts on many responses show what each criterion adds.
 
-METHODS 1, 3; RubricBench (2025). Axes: R responses, K criteria, D bootstrap draws.
+After RubricBench (2025). Axes: R responses, K criteria, D bootstrap draws.
 """
 
 from collections.abc import Sequence
@@ -87,7 +87,7 @@ def related(met_RK: Sequence[Met], points_K: Sequence[float]) -> list[Related]:
 
 
 def association(first_R: Met, second_R: Met) -> Estimate:
-    """phi = (n11 n00 - n10 n01) / sqrt(n1. n0. n.1 n.0); undefined where a criterion does not vary (Yule, 1912)."""
+    """phi = (n11 n00 - n10 n01) / sqrt(n1. n0. n.1 n.0); undefined if a criterion does not vary (Yule, 1912)."""
     cells = np.zeros((2, 2))
     absent = 0
     for a, b in zip(first_R, second_R, strict=True):
@@ -112,7 +112,7 @@ def _phi(cells_D4: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """What leaving out one criterion does. `weight`: its points over the sum of positive points.
+    """The effect of leaving out one criterion. `weight`: its points over the sum of positive points.
 
     `shift`: mean of score without it - score with it. `swing`: mean of the absolute difference. `flips`: share of pairs
     of responses, ordered by the full score, whose order without it is another or tied; n counts those pairs. All undefined for the only
@@ -128,7 +128,7 @@ class Sensitivity:
 def sensitivity(met_RK: Sequence[Met], points_K: Sequence[float]) -> list[Sensitivity]:
     """Per criterion, over the responses with every verdict; the others are counted in `missing`.
 
-    Scores are `S = sum_i b_i p_i / sum_{p_j > 0} p_j`. Raises ValueError where no points are positive.
+    Scores are `S = sum_i b_i p_i / sum_{p_j > 0} p_j`. Raises ValueError if no points are positive.
     """
     columns = _columns(met_RK)
     points = np.asarray(points_K, dtype=np.float64)

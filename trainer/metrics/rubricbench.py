@@ -1,6 +1,6 @@
-"""The RubricBench protocol (RubricBench, 2025; METHODS 3): does a rubric help a judge, and is it the right rubric?
+"""The RubricBench protocol (RubricBench, 2025): does a rubric help a judge, and is it the right rubric?
 
-Sides: -1 A is better, 0 tie, 1 B is better; None where the verdict is missing or cannot be read.
+Sides: -1 A is better, 0 tie, 1 B is better; None if the verdict is missing or cannot be read.
 Axes: C cases, K generated items, M reference items, D bootstrap draws.
 """
 
@@ -68,7 +68,7 @@ class Accuracy:
 
 
 def accuracy(cases: Iterable[Judged]) -> Accuracy:
-    """Accuracy of one condition, per domain and overall. Raises ValueError where a key is judged twice."""
+    """Accuracy of one condition, per domain and overall. Raises ValueError if a key is judged twice."""
     by_domain: dict[str, list[Judged]] = defaultdict(list)
     seen: set[str] = set()
     for case in cases:
@@ -107,7 +107,7 @@ def rubric_gap(human: Iterable[Judged], own: Iterable[Judged]) -> Estimate:
 
 @dataclass(frozen=True)
 class Alignment:
-    """One generated rubric against its reference; None where a share is undefined."""
+    """One generated rubric against its reference; None if a share is undefined."""
 
     generated: int
     reference: int
@@ -138,7 +138,7 @@ def alignment(matches: Iterable[tuple[int, int]], generated: int, reference: int
 
 
 def alignments(cases: Sequence[Alignment | None]) -> dict[str, Estimate]:
-    """Means over rubrics; those where a share is undefined, or that were not matched (None), are counted in `missing`."""
+    """Means over rubrics. Rubrics with an undefined share, or without a matching (None), are counted in `missing`."""
     reasons = {"recall": "no rubric has reference items", "f1": "no rubric has reference items"}
     found = {}
     for name in ("recall", "precision", "hallucination", "f1"):
@@ -203,7 +203,7 @@ def diagnose(
 
 
 def subsample(items: Sequence[Item], size: int, seed: int, key: str) -> list[Item] | None:
-    """`size` items of a rubric drawn by seed and key, in their own order; None where the rubric has fewer.
+    """`size` items of a rubric drawn by seed and key, in their own order; None if the rubric has fewer.
 
     Smaller draws are contained in larger ones, so that a curve over sizes compares like with like.
     """
