@@ -78,21 +78,29 @@ def carry_out(pk: int) -> None:
     with EXPORT.claimed(pk, tries=F("tries") + 1) as row:
         if row is None:
             return
+        half = path_of(row).with_suffix(f".{row.tries}")  # of this try alone: whoever lost the job may still be writing
         try:
             if row.tries > TRIES:
                 raise RuntimeError(f"its worker was lost {TRIES} times")
-            count = write(row.user, path_of(row))
+            count = write(row.user, half)
         except Exception:  # whatever it was, the person hears of it instead of waiting
             logger.exception("the data of person %s could not be written", row.user_id)
+            half.unlink(missing_ok=True)
             EXPORT.save(row, state=State.FAILED, problem=FAILED, finished_at=timezone.now())
             return
-        now = timezone.now()
-        fields = {"rows": count, "size": path_of(row).stat().st_size, "finished_at": now, "expires_at": now + KEPT}
-        try:
+        _publish(row, half, count)
+
+
+def _publish(row: DataExport, half: Path, count: int) -> None:
+    """The file takes its place with the commit; of an account that was erased meanwhile, or a job that is another worker's, it goes."""
+    now = timezone.now()
+    fields = {"rows": count, "size": half.stat().st_size, "finished_at": now, "expires_at": now + KEPT}
+    try:
+        with transaction.atomic():
             EXPORT.save(row, state=State.READY, **fields)
-        except JobLost:
-            if not DataExport.objects.filter(pk=pk).exists():  # the account was erased meanwhile
-                path_of(row).unlink(missing_ok=True)
+            half.replace(path_of(row))
+    except JobLost:
+        half.unlink(missing_ok=True)
 
 
 def fetch(row: DataExport) -> archive.Download:

@@ -27,18 +27,13 @@ class Written:
 
 
 def write(user: User, path: Path) -> int:
-    """Writes the zip to `path`, which is there afterwards whole or not at all; the number of rows in it.
-
-    Memory stays flat however many answers there are.
-    """
+    """Writes the zip to `path` and returns the number of rows in it. Memory stays flat however many answers there are."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    half = path.with_suffix(".half")
-    with ZipFile(half, "w", ZIP_DEFLATED) as archive:
+    with ZipFile(path, "w", ZIP_DEFLATED) as archive:
         files = [_add(archive, part) for part in parts(user)]
         left_out = [(each.model, each.about) for each in HOLDINGS if not each.file]
         context = {"person": user, "files": files, "left_out": left_out, "at": timezone.now()}
         archive.writestr("index.html", render_to_string("personal_data/index.html", context))
-    half.replace(path)
     return sum(each.rows for each in files)
 
 

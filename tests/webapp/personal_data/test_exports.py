@@ -219,3 +219,34 @@ def test_one_that_is_lost_again_and_again_is_told(cast):
     assert (row.state, row.problem) == ("failed", services.FAILED)
     assert browser(cast.annotator).get(f"/api/v1/me/data/{row.pk}/download").status_code == 410
     services.ask(cast.annotator.user)  # it is over: another may be asked for
+
+
+def test_a_worker_that_has_lost_the_job_leaves_its_successors_file(cast, monkeypatch):
+    row = services.ask(cast.annotator.user)
+    write = services.write
+
+    def late(user, path) -> int:
+        """Its successor has made the file before this one writes its own."""
+        services.path_of(row).parent.mkdir(parents=True, exist_ok=True)
+        services.path_of(row).write_bytes(b"of the successor")
+        DataExport.objects.filter(pk=row.pk).update(state=DataExport.State.READY)
+        return write(user, path)
+
+    monkeypatch.setattr(services, "write", late)
+    services.carry_out(row.pk)
+    assert services.path_of(row).read_bytes() == b"of the successor"
+    assert list(services.path_of(row).parent.iterdir()) == [services.path_of(row)]
+
+
+def test_one_that_breaks_leaves_no_file(cast, monkeypatch):
+    def broken(user, path) -> int:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"half")
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(services, "write", broken)
+    row = services.ask(cast.annotator.user)
+    services.carry_out(row.pk)
+    row.refresh_from_db()
+    assert row.state == DataExport.State.FAILED and row.problem
+    assert list(services.path_of(row).parent.iterdir()) == []
