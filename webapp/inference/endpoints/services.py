@@ -12,7 +12,7 @@ from django.utils import timezone
 from trainer.judges.chat import EndpointProblem
 from trainer.rewards.signing import SECRET_PREFIX
 from webapp.accounts.models import Membership
-from webapp.core import audit
+from webapp.core import archiving, audit
 from webapp.core.problems import Invalid
 from webapp.core.sealed import seal
 
@@ -197,20 +197,14 @@ def _save(endpoint: Endpoint) -> None:
         raise Invalid("The name is taken.", {"name": "another endpoint of this workspace has it"}) from error
 
 
-@transaction.atomic
 def archive(membership: Membership, endpoint: Endpoint) -> None:
     """Takes the endpoint off the list. Its verdicts stay, and so do the judges that ask it."""
-    endpoint.archived_at = timezone.now()
-    if Endpoint.objects.filter(pk=endpoint.pk, archived_at=None).update(archived_at=endpoint.archived_at):
-        audit.record(membership, membership.user, "endpoint.archived", endpoint, name=endpoint.name)
+    archiving.archive(membership, endpoint, "endpoint")
 
 
-@transaction.atomic
 def restore(membership: Membership, endpoint: Endpoint) -> None:
     """Puts an archived endpoint back on the list."""
-    if Endpoint.objects.filter(pk=endpoint.pk).exclude(archived_at=None).update(archived_at=None):
-        audit.record(membership, membership.user, "endpoint.restored", endpoint, name=endpoint.name)
-    endpoint.archived_at = None
+    archiving.restore(membership, endpoint, "endpoint")
 
 
 def mark_used(endpoint: Endpoint) -> None:

@@ -10,11 +10,10 @@ from typing import Any
 from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import ProtectedError
-from django.utils import timezone
 
 from trainer.contracts import ModelFacts
 from webapp.accounts.models import Membership, Workspace
-from webapp.core import audit
+from webapp.core import archiving, audit
 from webapp.core.problems import Conflict, Invalid
 from webapp.webhooks.services import announce
 
@@ -188,17 +187,12 @@ def archive_model(membership: Membership, model: RegisteredModel) -> None:
     RegisteredModel.objects.select_for_update().get(pk=model.pk)  # no alias can be moved to it meanwhile
     if names := [str(alias) for alias in model.aliases.all()]:
         raise Conflict(f"{', '.join(names)} points at this model. Move or remove the alias first.", code="in_use")
-    model.archived_at = timezone.now()
-    if RegisteredModel.objects.filter(pk=model.pk, archived_at=None).update(archived_at=model.archived_at):
-        audit.record(membership, membership.user, "model.archived", model, name=model.name)
+    archiving.archive(membership, model, "model")
 
 
-@transaction.atomic
 def restore_model(membership: Membership, model: RegisteredModel) -> None:
     """Offers an archived model again."""
-    if RegisteredModel.objects.filter(pk=model.pk).exclude(archived_at=None).update(archived_at=None):
-        audit.record(membership, membership.user, "model.restored", model, name=model.name)
-    model.archived_at = None
+    archiving.restore(membership, model, "model")
 
 
 def delete(membership: Membership, model: RegisteredModel) -> None:

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from trainer.judges.spec import BaseSpec, digest, resolve
 from webapp.accounts.models import Membership
-from webapp.core import audit
+from webapp.core import archiving, audit
 from webapp.core.problems import Conflict, Invalid
 from webapp.datasets.models import Example
 from webapp.inference.endpoints.services import mark_used
@@ -88,20 +88,14 @@ def rename(membership: Membership, judge: Judge, name: str) -> None:
         raise Invalid("The name is taken.", {"name": "another judge of this workspace has it"}) from error
 
 
-@transaction.atomic
 def archive(membership: Membership, judge: Judge) -> None:
     """Takes the judge off the list; its versions and verdicts stay."""
-    judge.archived_at = timezone.now()
-    if Judge.objects.filter(pk=judge.pk, archived_at=None).update(archived_at=judge.archived_at):
-        audit.record(membership, membership.user, "judge.archived", judge, name=judge.name)
+    archiving.archive(membership, judge, "judge")
 
 
-@transaction.atomic
 def restore(membership: Membership, judge: Judge) -> None:
     """Puts an archived judge back on the list."""
-    if Judge.objects.filter(pk=judge.pk).exclude(archived_at=None).update(archived_at=None):
-        audit.record(membership, membership.user, "judge.restored", judge, name=judge.name)
-    judge.archived_at = None
+    archiving.restore(membership, judge, "judge")
 
 
 @transaction.atomic
