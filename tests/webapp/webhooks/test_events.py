@@ -48,9 +48,9 @@ def test_an_event_belongs_into_the_transaction_of_its_change_and_into_the_list(c
         announce(cast.workspace.pk, "run.exploded", {})
 
 
-def test_a_run_begins_once_for_each_attempt_and_a_pause_is_no_beginning(run, cast):  # noqa: F811
+def test_a_run_begins_once_for_each_attempt_and_going_on_is_no_beginning(run, cast):  # noqa: F811
     listen(cast.owner)
-    for state in ("starting", "running", "paused", "running", "stopped"):
+    for state in ("starting", "running", "blocked", "running", "stopped"):
         assert move(run, state)
     assert heard("run") == ["run.started", "run.stopped"]
     lifecycle.resume(cast.researcher, run)
