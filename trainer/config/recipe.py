@@ -7,7 +7,7 @@ in `trainer.config.RECIPES` and one in `trainer.loops.registry` register it; a r
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any, Literal
 
 from pydantic import ConfigDict
@@ -300,9 +300,17 @@ class Recipe:
     traces: tuple[Trace, ...] = ()
 
     def metric(self, key: str) -> Metric | None:
-        """The declaration of an emitted key. An exact key goes before a pattern."""
-        found = [metric for metric in self.metrics if metric.holds(key)]
-        return min(found, key=lambda metric: metric.key.endswith("*"), default=None)
+        """The declaration of an emitted key. An exact key goes before a pattern, and the first declaration before another."""
+        exact = self._exact.get(key)
+        return exact or next((metric for metric in self._patterns if metric.holds(key)), None)
+
+    @cached_property
+    def _exact(self) -> dict[str, Metric]:
+        return {metric.key: metric for metric in reversed(self.metrics) if not metric.key.endswith("*")}
+
+    @cached_property
+    def _patterns(self) -> tuple[Metric, ...]:
+        return tuple(metric for metric in self.metrics if metric.key.endswith("*"))
 
     @property
     def top(self) -> list[Metric]:
