@@ -19,7 +19,7 @@ from trainer.metrics.claims import PLANS, SIZES, Arm, Plan, Size, judge_all
 from trainer.outputs import FOLDER
 
 from . import reasoned, report
-from .runs import Job, Used, perform, prepare
+from .runs import Job, Used, perform, prepare, write_examples
 from .tasks import TASKS
 
 
@@ -107,8 +107,7 @@ def _material(plan: Plan, size: Size, out: Path, options: argparse.Namespace) ->
     if size == "tiny":
         data = out / "examples.jsonl"
         task = TASKS[plan.task]
-        rows = task.examples(plan.sizes[size])
-        data.write_text("".join(f"{row.canonical()}\n" for row in rows))
+        write_examples(data, task.examples(plan.sizes[size]))
         task.make_model(out / "model", _every(100, "teaching the model"))
         return data, out / "model"
     made_ready = TASKS[plan.task].made_ready
@@ -155,9 +154,7 @@ def _picked(plan: Plan, arm: Arm, folder: Path, model: Path, seed: int) -> Path:
     file = folder / "examples.jsonl"
     if not file.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        partial = file.with_suffix(".partial")
-        partial.write_text("".join(f"{row.canonical()}\n" for row in pick(arm.data, model, seed)))
-        partial.replace(file)
+        write_examples(file, pick(arm.data, model, seed))
     return file
 
 

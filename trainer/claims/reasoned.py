@@ -16,7 +16,7 @@ from trainer.contracts.pairs import LabelledPair, human_reasons, labelled_pairs
 from trainer.outputs import FOLDER
 from trainer.rewards.pair_judgements import question
 
-from .runs import Job, perform, prepare
+from .runs import Job, perform, prepare, write_examples
 
 SOURCE = (
     "give --data a file of examples with pairs that people judged with reasons, such as UKPConvArg1 "
@@ -47,8 +47,8 @@ def made_ready(given: Path, model: Path, out: Path, tell: Callable[[str], None])
     data, shown = out / "examples.jsonl", out / "shown.jsonl"
     if not data.exists():
         to_show, to_judge = divided(_examples(given))
-        _write(shown, to_show)
-        _write(data, to_judge)
+        write_examples(shown, to_show)
+        write_examples(data, to_judge)
     job = Job("shown", 0, _SHOWING, out / "shown", shown, model, "sft", ("train/loss:last",))
     prepare([job])
     if not job.result.exists():
@@ -107,9 +107,3 @@ def _examples(given: Path) -> list[Example]:
         return [Example.model_validate(row) for row in jsonlines.rows(given.read_text(encoding="utf-8"))]
     except ValueError as error:
         raise ValueError(f"{given} holds no examples: {str(error).splitlines()[0]}; {SOURCE}") from error
-
-
-def _write(file: Path, rows: Sequence[Example]) -> None:
-    partial = file.with_suffix(".partial")
-    partial.write_text("".join(f"{row.canonical()}\n" for row in rows))
-    partial.replace(file)

@@ -6,7 +6,7 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
@@ -15,7 +15,7 @@ from typing import Any
 
 from trainer.config import RECIPES, resolve
 from trainer.config.recipe import RecipeConfig
-from trainer.contracts import jsonlines
+from trainer.contracts import Example, jsonlines
 from trainer.judges.base import BaseSpec
 from trainer.metrics.claims.plan import Task
 from trainer.rewards.access import JudgeAccess, local_judge
@@ -85,6 +85,13 @@ class Job:
             file.seek(max(0, events.stat().st_size - _TAIL_BYTES))
             found = re.findall(rb'"step":\s*(\d+)', file.read())
         return min(self.steps, max(map(int, found), default=0))
+
+
+def write_examples(file: Path, rows: Iterable[Example]) -> None:
+    """JSON Lines, there whole or not at all."""
+    partial = file.with_suffix(".partial")
+    partial.write_text("".join(f"{row.canonical()}\n" for row in rows))
+    partial.replace(file)
 
 
 def prepare(jobs: Sequence[Job]) -> None:
