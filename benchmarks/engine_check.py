@@ -3,7 +3,8 @@
 A start is two steps as a run makes them: sample `--tokens` tokens, look (`trainer/loops/learner/engine_check.py`), update, push, sample
 again, look again. Healthy ones must all pass; in the others one thing is wrong from the first token on, and it is counted by which
 step it is caught. Faults are tried with the learning rate and with none, where updates change nothing. The tiny model is made here;
-`--model DIR` takes another one, and `--like DIR` one of random weights in the shape of the one in DIR.
+`--model DIR` takes another one, and `--like DIR` one of random weights in the shape of the one in DIR. With `--keep FILE` a measurement
+that was ended goes on later: each start is written there as it ends, and is not made again.
 
 A fault that shows only in what an update changes (`a push that does not arrive`) has nothing to show at learning rate 0, and is not
 tried there. In bfloat16 a small update of adapters is lost where they are merged, with or without the fault: the check then warns, and
@@ -17,7 +18,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ import torch
 from benchmarks import configs
 from benchmarks.machine import describe
 from trainer.config import PolicyConfig
-from trainer.contracts import Message
+from trainer.contracts import Message, jsonlines
 from trainer.inference.chat import encode_prompt
 from trainer.inference.local import LocalSampler, stop_token_ids
 from trainer.inference.low_rank import with_low_rank
@@ -245,28 +246,46 @@ def _update(start: Start, trajectories: Sequence[Trajectory]) -> None:
         Pusher(start.config, start.learner, start.sampler).push(1)
 
 
-def healthy(setting: Setting, starts: int) -> Counter[str]:
-    found: Counter[str] = Counter()
-    for seed in range(starts):
-        began = time.monotonic()
-        how, said = outcome(setting, seed)
-        found[how] += 1
-        print(f"healthy start {seed}: {how} in {time.monotonic() - began:.0f} s; {said}", flush=True)
-    return found
+class Outcomes:
+    """What each start gave, written to a JSON Lines file as it ends: one row a start, with the setting under which it was made."""
+
+    def __init__(self, setting: Setting, path: Path | None):
+        self.setting, self.path = setting, path
+        self._under = {**asdict(setting), "folder": setting.folder.name}
+        rows = jsonlines.rows(path.read_text()) if path and path.exists() else []
+        self._kept: dict[tuple[str, int], str] = {
+            (row["kind"], row["seed"]): row["outcome"] for row in rows if row["setting"] == self._under
+        }
+
+    def of(self, kind: str, seed: int, fault: Fault | None = None, lr: float = LR) -> str:
+        """The outcome of one start, which is made if the file does not have it."""
+        if (kind, seed) not in self._kept:
+            began = time.monotonic()
+            how, said = outcome(self.setting, seed, fault, lr)
+            self._kept[kind, seed] = how
+            print(f"{kind}, start {seed}: {how} in {time.monotonic() - began:.0f} s; {said}", flush=True)
+            self._write({"kind": kind, "seed": seed, "outcome": how, "said": said, "setting": self._under})
+        return self._kept[kind, seed]
+
+    def _write(self, row: dict[str, Any]) -> None:
+        if self.path:
+            with self.path.open("a") as file:
+                file.write(json.dumps(row) + "\n")
 
 
-def faulty(setting: Setting, starts: int) -> dict[str, Counter[str]]:
-    """By fault and learning rate, how often each outcome came."""
+def healthy(outcomes: Outcomes, starts: int) -> Counter[str]:
+    return Counter(outcomes.of("healthy", seed) for seed in range(starts))
+
+
+def faulty(outcomes: Outcomes, starts: int) -> dict[str, Counter[str]]:
+    """By fault and learning rate, how often each outcome came; empty where none is tried."""
     found: dict[str, Counter[str]] = {}
-    for name, fault in FAULTS.items():
+    for name, fault in FAULTS.items() if starts else ():
         for lr in (LR, 0.0):
             if lr == 0.0 and name in NEEDS_UPDATES:
                 continue
-            told = found[f"{name}, learning rate {lr:g}"] = Counter()
-            for seed in range(starts):
-                how, said = outcome(setting, 1000 + seed, fault, lr)
-                told[how] += 1
-                print(f"{name}, learning rate {lr:g}: {how}; {said}", flush=True)
+            kind = f"{name}, learning rate {lr:g}"
+            found[kind] = Counter(outcomes.of(kind, 1000 + seed, fault, lr) for seed in range(starts))
     return found
 
 
@@ -284,12 +303,14 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=4096, help="sampled before each look")
     parser.add_argument("--length", type=int, default=64, help="of the longest response")
     parser.add_argument("--top-p", type=float, default=0.9)
+    parser.add_argument("--keep", type=Path, help="JSON Lines file of the starts made so far; those are not made again")
     options = parser.parse_args()
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1))
     with tempfile.TemporaryDirectory() as scratch:
         folder = _model(options, Path(scratch))
         setting = Setting(folder, options.dtype, options.tokens, options.length, options.top_p)
-        well, ill = healthy(setting, options.starts), faulty(setting, options.faults)
+        outcomes = Outcomes(setting, options.keep)
+        well, ill = healthy(outcomes, options.starts), faulty(outcomes, options.faults)
     _tell(options, well, ill)
 
 
