@@ -271,7 +271,7 @@ def _options() -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--seeds", type=int, nargs="+", default=[10, 11, 12])
-    parser.add_argument("--clean", type=int, default=12, help="runs whose judge likes no habit")
+    parser.add_argument("--clean", type=int, default=20, help="runs whose judge likes no habit")
     parser.add_argument("--clean-from", type=int, default=20, help="seed of the first of them")
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time")
