@@ -5,11 +5,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
+from trainer.config.rewards.tasks import JudgementForm
 from trainer.contracts.rubric import RubricForm
+from trainer.judges.answers import without_thinking
 from trainer.judges.rubric_forms import read_rubric
 from trainer.rewards import arm
-from trainer.rewards.judgement_forms import Form as JudgementForm
-from trainer.rewards.judgement_forms import read_judgement
+from trainer.rewards.judgement_forms import Form, read_judgement
+from trainer.rewards.pair_judgements import WORDS_OF, PairJudgement, read_pair_judgement
 
 from .base import Flag, Partly, Share, Undefined, same_length, same_width
 
@@ -60,7 +62,36 @@ def rubric_format(text: str, form: RubricForm) -> dict[str, Any]:
     return {"ok": found.ok, "reasons": found.problems, "notes": found.notes}
 
 
-def judgement_format(text: str, criteria: Criteria, form: JudgementForm | None = None) -> dict[str, Any]:
-    """Whether a judgement handles every criterion, justifies the whole and decides once, with the reasons where not."""
+def judgement_format(
+    text: str, criteria: Criteria | None = None, form: Form | JudgementForm | None = None
+) -> dict[str, Any]:
+    """Whether a judgement has its form: every criterion, a justification and one decision, or reasons and then a verdict.
+
+    The latter, `json` and `lines`, is of a pair without a rubric.
+    """
+    if form is None and criteria is None:
+        form = "json" if without_thinking(text).startswith("{") else "lines"
+    if form == "json" or form == "lines":
+        if criteria is not None:
+            raise ValueError(f"criteria: leave it out, for a judgement in the form {form!r} goes by no rubric")
+        return _of_a_pair(text, form)
+    if criteria is None:
+        raise ValueError("criteria: how many the rubric has; only the forms 'json' and 'lines' go by none")
     found = read_judgement(text, criteria, form)
     return {"ok": found.ok, "reasons": found.problems, "verdict": found.verdict}
+
+
+def _of_a_pair(text: str, form: JudgementForm) -> dict[str, Any]:
+    found = read_pair_judgement(text, form)
+    verdict = None if found.strength is None else WORDS_OF[found.strength]
+    return {"ok": found.well_formed, "reasons": [why] if (why := _why_not(found, form)) else [], "verdict": verdict}
+
+
+def _why_not(found: PairJudgement, form: JudgementForm) -> str:
+    if found.problem or found.well_formed:
+        return found.problem
+    if not found.reasons:
+        return "there is no reason"
+    if form == "json":
+        return "it is not one JSON object with reasons, then verdict, and nothing else"
+    return "it is not reasons, one a line, then the verdict, and nothing else"

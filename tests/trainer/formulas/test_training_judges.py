@@ -44,3 +44,22 @@ def test_forms() -> None:
     assert value("judgement_format", **{**judged, "criteria": ["at most 50 words"]})["ok"]
     assert not value("judgement_format", **judged, form="rubric_arm")["ok"]
     assert problem("judgement_format", {**judged, "criteria": []}).startswith("criteria: ")
+    assert problem("judgement_format", {"text": "", "form": "rubric_arm"}).startswith("criteria: how many")
+
+
+def test_the_form_of_a_judgement_without_a_rubric() -> None:
+    def read(text: str, **given: object) -> tuple[object, ...]:
+        found = value("judgement_format", text=text, **given)
+        return found["ok"], found["verdict"], *found["reasons"]
+
+    assert read("- short\nVerdict: B better") == read("- short\nVerdict: B better", form="lines")
+    assert read("- short\nVerdict: B better") == (True, "B better")
+    assert read('{"reasons": ["short"], "verdict": "B much better"}') == (True, "B much better")
+    assert read('{"verdict": "tie", "reasons": ["alike"]}')[:2] == (False, "tie")
+    assert "one JSON object" in read('Well: {"reasons": ["short"], "verdict": "tie"}', form="json")[2]
+    assert read("Verdict: tie") == (False, "tie", "there is no reason")
+    assert "and nothing else" in read("So:\n- short\nVerdict: tie")[2]
+    assert read("- short") == (False, None, "there is no line that begins with “Verdict:”")
+    assert read("- short\nVerdict: A")[:2] == (False, None)
+    refused = problem("judgement_format", {"text": "", "criteria": 2, "form": "lines"})
+    assert refused.startswith("criteria: leave it out")
