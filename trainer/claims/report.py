@@ -17,7 +17,7 @@ and mean cosine distance of embeddings."""
 
 
 def markdown(plan: Plan, size: Size, results: Sequence[ClaimResult], measures: Measures, about: dict[str, Any]) -> str:
-    """`about`: command, machine, seconds, seeds, prompts (held out), problems."""
+    """`about`: command, machine, seconds, seeds, steps (of each run), prompts (held out), problems."""
     setting = plan.sizes[size]
     lines = [
         f"# {plan.title}",
@@ -117,7 +117,7 @@ def _how(config: Any, about: dict[str, Any]) -> list[str]:
         about["command"],
         "```",
         "",
-        f"{config['steps']} steps of {_sampled(config)}, AdamW at {_rate(config)}; "
+        f"{about['steps']} steps of {_sampled(config)}, AdamW at {_rate(config)}; "
         f"seeds {', '.join(map(str, about['seeds']))}; {about['prompts']} held-out prompts.",
         "",
         f"Machine: {about['machine']}. The last call of the command took {about['seconds'] / 60:.1f} min.",

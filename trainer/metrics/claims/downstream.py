@@ -22,8 +22,9 @@ _TINY: dict[str, Any] = {
 
 
 def _judge(arm: str, title: str) -> Arm:
-    """Trained as in `rationale`."""
-    return Arm(f"{arm}_judge", title, {**_JUDGED, "reward": {**_JUDGED["reward"], "arm": arm}}, recipe="judge")
+    """Trained as in `rationale`, for as many steps as the policies."""
+    config = {key: value for key, value in _JUDGED.items() if key != "steps"}
+    return Arm(f"{arm}_judge", title, {**config, "reward": {**config["reward"], "arm": arm}}, recipe="judge")
 
 
 def _policy(arm: str, title: str) -> Arm:
