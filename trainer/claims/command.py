@@ -15,7 +15,7 @@ from trainer.contracts import jsonlines
 from trainer.judges.base import BaseSpec
 from trainer.judges.spec import resolve as judge_spec
 from trainer.machine import describe
-from trainer.metrics.claims import PLANS, SIZES, Arm, Plan, Size, judge_all
+from trainer.metrics.claims import PLANS, SIZES, Arm, Plan, Setting, Size, judge_all
 from trainer.outputs import FOLDER
 
 from . import reasoned, report
@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> int:
     try:
         _own(out, f"{plan.name}-{size}")
         data, model = _material(plan, size, out, options)
-        jobs = _jobs(plan, size, seeds, out, data, model, options.steps)
+        jobs = _jobs(plan, size, seeds, out, data, model, options.model, options.steps)
         prepare(jobs)
     except (OSError, ValueError) as error:
         print(_sentence(error), file=sys.stderr)
@@ -74,7 +74,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--steps", type=int, help="of each run, to try the command out; left out: those of the size")
     parser.add_argument("--publish", type=Path, metavar="DIR", help="also write NAME-SIZE.md and .json there")
     parser.add_argument(
-        "--data", type=Path, help="with demo: examples, JSON Lines; left out, where prompts do: demo/prompts.jsonl"
+        "--data", type=Path, help="with demo: examples, JSON Lines; left out: those in demo/, where they do"
     )
     parser.add_argument(
         "--model",
@@ -110,10 +110,10 @@ def _material(plan: Plan, size: Size, out: Path, options: argparse.Namespace) ->
         write_examples(data, task.examples(plan.sizes[size]))
         task.make_model(out / "model", _every(100, "teaching the model"))
         return data, out / "model"
-    made_ready = TASKS[plan.task].made_ready
-    if made_ready and options.data is None:
+    made_ready, usual = TASKS[plan.task].made_ready, TASKS[plan.task].given
+    given: Path | None = options.data or usual
+    if given is None:
         raise ValueError(f"{plan.name} has no data of its own in this size; {reasoned.SOURCE}")
-    given: Path = options.data or Path("demo/prompts.jsonl")
     if not given.is_file():
         raise ValueError(f"{given}: no such file; give --data")
     from trainer.inference.models import prepare_smollm2
@@ -123,9 +123,10 @@ def _material(plan: Plan, size: Size, out: Path, options: argparse.Namespace) ->
 
 
 def _jobs(
-    plan: Plan, size: Size, seeds: Sequence[int], out: Path, data: Path, model: Path, steps: int | None
+    plan: Plan, size: Size, seeds: Sequence[int], out: Path, data: Path, model: Path, asked: Path, steps: int | None
 ) -> list[Job]:
-    """Seed by seed, so that a command cut short has whole comparisons."""
+    """Seed by seed, so that a command cut short has whole comparisons. `asked`: the model as it was given, which answers as the judges
+    that stay as they are."""
     jobs, given = [], plan.sizes[size].config
     shared = {**given, "steps": steps} if steps else given
     for seed in seeds:
@@ -134,7 +135,8 @@ def _jobs(
             config = plan.config(arm, shared, seed)
             resolve(recipe, config)
             measures = tuple(plan.measures(size)) if plan.measured == "curves" else ()
-            folder, uses = _folder(out, arm, seed), _uses(plan, arm, shared, out, seed)
+            folder = _folder(out, arm, seed)
+            uses = _uses(plan, arm, shared, out, seed) | _frozen(plan.sizes[size], asked)
             own = _picked(plan, arm, folder, model, seed) if arm.data else data
             jobs.append(Job(arm.name, seed, config, folder, own, model, recipe, measures, plan.task, uses))
     return jobs
@@ -168,6 +170,12 @@ def _uses(plan: Plan, arm: Arm, shared: Mapping[str, Any], out: Path, seed: int)
             asked_as = _asked_as(plan, used, shared, name)
         found[role] = Used(used.name, folder / "result.json", folder / FOLDER / name, asked_as)
     return found
+
+
+def _frozen(setting: Setting, model: Path) -> dict[str, Used]:
+    """The judges that no run trains: the model as it was given answers."""
+    there = model / "config.json"
+    return {role: Used("given", there, model, judge_spec(dict(spec))) for role, spec in setting.judges.items()}
 
 
 def _asked_as(plan: Plan, used: Arm, shared: Mapping[str, Any], output: str) -> BaseSpec:

@@ -9,14 +9,12 @@ import random
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from trainer.contracts import Example, jsonlines
 from trainer.contracts.pairs import LabelledPair, human_reasons, labelled_pairs
-from trainer.outputs import FOLDER
 from trainer.rewards.pair_judgements import question
 
-from .runs import Job, perform, prepare, write_examples
+from . import showing
 
 SOURCE = (
     "give --data a file of examples with pairs that people judged with reasons, such as UKPConvArg1 "
@@ -30,32 +28,12 @@ _WORDS = range(4, 19)
 """Of a reason that is shown."""
 _REASONS = 2
 _NAMED = re.compile(r"\b(?:a|arg(?:ument)?\s?)([12])\b", re.I)
-_SHOWING: dict[str, Any] = {
-    "steps": 20,
-    "model": {"export": "merged"},
-    "data": {"source": "references"},
-    "batch_size": 8,
-    "optim": {"lr": 5e-4},
-    "evaluation": {"every": 0, "max_examples": 0},
-    "checkpoint": {"every": 20, "keep": 1},
-}
 
 
 def made_ready(given: Path, model: Path, out: Path, tell: Callable[[str], None]) -> tuple[Path, Path]:
     """In `out`: the examples of the runs, and the model that was shown judgements, made once. Raises ValueError where the data has too
     few pairs with reasons, or the model could not be shown them."""
-    data, shown = out / "examples.jsonl", out / "shown.jsonl"
-    if not data.exists():
-        to_show, to_judge = divided(_examples(given))
-        write_examples(shown, to_show)
-        write_examples(data, to_judge)
-    job = Job("shown", 0, _SHOWING, out / "shown", shown, model, "sft", ("train/loss:last",))
-    prepare([job])
-    if not job.result.exists():
-        tell(f"showing the model {SHOWN} judgements of people")
-        if problems := perform([job], 1, tell):
-            raise ValueError("; ".join(problems))
-    return data, job.folder / FOLDER / "policy"
+    return showing.made_ready(lambda: divided(_examples(given)), model, out, tell, f"{SHOWN} judgements of people")
 
 
 def divided(rows: Sequence[Example], seed: int = 5) -> tuple[list[Example], list[Example]]:

@@ -9,7 +9,7 @@ from trainer.metrics.claims import Setting
 from trainer.metrics.claims.plan import Task
 from trainer.rewards.access import Access
 
-from . import answers, faults, pool, reasoned, rubrics, toy, turns
+from . import answers, faults, pool, reasoned, rubric_pairs, rubrics, toy, turns
 from .teaching import Progress
 
 
@@ -20,6 +20,8 @@ class Constructed:
     access: Callable[[], Access] = Access
     pick: Callable[[str, Path, int], Sequence[Example]] | None = None
     """The data of an arm that has its own: its name, the folder of the model, the seed."""
+    given: Path | None = Path("demo/prompts.jsonl")
+    """The data of the size `demo` if nobody names other; None: they have to be named."""
     made_ready: Callable[[Path, Path, Path, Callable[[str], None]], tuple[Path, Path]] | None = None
     """Data and model of the size `demo`, where they are not used as they are given: both as given, the folder of the claim, progress."""
 
@@ -31,8 +33,16 @@ TASKS: Mapping[Task, Constructed] = {
     "pool": Constructed(lambda setting: pool.demonstrations(), toy.make_model, pick=pool.picked),
     "wordy": Constructed(lambda setting: toy.graded(), toy.make_wordy),
     "tailed": Constructed(lambda setting: toy.tailed(), toy.make_tailed),
-    "faults": Constructed(lambda setting: faults.examples(), faults.make_model, made_ready=reasoned.made_ready),
+    "faults": Constructed(
+        lambda setting: faults.examples(), faults.make_model, given=None, made_ready=reasoned.made_ready
+    ),
     "answers": Constructed(lambda setting: answers.examples(), answers.make_model),
     "rubrics": Constructed(lambda setting: rubrics.examples(), rubrics.make_model, rubrics.access),
+    "rubric_pairs": Constructed(
+        lambda setting: rubric_pairs.examples(rubric_pairs.GIVEN),
+        toy.make_model,
+        given=rubric_pairs.GIVEN,
+        made_ready=rubric_pairs.made_ready,
+    ),
     "turns": Constructed(lambda setting: turns.examples(), turns.make_model),
 }

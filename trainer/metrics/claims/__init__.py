@@ -14,7 +14,7 @@ from .selection import KCENTER
 from .stages import CROSS_STAGE, CROSS_STAGE_LEARNT, SELF_DISTIL
 from .turns import RUBRIC_ARM
 from .verdict import RULE, ClaimResult, Measures, PartResult, judge_all, mean_over_seeds
-from .writers import MAMS
+from .writers import MAMS, RUBRIC_PAIRS
 
 __all__ = [
     "PLANS",
@@ -39,6 +39,7 @@ PLANS: dict[str, Plan] = {
         RATIONALE,
         JUDGE_POLICY,
         MAMS,
+        RUBRIC_PAIRS,
         RUBRIC_ARM,
         RUSCARL,
         OAPL,

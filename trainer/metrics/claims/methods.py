@@ -65,7 +65,7 @@ METHODS: tuple[Method, ...] = (
         "MaMs (2026)",
         recipe="rubric_writer",
         at={"data.form": "mams", "reward.by": "likert"},
-        plans=("mams",),
+        plans=("mams", "rubric_pairs"),
     ),
     Method(
         "rubric_arm_writer",

@@ -17,7 +17,9 @@ Size = Literal["tiny", "demo"]
 SIZES: tuple[Size, ...] = ("tiny", "demo")
 RESPONSES = 16
 """To each held-out prompt, of a plan that measures responses."""
-Task = Literal["syllables", "graded", "wordy", "tailed", "halves", "pool", "faults", "answers", "rubrics", "turns"]
+Task = Literal[
+    "syllables", "graded", "wordy", "tailed", "halves", "pool", "faults", "answers", "rubrics", "rubric_pairs", "turns"
+]
 """Constructed tasks of `trainer.claims`, each with a model that was taught for it."""
 
 
@@ -70,7 +72,8 @@ class Claim:
 @dataclass(frozen=True)
 class Setting:
     """`wanted`: syllables of a perfect answer to the toy task. `columns`: more of the table of arms than every size has. `over_pairs`: (title,
-    metric, metric that counts its pairs) of evaluations whose own intervals a report shows, as a size with one seed needs them."""
+    metric, metric that counts its pairs) of evaluations whose own intervals a report shows, as a size with one seed needs them. `judges`: by the place of its name in the config, what
+    each judge that no run trains is; the model as it was given answers."""
 
     config: Mapping[str, Any]
     seeds: tuple[int, ...]
@@ -78,6 +81,7 @@ class Setting:
     note: str = ""
     columns: tuple[tuple[str, str], ...] = ()
     over_pairs: tuple[tuple[str, str, str], ...] = ()
+    judges: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def measures(self) -> Iterator[str]:
         """Those that a report of this size shows beside the plan's."""

@@ -14,6 +14,15 @@ _TINY: dict[str, Any] = {
     "evaluation": {"every": 30, "max_examples": 96, "samples": 2, "temperature": 1.0},
     "checkpoint": {"every": 60, "keep": 1},
 }
+_PAIRS: dict[str, Any] = {
+    "steps": 10,
+    "data": {"form": "openrubrics", "min_items": 3, "max_items": 6},
+    "reward": {"by": "criterion", "judge": "SmolLM2-135M as it came"},
+    "rollout": {"prompts_per_step": 4, "group_size": 6, "max_new_tokens": 96},
+    "optim": {"lr": 2e-4},
+    "evaluation": {"every": 0, "max_examples": 20},
+    "checkpoint": {"every": 10, "keep": 1},
+}
 
 MAMS = Plan(
     "mams",
@@ -62,4 +71,61 @@ MAMS = Plan(
     ),
     summary="Ranking as people do says of a rubric only whether it is right about one pair. A judge of rubrics says how good it is as "
     "such, and nothing of the pair. The sum of the two pays for both.",
+)
+
+RUBRIC_PAIRS = Plan(
+    "rubric_pairs",
+    "A rubric writer on pairs like RubricBench's, before and after training",
+    "RubricBench (2026) for the measures; MaMs (2026) for the reward",
+    arms=(
+        Arm("writer", "rewarded where a judge that stays as it is ranks the answers by its rubric as the labels do"),
+    ),
+    claims=(
+        Claim(
+            "a writer that learned beats its base on held-out pairs",
+            (Part("preference accuracy, end less start", "eval/preference_accuracy:change", "writer"),),
+        ),
+        Claim(
+            "and its rubrics are more like those that were written for the pairs (ours)",
+            (
+                Part("structural F1, end less start", "eval/rubric_f1:change", "writer"),
+                Part("hallucination lost, start less end", "eval/rubric_hallucination:change", "writer", sign=-1),
+            ),
+        ),
+    ),
+    sizes={
+        "demo": Setting(
+            _PAIRS,
+            (0, 1),
+            note="SmolLM2-135M-Instruct with adapters, on 60 pairs that were written for this project (demo/rubric_pairs.jsonl), labels and "
+            "rubrics too: nobody was asked. It is shown the rubrics of the 40 training pairs first (trainer/claims/rubric_pairs.py). The "
+            "judge is the same model as it came, one forward pass a criterion. It shows that the machinery works on real text; two seeds "
+            "decide next to nothing.",
+            over_pairs=(
+                ("rubrics that rank the pair as its label", "eval/preference_accuracy", "eval/pairs"),
+                ("recall of the written rubrics", "eval/rubric_recall", "eval/human_rubrics"),
+                ("hallucination", "eval/rubric_hallucination", "eval/human_rubrics"),
+                ("structural F1", "eval/rubric_f1", "eval/human_rubrics"),
+            ),
+            judges={"reward.judge": {"kind": "criterion"}},
+        )
+    },
+    recipe="rubric_writer",
+    task="rubric_pairs",
+    measured="curves",
+    columns=(
+        ("held-out rubrics in their form at the start", "eval/format_rate:first"),
+        ("at the end", "eval/format_rate:last"),
+        ("preference accuracy at the start", "eval/preference_accuracy:first"),
+        ("at the end", "eval/preference_accuracy:last"),
+        ("F1 at the start", "eval/rubric_f1:first"),
+        ("at the end", "eval/rubric_f1:last"),
+        ("items a rubric at the end", "eval/criteria:last"),
+        ("training rubrics in their form, first fifth of steps", "writing/format_rate:early"),
+        ("last fifth", "writing/format_rate:late"),
+        ("that rank the pair as its label, first fifth", "writing/preference_accuracy:early"),
+        ("last fifth", "writing/preference_accuracy:late"),
+    ),
+    summary="Judges are more often right with people's rubrics than with their own. A writer is rewarded where its rubric makes a judge that "
+    "stays as it is agree with the label; how far its rubrics are people's is measured and never rewarded.",
 )

@@ -1,0 +1,43 @@
+"""A model that is shown what people wrote, by recipe `sft`, before any run: a small one answers in no form that it was never shown."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from trainer.contracts import Example
+from trainer.outputs import FOLDER
+
+from .runs import Job, perform, prepare, write_examples
+
+SETTINGS: dict[str, Any] = {
+    "steps": 20,
+    "model": {"export": "merged"},
+    "data": {"source": "references"},
+    "batch_size": 8,
+    "optim": {"lr": 5e-4},
+    "evaluation": {"every": 0, "max_examples": 0},
+    "checkpoint": {"every": 20, "keep": 1},
+}
+
+
+def made_ready(
+    divide: Callable[[], tuple[Sequence[Example], Sequence[Example]]],
+    model: Path,
+    out: Path,
+    tell: Callable[[str], None],
+    what: str,
+) -> tuple[Path, Path]:
+    """In `out`: the examples of the runs, and the model that was shown demonstrations, each made once. `divide` gives both kinds of
+    examples, demonstrations first. Raises ValueError where it does, or where the model could not be shown them."""
+    data, shown = out / "examples.jsonl", out / "shown.jsonl"
+    if not data.exists():
+        to_show, for_runs = divide()
+        write_examples(shown, to_show)
+        write_examples(data, for_runs)
+    job = Job("shown", 0, SETTINGS, out / "shown", shown, model, "sft", ("train/loss:last",))
+    prepare([job])
+    if not job.result.exists():
+        tell(f"showing the model {what}")
+        if problems := perform([job], 1, tell):
+            raise ValueError("; ".join(problems))
+    return data, job.folder / FOLDER / "policy"
