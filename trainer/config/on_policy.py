@@ -367,8 +367,11 @@ class OnPolicyConfig(RecipeConfig):
 
     def _needs_equal_groups(self) -> str:
         """Why all groups of a step must have the same size; empty if they need not."""
-        if self.runner.kind == "async":
-            return "an asynchronous run starts groups before the steps that would tell their sizes"
+        if self.runner.kind == "async" and self.runner.policy != "urb":
+            return (
+                f"schedule {self.runner.policy!r} takes whichever groups finish first, so no step has groups of its own to give its "
+                "responses out to; choose runner.policy 'urb', or more groups of hard prompts (data.replicas)"
+            )
         if self.runner.kind == "offline":
             return "the prompts of an offline round are all sampled at its start, before anything is known of them"
         if self.objective.name == "distill":

@@ -15,6 +15,12 @@ class GroupSizes:
         self._size, self._budget, self._rates = size, budget, rates
         self.aimless = ""
         """Why the latest sizes follow from no pass rate, with what happens instead; empty where they do."""
+        self._told = False
+
+    def take_aimless(self) -> str:
+        """The same, once for as many calls in a row as it lasts."""
+        found, self._told = "" if self._told else self.aimless, bool(self.aimless)
+        return found
 
     def of(self, keys: Sequence[str], total: int | None = None) -> list[int]:
         """Sizes of the groups of these prompts, in order; they sum to `total`, by default `size` for each.
@@ -43,7 +49,7 @@ def _aimless(budget: Budget, rates: Sequence[float]) -> str:
     if solved + sum(rate == 0 for rate in rates) < len(rates):
         return ""
     return (
-        f"the budget has nothing to go by: so far {solved} of the {len(rates)} prompts of this step were always solved and the others "
+        f"the budget has nothing to go by: so far {solved} of the {len(rates)} prompts of a step were always solved and the others "
         f"never. Each gets {budget.low} responses, and the rest goes to those that come first. Solved prompts want harder data; prompts that "
         "nobody solves want easier data, a hint or a scaffold"
     )

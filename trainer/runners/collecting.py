@@ -9,14 +9,16 @@ from typing import Literal
 from torch import Tensor
 
 from trainer.loops.learner.pushing import Pusher
-from trainer.loops.policy.collecting import Collected
+from trainer.loops.policy.collecting import Collected, tell_aimless
 from trainer.loops.policy.lagging import SAVED
 from trainer.loops.policy.parts import Parts
+from trainer.loops.policy.reports import size_metrics
 from trainer.loops.prompts.planner import Planner
 from trainer.loops.session.errors import RunFailed
 from trainer.loops.session.stage import State, Tell
 from trainer.rewards.journal import Journal
 from trainer.rollouts import RewardScorer, Trajectory
+from trainer.scheduling import Source
 
 from .conductor import Batch, Conductor
 from .fleet import Fleet
@@ -46,7 +48,8 @@ class AsyncCollector:
         responses = Responses(config.rollout, config.runner.segment_tokens, planner.plans_of, decode)
         self._check_quotas()
         journal = scorer.journal if isinstance(scorer.journal, Journal) else None
-        self._conductor = Conductor(config, fleet, responses, parts.tasks, self._log, planner.domain_of, journal)
+        source = Source(planner.domain_of, planner.size_of)
+        self._conductor = Conductor(config, fleet, responses, parts.tasks, self._log, source, journal)
         self._timings = Timings(parts.run_dir / TIMINGS, lambda message: self._log(message, "warning"))
         self._history: dict[int, Mapping[str, Tensor]] = {}
         """Trained parameters of the versions that a response may still have to be sampled with."""
@@ -84,8 +87,11 @@ class AsyncCollector:
         now = time.monotonic()
         elapsed, self._asked_at = now - self._asked_at, now
         self._timings.step(step, [trajectory.length for trajectory in batch.trajectories], batch.timings)
-        waits = {"perf/wait_s": now - asked, "perf/reward_wait_s": batch.reward_wait_s}
-        return Collected(batch.trajectories, elapsed, batch.rows, async_metrics(batch) | waits)
+        tell_aimless(self._planner, tell)
+        metrics = async_metrics(batch) | {"perf/wait_s": now - asked, "perf/reward_wait_s": batch.reward_wait_s}
+        if self._config.rollout.budget:
+            metrics |= size_metrics(batch.trajectories)
+        return Collected(batch.trajectories, elapsed, batch.rows, metrics)
 
     def phase(self, step: int, name: str) -> str:
         return name

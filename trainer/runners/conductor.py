@@ -96,6 +96,7 @@ def rules_of(config: OnPolicyConfig) -> Rules:
         clear_on_push=runner.clear_on_push,
         retries=runner.retries,
         heartbeat_s=runner.heartbeat_s,
+        largest_group=config.rollout.budget.high if config.rollout.budget else None,
         late=runner.late,
         steps=config.steps,
         quotas={quota.domain: Quota(quota.share, quota.oversample) for quota in runner.quotas},
@@ -112,13 +113,14 @@ class Conductor:
         responses: Responses,
         tasks: Mapping[str, Task],
         log: Log,
-        domain_of: Callable[[int], str] = lambda number: "",
+        source: Source | None = None,
         journal: Journal | None = None,
     ) -> None:
+        """`source`: which groups come, with their domains and sizes."""
         self._config, self._fleet, self._responses, self._tasks = config, fleet, responses, tasks
         self._log, self._journal = log, journal
         self._rules = rules_of(config)
-        self._scheduler = Scheduler(self._rules, Source(domain_of))
+        self._scheduler = Scheduler(self._rules, source or Source())
         self._digests: dict[int, str] = {}
         self._sampling: dict[Key, str] = {}
         """The worker that samples a response."""
@@ -187,7 +189,8 @@ class Conductor:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Before `start`."""
         self._scheduler.load_state_dict(state["schedule"])
-        self._responses.load(state["responses"])
+        sizes = {number: group.size for number, group in self._scheduler.groups.items()}
+        self._responses.load(state["responses"], sizes)
         self._remember()
 
     def close(self) -> None:
@@ -330,7 +333,7 @@ class Conductor:
             self._obey(decision)
         groups: dict[tuple[str, int, int], list[Key]] = {}
         for start in (decision for decision in decisions if isinstance(decision, Start)):
-            self._responses.begin(start)
+            self._responses.begin(start, self._scheduler.groups[start.sample.group].size)
             together = groups.setdefault((start.worker, start.sample.group, start.version), [])
             together.append(Key(start.sample, start.attempt))
         for (worker, _, version), keys in groups.items():
@@ -394,7 +397,12 @@ class Conductor:
             tally.dropped_groups,
             tally.busy_s / tally.present_s if tally.present_s else None,
             time.monotonic() - max(self._asked_at, whole_at),
-            self._clock.taken() | {"scoring_s": tally.scoring_s, **tally.spent.written()},
+            self._clock.taken()
+            | {
+                "sizes": [len(taken.rows) for taken in train.groups],
+                "scoring_s": tally.scoring_s,
+                **tally.spent.written(),
+            },
         )
 
     def _publish(self, version: int, weights: Weights) -> None:

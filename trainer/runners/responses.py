@@ -1,6 +1,6 @@
 """The tokens of every response that is outstanding: put together from segments, kept until its group is trained on."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -41,12 +41,13 @@ class Responses:
         self,
         rollout: Rollout,
         segment_tokens: int,
-        plans_of: Callable[[int], Sequence[PromptPlan]],
+        plans_of: Callable[[int, int], Sequence[PromptPlan]],
         decode: Callable[[Sequence[int]], str],
     ) -> None:
         self._rollout, self._segment = rollout, segment_tokens
         self._plans_of, self._decode = plans_of, decode
         self._plans: dict[int, Sequence[PromptPlan]] = {}
+        """Of a group that was begun, by its number and its size."""
         self._put_off: dict[SampleId, Part] = {}
         self._running: dict[Key, Part] = {}
         self._whole: dict[Key, Trajectory] = {}
@@ -54,12 +55,11 @@ class Responses:
         self._done: dict[SampleId, Trajectory] = {}
 
     def plan(self, sample: SampleId) -> PromptPlan:
-        if sample.group not in self._plans:
-            self._plans[sample.group] = self._plans_of(sample.group)
         return self._plans[sample.group][sample.place]
 
-    def begin(self, start: Start) -> None:
-        """Go on from where the response was put off, or from nothing."""
+    def begin(self, start: Start, size: int) -> None:
+        """Go on from where the response was put off, or from nothing. `size`: the responses of its group."""
+        self._know(start.sample.group, size)
         self._running[Key(start.sample, start.attempt)] = (
             self._put_off.get(start.sample, Part()) if start.stretches else Part()
         )
@@ -127,13 +127,22 @@ class Responses:
         """What `saved` puts into words; cheap, since nothing in it ever changes."""
         return dict(self._done), dict(self._put_off)
 
-    def load(self, state: dict[str, Any]) -> None:
-        for *sample, tokens, logprobs, stretches in state["put_off"]:
-            found = tuple(Stretch(*stretch) for stretch in stretches)
-            self._put_off[SampleId(*sample)] = Part(tuple(tokens), tuple(logprobs), found)
+    def load(self, state: dict[str, Any], sizes: Mapping[int, int]) -> None:
+        """`sizes`: the responses of each outstanding group. What was saved of others, which were being dropped, is of no use."""
+        for *numbers, tokens, logprobs, stretches in state["put_off"]:
+            sample, found = SampleId(*numbers), tuple(Stretch(*stretch) for stretch in stretches)
+            if sample.group in sizes:
+                self._know(sample.group, sizes[sample.group])
+                self._put_off[sample] = Part(tuple(tokens), tuple(logprobs), found)
         for row in state["done"]:
             sample = SampleId(*row["sample"])
-            self._done[sample] = read(row, self.plan(sample))
+            if sample.group in sizes:
+                self._know(sample.group, sizes[sample.group])
+                self._done[sample] = read(row, self.plan(sample))
+
+    def _know(self, group: int, size: int) -> None:
+        if group not in self._plans:
+            self._plans[group] = self._plans_of(group, size)
 
 
 def saved(done: dict[SampleId, Trajectory], put_off: dict[SampleId, Part]) -> dict[str, Any]:

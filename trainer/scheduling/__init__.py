@@ -29,7 +29,7 @@ from .records import (
 )
 from .rules import Quota, Rules, too_old
 from .scheduler import Scheduler
-from .source import Source
+from .source import Source, Ticket
 
 __all__ = [
     "POLICIES",
@@ -52,6 +52,7 @@ __all__ = [
     "Start",
     "Stop",
     "Tick",
+    "Ticket",
     "Train",
     "Updated",
     "WorkerJoined",

@@ -46,6 +46,10 @@ class Group:
     begun: int | None = None
     """The oldest weights that any of its responses was started with; None before the first."""
 
+    @property
+    def size(self) -> int:
+        return len(self.samples)
+
     def begin(self, sample: Sample) -> None:
         if sample.oldest is not None:
             self.begun = sample.oldest if self.begun is None else min(self.begun, sample.oldest)

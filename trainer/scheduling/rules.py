@@ -41,6 +41,7 @@ class Rules:
     policy: PolicyName
     groups_per_batch: int
     group_size: int
+    """Responses of a group; of groups with sizes of their own, the mean."""
     ahead: int = 2
     oversample: float = 1.5
     max_staleness: int = 4
@@ -59,6 +60,8 @@ class Rules:
     """`dora`: whether a response that would become too old is excluded, or the learner waits for it first."""
     balance: float = 0.5
     """`dora`: the part of each domain's share that must be in a batch; the rest is filled with what is finished."""
+    largest_group: int | None = None
+    """Of groups with sizes of their own. None: all have `group_size`."""
     steps: int | None = None
     """The run's last step: what no step up to it can train on is not sampled. None: there is no last one."""
 
@@ -72,6 +75,11 @@ class Rules:
         return by_largest_remainder({name: quota.share for name, quota in self.quotas.items()}, self.groups_per_batch)
 
     @property
+    def largest(self) -> int:
+        """Responses of the largest group that may come."""
+        return self.group_size if self.largest_group is None else self.largest_group
+
+    @property
     def outstanding(self) -> int:
         """Groups that may be sampled at once, without what quotas ask for on top."""
         batches = {"sync": 1, "april": self.oversample, "urb": self.ahead, "dora": self.max_staleness + 1}
@@ -83,7 +91,7 @@ class Rules:
         anybody hears of it.
         """
         part = self.group_size * -(-self.outstanding // workers)
-        return min(side_by_side, part) + self.group_size
+        return min(side_by_side, part) + self.largest
 
     def batches_left(self, taken: int) -> int:
         """Batches still to come when `taken` have gone to the learner."""
@@ -93,6 +101,8 @@ class Rules:
         problems = []
         if self.groups_per_batch < 1 or self.group_size < 1:
             problems.append("a batch has at least one group and a group at least one response")
+        if self.largest < self.group_size:
+            problems.append(f"groups of {self.group_size} on average cannot all have at most {self.largest} responses")
         if self.oversample < 1 or any(quota.oversample < 1 for quota in self.quotas.values()):
             problems.append("oversample below 1 would never fill a batch")
         if any(quota.share <= 0 for quota in self.quotas.values()):

@@ -147,7 +147,7 @@ class Scheduler:
         if event.worker in self._workers:
             raise ValueError(f"worker {event.worker!r} is there already")
         # A group that starts as a whole has to fit somewhere.
-        slots = max(event.slots, self._rules.group_size if self._rules.whole_groups else 1)
+        slots = max(event.slots, self._rules.largest if self._rules.whole_groups else 1)
         self._workers[event.worker] = _Worker(slots, now, set())
         self._offer(event.worker)
 
@@ -224,12 +224,15 @@ class Scheduler:
         if self._holding:
             return
         for domain in self._policy.wanted(self):
-            number, found = self._source.take(domain)
-            samples = [Sample(version=self._version_at_admission) for _ in range(self._rules.group_size)]
-            self._groups[number] = Group(number, found, samples, len(samples))
+            number, found, size = self._source.take(domain)
+            size = self._rules.group_size if size is None else size
+            if not 1 <= size <= self._rules.largest:
+                raise ValueError(f"group {number} has {size} responses; a group has 1 to {self._rules.largest}")
+            samples = [Sample(version=self._version_at_admission) for _ in range(size)]
+            self._groups[number] = Group(number, found, samples, size)
             self.by_domain[found] += 1
             self.admitted += 1
-            for index in range(len(samples)):
+            for index in range(size):
                 heapq.heappush(self._waiting, SampleId(number, index))
 
     def _train(self) -> None:
@@ -251,7 +254,7 @@ class Scheduler:
         valid = group.valid()
         oldest = [group.samples[index].oldest for index in valid]
         staleness = tuple(self.step - version for version in oldest if version is not None)
-        rows = padded(valid, self._rules.group_size)
+        rows = padded(valid, group.size)
         return GroupTaken(group.number, group.domain, rows, len(valid), staleness)
 
     def _start(self) -> None:
@@ -354,21 +357,21 @@ class Scheduler:
         self._out.append(Drop(sample_id.group, sample_id.place, reason))
         if was_open:
             self._close_one(group)
-        elif group.number in self._complete and not padded(group.valid(), self._rules.group_size):
+        elif group.number in self._complete and not padded(group.valid(), group.size):
             self._drop(group)
 
     def _close_one(self, group: Group) -> None:
         group.open -= 1
         if group.open:
             return
-        if padded(group.valid(), self._rules.group_size):
+        if padded(group.valid(), group.size):
             self._complete[group.number] = group
         else:
             self._drop(group)
 
     def _drop(self, group: Group) -> None:
         valid = len(group.valid())
-        self._out.append(Drop(group.number, None, f"{valid} of {counted(len(group.samples), 'responses')} valid"))
+        self._out.append(Drop(group.number, None, f"{valid} of {counted(group.size, 'responses')} valid"))
         del self._groups[group.number]
         self._complete.pop(group.number, None)
         self.by_domain[group.domain] -= 1

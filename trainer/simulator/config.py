@@ -1,17 +1,51 @@
 """What is simulated: the same names and bounds as in a run's config, and what the machines are like."""
 
+import math
+import statistics
 from collections.abc import Iterator
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from trainer.config.errors import FieldProblem
 from trainer.config.fields import Section, knob
+from trainer.config.sections.budget import Budget
 from trainer.scheduling import Quota, Rules
 from trainer.scheduling.rules import PolicyName
 
 
 class Batch(Section):
     prompts: int = knob(128, "Prompts of a batch (P)", unit="prompts", ge=1)
-    group_size: int = knob(16, "Responses per prompt (G)", unit="responses", ge=1)
+    group_size: int = knob(16, "Responses per prompt (G); with a budget, on average", unit="responses", ge=1)
+    budget: Budget | None = knob(None, "A run's `rollout.budget`: prompts get as many responses as they are worth")
+    pass_rates: list[Annotated[float, Field(ge=0, le=1)]] = knob(
+        [],
+        "With a budget: what the prompts' pass rates are drawn from, such as a probe's; empty: any from 0 to 1 alike",
+    )
+    sizes: list[Annotated[int, Field(ge=1)]] = knob(
+        [],
+        "Responses of each group in the order of the data, over and over, such as those of a run; empty: `group_size`",
+    )
+
+    @property
+    def mean(self) -> int:
+        """Responses of a group, rounded up where sizes differ."""
+        return math.ceil(statistics.fmean(self.sizes)) if self.sizes else self.group_size
+
+    @property
+    def largest(self) -> int:
+        """Responses of the largest group that may come."""
+        if self.sizes:
+            return max(self.sizes)
+        return self.budget.high if self.budget else self.group_size
+
+    def problems(self) -> Iterator[FieldProblem]:
+        """The paths begin at the config's root."""
+        if self.sizes and self.budget:
+            yield FieldProblem("batch.budget", "the sizes of all groups are given (batch.sizes); leave one of them out")
+        elif self.budget:
+            for problem in self.budget.problems(self.prompts, self.group_size):
+                yield FieldProblem(problem.path.replace("rollout", "batch", 1), problem.message)
 
 
 class Schedule(Section):
@@ -118,7 +152,8 @@ class Simulation(Section):
         return Rules(
             policy,
             self.batch.prompts,
-            self.batch.group_size,
+            self.batch.mean,
+            largest_group=self.batch.largest,
             ahead=schedule.ahead,
             oversample=schedule.oversample,
             max_staleness=schedule.max_staleness,
@@ -131,6 +166,7 @@ class Simulation(Section):
 
     def problems(self) -> Iterator[FieldProblem]:
         """Combinations of single valid values that cannot work together."""
+        yield from self.batch.problems()
         if self.warmup_steps >= self.steps:
             yield FieldProblem("warmup_steps", f"not below steps, which is {self.steps}: no step would be measured")
         for i, policy in enumerate(self.schedule.policies):

@@ -1,10 +1,11 @@
-"""Lengths, latencies and lives, each from a seed of its own: every policy meets the same responses."""
+"""Sizes, lengths, latencies and lives, each from a seed of its own: every policy meets the same responses."""
 
 import math
 import random
 from functools import lru_cache
 from itertools import accumulate
 
+from trainer.curriculum.budget import VALUES, allocate
 from trainer.scheduling import SampleId
 from trainer.seeding import derive_seed
 
@@ -19,11 +20,32 @@ class Draws:
         # Every response's length is asked for several times, by the engines and by the report.
         self.tokens = lru_cache(maxsize=None)(self._tokens)
         self.prompt_factor = lru_cache(maxsize=65536)(self._prompt_factor)
+        self._given = lru_cache(maxsize=1024)(self._given_out)
 
     def domain(self, group: int) -> str:
         if not self._names:
             return ""
         return self._random("domain", group).choices(self._names, cum_weights=self._up_to)[0]
+
+    def size(self, group: int) -> int:
+        """Responses of a group. A budget gives out those of a step among the prompts that are its own in the order of the data, each of
+        them met for the first time."""
+        batch = self._config.batch
+        if batch.sizes:
+            return batch.sizes[group % len(batch.sizes)]
+        step, place = divmod(group, batch.prompts)
+        return self._given(step)[place] if batch.budget else batch.group_size
+
+    def _given_out(self, step: int) -> list[int]:
+        batch = self._config.batch
+        assert batch.budget is not None  # noqa: S101 - `size` has looked
+        rates = [self._pass_rate(number) for number in range(step * batch.prompts, (step + 1) * batch.prompts)]
+        total, budget = batch.prompts * batch.group_size, batch.budget
+        return allocate(rates, [0] * len(rates), total, budget.low, budget.high, VALUES[budget.value])
+
+    def _pass_rate(self, group: int) -> float:
+        chance, known = self._random("pass_rate", group), self._config.batch.pass_rates
+        return chance.choice(known) if known else chance.random()
 
     def _tokens(self, sample: SampleId) -> int:
         lengths, chance = self._config.lengths, self._random("tokens", *sample)

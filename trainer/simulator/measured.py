@@ -80,7 +80,7 @@ def _simulation(asked: dict[str, Any], rows: Sequence[dict[str, Any]]) -> dict[s
     return {
         "steps": WARMUP + 200,
         "warmup_steps": WARMUP,
-        "batch": {"prompts": asked["prompts"], "group_size": asked["group_size"]},
+        "batch": {"prompts": asked["prompts"], "group_size": asked["group_size"], "sizes": _sizes(asked, rows)},
         "schedule": {"policies": [runner["policy"]], **known},
         "cluster": {"devices": runner["workers"] + 1, "learner_devices": 1, "apart": True},
         "engine": {
@@ -101,6 +101,12 @@ def _simulation(asked: dict[str, Any], rows: Sequence[dict[str, Any]]) -> dict[s
             "push_s": 0.0,  # part of `update_s`
         },
     }
+
+
+def _sizes(asked: dict[str, Any], rows: Sequence[dict[str, Any]]) -> list[int]:
+    """Of the groups, step by step, where a budget gave them sizes of their own; runs of earlier releases do not tell any."""
+    found = [size for row in rows for size in row.get("sizes", ())]
+    return [] if set(found) <= {asked["group_size"]} else found
 
 
 def decoding_costs(spent: Spent) -> dict[str, float]:

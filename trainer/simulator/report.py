@@ -75,15 +75,15 @@ def _bias(config: Simulation, record: Record, draws: Draws) -> dict[str, Any]:
         for group in train.groups
         for place in group.rows[: group.valid]
     ]
-    planned = {number: _length(draws, config, number) for number in range(size * len(record.steps))}
+    planned = {number: _length(draws, number) for number in range(size * len(record.steps))}
     delays = {number: step - (number // size + 1) for number, step in when.items()}
     long = sorted(planned, key=lambda number: -planned[number])[: max(1, len(planned) // 10)]
     first = range(size * min(5, len(record.steps)))
-    early = [_length(draws, config, group.number) for train in record.steps[:5] for group in train.groups]
+    early = [group.number for train in record.steps[:5] for group in train.groups]
     return {
         "tokens_mean": _mean(trained),
-        "length_ratio": _ratio(_mean(trained), _mean(list(planned.values()))),
-        "length_ratio_first_5": _ratio(_mean(early), _mean([planned[number] for number in first])),
+        "length_ratio": _ratio(_mean(trained), _mean_length(draws, list(planned))),
+        "length_ratio_first_5": _ratio(_mean_length(draws, early), _mean_length(draws, first)),
         "in_order": sum(delay == 0 for delay in delays.values()) / len(delays) if delays else None,
         "delay_longest_tenth": _mean([delays[number] for number in long if number in delays]),
         "longest_tenth_trained": sum(number in delays for number in long) / len(long),
@@ -100,8 +100,16 @@ def _domains(config: Simulation, steps: Sequence[Train]) -> dict[str, Any]:
     return {"domains": {name: {"trained": got, "data": wanted} for name, (got, wanted) in shares.items()}}
 
 
-def _length(draws: Draws, config: Simulation, number: int) -> float:
-    return statistics.fmean(draws.tokens(SampleId(number, place)) for place in range(config.batch.group_size))
+def _length(draws: Draws, number: int) -> float:
+    return statistics.fmean(draws.tokens(SampleId(number, place)) for place in range(draws.size(number)))
+
+
+def _mean_length(draws: Draws, groups: Sequence[int]) -> float | None:
+    """Over all responses of the groups."""
+    if not groups:
+        return None
+    sizes = [draws.size(number) for number in groups]
+    return statistics.fmean([_length(draws, number) for number in groups], sizes if len(set(sizes)) > 1 else None)
 
 
 def _mean(values: Sequence[float]) -> float | None:

@@ -63,7 +63,7 @@ class Run:
     def __init__(self, config: Simulation, policy: PolicyName, draws: Draws) -> None:
         self._config, self._policy, self._draws = config, policy, draws
         self._rules = config.rules(policy)
-        self._scheduler = Scheduler(self._rules, Source(self._draws.domain))
+        self._scheduler = Scheduler(self._rules, Source(self._draws.domain, self._draws.size))
         self._engines: dict[str, Engine] = {}
         self._born: dict[str, float] = {}
         self._stretches: dict[SampleId, tuple[int, tuple[Stretch, ...]]] = {}

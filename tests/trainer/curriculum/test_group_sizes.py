@@ -40,7 +40,7 @@ def test_a_prompt_not_met_yet_has_the_rate_that_is_assumed() -> None:
 def test_where_no_prompt_is_worth_anything_it_is_said_what_happens_instead() -> None:
     sizes = GroupSizes(4, Budget(low=2, high=8), rates(a=[True] * 4, b=[True] * 2, c=[False] * 4, d=[True, False]))
     assert sizes.of(["a", "b", "c"]) == [8, 2, 2]
-    assert "2 of the 3 prompts of this step were always solved" in sizes.aimless
+    assert "2 of the 3 prompts of a step were always solved" in sizes.aimless
     sizes.of(["a", "d"])
     assert not sizes.aimless
     assert not GroupSizes(4, None, rates()).aimless

@@ -3,6 +3,7 @@
 import json
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -87,6 +88,55 @@ def test_a_killed_run_resumes_to_the_same_metrics(runner: dict[str, Any], make_a
         expected = {place: value for place, value in learned(whole).items() if place[0] > step}
         assert {place: value for place, value in learned(broken).items() if place[0] > step} == expected
         assert trained_on(broken) == [row for row in trained_on(whole) if row[0] > step]
+
+
+BUDGET = {"rollout": {"prompts_per_step": 2, "group_size": 4, "max_new_tokens": 6, "budget": {"low": 2, "high": 6}}}
+
+
+def solving(session: Session) -> Session:
+    """Every other prompt is solved by half of its responses, the others by all: by their pass rates their groups differ."""
+    rates = session.stage.planner.pass_rates
+    keys = sorted(prompt.example.key for prompt in session.stage.parts.prompts.train)
+    learn = rates.learned
+    rates.learned = lambda visits: learn(
+        {
+            key: [keys.index(key) % 2 == 0 or place % 2 == 0 for place, _ in enumerate(outcomes)]
+            for key, outcomes in visits.items()
+        }
+    )
+    return session
+
+
+def sizes(run_dir: Path) -> dict[int, list[int]]:
+    """By step, of its groups."""
+    found: dict[int, Counter[int]] = {}
+    for step, group, *_ in trained_on(run_dir):
+        found.setdefault(step, Counter())[group] += 1
+    return {step: [count for _, count in sorted(groups.items())] for step, groups in sorted(found.items())}
+
+
+def test_a_budget_decides_the_size_of_a_group_when_it_is_admitted(make_async: Make, tmp_path: Path) -> None:
+    """Each step has 8 responses, and neither crashes nor a kill and resume change which prompt has how many of them."""
+    config = async_config(AHEAD | {"retries": 100}, **BUDGET, steps=8, checkpoint={"every": 1, "keep": 8})
+    whole, stormy, broken = tmp_path / "whole", tmp_path / "stormy", tmp_path / "broken"
+    solving(make_async(config, whole)).run()
+    solving(make_async(config, stormy, seed=7, crashes=0.4)).run()
+    found = sizes(whole)
+    assert {sum(each) for each in found.values()} == {8}
+    assert all(found[step] == [4, 4] for step in (1, 2, 3)), "these were admitted when nothing was known"
+    assert any(each != [4, 4] for each in found.values())
+    assert learned(stormy) == learned(whole) and trained_on(stormy) == trained_on(whole)
+    assert all(metrics_of(whole)[step, "rollout/largest_group"] == max(each) for step, each in found.items())
+    shutil.copytree(stormy, broken)
+    for later in range(5, 9):
+        (broken / "checkpoints" / f"step-{later:06d}" / "state.json").unlink()
+    (broken / "events.jsonl").unlink()
+    again = solving(make_async(config, broken, seed=4))
+    assert again.resume() and again.step == 4
+    again.run()
+    assert trained_on(broken) == [row for row in trained_on(whole) if row[0] > 4]
+    rows = jsonlines.rows((whole / "timings.jsonl").read_text())
+    assert {row["step"]: row["sizes"] for row in rows if "step" in row} == found
 
 
 @pytest.mark.parametrize(

@@ -73,8 +73,8 @@ def test_a_reward_that_raises_is_missing_with_its_reason(
 
 @pytest.fixture
 def responses() -> Callable[[], Responses]:
-    def plans(number: int) -> list[PromptPlan]:
-        return [PromptPlan(f"row-{number}", 0, i, "hi", (5,), (5, 6), seed=i) for i in range(2)]
+    def plans(number: int, size: int) -> list[PromptPlan]:
+        return [PromptPlan(f"row-{number}", 0, i, "hi", (5,), (5, 6), seed=i) for i in range(size)]
 
     def make() -> Responses:
         return Responses(Rollout(max_new_tokens=5), 2, plans, lambda tokens: " ".join(map(str, tokens)))
@@ -88,7 +88,7 @@ def segment(*tokens: int, version: int, reason: Any = "length") -> SampleResult:
 
 def test_a_response_is_put_together_from_its_segments(responses: Callable[[], Responses]) -> None:
     found, key = responses(), Key(SAMPLE, 1)
-    found.begin(Start("w", *key, version=0))
+    found.begin(Start("w", *key, version=0), 2)
     assert found.request(key).prompt_tokens == (5, 6) and found.request(key).max_new_tokens == 2
     assert found.add(key, segment(10, 11, version=0)) is None
     seeds = {found.request(key).seed, 1}
@@ -106,11 +106,11 @@ def test_what_is_put_off_goes_on_and_a_lost_attempt_takes_only_its_own_tokens(
     responses: Callable[[], Responses],
 ) -> None:
     found = responses()
-    found.begin(Start("w", SAMPLE, 1, version=0))
+    found.begin(Start("w", SAMPLE, 1, version=0), 2)
     found.add(Key(SAMPLE, 1), segment(10, 11, version=0))
     stretches = found.put_off(Key(SAMPLE, 1))
     for attempt in (2, 3):
-        found.begin(Start("w", SAMPLE, attempt, version=1, stretches=stretches))
+        found.begin(Start("w", SAMPLE, attempt, version=1, stretches=stretches), 2)
         assert found.request(Key(SAMPLE, attempt)).prompt_tokens == (5, 6, 10, 11)
         found.add(Key(SAMPLE, attempt), segment(12, 13, version=1))
         if attempt == 2:
@@ -120,15 +120,15 @@ def test_what_is_put_off_goes_on_and_a_lost_attempt_takes_only_its_own_tokens(
 def test_saved_responses_come_back(responses: Callable[[], Responses]) -> None:
     first, done, waiting = responses(), Key(SampleId(7, 0), 1), Key(SAMPLE, 1)
     for key in (done, waiting):
-        first.begin(Start("w", *key, version=0))
+        first.begin(Start("w", *key, version=0), 2)
         first.add(key, segment(10, 11, version=0, reason="stop" if key == done else "length"))
     first.scored(done, Reward(0.1 + 0.2, {"rubric": 0.3}, (), 0.3, 0.3))
     stretches = first.put_off(waiting)
     state = json.loads(json.dumps(saved(*first.snapshot())))
     again = responses()
-    again.load(state)
+    again.load(state, {SAMPLE.group: 2})
     assert again.snapshot() == first.snapshot()
-    again.begin(Start("w", SAMPLE, 2, version=0, stretches=stretches))
+    again.begin(Start("w", SAMPLE, 2, version=0, stretches=stretches), 2)
     assert again.request(Key(SAMPLE, 2)).prompt_tokens == (5, 6, 10, 11)
     (taken,) = again.taken(7, [0], group=3)
     assert taken.plan.group == 3 and taken.reward.total == 0.1 + 0.2
@@ -139,8 +139,8 @@ def test_responses_of_a_checkpoint_from_before_spans_come_back(responses: Callab
     reward = {"total": 0.5, "components": {}, "criteria": [], "score": None, "clipped": None, "excluded": ""}
     written = said | {"version": 0, "versions": [[0, 0, 2], [1, 2, 3]], "reward": reward}
     found = responses()
-    found.load({"done": [{"sample": [7, 0]} | written], "put_off": [[7, 1, [13], [-1.0], [[1, 0, 1]]]]})
-    found.begin(Start("w", SAMPLE, 2, version=1, stretches=(Stretch(1, 0, 1),)))
+    found.load({"done": [{"sample": [7, 0]} | written], "put_off": [[7, 1, [13], [-1.0], [[1, 0, 1]]]]}, {7: 2})
+    found.begin(Start("w", SAMPLE, 2, version=1, stretches=(Stretch(1, 0, 1),)), 2)
     assert found.request(Key(SAMPLE, 2)).prompt_tokens == (5, 6, 13)
     (taken,) = found.taken(7, [0], group=0)
     assert taken.versions == ((0, 0, 2), (1, 2, 3)) and taken.logprobs == (-0.5, -0.25, -0.125)

@@ -35,11 +35,13 @@ class World:
         domain_of: Callable[[int], str] = lambda number: "",
         long: Callable[[int], bool] = lambda number: False,
         push_every: int = 1,
+        size_of: Callable[[int], int | None] = lambda number: None,
     ) -> None:
         self.rules, self.random = rules, random.Random(seed)  # noqa: S311 - chance, not secrecy
         self.crashes, self.failures, self.domain_of, self.long = crashes, failures, domain_of, long
         self.push_every = push_every
-        self.scheduler = Scheduler(rules, Source(domain_of))
+        self.size_of = size_of
+        self.scheduler = Scheduler(rules, Source(domain_of, size_of))
         self.running: dict[tuple[str, tuple[int, int]], Start] = {}
         self.stopping: set[tuple[str, tuple[int, int]]] = set()
         self.trained: list[Train] = []
@@ -71,7 +73,7 @@ class World:
     def extend(self, rules: Rules) -> None:
         """The process ends after its last step, and one with these rules goes on from what was saved."""
         state = json.loads(json.dumps(self.scheduler.state_dict()))
-        self.rules, self.scheduler = rules, Scheduler(rules, Source(self.domain_of))
+        self.rules, self.scheduler = rules, Scheduler(rules, Source(self.domain_of, self.size_of))
         self.scheduler.load_state_dict(state)
         self.running.clear()
 
@@ -107,7 +109,8 @@ class World:
     def _update(self, train: Train) -> None:
         for group in train.groups:
             assert all(0 <= age <= self.rules.max_staleness for age in group.staleness)
-            assert len(group.rows) == self.rules.group_size and len(set(group.rows)) == group.valid
+            size = self.size_of(group.number) or self.rules.group_size
+            assert len(group.rows) == size and len(set(group.rows)) == group.valid
         # What the barrier stopped hands itself over, or finishes at that very moment.
         for key in sorted(self.stopping & self.running.keys()):
             if key in self.running:

@@ -73,6 +73,19 @@ def test_a_run_becomes_a_config_with_its_own_lengths_and_speed(tmp_path: Path) -
     assert (simulation.learner.step_s, simulation.learner.rest_s) == (1.25, 0.25)
 
 
+def test_the_sizes_that_a_budget_gave_are_those_of_the_simulation(tmp_path: Path) -> None:
+    rollout = {"prompts_per_step": 2, "group_size": 4, "budget": {"low": 2, "high": 6}}
+    timings = Timings(run_of(tmp_path) / TIMINGS, no_warning)
+    assert measured(tmp_path).simulation["batch"]["sizes"] == [], "a run of an earlier release tells none"
+    timings.begin(PolicyConfig.model_validate({"runner": {"kind": "async"}, "rollout": rollout}))
+    for step in range(1, 15):
+        told = SECONDS | {"sizes": [2, 6] if step % 2 else [4, 4], "scoring_s": [0.2], **spent().written()}
+        timings.step(step, [7, 9], told)
+    simulation = Simulation.model_validate(measured(tmp_path).simulation)
+    assert list(simulation.problems()) == []
+    assert simulation.batch.sizes[:4] == [4, 4, 2, 6] and simulation.rules("urb").largest == 6
+
+
 def test_the_command_sets_the_run_beside_its_simulation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--from-run", str(run_of(tmp_path)), "--set", "steps=12"]) == 0
     *_, said, last = capsys.readouterr().out.splitlines()

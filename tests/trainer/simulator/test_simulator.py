@@ -165,6 +165,61 @@ def test_quotas_bring_every_domain_into_every_batch() -> None:
     assert values["domains"]["proofs"]["data"] == 0.25
 
 
+POLICIES = ["sync", "april", "urb", "dora"]
+
+
+def sizes_of(record: Record) -> list[list[int]]:
+    return [[len(group.rows) for group in train.groups] for train in record.steps]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_groups_that_all_have_one_size_of_their_own_change_nothing(policy: str) -> None:
+    each = config(batch={"prompts": 8, "group_size": 4, "sizes": [4]})
+    assert results(each, policy)[1] == results(config(), policy)[1]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_each_group_has_the_size_that_the_order_of_the_data_gives_it(policy: str) -> None:
+    sizes = [2, 9, 1, 4, 3]
+    record, values = results(config(batch={"prompts": 8, "group_size": 4, "sizes": sizes}), policy)
+    groups = [group for train in record.steps for group in train.groups]
+    assert all(len(group.rows) == sizes[group.number % 5] for group in groups)
+    if policy in ("sync", "urb"):
+        assert values["length_ratio"] == pytest.approx(1.0) and values["in_order"] == 1.0
+
+
+def test_a_budget_gives_out_the_responses_of_each_step_by_the_pass_rates() -> None:
+    budget = {"low": 2, "high": 9}
+    batch = {"prompts": 8, "group_size": 4, "budget": budget}
+    found = sizes_of(results(config(batch=batch), "urb")[0])
+    assert {sum(step) for step in found} == {32} and min(map(min, found)) >= 2 and max(map(max, found)) <= 9
+    assert len({size for step in found for size in step}) > 1
+    batch |= {"pass_rates": [0.0, 0.5], "budget": budget | {"value": "variance"}}
+    extreme = sizes_of(results(config(batch=batch), "urb")[0])
+    assert all(sum(2 < size < 9 for size in step) <= 1 for step in extreme), "one prompt takes what is left"
+    assert results(config(batch=batch), "dora")[1]["dropped_groups"] == 0
+
+
+def test_a_larger_group_keeps_one_engine_busy_for_longer() -> None:
+    """Two engines that sample one response after the other: two groups of 4 share them, one of 7 and one of 1 do not."""
+    shape = {
+        "schedule": {"policies": ["sync"]},
+        "cluster": {"devices": 2, "learner_devices": 1},
+        "engine": {"slots": 1, "step_s": 0.02, "response_s": 0.005, "start_s": 0.0, "load_s": 0.0},
+        "lengths": SAME_LENGTHS,
+        "latency": NO_LATENCY,
+        "learner": {"step_s": 5.0, "token_s": 0.0, "push_s": 0.0},
+    }
+    response_s = 100 * (0.02 + 0.005)
+    even, uneven = (
+        results(config(**shape, batch={"prompts": 2, "group_size": 4, "sizes": sizes}), "sync")[0]
+        for sizes in ([4, 4], [7, 1])
+    )
+    assert even.taken_at[0] == pytest.approx(4 * response_s)
+    assert uneven.taken_at[0] == pytest.approx(8 * response_s), "an engine that takes 7 responses has room for one more"
+    assert even.tokens == uneven.tokens
+
+
 def test_measured_lengths_are_drawn_from() -> None:
     found = config(lengths={"measured": [7, 11]})
     draws = Draws(found)
@@ -193,6 +248,9 @@ def test_the_command_prints_a_table_and_one_json_line(tmp_path: Path, capsys: py
         ('{"cluster": {"learner_devices": 64}}', "cluster.learner_devices: leaves no engine"),
         ('{"schedule": {"ahead": 9}}', "schedule.policies.2: with 9 batches"),
         ('{"engine": {"slots": "many"}}', "engine.slots:"),
+        ('{"batch": {"sizes": [4, 0]}}', "batch.sizes.1:"),
+        ('{"batch": {"budget": {}, "sizes": [4]}}', "batch.budget: the sizes of all groups are given"),
+        ('{"batch": {"budget": {"low": 20, "high": 30}}}', "batch.budget.low: 128 prompts x 16 responses"),
         ('{"bach": {}}', "bach: Extra inputs"),
         ("{", "line 1:"),
     ],

@@ -101,6 +101,12 @@ def _nothing_to_learn(trajectories: Sequence[Trajectory], rounds: int) -> str:
     )
 
 
+def tell_aimless(planner: Planner, tell: Tell) -> None:
+    """That the budget has nothing to go by, once for as many steps in a row as it lasts."""
+    if why := planner.aimless():
+        tell.log(why, "warning")
+
+
 def responses_of(
     parts: Parts,
     scorer: RewardScorer,
@@ -126,7 +132,6 @@ class SyncCollector:
         self._parts, self._planner, self._scorer = parts, planner, scorer
         self._weights = SamplerWeights(parts, self._version_at)
         self._waited_s = 0.0  # of this step, for rewards alone
-        self._aimless = False  # whether the budget of the latest step had nothing to go by
         self._buffer = ReplayBuffer(parts.config)
         self._spread = SpreadGroups(parts.config, planner) if parts.config.runner.spread > 1 else None
 
@@ -139,7 +144,7 @@ class SyncCollector:
         if self._spread:
             return self._whole(step, self._spread, started, tell)
         plans = self._planner.plan(step)
-        self._tell_aimless(tell)
+        tell_aimless(self._planner, tell)
         found = self._sampled(step, plans, tell)
         if rollout.replace_flat:
             return self._without_flat(step, found, started, tell)
@@ -192,12 +197,6 @@ class SyncCollector:
         } | self._sizes(found)
         # Where no group teaches anything, the step keeps them all: they change no weights.
         return Collected(found, time.monotonic() - started, rows or None, metrics)
-
-    def _tell_aimless(self, tell: Tell) -> None:
-        """Once for as many steps in a row as it lasts."""
-        if self._planner.aimless and not self._aimless:
-            tell.log(self._planner.aimless, "warning")
-        self._aimless = bool(self._planner.aimless)
 
     def _sizes(self, found: Sequence[Trajectory]) -> dict[str, float]:
         config = self._parts.config

@@ -130,8 +130,10 @@ def _share(outcomes: Sequence[bool]) -> float:
 
 
 def size_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
-    """Of groups that a budget has given their sizes."""
+    """Of groups that a budget has given their sizes; {} where all were dropped."""
     sizes = Counter(t.plan.group for t in one_of_each(trajectories)).values()
+    if not sizes:
+        return {}
     return {"rollout/largest_group": float(max(sizes)), "rollout/smallest_group": float(min(sizes))}
 
 

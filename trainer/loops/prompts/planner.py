@@ -30,11 +30,12 @@ class Planner:
         self.passed_over = 0
         """Prompts that the present step has passed over."""
         self._sizes = GroupSizes(config.rollout.group_size, config.rollout.budget, self.pass_rates)
+        self._given: tuple[int, list[int]] = (-1, [])
+        """A step in the data's order, and the sizes of its groups."""
 
-    @property
     def aimless(self) -> str:
-        """Why the budget of the latest plan has nothing to go by; empty where it has."""
-        return self._sizes.aimless
+        """Why the budget of the latest sizes has nothing to go by: said once for as many calls in a row as it lasts, else empty."""
+        return self._sizes.take_aimless()
 
     def plan(self, step: int, groups: range | None = None, responses: int | None = None) -> list[PromptPlan]:
         """The next prompts, G responses each or as many as the budget gives them, with the scaffold each response is shown.
@@ -69,10 +70,22 @@ class Planner:
         chance = random.Random(derive_seed(self._config.seed, "trivial", step, attempt, key))  # noqa: S311 - a draw, no secret
         return chance.random() < rates.pass_over
 
-    def plans_of(self, number: int) -> list[PromptPlan]:
-        """The responses of the `number`-th group of the data, planned for the step that is its own in the data's order."""
+    def size_of(self, number: int) -> int:
+        """Responses of the `number`-th group of the data, for which the run has room now. A budget gives out those of a step when the
+        step's first group is asked for, by what is known by then; so groups have to be asked for in the order of the data."""
+        prompts = self._config.rollout.prompts_per_step
+        if self._config.rollout.budget is None:
+            return self._config.rollout.group_size
+        step, group = divmod(number, prompts)
+        if self._given[0] != step:
+            indices = [self.order.at(step * prompts + place) for place in range(prompts)]
+            self._given = step, self._sizes.of([self._prompts[index].example.key for index in indices])
+        return self._given[1][group]
+
+    def plans_of(self, number: int, size: int) -> list[PromptPlan]:
+        """The `size` responses of the `number`-th group of the data, planned for the step that is its own in the data's order."""
         step, group = divmod(number, self._config.rollout.prompts_per_step)
-        return self._plan_group(step + 1, group, self.order.at(number), self._config.rollout.group_size)
+        return self._plan_group(step + 1, group, self.order.at(number), size)
 
     def plan_at(self, step: int, group: int, number: int) -> list[PromptPlan]:
         """The responses of the `number`-th group of the data, as the `group`-th of step `step`."""
