@@ -117,7 +117,7 @@ def measure(var: Path, rows: int, postmaster: int) -> tuple[Speed, dict[str, lis
     django.setup()
     from webapp.accounts import services as accounts
     from webapp.accounts.models import User
-    from webapp.datasets import services
+    from webapp.datasets.ingest import services
 
     words = write(var / "pairs.jsonl", rows)
     membership = accounts.create_workspace("Bench", User.objects.create_user("bench@localhost"))

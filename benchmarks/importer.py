@@ -15,7 +15,7 @@ def main() -> None:
     import django
 
     django.setup()
-    from webapp.datasets import services
+    from webapp.datasets.ingest import services
 
     started, before = time.perf_counter(), used()
     services.run_import(int(sys.argv[1]))

@@ -290,7 +290,7 @@ def evaluation_page(web: str, url: str, count: int) -> dict[str, dict[str, Any]]
     """The slowest page of an audit of a pairwise judge over HTTP, in the middle of many readings."""
     from django.test import Client
 
-    from webapp.datasets import services as datasets
+    from webapp.datasets.versions import services as datasets
     from webapp.evaluation.launch import services as evaluation
     from webapp.evaluation.work import running
     from webapp.judging.models import Verdict

@@ -2,13 +2,12 @@
 
 from celery import shared_task
 
-from webapp.datasets import services
-from webapp.datasets.curation import near_leak_search
+from webapp.datasets.curation import near_leak_search, runner
 
 
 @shared_task(name="workers.curation.run")
 def run(job_id: int) -> None:
-    services.run_curation(job_id)
+    runner.run(job_id)
 
 
 @shared_task(name="workers.curation.look_for_leaks")

@@ -3,7 +3,8 @@
 from celery import shared_task
 
 from webapp.core.tasks import UNTAKEN
-from webapp.datasets import housekeeping, services
+from webapp.datasets import housekeeping
+from webapp.datasets.ingest import services
 from webapp.datasets.versions import training_counts
 
 

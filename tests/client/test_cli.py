@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from tests.webapp.experiments.conftest import make_version
 from trainer.contracts import jsonlines
-from webapp.datasets import services as datasets
+from webapp.datasets.ingest import services as imports
 from webapp.datasets.models import DatasetVersion, ImportJob
 from webapp.experiments.models import Run
 from webapp.inference.folders import stored
@@ -130,7 +130,7 @@ def worker(remote, monkeypatch):
 
     def work(seconds: float) -> None:
         for job in ImportJob.objects.filter(state="queued"):
-            datasets.run_import(job.pk)
+            imports.run_import(job.pk)
 
     monkeypatch.setattr(remote, "sleep", work)
 

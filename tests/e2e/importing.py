@@ -4,7 +4,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
-from webapp.datasets import services
+from webapp.datasets.ingest import services
 from webapp.datasets.models import ImportJob
 
 

@@ -22,7 +22,7 @@ from webapp.annotation.work import queue, suggestions
 from webapp.datasets import probe_services
 from webapp.datasets.models import Dataset, ImportJob
 from webapp.datasets.probe_services import Measured
-from webapp.datasets.services import new_version as new_dataset_version
+from webapp.datasets.versions.services import new_version as new_dataset_version
 from webapp.experiments.claims import services as claims
 from webapp.experiments.launch import checks
 from webapp.experiments.launch import services as launch

@@ -8,8 +8,9 @@ from tests.e2e.test_demo import change, enter
 from tests.e2e.test_second_round import trained
 from tests.trainer.conftest import tiny_dir  # noqa: F401 - a fixture
 from trainer.contracts import Example, Message
-from webapp.datasets import services as datasets
+from webapp.datasets.ingest import services as imports
 from webapp.datasets.models import Dataset, ImportJob
+from webapp.datasets.versions import services as datasets
 from webapp.experiments.launch import services as launch
 from webapp.experiments.launch.checks import DatasetChoice
 from webapp.experiments.models import Run
@@ -60,7 +61,7 @@ def test_the_best_of_what_was_sampled_teaches_a_model_that_the_next_policy_begin
     page.get_by_label("Name", exact=True).fill("Two of each")
     page.get_by_role("button", name="Make the dataset").click()
     page.wait_for_url("**/imports/*")
-    datasets.run_import(ImportJob.objects.get().pk)  # as a worker does
+    imports.run_import(ImportJob.objects.get().pk)  # as a worker does
     page.reload()
     page.get_by_role("link", name="Open the dataset").click()
     page.locator("summary", has_text="Train on it").click()

@@ -9,9 +9,11 @@ from tests.e2e.look import faults, unfold
 from tests.webapp.experiments.conftest import make_version
 from trainer.contracts import Example
 from webapp.datasets import probe_services
-from webapp.datasets import services as datasets
+from webapp.datasets.curation import runner
+from webapp.datasets.curation import services as curating
 from webapp.datasets.models import Dataset, DatasetVersion
 from webapp.datasets.probe_services import Measured
+from webapp.datasets.versions import services as datasets
 from webapp.experiments.launch import checks, services
 from webapp.inference.models import RegisteredModel
 
@@ -73,8 +75,8 @@ def test_pass_rates_are_written_into_the_next_version(open_page, as_researcher, 
     page.get_by_role("button", name="Make a version with these pass rates").click()
     page.wait_for_url("**/versions/2")
     assert DatasetVersion.objects.get(dataset=version.dataset_id, number=2).lineage["written"] == len(keys)
-    job = datasets.curate(cast.researcher, version, "faulty", {"below": 0.2})
-    datasets.run_curation(job.pk)
+    job = curating.curate(cast.researcher, version, "faulty", {"below": 0.2})
+    runner.run(job.pk)
     page.goto(f"/datasets/{version.dataset_id}/versions/1/curate")
     expect(
         page.get_by_text("11 of 12 examples would go; of 12 responses: mixed scripts 0, repetition 1")

@@ -5,7 +5,7 @@ import json
 import pytest
 from playwright.sync_api import expect
 
-from webapp.datasets import services
+from webapp.datasets.ingest import services
 from webapp.datasets.models import ImportJob
 
 pytestmark = pytest.mark.browser

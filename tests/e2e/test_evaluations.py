@@ -9,7 +9,7 @@ from tests.e2e.look import faults
 from tests.shared import SHARED, needs_shared
 from trainer.contracts import Example, Message, Preference, Response
 from webapp.annotation.models import Project
-from webapp.datasets import services as datasets
+from webapp.datasets.versions import services as datasets
 from webapp.evaluation.models import Evaluation
 
 pytestmark = [pytest.mark.browser, needs_shared]

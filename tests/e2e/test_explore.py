@@ -6,8 +6,9 @@ import pytest
 from playwright.sync_api import expect
 
 from trainer.contracts import Example, jsonlines
-from webapp.datasets import services
+from webapp.datasets.curation import runner
 from webapp.datasets.models import CurationJob, Dataset
+from webapp.datasets.versions import services
 
 pytestmark = pytest.mark.browser
 
@@ -31,7 +32,7 @@ def dataset(cast):
 
 
 def work():
-    services.run_curation(CurationJob.objects.latest("id").pk)  # as the worker does
+    runner.run(CurationJob.objects.latest("id").pk)  # as the worker does
 
 
 def test_a_bar_narrows_a_version_is_derived_and_exported(open_page, as_researcher, dataset):

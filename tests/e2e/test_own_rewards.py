@@ -13,8 +13,8 @@ from tests.trainer.conftest import tiny_dir  # noqa: F401 - a fixture
 from tests.webapp.experiments.rewards.service import SECRET
 from trainer.contracts import Criterion, Example, Message, Rubric
 from trainer.judges.spec import resolve as resolve_spec
-from webapp.datasets import services as datasets
 from webapp.datasets.models import Dataset
+from webapp.datasets.versions import services as datasets
 from webapp.experiments.models import Run
 from webapp.inference.models import Endpoint, RegisteredModel
 from webapp.judging.models import Judge, JudgeVersion

@@ -5,9 +5,11 @@ from playwright.sync_api import expect
 
 from tests.e2e.look import faults
 from trainer.contracts import Example
-from webapp.datasets import probe_services, services
+from webapp.datasets import probe_services
+from webapp.datasets.curation import runner
 from webapp.datasets.models import CurationJob, Dataset
 from webapp.datasets.probe_services import Measured
+from webapp.datasets.versions import services
 
 pytestmark = pytest.mark.browser
 
@@ -41,7 +43,7 @@ def test_the_map_leads_to_the_learnable_prompts_and_to_a_version_of_them(open_pa
     page.get_by_role("link", name="Derive a version").click()
     page.get_by_role("button", name="Make the version").click()
     page.wait_for_url("**/curations/*")
-    services.run_curation(CurationJob.objects.latest("id").pk)  # as the worker does
+    runner.run(CurationJob.objects.latest("id").pk)  # as the worker does
     page.reload()
     page.get_by_role("link", name="Open version 2").click()
     expect(page.locator("tbody tr[data-href]")).to_have_count(28)

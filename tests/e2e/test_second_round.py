@@ -21,8 +21,8 @@ from tests.trainer.conftest import tiny_dir  # noqa: F401 - a fixture
 from trainer.contracts import Example, Message, Response
 from webapp.annotation.models import Answer, Project
 from webapp.annotation.projects import task_services
-from webapp.datasets import services as datasets
 from webapp.datasets.models import Dataset
+from webapp.datasets.versions import services as datasets
 from webapp.experiments.lifecycle import tokens
 from webapp.experiments.models import Rollout, Run, RunQuestion
 from webapp.experiments.rewards import asking

@@ -12,9 +12,9 @@ from webapp.core.jobs import OPEN
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue, silent
 
-from .ingest import import_job
 from .models import CurationJob, Dataset, DatasetVersion, Example, ImportJob
 from .versions import writer
+from .versions.services import dataset_name
 
 NAMED = 5  # of each kind that depends on a dataset
 AT_ONCE = 5_000  # examples that a request deletes
@@ -55,7 +55,7 @@ def dependents(dataset: Dataset) -> list[Dependent]:
 
 def rename(membership: Membership, dataset: Dataset, name: str) -> Dataset:
     """Raises Invalid at `name`, Conflict while something is written into the dataset."""
-    name = import_job.dataset_name(name)
+    name = dataset_name(name)
     before = dataset.name
     with writer.alone_or_conflict(dataset.workspace_id, before), transaction.atomic():
         _nothing_under_way(dataset)

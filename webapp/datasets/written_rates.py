@@ -8,9 +8,10 @@ from trainer.contracts import Example
 from webapp.accounts.models import Membership
 from webapp.core.problems import Invalid
 
-from . import queries, services
+from . import queries
 from .exploration import probes
 from .models import DatasetVersion, Probe
+from .versions import services
 
 MOST = 50_000
 """Examples that a request may write."""

@@ -16,8 +16,8 @@ from webapp.accounts.models import Membership, User, Workspace
 from webapp.core import audit
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue
-from webapp.datasets import services as datasets
 from webapp.datasets.models import DatasetVersion
+from webapp.datasets.versions import services as datasets
 from webapp.inference import queries as registry
 from webapp.inference.folders.tokenizers import unloadable
 from webapp.inference.models import RegisteredModel

@@ -9,8 +9,8 @@ from tests.cast import Cast
 from trainer.contracts import Example as Record
 from webapp.accounts.models import Membership, Role, User
 from webapp.annotation.models import Answer, Assignment, Guidelines, Participant, Project, Task
-from webapp.datasets import services as datasets
 from webapp.datasets.models import DatasetVersion, Example
+from webapp.datasets.versions import services as datasets
 
 PROMPTS = (
     "Why is the sky blue? Answer in two sentences.",

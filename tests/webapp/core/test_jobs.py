@@ -24,10 +24,12 @@ from webapp.backups.models import Origin
 from webapp.core import jobs, locks
 from webapp.core.problems import Problem
 from webapp.datasets import curation
-from webapp.datasets import services as datasets
+from webapp.datasets.curation import runner as curating
 from webapp.datasets.curation.progress import CURATION
 from webapp.datasets.ingest import import_job
+from webapp.datasets.ingest import services as imports
 from webapp.datasets.models import Dataset, DatasetVersion
+from webapp.datasets.versions import services as datasets
 from webapp.evaluation.launch.services import EVALUATION
 from webapp.evaluation.recipes import RECIPES, resolve
 from webapp.evaluation.work import running
@@ -72,14 +74,14 @@ OVER = {"state": "failed", "finished_at": AT}
 CASES = {
     "import": Case(
         import_job.IMPORT,
-        datasets.run_import,
+        imports.run_import,
         lambda cast: {"workspace": cast.workspace, "dataset_name": "d", "file_name": "f", "file_path": "/none/f"},
         lambda patch, work: patch.setattr(import_job, "_carry", work),
         {"state": "cancelled", "finished_at": AT},
     ),
     "curation": Case(
         CURATION,
-        datasets.run_curation,
+        curating.run,
         lambda cast: {"version": version(cast), "kind": "structure"},
         lambda patch, work: patch.setitem(
             curation.REGISTRY, "structure", replace(curation.REGISTRY["structure"], run=work)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from webapp.datasets import services
+from webapp.datasets.ingest import services
 from webapp.datasets.models import ImportJob
 
 ROOT = Path(__file__).resolve().parents[3]

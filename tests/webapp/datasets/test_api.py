@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from tests.cast import ApiClient
 from trainer.contracts import Example, jsonlines
-from webapp.datasets import queries, services
+from webapp.datasets import queries
 from webapp.datasets.columns.prompt_hashes import hashes
+from webapp.datasets.ingest import services
 from webapp.datasets.models import ImportJob
 
 from .conftest import row

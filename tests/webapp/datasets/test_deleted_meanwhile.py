@@ -13,8 +13,9 @@ from trainer.contracts import Example as Record
 from webapp.annotation.models import Project
 from webapp.annotation.projects import services as projects
 from webapp.core.problems import Conflict, Invalid
-from webapp.datasets import housekeeping, services
+from webapp.datasets import housekeeping
 from webapp.datasets.models import Dataset
+from webapp.datasets.versions import services
 from webapp.evaluation.launch import services as evaluations
 from webapp.experiments.launch import checks
 

@@ -8,7 +8,8 @@ from tests.cast import ApiClient
 from webapp.annotation.models import Project
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Invalid
-from webapp.datasets import housekeeping, services
+from webapp.datasets import housekeeping
+from webapp.datasets.ingest import services
 from webapp.datasets.models import Dataset, Example, ImportJob, PackedColumn, VersionMember, WordHits
 
 from .conftest import row

@@ -7,9 +7,9 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import OperationalError
 
 from tests.cast import browser
-from webapp.datasets import services
+from webapp.datasets.ingest import uploads
 from webapp.datasets.models import Dataset, Example, ImportJob
-from webapp.datasets.services import freeze
+from webapp.datasets.versions.services import freeze
 
 from .conftest import row
 
@@ -63,7 +63,7 @@ def test_an_empty_file_is_refused_at_its_field(as_researcher):
 
 @pytest.mark.parametrize("url", ["/datasets/import", "/datasets/import/preview"])
 def test_a_file_that_is_too_large_is_refused_and_not_kept(as_researcher, settings, monkeypatch, url):
-    monkeypatch.setattr(services, "MAX_UPLOAD_BYTES", 10)
+    monkeypatch.setattr(uploads, "MAX_UPLOAD_BYTES", 10)
     answer = as_researcher.post(url, {"file": upload(), "name": "Pairs"})
     assert answer.status_code == 422 and b"larger than" in answer.content
     assert not list((settings.VAR / "uploads").iterdir())
@@ -74,7 +74,7 @@ def test_a_full_disk_is_named_and_nothing_is_left_on_it(as_researcher, settings,
         path.write_bytes(b"half")
         raise OSError(ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(services, "_write", full)
+    monkeypatch.setattr(uploads, "_write", full)
     answer = as_researcher.post("/datasets/import", {"file": upload(), "name": "Pairs"})
     assert answer.status_code == 422 and b"disk is full" in answer.content
     assert not list((settings.VAR / "uploads").iterdir())

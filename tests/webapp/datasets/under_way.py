@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tests.workers import worker
-from webapp.datasets import services
+from webapp.datasets.ingest import services
 from webapp.datasets.models import ImportJob
 
 from .conftest import row
@@ -16,7 +16,7 @@ ROWS, BATCH = 400, 20
 SLOW_WORKER = f"""
 import sys, time, django
 django.setup()
-from webapp.datasets import services
+from webapp.datasets.ingest import services
 from webapp.datasets.ingest import loader, reader
 reader.ROWS = {BATCH}
 take = loader.Loader.take

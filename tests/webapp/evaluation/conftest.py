@@ -5,7 +5,7 @@ import json
 import pytest
 
 from trainer.contracts import Example, Message, Preference, Response
-from webapp.datasets import services as datasets
+from webapp.datasets.versions import services as datasets
 from webapp.evaluation.launch import services
 from webapp.evaluation.models import Evaluation, Recording
 from webapp.evaluation.recordings import services as recordings

@@ -9,7 +9,7 @@ import pytest
 
 from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401  fixtures
 from trainer.contracts import Criterion, Example, Message, Preference, Response, Rubric
-from webapp.datasets import services as datasets
+from webapp.datasets.versions import services as datasets
 from webapp.evaluation.launch import services
 from webapp.evaluation.models import Evaluation
 from webapp.evaluation.work import running

@@ -15,8 +15,8 @@ from trainer.judges.chat import ChatReply, ChatRequest
 from trainer.judges.engine import Outcome
 from trainer.judges.sampling import Sampling
 from webapp.annotation.projects import task_services as making
-from webapp.datasets import services as datasets
 from webapp.datasets.models import Dataset, DatasetVersion
+from webapp.datasets.versions import services as datasets
 from webapp.evaluation.launch import services
 from webapp.evaluation.models import EndpointAnswer, Evaluation
 from webapp.evaluation.sources import answering

@@ -7,7 +7,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from trainer.judges.spec import resolve as resolve_spec
-from webapp.datasets import services as datasets
+from webapp.datasets.versions import services as datasets
 from webapp.evaluation.licences import licence as licensing
 from webapp.evaluation.licences.licence import licences
 from webapp.evaluation.models import Case, Evaluation

@@ -8,10 +8,10 @@ from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401 
 from trainer.config.errors import ConfigInvalid
 from trainer.contracts import Criterion, Example, Message, Rubric, VerifierSpec
 from webapp.datasets import queries
-from webapp.datasets import services as datasets
 from webapp.datasets.columns.filters import parse
 from webapp.datasets.exploration import probes
 from webapp.datasets.models import Probe
+from webapp.datasets.versions import services as datasets
 from webapp.evaluation.launch import services
 from webapp.evaluation.models import Evaluation
 from webapp.evaluation.work import running

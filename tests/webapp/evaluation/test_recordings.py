@@ -7,7 +7,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 
 from tests.cast import ApiClient
 from webapp.core.problems import Invalid
-from webapp.datasets import services as datasets
+from webapp.datasets.versions import services as datasets
 from webapp.evaluation.leaderboards import boards as leaders
 from webapp.evaluation.recordings import services as recordings
 from webapp.evaluation.recordings.lines import as_lines

@@ -14,7 +14,7 @@ from webapp.annotation.people import services as participants
 from webapp.annotation.projects import task_services as making
 from webapp.annotation.work import queue
 from webapp.core.problems import Conflict, Invalid
-from webapp.datasets import services as datasets
+from webapp.datasets.versions import services as datasets
 from webapp.evaluation.launch import services
 from webapp.evaluation.models import Evaluation
 from webapp.evaluation.studies import services as studies

@@ -6,7 +6,7 @@ import zipfile
 import pytest
 
 from webapp.core.problems import Invalid
-from webapp.datasets import services
+from webapp.datasets.ingest import services
 from webapp.datasets.ingest.preview import preview
 from webapp.datasets.models import ImportJob
 from webapp.files.bundle import Bundle

@@ -11,11 +11,13 @@ from trainer.contracts import Example
 from webapp.accounts.models import User
 from webapp.core.models import AuditEntry
 from webapp.datasets import housekeeping
-from webapp.datasets import services as datasets
 from webapp.datasets.columns.filters import parse
 from webapp.datasets.curation import runner
+from webapp.datasets.curation import services as curating
 from webapp.datasets.ingest import import_job
+from webapp.datasets.ingest import services as imports
 from webapp.datasets.models import CurationJob, Dataset, ImportJob
+from webapp.datasets.versions import services as datasets
 from webapp.evaluation.launch import services as evaluations
 from webapp.evaluation.recordings import services as recordings
 from webapp.evaluation.work import running
@@ -57,7 +59,7 @@ def entry(action: str) -> AuditEntry:
 def test_an_import(cast, monkeypatch, tmp_path):
     job = queued(cast, tmp_path / "rows.jsonl", lines(rows=30), keep_good=True)
     calls = gone_before(monkeypatch, import_job, "_conclude", cast.researcher.user)
-    datasets.run_import(job.pk)
+    imports.run_import(job.pk)
     job.refresh_from_db()
     assert (calls, job.state, job.created_by, job.version.members.count()) == ([1], ImportJob.State.FINISHED, None, 20)
     assert entry("import.finished").actor is None
@@ -66,7 +68,7 @@ def test_an_import(cast, monkeypatch, tmp_path):
 def test_an_import_that_is_refused(cast, monkeypatch, tmp_path):
     job = queued(cast, tmp_path / "rows.jsonl", lines(rows=30, bad=(3,)))
     calls = gone_before(monkeypatch, import_job, "_fail", cast.researcher.user)
-    datasets.run_import(job.pk)
+    imports.run_import(job.pk)
     job.refresh_from_db()
     assert (calls, job.state, entry("import.failed").actor) == ([1], ImportJob.State.FAILED, None)
 
@@ -76,9 +78,9 @@ def test_a_derived_version(cast, monkeypatch):
     asked = [{"role": "user", "content": "Why?"}]
     records = [Example(key=f"e{i}", prompt=asked, domain="odd" if i % 2 else "even") for i in range(4)]
     version = datasets.new_version(cast.researcher, dataset, records, None, {"from": "test"})
-    job = datasets.derive(cast.researcher, version, parse({"domain": "odd"}))
+    job = curating.derive(cast.researcher, version, parse({"domain": "odd"}))
     calls = gone_before(monkeypatch, runner, "_over", cast.researcher.user)
-    datasets.run_curation(job.pk)
+    runner.run(job.pk)
     job.refresh_from_db()
     assert (calls, job.state, job.created_by) == ([1], CurationJob.State.FINISHED, None)
     assert entry("curation.finished").actor is None and dataset.versions.count() == 2

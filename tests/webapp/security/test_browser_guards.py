@@ -14,7 +14,7 @@ from tests.webapp.security.test_bodies import GB, Sender, nobody, scope
 from webapp.accounts import services
 from webapp.core.archive import ascii_name
 from webapp.core.handler import ThreadedHandler
-from webapp.datasets.services import safe_name
+from webapp.datasets.ingest.uploads import safe_name
 
 PASSWORD = "a long enough passphrase"
 

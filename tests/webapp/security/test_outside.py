@@ -15,8 +15,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from tests.cast import ApiClient
 from webapp.core import confined
 from webapp.core.problems import Invalid
-from webapp.datasets import services
-from webapp.datasets.ingest import import_job, inspection, processes
+from webapp.datasets.ingest import import_job, inspection, processes, services
 from webapp.datasets.models import ImportJob
 from webapp.files import budgets
 from webapp.files.bundle import Bundle

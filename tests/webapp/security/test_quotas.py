@@ -10,7 +10,7 @@ from webapp.accounts import quotas
 from webapp.accounts.models import Quota
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Invalid
-from webapp.datasets import services as datasets
+from webapp.datasets.ingest import services as imports
 from webapp.datasets.models import ImportJob
 
 pytestmark = pytest.mark.django_db
@@ -40,7 +40,7 @@ def test_a_workspace_has_its_own_limits_and_else_those_of_the_installation(cast)
 
 def test_an_import_too_many_is_refused_at_the_file(cast, api, as_researcher, tmp_path):
     quotas.change(cast.owner.user, cast.workspace, quotas.Limits(imports_at_once=1))
-    datasets.start_import(cast.researcher, a_file(tmp_path), name="one")
+    imports.start_import(cast.researcher, a_file(tmp_path), name="one")
     with a_file(tmp_path).open("rb") as file:
         refused = api.client.post("/api/v1/datasets/import", {"name": "two", "file": file})
     assert refused.status_code == 409 and refused.json()["error"]["code"] == "over_quota"
@@ -49,8 +49,8 @@ def test_an_import_too_many_is_refused_at_the_file(cast, api, as_researcher, tmp
         page = as_researcher.post("/datasets/import", {"name": "two", "file": file})
     assert page.status_code == 422 and b"1 of 1 imports at once are under way" in page.content
     ImportJob.objects.update(state="finished")
-    datasets.start_import(cast.researcher, a_file(tmp_path), name="two")
-    datasets.start_import(cast.outsider, a_file(tmp_path), name="of others")
+    imports.start_import(cast.researcher, a_file(tmp_path), name="two")
+    imports.start_import(cast.outsider, a_file(tmp_path), name="of others")
     assert ImportJob.objects.count() == 3
 
 
@@ -58,12 +58,12 @@ def test_bytes_of_imported_files_are_counted_until_their_version_is_gone(cast, t
     path = a_file(tmp_path)
     size = path.stat().st_size
     quotas.change(cast.owner.user, None, quotas.Limits(import_bytes=2 * size - 1))
-    job = datasets.start_import(cast.researcher, path, name="one")
+    job = imports.start_import(cast.researcher, path, name="one")
     with pytest.raises(quotas.OverQuota) as refused:
-        datasets.start_import(cast.researcher, path, name="two")
+        imports.start_import(cast.researcher, path, name="two")
     assert f"{size - 1:,} are left" in refused.value.fields["file"]
     ImportJob.objects.filter(pk=job.pk).update(state="failed")  # and it has made no version
-    datasets.start_import(cast.researcher, path, name="two")
+    imports.start_import(cast.researcher, path, name="two")
 
 
 @pytest.mark.django_db(transaction=True)
@@ -73,7 +73,7 @@ def test_of_imports_at_once_no_more_begin_than_there_is_room_for(tmp_path):
 
     def begin(number):
         try:
-            return datasets.start_import(cast.researcher, path, name=f"set {number}")
+            return imports.start_import(cast.researcher, path, name=f"set {number}")
         except quotas.OverQuota as refused:
             return refused
 

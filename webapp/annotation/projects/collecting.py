@@ -8,8 +8,8 @@ from webapp.annotation.models import Project, Task
 from webapp.annotation.tasks import task_factory
 from webapp.core import audit, locks
 from webapp.core.problems import Conflict, Invalid
-from webapp.datasets import services as datasets
 from webapp.datasets.models import Example as Row
+from webapp.datasets.versions import services as datasets
 
 from . import growing, task_services
 from . import services as projects

@@ -14,8 +14,8 @@ from webapp.accounts.models import Membership
 from webapp.annotation.models import Project, Task
 from webapp.annotation.tasks import task_factory
 from webapp.core import locks
-from webapp.datasets import services as datasets
 from webapp.datasets.models import Dataset, DatasetVersion, VersionMember
+from webapp.datasets.versions import services as datasets
 
 from . import growing, task_services
 from . import services as projects

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from trainer.contracts import Example
 from webapp.accounts.models import Membership
 from webapp.annotation.models import Project
-from webapp.datasets import services as datasets
 from webapp.datasets.models import Dataset, DatasetVersion
+from webapp.datasets.versions import services as datasets
 
 
 def version(

@@ -11,8 +11,8 @@ from webapp.accounts.models import Membership
 from webapp.core import audit, broadcast
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue
-from webapp.datasets import services as datasets
 from webapp.datasets.models import DatasetVersion
+from webapp.datasets.versions import services as datasets
 from webapp.webhooks.services import announce, announce_all
 
 from ..agreement.refresh import forget

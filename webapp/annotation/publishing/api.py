@@ -17,7 +17,7 @@ from webapp.core.openapi import sends
 from webapp.core.paging import Limit
 from webapp.core.problems import Invalid
 from webapp.core.strict_query import OneOf
-from webapp.datasets.services import safe_name
+from webapp.datasets.ingest.uploads import safe_name
 
 from .. import access
 from ..agreement import refresh

@@ -24,9 +24,9 @@ from webapp.annotation.publishing.answers import says
 from webapp.annotation.publishing.published_example import SAYS, Case, Given
 from webapp.core import audit
 from webapp.core.problems import Conflict, Invalid
-from webapp.datasets import services as datasets
 from webapp.datasets.models import DatasetVersion
 from webapp.datasets.models import Example as Row
+from webapp.datasets.versions import services as datasets
 from webapp.webhooks.services import announce
 
 from ..agreement.refresh import review_new

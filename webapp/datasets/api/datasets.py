@@ -16,10 +16,14 @@ from webapp.core.limits import measured
 from webapp.core.paging import Limit, page
 from webapp.core.problems import Invalid
 
-from .. import access, housekeeping, queries, services
+from .. import access, housekeeping, queries
 from ..formats.importers import REGISTRY
+from ..ingest import services as imports
+from ..ingest import uploads
 from ..ingest.preview import preview
+from ..ingest.target import checked_target
 from ..models import Dataset, DatasetVersion, Example, ImportJob
+from ..versions import services as datasets
 
 router = Router(tags=["datasets"])
 Id = Annotated[int, InPath(ge=1, le=2**63 - 1)]
@@ -162,8 +166,8 @@ def formats(request: HttpRequest) -> dict[str, Any]:
 def start_import(request: HttpRequest, file: File[UploadedFile], form: Form[ImportForm]) -> Status[dict[str, Any]]:
     """Answers at once; follow `GET imports/{id}`. A malformed line refuses the whole file unless `keep_good`."""
     membership = access.may_write(require(request))
-    with services.uploaded(file.name or "upload", file) as path, measured(membership.user_id):
-        job = services.start_import(
+    with uploads.uploaded(file.name or "upload", file) as path, measured(membership.user_id):
+        job = imports.start_import(
             membership,
             path,
             file_name=path.name,
@@ -184,13 +188,13 @@ def start_import(request: HttpRequest, file: File[UploadedFile], form: Form[Impo
 )
 def show_preview(request: HttpRequest, file: File[UploadedFile], form: Form[PreviewForm]) -> dict[str, Any]:
     membership = access.may_write(require(request))
-    target = services.target(membership.workspace_id, form.name, form.heldout_share, form.group_by)
-    path = services.store_upload(file.name or "upload", file)
+    target = checked_target(membership.workspace_id, form.name, form.heldout_share, form.group_by)
+    path = uploads.store_upload(file.name or "upload", file)
     try:
         with measured(membership.user_id):
             return preview(path, path.name, form.format, _mapping(form.mapping), target)
     finally:
-        services.discard_upload(path)
+        uploads.discard_upload(path)
 
 
 def _mapping(text: str) -> dict[str, str]:
@@ -222,7 +226,7 @@ def get_import(request: HttpRequest, job_id: Id) -> dict[str, Any]:
 def cancel_import(request: HttpRequest, job_id: Id) -> dict[str, Any]:
     """One that runs ends a moment later: follow `GET imports/{id}`. 409 where it is finished or failed."""
     membership = require(request, Role.RESEARCHER)
-    return _import(services.cancel_import(membership, access.import_write(membership, job_id)))
+    return _import(imports.cancel_import(membership, access.import_write(membership, job_id)))
 
 
 @router.get("/datasets/{int:dataset_id}", response=DatasetOut, summary="A dataset with its newest version")
@@ -234,7 +238,7 @@ def get_dataset(request: HttpRequest, dataset_id: Id) -> Dataset:
 def describe(request: HttpRequest, dataset_id: Id, payload: DescribeIn) -> Dataset:
     membership = require(request, Role.RESEARCHER)
     dataset = access.dataset_write(membership, dataset_id)
-    return services.describe(membership, dataset, description=payload.description, licence=payload.licence)
+    return datasets.describe(membership, dataset, description=payload.description, licence=payload.licence)
 
 
 class DatasetNameIn(Schema):
@@ -307,7 +311,7 @@ def get_version(request: HttpRequest, dataset_id: Id, number: Number) -> Dataset
 @router.post("/datasets/{int:dataset_id}/versions/{int:number}/freeze", response=VersionOut, summary="Keep it for good")
 def freeze(request: HttpRequest, dataset_id: Id, number: Number) -> DatasetVersion:
     membership = require(request, Role.RESEARCHER)
-    return services.freeze(membership, access.version_write(membership, dataset_id, number))
+    return datasets.freeze(membership, access.version_write(membership, dataset_id, number))
 
 
 @router.get("/examples/{int:example_id}", response=ExampleOut, summary="Everything known about one example")

@@ -10,9 +10,9 @@ from webapp.accounts.access import require
 from webapp.accounts.models import Role
 from webapp.core.paging import Limit
 
-from .. import access, queries, services
+from .. import access, queries
 from ..columns.filters import CHOICES, Filters, parse
-from ..exploration import narrowing
+from ..exploration import narrowing, services
 from ..models import SavedView, VersionMember
 from .datasets import Id, Number
 

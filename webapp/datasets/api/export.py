@@ -10,10 +10,11 @@ from webapp.accounts.access import require
 from webapp.core import audit
 from webapp.core.openapi import sends
 
-from .. import access, services
+from .. import access
 from ..exports import data_card
 from ..exports import stream as exports
 from ..formats.exporters import REGISTRY
+from ..ingest import uploads
 from ..models import DatasetVersion
 from .datasets import Id, Number
 
@@ -104,7 +105,7 @@ def show_card(
 
 def streamed(version: DatasetVersion, asked: exports.Order) -> StreamingHttpResponse:
     parts = [f"{version.dataset.name}-v{version.number}", asked.split, asked.exporter.name]
-    name = Path(services.safe_name("-".join(filter(None, parts)))).name
+    name = Path(uploads.safe_name("-".join(filter(None, parts)))).name
     response = StreamingHttpResponse(exports.chunks(version, asked), content_type=exports.TYPES[asked.suffix])
     response["Content-Disposition"] = f'attachment; filename="{name}.{asked.suffix}"'
     return response

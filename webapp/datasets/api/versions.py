@@ -12,12 +12,14 @@ from webapp.accounts.models import Role
 from webapp.core.json_diff import MISSING, Change
 from webapp.core.paging import Limit
 
-from .. import access, queries, services
+from .. import access, queries
 from ..columns.filters import parse
+from ..curation import services as curating
 from ..leakage import leaks
 from ..leakage.near_leaks import Pair, near
 from ..models import CurationJob
 from ..versions import differences
+from ..versions import services as datasets
 from .datasets import Id, Number
 
 router = Router(tags=["datasets"])
@@ -211,14 +213,14 @@ def show_leaks(request: HttpRequest, dataset_id: Id, number: Number, asked: Quer
 @router.put(VERSION + "/tags/{name}", response={200: dict[str, Any]}, summary="Name this version; a tag moves here")
 def tag(request: HttpRequest, dataset_id: Id, number: Number, name: Tag) -> dict[str, Any]:
     membership = require(request, Role.RESEARCHER)
-    made = services.tag(membership, access.version_write(membership, dataset_id, number), name)
+    made = datasets.tag(membership, access.version_write(membership, dataset_id, number), name)
     return {"name": made.name, "version": number}
 
 
 @router.delete(VERSION + "/tags/{name}", response={204: None}, summary="Take a tag away")
 def untag(request: HttpRequest, dataset_id: Id, number: Number, name: Tag) -> Status[None]:
     membership = require(request, Role.RESEARCHER)
-    services.untag(membership, access.version_write(membership, dataset_id, number), name)
+    datasets.untag(membership, access.version_write(membership, dataset_id, number), name)
     return Status(204, None)
 
 
@@ -246,7 +248,7 @@ def derive(request: HttpRequest, dataset_id: Id, number: Number, payload: Derive
     version = access.version_write(membership, dataset_id, number)
     job = access.curation_of(membership, version, payload.job) if payload.job else None
     filters = parse(payload.filters)
-    return Status(202, services.derive(membership, version, filters, keep=payload.keep, job=job, note=payload.note))
+    return Status(202, curating.derive(membership, version, filters, keep=payload.keep, job=job, note=payload.note))
 
 
 @router.post(
@@ -258,7 +260,7 @@ def curate(request: HttpRequest, dataset_id: Id, number: Number, payload: Curate
     """Nothing is changed: what is found can be removed with `derive` and the id of this job."""
     membership = require(request, Role.RESEARCHER)
     version = access.version_write(membership, dataset_id, number)
-    return Status(202, services.curate(membership, version, payload.kind, payload.params))
+    return Status(202, curating.curate(membership, version, payload.kind, payload.params))
 
 
 @router.get("/curations/{int:job_id}", response=CurationOut, summary="A curation job: its progress and what it found")

@@ -25,13 +25,14 @@ from .. import queries
 from ..formats.importers import TRACES
 from ..leakage import leaks, near_leaks
 from ..models import NOT_IMPORTED, Dataset, DatasetVersion, ImportJob
-from ..versions import writer
-from . import earlier_splits, generated_files, inspection, processes, unsaid
+from ..versions import earlier_splits, writer
+from ..versions.split_rule import Settled
+from . import generated_files, inspection, processes, unsaid
 from .checkpoint import Taken, source
 from .inspection import Given
 from .loader import Loader, begin, discard, intact
 from .reader import Reader, Ready, Sides
-from .split_rule import Settled
+from .target import Target, rule_of, share_of
 
 logger = logging.getLogger(__name__)
 
@@ -55,13 +56,6 @@ OUTCOME = [
 ]
 PASSES = 3  # over a file that puts a prompt on both sides: one finds it, one settles it, and none is left over
 Pieces = Generator[Ready, None, None]
-
-
-def dataset_name(name: str) -> str:
-    name = " ".join(name.split())
-    if not name or len(name) > 120 or "\0" in name:
-        raise Invalid("The dataset needs a name.", {"name": "must have 1 to 120 characters"})
-    return name
 
 
 class _Refused(Exception):
@@ -186,8 +180,8 @@ def _filled(job: ImportJob, given: Given, taken: Taken, settled: dict[int, Settl
     """The loader with every row of the file in it."""
     version = DatasetVersion.every.select_related("dataset").get(pk=taken.version)
     known = version.dataset if version.dataset.ready else None
-    target = earlier_splits.Target(job.workspace_id, job.dataset_name, job.heldout_share, job.group_by)
-    rule = replace(earlier_splits.rule_of(job.format, known, target), settled=settled)
+    target = Target(job.workspace_id, job.dataset_name, job.heldout_share, job.group_by)
+    rule = replace(rule_of(job.format, known, target), settled=settled)
     reader = Reader(given.path, job.file_name, given.names, job.format, job.mapping, rule, taken)
     loader = Loader(version, taken)
     before = partial(earlier_splits.of_keys, known) if known else None  # else no key has an earlier side
@@ -314,7 +308,7 @@ def _conclude(job: ImportJob, loader: Loader, given: Given) -> None:
     audit.asked_by(job)
     _unless_cancelled(job, lock=True)  # only now: finishing a large version takes a while, and who cancels would wait
     Dataset.every.filter(pk=version.dataset_id, ready=False).update(
-        ready=True, heldout_share=earlier_splits.share_of(job.format, None, job.heldout_share), group_by=job.group_by
+        ready=True, heldout_share=share_of(job.format, None, job.heldout_share), group_by=job.group_by
     )
     _finish(job, version, given, unchanged=not new)
 

@@ -25,7 +25,7 @@ from ..formats.convert import Mapping
 from ..formats.fields import UNSAID
 from ..formats.importers import REGISTRY
 from ..formats.traces.trace import PARTS_MISSING
-from .split_rule import Rule
+from ..versions.split_rule import Rule
 
 AUTO = "auto"
 SHOWN = 20

@@ -22,11 +22,11 @@ from ..encoding import arrow, copy_format
 from ..index import postings
 from ..models import Dataset, DatasetVersion
 from ..versions import staging, writer
+from ..versions.split_rule import Settled
 from . import split_conflicts
 from .checkpoint import Taken
 from .duplicates import Repeat, Seen
 from .reader import NARROW, Ready
-from .split_rule import Settled
 
 Kept = NDArray[np.bool_]
 PLACE = {"file": "int", "line": "bigint"}

@@ -7,9 +7,9 @@ from typing import Any
 from ..formats.convert import Mapping
 from ..formats.importers import REGISTRY
 from . import inspection
-from .earlier_splits import Target
 from .inspection import AUTO, SHOWN
 from .preview_splits import known, sided
+from .target import Target
 
 
 def preview(

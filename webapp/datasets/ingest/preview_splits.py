@@ -11,11 +11,12 @@ from webapp.files.records import RowProblem
 
 from ..leakage import leaks
 from ..models import Dataset
-from . import earlier_splits, split_conflicts
-from .earlier_splits import Target, rule_of
+from ..versions import earlier_splits
+from ..versions.split_rule import Decision, Ground, Rule
+from . import split_conflicts
 from .inspection import Row
 from .split_conflicts import Claim, InMemory
-from .split_rule import Decision, Ground, Rule
+from .target import Target, rule_of
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,8 @@ from ..formats.convert import Mapping as Fields
 from ..formats.importers import REGISTRY
 from ..index import tokenizer
 from ..index.tokenizer import indexed_text
+from ..versions.split_rule import Rule
 from .checkpoint import Taken
-from .split_rule import Rule
 
 ROWS, BYTES = 2_000, 4_000_000  # of a batch at most: rows, and what is read of the file when it is unpacked
 LOOK = 20  # rows after which it is asked again how much was read

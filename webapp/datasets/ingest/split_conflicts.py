@@ -13,7 +13,7 @@ from django.db import connection
 
 from trainer.contracts.example import Split
 
-from .split_rule import Settled
+from ..versions.split_rule import Settled
 
 # whatever an earlier version has on both sides is left alone (ground 0)
 BOTH = """

@@ -14,8 +14,8 @@ from webapp.accounts.models import Role
 from webapp.core.numbers import whole
 from webapp.core.problems import Invalid
 
-from .. import access, queries, services
-from ..curation import model_measures
+from .. import access, queries
+from ..curation import model_measures, services
 from ..exploration import bias_report
 from ..leakage import leaks
 from ..leakage.near_leaks import Pair, near

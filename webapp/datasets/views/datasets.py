@@ -14,11 +14,12 @@ from webapp.core.numbers import whole
 from webapp.core.paging import page
 from webapp.core.problems import Conflict, Invalid, Problem
 
-from .. import access, queries, services
+from .. import access, queries
 from ..formats.table import SYNONYMS
-from ..ingest.earlier_splits import Target
+from ..ingest import services, uploads
 from ..ingest.inspection import AUTO
 from ..ingest.preview import preview
+from ..ingest.target import Target, checked_target
 from ..leakage.near_leaks import Pair, near
 from ..models import ImportJob
 from .forms import ImportForm
@@ -68,7 +69,7 @@ def _start(request: HttpRequest, form: ImportForm) -> ImportJob | None:
     data = form.cleaned_data
     percent = data["heldout_percent"]
     try:
-        with services.uploaded(data["file"].name, data["file"]) as path, measured(require(request).user_id):
+        with uploads.uploaded(data["file"].name, data["file"]) as path, measured(require(request).user_id):
             return services.start_import(
                 require(request),
                 path,
@@ -102,7 +103,7 @@ def import_preview(request: HttpRequest) -> HttpResponseBase:
     path = None
     try:
         target = _target(request)
-        path = services.store_upload(upload.name or "upload", upload)
+        path = uploads.store_upload(upload.name or "upload", upload)
         with measured(require(request).user_id):
             format = request.POST.get("format") or AUTO
             shown = preview(path, path.name, format, _mapping(request.POST), target)
@@ -110,7 +111,7 @@ def import_preview(request: HttpRequest) -> HttpResponseBase:
         return render(request, "datasets/_preview.html", {"problem": problem}, status=problem.status)
     finally:
         if path:
-            services.discard_upload(path)
+            uploads.discard_upload(path)
     return render(request, "datasets/_preview.html", {"shown": shown, "fields": _fields(shown)})
 
 
@@ -119,7 +120,7 @@ def _target(request: HttpRequest) -> Target:
     posted = request.POST
     percent = whole(posted.get("heldout_percent", ""), 3)
     share = None if percent is None else min(percent, 100) / 100
-    return services.target(require(request).workspace_id, posted.get("name", ""), share, posted.get("group_by", ""))
+    return checked_target(require(request).workspace_id, posted.get("name", ""), share, posted.get("group_by", ""))
 
 
 def _fields(shown: dict[str, Any]) -> list[dict[str, Any]]:

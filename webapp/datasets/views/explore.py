@@ -12,10 +12,10 @@ from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
 from webapp.core.problems import Invalid
 
-from .. import access, queries, services
+from .. import access, queries
 from ..columns.filters import CHOICES, SLICES, Filters, parse, query, words
 from ..curation.structure import rubric_hints
-from ..exploration import example_facts, narrowing, probes
+from ..exploration import example_facts, narrowing, probes, services
 from ..leakage import leaks
 from ..leakage.near_leaks import Pair, near
 from ..models import DatasetVersion, Probe

@@ -10,10 +10,12 @@ from webapp.accounts.models import Role
 from webapp.core.numbers import whole
 from webapp.core.problems import Conflict, Invalid, Problem
 
-from .. import access, housekeeping, queries, services
+from .. import access, housekeeping, queries
 from ..columns.filters import parse, query, words
+from ..curation import services as curating
 from ..leakage.near_leaks import Pair, near
 from ..versions import differences, lineage
+from ..versions import services as datasets
 from .explore import address
 
 DIFFERENCES = 20
@@ -109,7 +111,7 @@ def derive(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBa
         job = None if job_id is None else access.curation_of(membership, version, job_id)
         if request.method == "POST":
             note = request.POST.get("note", "")
-            return redirect("curation", services.derive(membership, version, filters, keep=keep, job=job, note=note).pk)
+            return redirect("curation", curating.derive(membership, version, filters, keep=keep, job=job, note=note).pk)
         removal = queries.removal(version, filters, keep, job)
     except (Invalid, Conflict) as problem:
         messages.error(request, _told(problem))
@@ -143,9 +145,9 @@ def tag(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBase:
     name = request.POST.get("name", "").strip()
     try:
         if request.POST.get("remove"):
-            services.untag(membership, version, name)
+            datasets.untag(membership, version, name)
         else:
-            services.tag(membership, version, name)
+            datasets.tag(membership, version, name)
     except Invalid as problem:
         messages.error(request, f"{problem.message} It {problem.fields['name']}.")
     return redirect("dataset_versions", dataset_id)
@@ -155,6 +157,6 @@ def tag(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBase:
 @require_POST
 def freeze(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBase:
     membership = require(request)
-    version = services.freeze(membership, access.version_write(membership, dataset_id, number))
+    version = datasets.freeze(membership, access.version_write(membership, dataset_id, number))
     messages.success(request, f"Version {version.number} is frozen: it stays as it is.")
     return redirect("dataset_version", dataset_id, number)

@@ -3,8 +3,8 @@
 from trainer.config.errors import FieldProblem
 from webapp.accounts.models import Membership
 from webapp.core.problems import Invalid
-from webapp.datasets.ingest import import_job
 from webapp.datasets.models import Dataset
+from webapp.datasets.versions.services import dataset_name
 
 from ..recipes import RECIPES
 from ..recipes.base import RecipeConfig
@@ -17,7 +17,7 @@ def problems(membership: Membership, recipe: str, config: RecipeConfig) -> list[
     if not name:
         return []
     try:
-        import_job.dataset_name(name)
+        dataset_name(name)
     except Invalid as problem:
         return [FieldProblem(field, "; ".join(problem.fields.values()))]
     if Dataset.every.filter(workspace=membership.workspace, name=name, archived_at__isnull=False).exists():

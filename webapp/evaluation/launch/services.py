@@ -15,8 +15,8 @@ from webapp.core.jobs import JobKind
 from webapp.core.model_schemas import schema_of
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue
-from webapp.datasets import services as datasets
 from webapp.datasets.models import DatasetVersion
+from webapp.datasets.versions import services as datasets
 from webapp.webhooks.services import announce
 
 from .. import queries

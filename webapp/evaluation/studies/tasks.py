@@ -11,8 +11,8 @@ from webapp.annotation.kinds import COMPARING
 from webapp.annotation.models import Project
 from webapp.annotation.projects import services as projects
 from webapp.core.problems import Conflict, Invalid
-from webapp.datasets import services as datasets
 from webapp.datasets.queries import examples_by_key
+from webapp.datasets.versions import services as datasets
 
 from ..models import Case, Evaluation
 

@@ -6,9 +6,9 @@ from typing import Any
 from webapp.accounts.models import Membership
 from webapp.core.problems import Invalid, Problem
 from webapp.datasets import probe_services
-from webapp.datasets import services as datasets
 from webapp.datasets.models import Dataset, DatasetVersion
 from webapp.datasets.probe_services import Measured
+from webapp.datasets.versions import services as datasets
 
 from ..models import Evaluation
 from ..recipes import RECIPES

@@ -10,8 +10,8 @@ from trainer.config.rewards.parts import HttpPart, PythonPart
 from trainer.rewards import functions
 from trainer.rewards.parts import spec_problem
 from webapp.accounts.models import Membership
-from webapp.datasets import services as datasets
 from webapp.datasets.models import DatasetVersion
+from webapp.datasets.versions import services as datasets
 from webapp.datasets.versions import training_counts
 from webapp.inference.folders.tokenizers import speaks_otherwise, unloadable
 from webapp.inference.models import MARK, Endpoint, RegisteredModel

@@ -13,7 +13,7 @@ from trainer.rewards.rejection import form_fault, problems, share_right
 from webapp.accounts.models import Membership
 from webapp.core.numbers import whole
 from webapp.core.problems import Invalid
-from webapp.datasets import services as datasets
+from webapp.datasets.ingest import services as imports
 from webapp.datasets.ingest.generated_files import SOURCES, Heard
 from webapp.datasets.models import DatasetVersion, ImportJob
 from webapp.datasets.queries import examples_by_key
@@ -40,7 +40,7 @@ def start(membership: Membership, run: Run, wanted: Wanted, name: str) -> Import
         raise Invalid("These responses make no dataset.", {"run": reason})
     check(run, wanted, MOST)
     origin = {"from": KIND, "run": run.pk, "name": f"{run.experiment.name}, {run}", "wanted": asdict(wanted)}
-    return datasets.start_gathering(membership, origin, name=name, file_name=f"rollouts-of-run-{run.pk}.jsonl")
+    return imports.start_gathering(membership, origin, name=name, file_name=f"rollouts-of-run-{run.pk}.jsonl")
 
 
 def asked_the_data(run: Run) -> bool:

@@ -9,7 +9,7 @@ from webapp.annotation.agreement.wins import wins
 from webapp.annotation.projects import services as projects
 from webapp.annotation.projects import task_services
 from webapp.annotation.work import queue
-from webapp.datasets import services as datasets
+from webapp.datasets.versions import services as datasets
 
 SAID = {  # the first person's strength and the second's, towards the model "tuned"; None: cannot assess
     "t0": (2, 3),

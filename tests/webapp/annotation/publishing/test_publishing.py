@@ -11,9 +11,9 @@ from webapp.annotation.models import Answer, Assignment, Resolution
 from webapp.annotation.publishing import described
 from webapp.annotation.publishing import services as publish
 from webapp.core.problems import Conflict, Invalid
-from webapp.datasets import services as datasets
 from webapp.datasets.exports import annotated, data_card
 from webapp.datasets.models import Dataset, DatasetVersion
+from webapp.datasets.versions import services as datasets
 
 from ..answers import annotators, answer, grades, make_project, preference, rubric
 from .test_answers import published

@@ -14,12 +14,14 @@ from trainer.contracts import Example
 from webapp.core import jobs
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict, Invalid
-from webapp.datasets import curation, queries, services
+from webapp.datasets import curation, queries
 from webapp.datasets.columns.filters import parse
-from webapp.datasets.curation import duplicates
+from webapp.datasets.curation import duplicates, runner
+from webapp.datasets.curation import services as curating
 from webapp.datasets.exploration import bias_report
 from webapp.datasets.index import tokenizer
 from webapp.datasets.models import CurationJob, Dataset, DatasetVersion
+from webapp.datasets.versions import services as datasets
 
 LONG = "The quick brown fox jumps over the lazy dog while the cat sleeps on the warm stone wall near the old mill"
 
@@ -32,13 +34,13 @@ def example(key, text="Why?", **extra):
 def make(cast):
     def _make(records, name="Questions") -> DatasetVersion:
         dataset = Dataset.objects.create(workspace=cast.workspace, name=name, heldout_share=0.5)
-        return services.new_version(cast.researcher, dataset, records, None, {"from": "run"})
+        return datasets.new_version(cast.researcher, dataset, records, None, {"from": "run"})
 
     return _make
 
 
 def done(job) -> CurationJob:
-    services.run_curation(job.pk)
+    runner.run(job.pk)
     return CurationJob.objects.select_related("made").get(pk=job.pk)
 
 
@@ -48,7 +50,7 @@ def keys(version):
 
 def test_a_derived_version_keeps_order_sides_and_examples(make, cast):
     version = make(example(f"e{i}", domain="odd" if i % 2 else "even") for i in range(8))
-    job = services.derive(cast.researcher, version, parse({"domain": "odd"}), note="odd ones")
+    job = curating.derive(cast.researcher, version, parse({"domain": "odd"}), note="odd ones")
     assert job.version.dataset.versions.count() == 1  # queued, not done
     listen(cast.owner)
     made = done(job).made
@@ -63,14 +65,14 @@ def test_a_derived_version_keeps_order_sides_and_examples(make, cast):
 
 def test_a_version_whose_worker_died_right_behind_it_is_told_as_made(make, cast, monkeypatch):
     version = make(example(f"e{i}", domain="odd" if i % 2 else "even") for i in range(8))
-    job = services.derive(cast.researcher, version, parse({"domain": "odd"}))
+    job = curating.derive(cast.researcher, version, parse({"domain": "odd"}))
 
     def gone(*given):
         raise OperationalError("the connection is lost")
 
     with monkeypatch.context() as patch, pytest.raises(OperationalError):
         patch.setattr(curation.runner, "_over", gone)
-        services.run_curation(job.pk)
+        runner.run(job.pk)
     found = done(job)
     assert found.result["unchanged"] is False and found.made.number == 2
     assert AuditEntry.objects.filter(action="version.made", object_id=found.made.pk).count() == 1
@@ -78,7 +80,7 @@ def test_a_version_whose_worker_died_right_behind_it_is_told_as_made(make, cast,
 
 def test_what_matches_can_be_removed_instead(make, cast):
     version = make(example(f"e{i}", domain="odd" if i % 2 else "even") for i in range(4))
-    job = done(services.derive(cast.researcher, version, parse({"domain": "odd"}), keep=False))
+    job = done(curating.derive(cast.researcher, version, parse({"domain": "odd"}), keep=False))
     assert keys(job.made) == ["e0", "e2"] and job.result == {"removed": 2, "kept": 2, "unchanged": False, "leaked": 0}
 
 
@@ -87,17 +89,17 @@ def test_what_matches_can_be_removed_instead(make, cast):
     [({"domain": "law"}, True, "Nothing would be left"), ({"domain": "law"}, False, "Nothing would be removed")],
 )
 def test_a_version_that_would_be_empty_or_the_same_is_not_made(make, cast, given, keep, words):
-    job = done(services.derive(cast.researcher, make([example("a")]), parse(given), keep=keep))
+    job = done(curating.derive(cast.researcher, make([example("a")]), parse(given), keep=keep))
     assert job.state == "failed" and words in job.error and DatasetVersion.objects.count() == 1
 
 
 def test_deriving_needs_a_filter_or_a_finished_job(make, cast):
     version = make([example("a"), example("b")])
     with pytest.raises(Invalid):
-        services.derive(cast.researcher, version, parse({}))
-    waiting = services.curate(cast.researcher, version, "duplicates", {})
+        curating.derive(cast.researcher, version, parse({}))
+    waiting = curating.curate(cast.researcher, version, "duplicates", {})
     with pytest.raises(Conflict):
-        services.derive(cast.researcher, version, parse({}), job=waiting)
+        curating.derive(cast.researcher, version, parse({}), job=waiting)
 
 
 def test_the_preview_names_what_would_go(make, cast):
@@ -117,12 +119,12 @@ def test_duplicates_are_found_and_the_first_of_each_stays(make, cast):
         example("f", "为什么天空是蓝色的？请用三句话解释其中的物理原理！"),
     ]
     version = make(records)
-    job = done(services.curate(cast.researcher, version, "duplicates", {"threshold": 0.7}))
+    job = done(curating.curate(cast.researcher, version, "duplicates", {"threshold": 0.7}))
     found = {each.position: (each.group, each.detail["similarity"]) for each in job.findings.all()}
     assert found[2] == (0, 1.0) and found[5] == (4, 1.0)
     assert found[3][0] == 0 and 0.7 <= found[3][1] < 1
     assert job.result == {"exact": 2, "near": 1, "groups": 2, "examples": 6}
-    made = done(services.derive(cast.researcher, version, parse({}), job=job)).made
+    made = done(curating.derive(cast.researcher, version, parse({}), job=job)).made
     assert keys(made) == ["a", "b", "e"] and made.lineage["found"] == "duplicates"
 
 
@@ -131,8 +133,8 @@ def test_pairs_with_one_prompt_are_duplicates_only_by_the_prompt(make, cast):
         example(f"e{i}", LONG, responses=[{"id": "a", "text": " ".join(f"{word}{n}" for n in range(60))}])
         for i, word in enumerate(("red", "blue"))
     )
-    assert done(services.curate(cast.researcher, version, "duplicates", {})).result["near"] == 0
-    by_prompt = done(services.curate(cast.researcher, version, "duplicates", {"scope": "prompt"}))
+    assert done(curating.curate(cast.researcher, version, "duplicates", {})).result["near"] == 0
+    by_prompt = done(curating.curate(cast.researcher, version, "duplicates", {"scope": "prompt"}))
     assert by_prompt.result["exact"] == 1
 
 
@@ -141,7 +143,7 @@ def test_pairs_with_one_prompt_are_duplicates_only_by_the_prompt(make, cast):
 )
 def test_wrong_wishes_are_refused_at_their_field(make, cast, params, field):
     with pytest.raises(Invalid) as problem:
-        services.curate(cast.researcher, make([example("a")]), "duplicates", params)
+        curating.curate(cast.researcher, make([example("a")]), "duplicates", params)
     assert list(problem.value.fields) == [field]
 
 
@@ -216,7 +218,7 @@ def test_criteria_that_tell_no_two_answers_apart_are_named(make, cast):
             ),
         ]
     )
-    job = done(services.curate(cast.researcher, version, "criteria", {}))
+    job = done(curating.curate(cast.researcher, version, "criteria", {}))
     assert job.result == {"judged": 5, "idle": 3, "without_verdicts": 2, "rubrics_all_idle": 1}
     found = {
         each.position: (each.removes, [one["id"] for one in each.detail["criteria"]]) for each in job.findings.all()
@@ -231,16 +233,16 @@ def test_rubrics_are_checked_by_their_words(make, cast):
             example("b", rubric=rubric({"text": "Is good and appropriate"})),
         ]
     )
-    job = done(services.curate(cast.researcher, version, "structure", {"removes": ["too_few"]}))
+    job = done(curating.curate(cast.researcher, version, "structure", {"removes": ["too_few"]}))
     assert (job.result["rubrics"], job.result["flagged"]) == (2, 1) and job.result["codes"]["too_few"] == 1
     assert [(each.position, each.removes) for each in job.findings.all()] == [(1, True)]
     with pytest.raises(Invalid):
-        services.curate(cast.researcher, version, "structure", {"removes": ["ugly"]})
+        curating.curate(cast.researcher, version, "structure", {"removes": ["ugly"]})
 
 
 def test_what_a_check_of_rubrics_offers_says_only_that_it_would_go(make, cast, as_researcher):
     version = make([example("a", rubric=rubric({"text": "Names Paris"}))])
-    job = done(services.curate(cast.researcher, version, "structure", {"removes": ["too_few"]}))
+    job = done(curating.curate(cast.researcher, version, "structure", {"removes": ["too_few"]}))
     page = as_researcher.get(f"/curations/{job.pk}").content.decode()
     assert "would go" in page and "nothing else in its rubric" not in page
 
@@ -267,17 +269,17 @@ def test_the_surface_is_counted_against_the_judged_pairs(make):
 
 def test_a_job_whose_worker_died_is_taken_up_again_and_never_run_twice(make, cast, django_capture_on_commit_callbacks):
     version = make(example(f"e{i}", LONG) for i in range(3))
-    job = services.curate(cast.researcher, version, "duplicates", {})
+    job = curating.curate(cast.researcher, version, "duplicates", {})
     CurationJob.objects.update(state="running", seen_at="2026-01-01T00:00:00Z")
     assert jobs.take_up_lost() == 1 and jobs.take_up_lost() == 0
     assert done(job).findings.count() == 2
-    services.run_curation(job.pk)  # over: nothing happens
+    runner.run(job.pk)  # over: nothing happens
     assert job.findings.count() == 2
 
 
 def test_a_mistake_of_ours_ends_a_job_and_a_database_that_is_away_does_not(make, cast, monkeypatch):
     version = make([example("e1"), example("e2")])
-    job = services.curate(cast.researcher, version, "structure", {})
+    job = curating.curate(cast.researcher, version, "structure", {})
 
     def breaks(error):
         def run(job, report):
@@ -287,11 +289,11 @@ def test_a_mistake_of_ours_ends_a_job_and_a_database_that_is_away_does_not(make,
 
     breaks(OperationalError("the connection is lost"))
     with pytest.raises(OperationalError):
-        services.run_curation(job.pk)
+        runner.run(job.pk)
     job.refresh_from_db()
     assert job.state == CurationJob.State.RUNNING
     breaks(KeyError("points"))
-    services.run_curation(job.pk)
+    runner.run(job.pk)
     job.refresh_from_db()
     assert job.state == CurationJob.State.FAILED and "broke on our side" in job.error and job.finished_at
 

@@ -8,9 +8,12 @@ import pytest
 from tests.cast import browser
 from trainer.contracts import Example
 from webapp.core.problems import Invalid
-from webapp.datasets import queries, services
+from webapp.datasets import queries
 from webapp.datasets.columns.filters import parse
+from webapp.datasets.curation import runner
+from webapp.datasets.curation import services as curating
 from webapp.datasets.models import CurationJob, Dataset, DatasetVersion
+from webapp.datasets.versions import services as datasets
 from webapp.weights.models import WeightsJob, WeightsResult
 
 
@@ -24,7 +27,7 @@ def record(key, length=None, domain="") -> Example:
 def make(cast):
     def _make(records, name="Pool") -> DatasetVersion:
         dataset = Dataset.objects.create(workspace=cast.workspace, name=name)
-        return services.new_version(cast.researcher, dataset, records, None, {"from": "test"})
+        return datasets.new_version(cast.researcher, dataset, records, None, {"from": "test"})
 
     return _make
 
@@ -32,8 +35,8 @@ def make(cast):
 @pytest.fixture
 def look(cast):
     def _look(version, kind, **params) -> CurationJob:
-        job = services.curate(cast.researcher, version, kind, params)
-        services.run_curation(job.pk)
+        job = curating.curate(cast.researcher, version, kind, params)
+        runner.run(job.pk)
         job.refresh_from_db()
         return job
 
@@ -72,8 +75,8 @@ def test_the_shortest_half_would_go_and_what_has_no_response_stays(make, look, c
     job = look(version, "shortest")
     assert job.state == "finished" and gone(job) == "bc"  # of two equally long ones the first
     assert job.result == {"known": 4, "without": 1, "removed": 2, "shortest_kept": 20}
-    made = services.derive(cast.researcher, version, parse({}), job=job)
-    services.run_curation(made.pk)
+    made = curating.derive(cast.researcher, version, parse({}), job=job)
+    runner.run(made.pk)
     made.refresh_from_db()
     assert [member.example.key for member in queries.examples(made.made, parse({})).items] == ["a", "d", "e"]
 
@@ -165,7 +168,7 @@ def test_prompts_that_provoke_a_rare_fault_stay(make, look, as_researcher):
 )
 def test_bad_input_is_refused_at_its_field(make, cast, kind, params, field):
     with pytest.raises(Invalid) as refused:
-        services.curate(cast.researcher, make([record("a", 1)]), kind, params)
+        curating.curate(cast.researcher, make([record("a", 1)]), kind, params)
     assert set(refused.value.fields) == {field}
 
 
@@ -190,7 +193,7 @@ def test_the_page_offers_what_is_measured_and_tells_what_would_go(make, cast, as
     to = as_researcher.post(f"{page}/start", asked).url
     job = CurationJob.objects.latest("id")
     assert to == f"/curations/{job.pk}" and job.params == {"log_probs": hard.pk, "window": 512, "share": 0.5}
-    services.run_curation(job.pk)
+    runner.run(job.pk)
     shown = as_researcher.get(to).content.decode()
     assert "1 of 3 examples would go; the hardest window of those that stay has 2.00 nats or more." in shown
     assert "1 nats" in shown or "1.00 nats" in shown

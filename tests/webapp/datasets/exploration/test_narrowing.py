@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from tests.cast import ApiClient, browser
 from trainer.contracts import Example
 from webapp.core.problems import Invalid
-from webapp.datasets import queries, services
+from webapp.datasets import queries
 from webapp.datasets.columns.filters import RANGES, Filters, parse, query, range_of, words, written
 from webapp.datasets.exploration import narrowing
 from webapp.datasets.models import Dataset, SavedView
+from webapp.datasets.versions import services
 
 
 def pair(key, strengths=(-2,), a="short", b="a much longer answer than that", **extra):

@@ -8,12 +8,14 @@ from tests.cast import ApiClient, browser
 from trainer.contracts import Example
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Invalid
-from webapp.datasets import probe_services, queries, services
+from webapp.datasets import probe_services, queries
 from webapp.datasets.columns.filters import parse, query, words
 from webapp.datasets.curation import runner
+from webapp.datasets.curation import services as curating
 from webapp.datasets.exploration import narrowing, probes
 from webapp.datasets.models import Dataset, Probe
 from webapp.datasets.probe_services import Measured
+from webapp.datasets.versions import services as datasets
 
 # key -> (answers that pass, answers with a score); nobody asked about e
 COUNTS = {"a": (8, 8), "b": (3, 8), "c": (0, 8), "d": (0, 0)}
@@ -29,7 +31,7 @@ def version(cast):
     dataset = Dataset.objects.create(workspace=cast.workspace, name="Sums")
     rows = [record("a", domain="maths"), record("b", domain="maths"), record("c", domain="law")]
     rows += [record("d"), record("e", meta={"pass_rate": 0.5})]
-    return services.new_version(cast.researcher, dataset, rows, None, {"from": "test"})
+    return datasets.new_version(cast.researcher, dataset, rows, None, {"from": "test"})
 
 
 def measured(counts=COUNTS, evaluation=1, place=0, model="m") -> Measured:
@@ -77,11 +79,11 @@ def test_what_is_written_is_read_again_and_a_probe_alone_leaves_out_nothing(cast
             parse({"probe": wrong})
         assert set(refused.value.fields) == {"probe"}
     with pytest.raises(Invalid, match="narrow nothing|No filter"):
-        services.derive(cast.researcher, version, parse({"probe": str(probe.pk)}))
+        curating.derive(cast.researcher, version, parse({"probe": str(probe.pk)}))
 
 
 def test_a_probe_of_another_dataset_is_refused_at_its_field(cast, version, probe, as_researcher, api):
-    other = services.new_version(
+    other = datasets.new_version(
         cast.researcher, Dataset.objects.create(workspace=cast.workspace, name="Other"), [record("x")], None, {}
     )
     with pytest.raises(Invalid) as refused:
@@ -94,13 +96,13 @@ def test_a_probe_of_another_dataset_is_refused_at_its_field(cast, version, probe
 
 
 def test_a_derived_version_keeps_the_rates_of_what_it_shares_and_knows_nothing_of_what_changed(cast, version, probe):
-    job = services.derive(cast.researcher, version, parse({"probe": probe.pk, "reach": "learnable"}), keep=False)
+    job = curating.derive(cast.researcher, version, parse({"probe": probe.pk, "reach": "learnable"}), keep=False)
     runner.run(job.pk)
     job.refresh_from_db()
     assert keys(job.made) == "acde" and job.made.lineage["filters"] == {"probe": str(probe.pk), "reach": "learnable"}
     assert keys(job.made, probe=str(probe.pk), reach="out") == "c"
     changed = [record("a", domain="changed"), record("c", domain="law"), record("new")]
-    after = services.new_version(cast.researcher, version.dataset, changed, None, {"from": "test"})
+    after = datasets.new_version(cast.researcher, version.dataset, changed, None, {"from": "test"})
     assert keys(after, probe=str(probe.pk), reach="unknown") == "anew"
     assert keys(after, probe=str(probe.pk), reach="out") == "c"
 
@@ -144,7 +146,7 @@ def test_of_examples_beyond_its_counts_a_probe_says_nothing(cast, version, probe
     assert keys(version, probe=str(probe.pk), reach="unknown") == "cde"
     assert keys(version, probe=str(probe.pk), reach="solved") == "a"
     rows = [record("z"), record("c", domain="law"), record("b", domain="maths")]
-    other = services.new_version(cast.researcher, version.dataset, rows, version, {"from": "test"})
+    other = datasets.new_version(cast.researcher, version.dataset, rows, version, {"from": "test"})
     assert keys(other, probe=str(probe.pk), reach="learnable") == "b"
     assert keys(other, probe=str(probe.pk), reach="unknown") == "cdez"
 
@@ -233,7 +235,7 @@ def test_the_number_of_queries_does_not_grow_with_examples_or_probes(cast, as_re
     def cost(name, rows, count, page):
         dataset = Dataset.objects.create(workspace=cast.workspace, name=name)
         records = [record(f"k{i}", domain="maths") for i in range(rows)]
-        version = services.new_version(cast.researcher, dataset, records, None, {"from": "test"})
+        version = datasets.new_version(cast.researcher, dataset, records, None, {"from": "test"})
         counts = {f"k{i}": (i % 3, 2) for i in range(rows)} | {"k0": (1, 2)}
         for place in range(count):
             probe_services.store(version, None, measured(counts, evaluation=dataset.pk, place=place))

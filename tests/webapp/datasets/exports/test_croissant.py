@@ -14,11 +14,11 @@ import pytest
 
 from tests import overlay
 from trainer.contracts import Example
-from webapp.datasets import services
 from webapp.datasets.exports import annotated, croissant, data_card
 from webapp.datasets.exports.annotated import Annotated
 from webapp.datasets.formats.exporters import REGISTRY
 from webapp.datasets.models import Dataset
+from webapp.datasets.versions import services
 
 from .test_stream import file_of, full
 

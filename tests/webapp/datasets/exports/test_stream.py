@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from tests.cast import ApiClient
 from trainer.contracts import Example
-from webapp.datasets import services
 from webapp.datasets.columns.prompt_hashes import hashes
 from webapp.datasets.exports import data_card, stream
 from webapp.datasets.formats import label_origin
 from webapp.datasets.formats.exporters import REGISTRY
+from webapp.datasets.ingest import services as imports
 from webapp.datasets.models import Dataset
+from webapp.datasets.versions import services as datasets
 
 from ..test_api import exported
 
@@ -75,7 +76,7 @@ def full(key="e1", **extra):
 def version(cast):
     dataset = Dataset.objects.create(workspace=cast.workspace, name="Sky", licence="CC-BY-4.0")
     records = [Example.model_validate(full(f"e{i}", split=["train", "heldout"][i % 2])) for i in range(4)]
-    return services.new_version(cast.researcher, dataset, records, None, {"from": "run", "run": 7})
+    return datasets.new_version(cast.researcher, dataset, records, None, {"from": "run", "run": 7})
 
 
 def file_of(version, format, kind="jsonl", **options):
@@ -94,7 +95,7 @@ def test_a_pair_of_equal_texts_comes_back_too(cast, importing, format, kind):
     dataset = Dataset.objects.create(workspace=cast.workspace, name="Equal")
     same = [{"id": each, "text": "Because."} for each in "xy"]
     record = Example.model_validate(full(responses=same, preferences=[{"a": "x", "b": "y", "strength": -2}]))
-    version = services.new_version(cast.researcher, dataset, [record], None, {"from": "run"})
+    version = datasets.new_version(cast.researcher, dataset, [record], None, {"from": "run"})
     again = importing(file_of(version, format, kind), name="Back", file_name=f"back.{kind}")
     assert (again.rejected, again.version.digest) == ([], version.digest)
 
@@ -154,7 +155,7 @@ def test_a_layout_that_nothing_fits_is_refused_and_what_sft_leaves_out_is_told(c
     asked = {"prompt": [{"role": "user", "content": "?"}]}
     records = [{"key": "a", **asked}, {"key": "b", "reference": "Yes.", **asked}]
     records.append({"key": "c", "responses": [{"id": "r", "text": "No."}], **asked})
-    version = services.new_version(
+    version = datasets.new_version(
         cast.researcher, dataset, map(Example.model_validate, records), None, {"from": "import"}
     )
     base = f"/datasets/{dataset.pk}/versions/1/export"
@@ -202,7 +203,7 @@ def test_a_split_without_a_row_has_no_file_and_one_without_a_side_has_its_own(ca
         {"key": "b", "split": "heldout", **bare},
         {"key": "c", "prompt": [{"role": "user", "content": "!"}]},
     ]
-    version = services.new_version(
+    version = datasets.new_version(
         cast.researcher, dataset, map(Example.model_validate, records), None, {"from": "import"}
     )
 
@@ -217,7 +218,7 @@ def test_a_split_without_a_row_has_no_file_and_one_without_a_side_has_its_own(ca
 def test_agreement_nobody_can_have_is_called_undefined(cast):
     dataset = Dataset.objects.create(workspace=cast.workspace, name="Alone")
     lone = Example.model_validate({"key": "a", "prompt": [{"role": "user", "content": "?"}]})
-    version = services.new_version(cast.researcher, dataset, [lone], None, {"from": "run"})
+    version = datasets.new_version(cast.researcher, dataset, [lone], None, {"from": "run"})
     assert "undefined" in data_card.build(version)["agreement"] and "Undefined" in data_card.markdown(
         data_card.build(version)
     )
@@ -279,11 +280,11 @@ def test_any_version_comes_back_from_any_layout_that_has_all_its_examples(cast, 
         return
     dataset = Dataset.objects.create(workspace=cast.workspace, name="There")
     try:
-        version = services.new_version(cast.researcher, dataset, records, None, {"from": "run"})
+        version = datasets.new_version(cast.researcher, dataset, records, None, {"from": "run"})
         path = tmp_path / f"there.{kind}"
         path.write_bytes(file_of(version, format, kind))
-        job = services.start_import(cast.researcher, path, name="Back", queue=False)
-        services.run_import(job.pk)
+        job = imports.start_import(cast.researcher, path, name="Back", queue=False)
+        imports.run_import(job.pk)
         job.refresh_from_db()
         assert (job.rejected, job.version.digest) == ([], version.digest)
     finally:
@@ -320,7 +321,7 @@ def signed(cast):
         )
         for i, said in enumerate(given)
     ]
-    return services.new_version(cast.researcher, dataset, records, None, {"from": "test"})
+    return datasets.new_version(cast.researcher, dataset, records, None, {"from": "test"})
 
 
 @pytest.mark.parametrize(("format", "kind"), [("trl_preference", "parquet"), ("openrlhf_preference", "jsonl")])
@@ -343,7 +344,7 @@ def test_a_rubric_says_who_wrote_it(cast):
     by = {"meta": {"rubric_by": "consolidated@project-7"}}
     bare = {"reference": None}
     records = [Example.model_validate(full("e0", **bare)), Example.model_validate(full("e1", **bare, **by))]
-    version = services.new_version(cast.researcher, dataset, records, None, {"from": "test"})
+    version = datasets.new_version(cast.researcher, dataset, records, None, {"from": "test"})
     for format in ("trl_rl", "verl", "openrlhf_prompt", "healthbench", "rubricbench"):
         rows = [json.loads(line) for line in file_of(version, format).splitlines()]
         assert [row["labelled_by"][-1] for row in rows] == ["imported", "consolidated@project-7"], format
@@ -371,7 +372,7 @@ def whose(cast):
     rows += [{**asked, "key": "reference", "responses": [], "reference": "So."}]
     rows += [{**asked, "key": "only", "responses": [{"id": "x", "text": "x", "origin": "gpt"}]}]
     records = [Example.model_validate(row) for row in rows]
-    return services.new_version(cast.researcher, dataset, records, None, {"from": "test"})
+    return datasets.new_version(cast.researcher, dataset, records, None, {"from": "test"})
 
 
 def said_by(format, kind, content):

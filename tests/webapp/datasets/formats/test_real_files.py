@@ -12,8 +12,9 @@ from trainer.contracts.verdict import Verdict
 from trainer.metrics.agreement import Rating, alpha, cohen_pairs, tabulate
 from trainer.rubrics.score import report_score
 from trainer.verifiers import verify
-from webapp.datasets import queries, services
+from webapp.datasets import queries
 from webapp.datasets.formats.importers import detect, files_for, recognise
+from webapp.datasets.ingest import services
 from webapp.datasets.models import DatasetVersion, ImportJob
 from webapp.files.bundle import Bundle
 from webapp.files.records import RowProblem

@@ -10,13 +10,13 @@ from hypothesis.extra.django import TestCase
 
 from tests.cast import make_cast
 from trainer.contracts import Example
-from webapp.datasets import services
 from webapp.datasets.columns.filters import parse
 from webapp.datasets.exploration import narrowing
 from webapp.datasets.index import builder, postings, tokenizer
 from webapp.datasets.index.tokenizer import indexed_text
 from webapp.datasets.ingest import reader
 from webapp.datasets.models import Dataset, WordHits
+from webapp.datasets.versions import services
 
 from ..conftest import row
 

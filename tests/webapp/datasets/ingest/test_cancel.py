@@ -16,8 +16,7 @@ from tests.workers import kill
 from webapp.core import jobs, locks
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict
-from webapp.datasets import services
-from webapp.datasets.ingest import import_job, loader
+from webapp.datasets.ingest import import_job, loader, services, uploads
 from webapp.datasets.models import Dataset, DatasetVersion, Example, ImportJob, VersionMember, WordHits
 from webapp.datasets.versions import writer
 
@@ -40,7 +39,7 @@ def uploaded(cast):
     """A queued import of an upload, as the page and the API begin it."""
 
     def run(content: str, **options) -> ImportJob:
-        path = services.store_upload("rows.jsonl", BytesIO(content.encode()))
+        path = uploads.store_upload("rows.jsonl", BytesIO(content.encode()))
         return services.start_import(cast.researcher, path, name="demo", queue=False, **options)
 
     return run

@@ -12,9 +12,11 @@ from tests.webapp.webhooks.told import listen, told
 from webapp.core import jobs
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Invalid
-from webapp.datasets import queries, services
+from webapp.datasets import queries
 from webapp.datasets.ingest import loader
+from webapp.datasets.ingest import services as imports
 from webapp.datasets.models import Dataset, DatasetVersion, Example, ImportJob, VersionMember
+from webapp.datasets.versions import services as datasets
 from webapp.datasets.versions.digests import version_digest
 
 from ..conftest import row
@@ -139,7 +141,7 @@ def test_an_import_that_dies_midway_leaves_nothing_and_is_taken_up_again(importi
     job = ImportJob.objects.get()
     assert job.state == ImportJob.State.RUNNING
     assert not Dataset.objects.exists() and not DatasetVersion.objects.exists()
-    services.run_import(job.pk)
+    imports.run_import(job.pk)
     job.refresh_from_db()
     assert job.state == ImportJob.State.FINISHED and Example.objects.count() == 1
 
@@ -147,11 +149,11 @@ def test_an_import_that_dies_midway_leaves_nothing_and_is_taken_up_again(importi
 def test_an_import_without_signs_of_life_is_queued_again(importing, cast, tmp_path, django_capture_on_commit_callbacks):
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps(row()))
-    job = services.start_import(cast.researcher, path, name="demo", queue=False)
+    job = imports.start_import(cast.researcher, path, name="demo", queue=False)
     assert jobs.take_up_lost() == 0
     ImportJob.objects.update(seen_at="2020-01-01T00:00Z")
     assert jobs.take_up_lost() == 1
-    services.run_import(job.pk)
+    imports.run_import(job.pk)
     ImportJob.objects.update(seen_at="2020-01-01T00:00Z")
     assert jobs.take_up_lost() == 0
 
@@ -244,9 +246,9 @@ def test_sides_stay_as_a_table_grows(importing):
 def test_nothing_was_imported_when_the_file_is_gone(cast, tmp_path):
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps(row()))
-    job = services.start_import(cast.researcher, path, name="demo", queue=False)
+    job = imports.start_import(cast.researcher, path, name="demo", queue=False)
     path.unlink()
-    services.run_import(job.pk)
+    imports.run_import(job.pk)
     job.refresh_from_db()
     assert job.state == ImportJob.State.FAILED and "no longer there" in job.error
 
@@ -260,8 +262,8 @@ def test_nothing_was_imported_when_the_file_is_gone(cast, tmp_path):
     ],
 )
 def test_real_files_are_recognised_and_imported_whole(cast, shared, file, format, counts):
-    job = services.start_import(cast.researcher, shared(file), name="real", queue=False)
-    services.run_import(job.pk)
+    job = imports.start_import(cast.researcher, shared(file), name="real", queue=False)
+    imports.run_import(job.pk)
     job.refresh_from_db()
     assert job.state == ImportJob.State.FINISHED, job.rejected[:3]
     assert job.format == format
@@ -274,7 +276,7 @@ def test_webhooks_hear_of_every_import_and_of_the_first_freezing(importing, cast
     importing([row("e1")])
     importing('{"key": "e2"}\n')
     for _ in range(2):
-        services.freeze(cast.researcher, version)
+        datasets.freeze(cast.researcher, version)
     facts = {
         "dataset": version.dataset_id,
         "name": version.dataset.name,

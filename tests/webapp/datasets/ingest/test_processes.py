@@ -13,13 +13,13 @@ from itertools import count
 import pytest
 
 from tests import readers
-from webapp.datasets import services
 from webapp.datasets.formats.importers import REGISTRY
-from webapp.datasets.ingest import earlier_splits, import_job, loader, processes
+from webapp.datasets.ingest import import_job, loader, processes, services
 from webapp.datasets.ingest.checkpoint import Taken
 from webapp.datasets.ingest.reader import ROWS, Reader
-from webapp.datasets.ingest.split_rule import Rule
 from webapp.datasets.models import Example, ImportJob, VersionMember
+from webapp.datasets.versions import earlier_splits
+from webapp.datasets.versions.split_rule import Rule
 
 from ..conftest import ROOT, row
 

@@ -10,12 +10,12 @@ from django.db import DataError, OperationalError, connection
 
 from tests.workers import kill
 from webapp.core import locks
-from webapp.datasets import queries, services
+from webapp.datasets import queries
 from webapp.datasets.columns.filters import parse
 from webapp.datasets.exploration import narrowing
 from webapp.datasets.formats.base_importer import Importer
 from webapp.datasets.index import postings
-from webapp.datasets.ingest import import_job, loader, reader
+from webapp.datasets.ingest import import_job, loader, reader, services
 from webapp.datasets.models import Dataset, DatasetVersion, Example, ImportJob, VersionMember
 
 from ..conftest import row

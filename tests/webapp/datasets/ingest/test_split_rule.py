@@ -12,14 +12,17 @@ from django.test.utils import CaptureQueriesContext
 from tests.cast import ApiClient
 from trainer.contracts import Example as Record
 from webapp.core.problems import Invalid
-from webapp.datasets import queries, services
+from webapp.datasets import queries
 from webapp.datasets.columns import packed
 from webapp.datasets.columns.filters import parse
 from webapp.datasets.columns.prompt_hashes import hashes
+from webapp.datasets.curation import runner
+from webapp.datasets.curation import services as curating
 from webapp.datasets.ingest import import_job
-from webapp.datasets.ingest.split_rule import EarlierSides
 from webapp.datasets.leakage import leaks
 from webapp.datasets.models import CurationJob, Example, ImportJob
+from webapp.datasets.versions import services as datasets
+from webapp.datasets.versions.split_rule import EarlierSides
 
 PROMPTS = 40
 
@@ -166,20 +169,20 @@ def test_what_an_earlier_version_has_on_both_sides_neither_blocks_nor_spreads(le
 
 
 def test_records_of_services_follow_the_same_rule(cast):
-    dataset = services.create_dataset(cast.researcher, "Made")
+    dataset = datasets.create_dataset(cast.researcher, "Made")
     dataset.heldout_share = 0.5
     dataset.save()
 
     def record(number, **fields):
         return Record(key=f"k{number}", prompt=[{"role": "user", "content": f"Q{number // 3}"}], **fields)
 
-    version = services.new_version(cast.researcher, dataset, map(record, range(90)), None, {"from": "import"})
+    version = datasets.new_version(cast.researcher, dataset, map(record, range(90)), None, {"from": "import"})
     assert not on_both(version) and version.counts["heldout"]
-    again = services.new_version(cast.researcher, dataset, map(record, range(1, 120)), version, {"from": "import"})
+    again = datasets.new_version(cast.researcher, dataset, map(record, range(1, 120)), version, {"from": "import"})
     assert not on_both(again) and sides(version).items() <= sides(again).items()
     two = [record(300, split="train"), record(301, split="heldout")]
     with pytest.raises(Invalid) as problem:
-        services.new_version(cast.researcher, dataset, two, None, {"from": "import"})
+        datasets.new_version(cast.researcher, dataset, two, None, {"from": "import"})
     assert problem.value.fields == {
         "records.1.split": "is heldout, but its prompt or group is train by record 0; a prompt stands on one side"
     }
@@ -222,9 +225,9 @@ def test_leaks_within_and_between_versions_are_counted_at_the_same_cost(leaky, i
 
 
 def test_rows_without_a_side_are_trained_on_so_they_leak(cast, importing):
-    dataset = services.create_dataset(cast.researcher, "Unsided")
+    dataset = datasets.create_dataset(cast.researcher, "Unsided")
     record = Record(key="k", prompt=[{"role": "user", "content": "Same"}])
-    unsided = services.new_version(cast.researcher, dataset, [record], None, {"from": "import"})
+    unsided = datasets.new_version(cast.researcher, dataset, [record], None, {"from": "import"})
     held_out = importing([pair("same", 1, split="test")]).version
     [leak] = leaks.leaks([unsided.pk, held_out.pk])
     assert (leak.train.name, leak.heldout.name, leak.prompts) == ("Unsided", "demo", 1)
@@ -264,7 +267,7 @@ WORDS = "the quick brown fox jumps over the lazy dog while the cat sleeps on the
 
 
 def finished(job):
-    services.run_curation(job.pk)
+    runner.run(job.pk)
     return CurationJob.objects.select_related("made", "version").get(pk=job.pk)
 
 
@@ -275,12 +278,12 @@ def test_leaks_the_same_and_nearly_the_same_are_found_and_removed_from_the_side_
     ):
         rows.append({**rows[0], "key": f"n{number}", "split": side, "prompt": [{"role": "user", "content": text}]})
     records = map(Record.model_validate, rows)
-    version = services.new_version(cast.researcher, leaky.dataset, records, None, {"from": "import"})
+    version = datasets.new_version(cast.researcher, leaky.dataset, records, None, {"from": "import"})
     for side, left in (("train", {"train": 0, "heldout": 5}), ("heldout", {"train": 4, "heldout": 2})):
-        job = finished(services.curate(cast.researcher, version, "leaks", {"remove": side, "threshold": 0.7}))
+        job = finished(curating.curate(cast.researcher, version, "leaks", {"remove": side, "threshold": 0.7}))
         expected = {"train": (2, 2), "heldout": (2, 1)}[side]
         assert (job.result["exact"], job.result["near"]) == expected, job.error
-        made = finished(services.derive(cast.researcher, version, parse({}), job=job)).made
+        made = finished(curating.derive(cast.researcher, version, parse({}), job=job)).made
         assert {name: made.counts[name] for name in left} == left
         assert leaks.within(made).count == 0
     assert leaks.looked_for([version.pk, leaky.pk])[version.pk]["near"] == 1
@@ -297,23 +300,23 @@ def test_a_derivation_says_what_would_still_leak_and_pages_warn(leaky, api, as_r
     assert api.get(f"{base}/leaks", along=10**6).status_code == 404
     assert ApiClient(cast.outsider).get(f"{base}/leaks").status_code == 404
     looked = as_researcher.post(f"{base}/curate/start", {"kind": "leaks", "remove": "train", "threshold": "0.8"})
-    services.run_curation(CurationJob.objects.get().pk)
+    runner.run(CurationJob.objects.get().pk)
     assert "2 examples for training ask the same" in as_researcher.get(looked.url).content.decode()
 
 
 def test_another_version_can_be_compared_along(importing, cast, as_researcher):
     benchmark = importing([pair(f"Q{i}", 1, split="test") for i in range(5)], name="benchmark").version
     mine = importing([pair(f"q{i}", 2, split="train") for i in range(3, 9)], name="mine").version
-    assert finished(services.curate(cast.researcher, mine, "leaks", {})).result["exact"] == 0
-    job = finished(services.curate(cast.researcher, mine, "leaks", {"versions": [benchmark.pk]}))
+    assert finished(curating.curate(cast.researcher, mine, "leaks", {})).result["exact"] == 0
+    job = finished(curating.curate(cast.researcher, mine, "leaks", {"versions": [benchmark.pk]}))
     assert (job.result["exact"], job.result["along"]) == (2, 1)
     page = as_researcher.get(f"/curations/{job.pk}").content.decode()
     assert "benchmark v1" in page and "the same words" in page
-    refused = finished(services.curate(cast.researcher, mine, "leaks", {"versions": [10**9]}))
+    refused = finished(curating.curate(cast.researcher, mine, "leaks", {"versions": [10**9]}))
     assert refused.state == CurationJob.State.FAILED and "no version with the id" in refused.error
     for params in ({"remove": "both"}, {"threshold": 2}, {"versions": ["x"]}, {"versions": list(range(1, 30))}):
         with pytest.raises(Invalid):
-            services.curate(cast.researcher, mine, "leaks", params)
+            curating.curate(cast.researcher, mine, "leaks", params)
 
 
 def test_a_benchmark_is_held_out_whole_unless_somebody_says_otherwise(importing):

@@ -5,12 +5,13 @@ import tracemalloc
 import pytest
 
 from trainer.contracts import Example as Record
-from webapp.datasets import services
 from webapp.datasets.columns.filters import parse
-from webapp.datasets.curation import near_leak_search
+from webapp.datasets.curation import near_leak_search, runner
+from webapp.datasets.curation import services as curating
 from webapp.datasets.leakage import near_leaks
 from webapp.datasets.leakage.near_leaks import Pair, near
 from webapp.datasets.models import CurationJob, LeakSearch
+from webapp.datasets.versions import services as datasets
 
 LONG = "the quick brown fox jumps over the lazy dog while the cat sleeps on the warm wall near the old mill number"
 
@@ -29,9 +30,9 @@ def made(cast):
     """A version of these (prompt, side)."""
 
     def make(*rows, name="near"):
-        dataset = services.create_dataset(cast.researcher, name)
+        dataset = datasets.create_dataset(cast.researcher, name)
         records = [record(f"k{n}", prompt, side) for n, (prompt, side) in enumerate(rows)]
-        return services.new_version(cast.researcher, dataset, records, None, {"from": "import"})
+        return datasets.new_version(cast.researcher, dataset, records, None, {"from": "import"})
 
     return make
 
@@ -103,8 +104,8 @@ def test_pages_and_api_say_that_nobody_knows_yet_then_what_was_found(cast, made,
 
 def test_a_derived_version_is_searched_and_its_job_tells(cast, made, asked, as_researcher):
     version = made((text(1), "train"), (f"{text(1)} please", "heldout"), (text(2), "heldout"))
-    job = services.derive(cast.researcher, version, parse({"q": "quick2"}), keep=False)
-    services.run_curation(job.pk)
+    job = curating.derive(cast.researcher, version, parse({"q": "quick2"}), keep=False)
+    runner.run(job.pk)
     derived = CurationJob.objects.get(pk=job.pk).made
     assert asked[-1] == (derived.pk, derived.pk, "heldout")
     assert "not known yet" in as_researcher.get(f"/curations/{job.pk}").content.decode()

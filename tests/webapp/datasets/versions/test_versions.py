@@ -13,11 +13,11 @@ from tests.cast import ApiClient
 from trainer.contracts import Example
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Invalid
-from webapp.datasets import queries, services
+from webapp.datasets import queries
 from webapp.datasets.formats import patches
 from webapp.datasets.models import Dataset, DatasetVersion, VersionMember
 from webapp.datasets.models import Example as ExampleRow
-from webapp.datasets.versions import differences, lineage
+from webapp.datasets.versions import differences, lineage, services
 from webapp.datasets.versions.digests import version_digest
 
 from ..conftest import row

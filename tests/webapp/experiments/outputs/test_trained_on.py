@@ -5,9 +5,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from trainer.contracts import Example as Record
-from webapp.datasets import services
 from webapp.datasets.curation import near_leak_search
 from webapp.datasets.leakage import near_leaks
+from webapp.datasets.versions import services
 from webapp.evaluation.launch import services as evaluations
 from webapp.experiments.models import Artifact, Run
 from webapp.experiments.outputs import trained_on

@@ -13,7 +13,7 @@ from trainer.contracts import Criterion, Example, Message, Response, Rubric
 from webapp.annotation.models import Project, Task
 from webapp.annotation.projects import grading, task_services
 from webapp.annotation.projects import services as projects
-from webapp.datasets import services as datasets
+from webapp.datasets.versions import services as datasets
 from webapp.experiments.launch import checks
 from webapp.experiments.launch import services as launch
 from webapp.experiments.models import GradedResponse, Rollout, Run

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from trainer.contracts import Example as Record
-from webapp.datasets import services as datasets
 from webapp.datasets.ingest import generated_files
+from webapp.datasets.ingest import services as imports
 from webapp.datasets.models import Example, ImportJob
+from webapp.datasets.versions import services as datasets
 from webapp.datasets.versions import training_counts
 from webapp.experiments.launch import checks
 from webapp.experiments.models import Run
@@ -37,7 +38,7 @@ def sampled(run, trainer):
 
 
 def made(job_id):
-    datasets.run_import(job_id)
+    imports.run_import(job_id)
     job = ImportJob.objects.get(pk=job_id)
     assert job.state == "finished", job.error
     rows = Example.objects.filter(memberships__version=job.version).order_by("key")
@@ -114,7 +115,7 @@ def test_where_nothing_is_left_the_import_says_why(cast, sampled, client):
     client.force_login(cast.researcher.user)
     body = {"name": "none", "least": 5}
     reply = client.post(f"/api/v1/runs/{sampled.pk}/rollouts/dataset", body, content_type="application/json")
-    datasets.run_import(reply.json()["import_id"])
+    imports.run_import(reply.json()["import_id"])
     job = ImportJob.objects.get()
     assert job.state == "failed" and "8 worth less than the least reward" in job.error
     assert job.error in client.get(f"/imports/{job.pk}").content.decode()

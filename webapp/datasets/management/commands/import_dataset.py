@@ -11,8 +11,9 @@ from webapp.accounts.owners import acting_owner
 from webapp.core.commands import JsonCommand
 from webapp.core.jsonlines import printed
 from webapp.core.problems import Conflict, Invalid
-from webapp.datasets import queries, services
+from webapp.datasets import queries
 from webapp.datasets.formats.importers import REGISTRY
+from webapp.datasets.ingest import services
 from webapp.datasets.ingest.inspection import AUTO
 from webapp.datasets.models import ImportJob
 

@@ -55,13 +55,13 @@ def owner() -> Membership:
 
 def import_dataset(membership: Membership, name: str, path: Path) -> None:
     """By the importer that people use, here and now instead of by a worker; skipped if the name is there."""
-    from webapp.datasets import services as datasets
+    from webapp.datasets.ingest import services as imports
     from webapp.datasets.models import Dataset, ImportJob
 
     if Dataset.objects.filter(workspace=membership.workspace, name=name).exists():
         return
-    job = datasets.start_import(membership, path, name=name, queue=False)
-    datasets.run_import(job.pk)
+    job = imports.start_import(membership, path, name=name, queue=False)
+    imports.run_import(job.pk)
     job.refresh_from_db()
     if job.state != ImportJob.State.FINISHED:
         first = next(iter(job.rejected), None)

@@ -1,7 +1,6 @@
 """What the earlier versions of a dataset say about the sides of keys, prompts and groups."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from django.db.models import Exists, OuterRef
@@ -11,7 +10,6 @@ from webapp.files.records import RowProblem
 
 from ..columns import packed
 from ..columns.prompt_hashes import hashes
-from ..formats.importers import REGISTRY
 from ..models import Dataset, VersionMember
 from .split_rule import EarlierSides, Ground, Rule, Settled
 
@@ -31,30 +29,6 @@ def of_units(dataset: Dataset) -> EarlierSides:
             train.append(np.unique(hashed[columns.train]))
             heldout.append(np.unique(hashed[columns.heldout]))
     return EarlierSides.of(np.concatenate(train), np.concatenate(heldout))
-
-
-@dataclass(frozen=True)
-class Target:
-    """Where a file is to go, and what whoever imports it says about its sides."""
-
-    workspace_id: int
-    name: str = ""
-    heldout_share: float | None = None
-    group_by: str = ""
-
-
-def rule_of(format: str, dataset: Dataset | None, target: Target) -> Rule:
-    """The rule by which an import of this format into `dataset`, None for a new one, gives sides."""
-    earlier = of_units(dataset) if dataset else EarlierSides.none()
-    share = share_of(format, dataset, target.heldout_share)
-    return Rule(share, dataset.group_by if dataset else target.group_by, earlier)
-
-
-def share_of(format: str, dataset: Dataset | None, asked: float | None) -> float:
-    """The held-out share asked for, else the dataset's, else what suits the format."""
-    known = dataset.heldout_share if dataset else None
-    suits = REGISTRY[format].heldout_share if known is None else known
-    return suits if asked is None else asked
 
 
 class Settler:

@@ -13,7 +13,7 @@ from trainer.contracts.example import Split
 from webapp.files.records import RowProblem
 
 from ..columns.prompt_hashes import Hashes
-from ..versions.digests import side
+from .digests import side
 
 GROUP_FIELDS = ("domain", "source")  # besides `meta.NAME`
 META = "meta."
@@ -97,7 +97,7 @@ class Rule:
     """What decides, in this order: the key's side in an earlier version (`before`), the side of its prompt or group there,
     the example's own split, and a draw for its group or prompt by `share` of held-out ones. `share` None draws nothing.
 
-    `settled` holds prompts and groups that one file put on both sides: see `split_conflicts`.
+    `settled` holds prompts and groups that one file put on both sides: see `ingest.split_conflicts`.
     """
 
     share: float | None

@@ -1,0 +1,49 @@
+"""Curation jobs are queued here; `runner` carries them out."""
+
+from typing import Any
+
+from django.db import transaction
+
+from webapp.accounts.models import Membership
+from webapp.core import audit
+from webapp.core.problems import Conflict, Invalid
+from webapp.core.tasks import enqueue
+
+from ..columns.filters import Filters, query
+from ..models import CurationJob, DatasetVersion
+from . import REGISTRY
+
+
+def derive(
+    membership: Membership,
+    version: DatasetVersion,
+    filters: Filters,
+    *,
+    keep: bool = True,
+    job: CurationJob | None = None,
+    note: str = "",
+) -> CurationJob:
+    """A queued job that makes the next version: what the filters leave (`keep`), or everything else, or the version
+    without what `job` found. Raises Invalid when neither filters nor job say what to remove."""
+    if job is None and not filters.narrow:
+        raise Invalid("No filter is set, so nothing would be removed.", {"filters": "narrow nothing"})
+    if job and job.state != CurationJob.State.FINISHED:
+        raise Conflict("That job has not finished yet; wait until it has found everything.")
+    params = {"filters": {} if job else query(filters), "keep": keep, "job": job and job.pk, "note": note[:500]}
+    return _queued(membership, version, CurationJob.Kind.DERIVE, params)
+
+
+def curate(membership: Membership, version: DatasetVersion, kind: str, params: dict[str, Any]) -> CurationJob:
+    """A queued job that looks for something in the version and changes nothing. Raises Invalid at `kind`, `params`."""
+    if kind not in REGISTRY:
+        raise Invalid("There is no such check.", {"kind": f"must be one of {', '.join(REGISTRY)}"})
+    return _queued(membership, version, kind, REGISTRY[kind].params(params))
+
+
+@transaction.atomic
+def _queued(membership: Membership, version: DatasetVersion, kind: str, params: dict[str, Any]) -> CurationJob:
+    total = version.counts.get("examples", 0)
+    job = CurationJob.objects.create(version=version, kind=kind, params=params, total=total, created_by=membership.user)
+    audit.record(membership, membership.user, "curation.started", job, kind=kind, version=version.number)
+    enqueue("workers.curation.run", job.pk)
+    return job

@@ -1,0 +1,33 @@
+"""Saved views: filters of a dataset under a name."""
+
+from django.db import transaction
+
+from webapp.accounts.models import Membership
+from webapp.core import audit
+from webapp.core.problems import Invalid
+
+from ..columns.filters import Filters, query
+from ..models import Dataset, SavedView
+
+
+@transaction.atomic
+def save_view(membership: Membership, dataset: Dataset, name: str, filters: Filters) -> SavedView:
+    """Keeps the filters under a name, in place of what it stood for before. Raises Invalid at `name` or `filters`."""
+    name = " ".join(name.split())
+    if not name or len(name) > 80 or "\0" in name:
+        raise Invalid("The view needs a name.", {"name": "must have 1 to 80 characters"})
+    if not filters.narrow:
+        raise Invalid("There is nothing to save: no filter is set.", {"filters": "narrow nothing"})
+    view, _ = SavedView.objects.update_or_create(
+        dataset=dataset,
+        name=name,
+        defaults={"workspace_id": dataset.workspace_id, "query": query(filters), "created_by": membership.user},
+    )
+    audit.record(membership, membership.user, "view.saved", view, name=name)
+    return view
+
+
+@transaction.atomic
+def delete_view(membership: Membership, view: SavedView) -> None:
+    audit.record(membership, membership.user, "view.deleted", view, name=view.name, query=view.query)
+    view.delete()

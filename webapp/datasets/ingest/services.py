@@ -1,0 +1,176 @@
+"""Imports as jobs: started, carried out, cancelled."""
+
+from pathlib import Path
+from typing import Any
+
+from django.db import transaction
+
+from webapp.accounts import quotas
+from webapp.accounts.models import Membership
+from webapp.core import audit, locks
+from webapp.core.problems import Conflict, Invalid
+from webapp.core.tasks import enqueue
+
+from .. import queries
+from ..formats.convert import Mapping
+from ..formats.importers import REGISTRY
+from ..formats.table import SYNONYMS
+from ..models import Dataset, ImportJob
+from ..versions.services import dataset_name
+from . import import_job, inspection, uploads
+from .inspection import Given
+from .target import group_field
+
+GATHERED = "touchstone"  # the format of what a worker gathers
+
+
+def start_import(
+    membership: Membership,
+    path: Path,
+    *,
+    name: str,
+    file_name: str = "",
+    format: str = inspection.AUTO,
+    mapping: Mapping | None = None,
+    keep_good: bool = False,
+    heldout_share: float | None = None,
+    group_by: str = "",
+    queue: bool = True,
+) -> ImportJob:
+    """An import of the file at `path` into dataset `name`, queued for a worker (`queue=False`: the caller runs it).
+
+    `group_by`: the field whose value names the group that stands on one side of the split, see `split_rule`; a dataset
+    that is there keeps its own. Raises Invalid at `name`, `format`, `mapping`, `heldout_share`, `group_by` or `file`,
+    OverQuota at `file`.
+    """
+    given = _given(path, file_name or path.name, format)
+    if heldout_share is not None and not 0 <= heldout_share <= 1:
+        raise Invalid("The held-out share is out of bounds.", {"heldout_share": "must be from 0 to 1"})
+    with transaction.atomic():
+        _room(membership.workspace_id, given.size)
+        _open(membership.workspace_id, dataset_name(name))
+        job = ImportJob.objects.create(
+            workspace=membership.workspace,
+            dataset_name=dataset_name(name),
+            file_name=(file_name or path.name)[:255],
+            file_path=str(path.resolve()),
+            format=given.format,
+            mapping=_mapping(given.format, mapping or {}),
+            heldout_share=heldout_share,
+            group_by=group_field(membership.workspace_id, dataset_name(name), group_by),
+            keep_good=keep_good,
+            bytes_total=given.size,
+            created_by=membership.user,
+        )
+        audit.record(membership, membership.user, "import.started", job, dataset=job.dataset_name, file=job.file_name)
+        if queue:
+            enqueue("workers.imports.run", job.pk)
+    return job
+
+
+@transaction.atomic
+def start_gathering(membership: Membership, origin: dict[str, Any], *, name: str, file_name: str) -> ImportJob:
+    """An import of what a worker gathers from `origin`, see `generated_files`, into dataset `name`.
+
+    Raises Invalid at `name`, OverQuota at `file`.
+    """
+    name = dataset_name(name)
+    _room(membership.workspace_id, 0)  # how much is gathered is not known yet
+    _open(membership.workspace_id, name)
+    path = uploads.new_path(file_name)
+    job = ImportJob.objects.create(
+        workspace=membership.workspace,
+        dataset_name=name,
+        file_name=file_name[:255],
+        file_path=str(path.resolve()),
+        format=GATHERED,
+        group_by=group_field(membership.workspace_id, name, ""),
+        origin=origin,
+        created_by=membership.user,
+    )
+    audit.record(membership, membership.user, "import.started", job, dataset=name, **origin)
+    enqueue("workers.imports.run", job.pk)
+    return job
+
+
+def _room(workspace_id: int, size: int) -> None:
+    """Raises OverQuota where the workspace may have no further import, or none of so many bytes. Holds until the commit."""
+    limits = quotas.of(workspace_id)
+    if limits.imports_at_once is None and limits.import_bytes is None:
+        return
+    quotas.hold(workspace_id)
+    used = queries.import_use(workspace_id)
+    if limits.imports_at_once is not None and used.waiting >= limits.imports_at_once:
+        reason = f"{used.waiting} of {limits.imports_at_once} imports at once are under way; wait for one to end"
+        raise quotas.OverQuota("This workspace has no room for another import.", {"file": reason})
+    if limits.import_bytes is not None and used.bytes + size > limits.import_bytes:
+        left = max(limits.import_bytes - used.bytes, 0)
+        reason = f"has {size:,} bytes; of {limits.import_bytes:,} for imported files {left:,} are left"
+        raise quotas.OverQuota("This workspace has no room for this file.", {"file": reason})
+
+
+def _given(path: Path, file_name: str, format: str) -> Given:
+    given = inspection.given(path, file_name, format)
+    if given.size == 0:
+        raise Invalid("The file is empty.", {"file": "holds no bytes"})
+    return given
+
+
+def _open(workspace_id: int, name: str) -> None:
+    """Locks the dataset, so that it is not renamed or deleted before the import is there to be seen."""
+    known = Dataset.every.select_for_update(no_key=True).filter(workspace_id=workspace_id, name=name).first()
+    if known and known.deleting_at:
+        raise Invalid("This dataset is being deleted.", {"name": "is that of a dataset that is being deleted"})
+    if known and known.archived_at:
+        raise Invalid("This dataset is archived.", {"name": "is that of an archived dataset; restore it first"})
+
+
+def _mapping(importer: str, mapping: Mapping) -> Mapping:
+    if mapping and not REGISTRY[importer].mappable:
+        raise Invalid("This format has no column mapping.", {"mapping": f"{importer} knows its columns"})
+    for field, column in mapping.items():
+        if field not in SYNONYMS:
+            raise Invalid("The mapping names an unknown field.", {f"mapping.{field}": f"known: {', '.join(SYNONYMS)}"})
+        if not isinstance(column, str):
+            raise Invalid("The mapping must name columns.", {f"mapping.{field}": "must be a column's name"})
+    return {field: column for field, column in mapping.items() if column}
+
+
+def run_import(job_id: int) -> None:
+    """Carries out a queued import, or one whose worker died; returns at once if another worker has it."""
+    with import_job.IMPORT.claimed(job_id, error="") as job:
+        if job is None:
+            return
+        import_job.run(job)
+        if job.state == ImportJob.State.FINISHED or job.rejected_count or job.error:
+            _discard_file_of(job)
+
+
+def cancel_import(membership: Membership, job: ImportJob) -> ImportJob:
+    """An import that has stored nothing ends at once, another as soon as its worker hears of it; nothing of it stays.
+
+    Asking twice changes nothing; Conflict where the import was over before it was asked.
+    """
+    State = ImportJob.State
+    with transaction.atomic():
+        job = ImportJob.objects.select_for_update(of=("self",)).select_related("workspace", "version").get(pk=job.pk)
+        if job.state in (State.FINISHED, State.FAILED):
+            raise Conflict(f"The import has {job.state} already.", code="no_such_move")
+        if job.state == State.CANCELLED or job.cancel_asked:
+            return job
+        job.cancel_asked = True
+        job.save(update_fields=["cancel_asked"])
+        if not job.taken:  # queued, or waiting until another import into its dataset is over
+            import_job.cancel(job)
+        else:
+            import_job.tell(job)
+            enqueue("workers.imports.run", job.pk)  # its worker may have died: then another one tidies up
+        audit.record(membership, membership.user, "import.cancelled", job, dataset=job.dataset_name)
+    if job.state == State.CANCELLED:
+        _discard_file_of(job)
+    return job
+
+
+def _discard_file_of(job: ImportJob) -> None:
+    with locks.shared(locks.Work.BACKUP_FILES, 0):  # a backup may have seen the import under way, and not yet its file
+        uploads.discard_upload(Path(job.file_path))
