@@ -43,6 +43,7 @@ class Run(TypedDict):
     attempt: int
     under_way_s: float | None
     time_limit_s: float | None
+    not_before: str | None
     last_seq: int
     forked_from: int | None
     start_step: int

@@ -11,11 +11,12 @@ from webapp.datasets.models import DatasetVersion
 from webapp.inference.models import RegisteredModel
 
 from .after.models import ChainStep
+from .claims.models import ClaimRun, ClaimStudy
 from .sweeps.models import Sweep, SweepRun, SweepTrial
 from .table.models import RunChange, RunColumn, RunStar, RunTag, RunValue, RunView, RunViewChoice
 
 __all__ = ["ChainStep", "RunChange", "RunColumn", "RunStar", "RunTag", "RunValue", "RunView", "RunViewChoice"]
-__all__ += ["Sweep", "SweepRun", "SweepTrial"]
+__all__ += ["ClaimRun", "ClaimStudy", "Sweep", "SweepRun", "SweepTrial"]
 
 LOGGED = "logged"
 """The recipe of a run that another program trains and logs here: nothing of it is ours to start, stop or resume."""
@@ -96,6 +97,7 @@ class Run(models.Model):
     # processes lost in a row, without a checkpoint or a wish of somebody's between
     losses = models.PositiveSmallIntegerField(default=0, db_default=0)
     next_try_at = models.DateTimeField(null=True, blank=True)  # the launch is due; null once Ray has accepted
+    not_before = models.DateTimeField(null=True, blank=True)  # until then it takes no place
     # somebody wants it to stop by then, done with its step or not; null: it has the time that its steps take
     stop_by = models.DateTimeField(null=True, blank=True)
     # for how long its attempts ran, without the one that runs since `begun_at`, and may run in all (null: no limit)
@@ -456,45 +458,3 @@ class ReasonMatching(models.Model):
 
     def __str__(self) -> str:
         return f"{self.phase} {self.step}/{self.group}/{self.index} of run {self.run_id}"
-
-
-class ClaimStudy(models.Model):
-    """A paper's claim put to the test: every arm of a plan (`trainer.metrics.claims`) with several seeds, as ordinary runs.
-
-    `plan_digest` is of what decides, as it stood at the launch.
-    """
-
-    workspace = models.ForeignKey("accounts.Workspace", on_delete=models.CASCADE, related_name="claim_studies")
-    plan = models.CharField(max_length=40)
-    plan_digest = models.CharField(max_length=64)
-    launch_key = models.CharField(max_length=64, null=True, blank=True)  # noqa: DJ001 null: nothing to be unique with
-    launch_digest = models.CharField(max_length=64, blank=True)  # of what was asked for with the key
-    created_by = models.ForeignKey("accounts.User", null=True, on_delete=models.SET_NULL, related_name="+")
-    created_at = models.DateTimeField(auto_now_add=True)
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["created_by", "launch_key"], name="one_study_per_key_of_a_person")
-        ]
-
-    def __str__(self) -> str:
-        return self.plan
-
-
-class ClaimRun(models.Model):
-    """Which arm and seed of a study a run is. A run that is deleted takes it along, and the study misses a value.
-
-    `measures` is written when the run finishes; null: it has not, yet.
-    """
-
-    study = models.ForeignKey(ClaimStudy, on_delete=models.CASCADE, related_name="runs")
-    run = models.OneToOneField(Run, on_delete=models.CASCADE, related_name="claim")
-    arm = models.CharField(max_length=40)
-    seed = models.PositiveIntegerField()
-    measures = models.JSONField(null=True)
-
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["study", "arm", "seed"], name="one_run_per_arm_and_seed")]
-
-    def __str__(self) -> str:
-        return f"{self.arm}, seed {self.seed}"

@@ -92,6 +92,7 @@ class RunOut(Schema):
                 "attempt": 1,
                 "under_way_s": 118.2,
                 "time_limit_s": None,
+                "not_before": None,
                 "last_seq": 118,
                 "forked_from": None,
                 "start_step": 0,
@@ -122,6 +123,9 @@ class RunOut(Schema):
         description="For how long it has run, all attempts together; null of a run that was logged from outside"
     )
     time_limit_s: float | None = Field(description="For how long it may; then it stops and saves. null: no limit")
+    not_before: datetime | None = Field(
+        description="It takes no place in the line before this time. null: any time will do"
+    )
     last_seq: int
     forked_from: int | None
     start_step: int = Field(description="Of the checkpoint that it went on from; 0: it began anew")

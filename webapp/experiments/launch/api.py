@@ -56,6 +56,7 @@ def launch(request: HttpRequest, payload: LaunchIn, idempotency_key: LaunchKey =
         experiment=payload.experiment,
         name=payload.name,
         key=idempotency_key,
+        not_before=payload.not_before,
     )
     return Status(201, serializers.run(run))
 
@@ -78,5 +79,6 @@ def fork(
         name=payload.name,
         start_step=payload.start_step,
         key=idempotency_key,
+        not_before=payload.not_before,
     )
     return Status(201, serializers.run(new))

@@ -3,9 +3,12 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from typing import Any, ClassVar
 from uuid import uuid4
+
+from django.utils import timezone
 
 from trainer.config import RECIPES, ConfigInvalid, Recipe, resolve, stored
 from trainer.config.rewards.expression import ExpressionInvalid, parse
@@ -23,6 +26,7 @@ from webapp.datasets.versions import training_counts
 from webapp.inference import queries as inference
 from webapp.inference.promotion import queries as promotion
 
+from ..lifecycle import moments, schedule
 from ..models import Experiment, Run
 from ..outputs import trained_on
 from ..recipes import choices
@@ -33,6 +37,7 @@ MAX_CHOICES = 200
 MAX_PATH, MAX_GIVEN = 100, 200  # characters of what a link fills in
 MAX_JSON = 200_000
 EXPRESSION = "reward_expression"
+WHATS = {"dataset": "Dataset", "experiment": "Experiment", "name": "Name", schedule.FIELD: "Start not before"}
 
 
 @dataclass
@@ -43,6 +48,7 @@ class RunForm:
     recipe: str = "policy"
     name: str = ""
     experiment: str = ""
+    not_before: str = ""  # a date and a time in UTC
     dataset: str = ""  # "<dataset id>:<version number>"
     key: str = field(default_factory=lambda: uuid4().hex)
     as_json: bool = False
@@ -92,6 +98,7 @@ class RunForm:
         form = cls(membership, forked_from=forked_from)
         form.recipe = post.get("recipe", "policy") if post.get("recipe") in RECIPES else "policy"
         form.name, form.experiment = post.get("name", ""), post.get("experiment", "")
+        form.not_before = post.get("not_before", "")[:40]
         form.dataset, form.key = post.get("dataset", ""), post.get("key", "")[:64] or form.key
         form.start_step = (whole(post.get("start_step", ""), 9) or 0) if forked_from else 0
         form.as_json, form.json_text = post.get("mode") == "json", post.get("json", "")
@@ -135,7 +142,7 @@ class RunForm:
         """Problems that no input of the form shows: unknown keys in JSON, the config as a whole."""
         if self.as_json:
             return self.problems
-        shown = _paths(self.group) | {"dataset", "name", "experiment", "json"}
+        shown = _paths(self.group) | {"dataset", "name", "experiment", "not_before", "json"}
         return {path: message for path, message in self.problems.items() if path not in shown}
 
     @property
@@ -143,9 +150,7 @@ class RunForm:
         """Where the problems are, in the order of the page: the id of each place and what is written over it."""
         if self.as_json:
             return []
-        whats = [
-            (f"f-{name}", name.capitalize()) for name in ("dataset", "experiment", "name") if name in self.problems
-        ]
+        whats = [(f"f-{name}", label) for name, label in WHATS.items() if name in self.problems]
         return whats + [*_places(self.group, "")]
 
     @cached_property
@@ -223,7 +228,19 @@ class RunForm:
         except ConfigInvalid as error:
             self.problems = {problem.path: problem.message for problem in reversed(error.problems)}
             self._check_expression()
+        self._starts()
         return not self.problems
+
+    def _starts(self) -> datetime | None:
+        """When, as it was typed; what is wrong with it is a problem."""
+        try:
+            moment = moments.read(self.not_before)
+            told = schedule.problem(moment, timezone.now())
+        except ValueError:
+            moment, told = None, "is no date and time"
+        if told:
+            self.problems[schedule.FIELD] = told
+        return moment
 
     def _check_expression(self) -> None:
         """It is checked against the parts as they are named now, whatever else is wrong with the config."""
@@ -263,6 +280,7 @@ class RunForm:
             forked_from=self.forked_from,
             start_step=self.start_step,
             key=self.key,
+            not_before=self._starts(),
         )
 
     def _choice(self) -> checks.DatasetChoice:

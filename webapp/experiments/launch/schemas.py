@@ -7,6 +7,7 @@ from pydantic import ConfigDict, Field
 
 from webapp.datasets.api.versions import LeakOut, NearOut
 
+from ..lifecycle.schemas import NotBefore
 from ..schemas import Id
 from .checks import DatasetChoice
 
@@ -43,6 +44,7 @@ class LaunchIn(Schema):
     model: str | None = Field(None, description="Name in the model registry; replaces `config.model.name`")
     experiment: str | None = Field(None, description="Made if there is none of this name")
     name: str = ""
+    not_before: NotBefore = None
 
 
 class ForkIn(Schema):
@@ -57,6 +59,7 @@ class ForkIn(Schema):
         0,
         description="Go on from the checkpoint of this step; 0 begins anew. Data, model and adapters must be the same",
     )
+    not_before: NotBefore = None
 
 
 class ConfigCheckIn(Schema):

@@ -1,5 +1,6 @@
 """Writes runs: a launch, a fork, an experiment. Checks first, then rows, the audit entry, and tasks after commit."""
 
+from datetime import datetime
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -13,7 +14,7 @@ from webapp.core.problems import Invalid
 from webapp.core.tasks import enqueue
 
 from .. import names, table_facts
-from ..lifecycle import tokens
+from ..lifecycle import schedule, tokens
 from ..live import broadcasts
 from ..models import Experiment, Run, RunSlot
 from ..outputs import starting_points
@@ -45,18 +46,21 @@ def launch(
     forked_from: Run | None = None,
     start_step: int = 0,
     key: str | None = None,
+    not_before: datetime | None = None,
 ) -> Run:
     """Checks everything a run needs, writes it as `queued` and hands it to the workers.
 
     `model` replaces the config's `model.name`; `experiment` is made if it does not exist. The same `key` launches once:
     the second click, tab or delivery gets the run of the first. `start_step`: the checkpoint of `forked_from` to go on
-    from. Raises Invalid with every field that is wrong, KeyReused where the key came with another request before.
+    from. `not_before`: until then it takes no place. Raises Invalid with every field that is wrong, KeyReused where the key came with another request before.
     """
     rest = [str(each) for each in (dataset, model, experiment, name, forked_from and forked_from.pk, start_step)]
+    rest += [not_before.isoformat()] if not_before else []  # keys of before this could be asked for stay what they were
     asked = once.key(key, recipe, config, rest)
     if earlier := once.earlier(_mine(membership), asked):
         return earlier
     plan = checks.plan(membership, recipe, config, dataset, model)
+    schedule.check(not_before)
     start = starting_points.checkpoint(forked_from, start_step) if forked_from and start_step else None
     if forked_from and start:
         checks.continues(plan, forked_from, start_step)
@@ -66,7 +70,7 @@ def launch(
         with transaction.atomic():
             if start:
                 starting_points.hold(start)
-            run = _create(membership, plan, title, name, forked_from, asked, start_step)
+            run = _create(membership, plan, title, name, forked_from, asked, start_step, not_before)
             if start:
                 starting_points.adopt(start, run)
     except IntegrityError:  # two requests with one key at the same moment: the other one made it
@@ -88,6 +92,7 @@ def _create(
     forked_from: Run | None,
     key: once.Key | None,
     start_step: int,
+    not_before: datetime | None,
 ) -> Run:
     version = checks.frozen(membership, plan.version)
     row, _ = Experiment.objects.get_or_create(workspace=membership.workspace, name=title)
@@ -110,14 +115,16 @@ def _create(
         launch_key=key and key.text,
         launch_digest=key.digest if key else "",
         next_try_at=timezone.now(),
+        not_before=not_before,
     )
     table_facts.keep_config(membership.workspace_id, run)
     Run.objects.filter(id=run.id).update(token_digest=tokens.digest(run), family=run.family)
     RunSlot.objects.bulk_create(
         RunSlot(run=run, role=slot.role, path=slot.path, model=slot.model, judge=slot.judge) for slot in plan.slots
     )
-    aliases = {"aliases": plan.aliases} if plan.aliases else {}
-    audit.record(membership, membership.user, "run.launch", run, recipe=run.recipe, name=str(run), **aliases)
+    also: dict[str, Any] = {"aliases": plan.aliases} if plan.aliases else {}
+    also |= {"not_before": not_before.isoformat()} if not_before else {}
+    audit.record(membership, membership.user, "run.launch", run, recipe=run.recipe, name=str(run), **also)
     enqueue("workers.runs.launch", run.id)
     run.refresh_from_db(from_queryset=Run.objects.with_names())
     broadcasts.run_changed(run)
@@ -135,6 +142,7 @@ def fork(
     name: str = "",
     start_step: int = 0,
     key: str | None = None,
+    not_before: datetime | None = None,
 ) -> Run:
     """Runs `run` again with changes: `overrides` is laid over its config; what is not named stays as it was.
 
@@ -151,6 +159,7 @@ def fork(
         forked_from=run,
         start_step=start_step,
         key=key,
+        not_before=not_before,
     )
 
 

@@ -13,8 +13,8 @@ from .. import access, serializers
 from .. import schemas as s
 from ..models import Run
 from ..parameters import RunId, router
-from . import services, time_limit
-from .schemas import ExtendIn, PriorityIn, RenameIn, TimeLimitIn
+from . import schedule, services, time_limit
+from .schemas import ExtendIn, PriorityIn, RenameIn, ScheduleIn, TimeLimitIn
 
 
 @router.patch("/runs/{run_id}", response=s.RunOut, summary="Rename a run")
@@ -77,3 +77,11 @@ def limit(request: HttpRequest, run_id: RunId, payload: TimeLimitIn) -> dict[str
     run = access.run_write(membership, run_id)
     wanted = None if payload.seconds is None else timedelta(seconds=payload.seconds)
     return serializers.run(time_limit.change(membership, run, wanted, timezone.now()))
+
+
+@router.post("/runs/{run_id}/schedule", response=s.RunOut, summary="Start not before a time")
+def start_not_before(request: HttpRequest, run_id: RunId, payload: ScheduleIn) -> dict[str, Any]:
+    """Of a run that waits, is paused or is over: until then it takes no place, and null lets it wait like any other. 422 for a time
+    that has passed, 409 where it has started."""
+    membership = require(request)
+    return serializers.run(schedule.change(membership, access.run_write(membership, run_id), payload.not_before))

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 from enum import Enum
 
 from django.conf import settings
+from django.utils import timezone
 
 from webapp.accounts import quotas
 
@@ -17,8 +18,9 @@ from . import resources
 
 
 class Why(Enum):
-    """What keeps a run from starting. Whoever comes behind one that waits for LIMIT, QUOTA or MORE passes it."""
+    """What keeps a run from starting. Whoever comes behind one that waits for TIME, LIMIT, QUOTA or MORE passes it."""
 
+    TIME = "it is not to start yet"
     LIMIT = "its workspace has as many running as it may"
     QUOTA = "its workspace would hold more GPUs than it may"
     MORE = "it asks for more GPUs than there are, which the cluster had when it was launched"
@@ -50,12 +52,17 @@ class Gpus:
 
 
 def walk(gpus: Gpus) -> Iterator[tuple[Run, Why | None]]:
-    """The line in its order, each with what it waits for; None: it has a place, and takes it and its GPUs."""
+    """The line in its order, each with what it waits for; None: it has a place, and takes it and its GPUs. Last come those that are not
+    to start yet, the next one first."""
     known, most = quotas.own(), settings.MAX_RUNNING_RUNS
     shut: Why | None = None
     running = Counter(launched(resources.RUNNING).values_list("experiment__workspace_id", flat=True))
     held, turns = resources.held(), Counter(running)
+    now, later = timezone.now(), []
     for run in _by_turns(turns):
+        if run.not_before is not None and run.not_before > now:
+            later.append((run.not_before, run.pk, run))
+            continue
         workspace_id = run.experiment.workspace_id
         limits = quotas.of(workspace_id, known)
         if limits.running_runs is not None and running[workspace_id] >= limits.running_runs:
@@ -76,6 +83,7 @@ def walk(gpus: Gpus) -> Iterator[tuple[Run, Why | None]]:
             running[workspace_id] += 1
             held[workspace_id] += resources.asked(run)
         yield run, shut
+    yield from ((run, Why.TIME) for _, _, run in sorted(later))
 
 
 def _by_turns(turns: Counter[int]) -> Iterator[Run]:

@@ -13,7 +13,7 @@ from webapp.accounts import quotas
 from webapp.weights import gpus as weights_gpus
 
 from ..models import Run
-from . import estimates, resources
+from . import estimates, moments, resources
 from .line_order import Gpus, Why, launched, walk
 
 NAMED = 3  # runs that a reason names
@@ -57,6 +57,8 @@ def standing(holders: Holders, gpus: Gpus, most: int = TOLD) -> Iterator[Waiting
         after: float | None = None
         if why is None:
             reason, after = "", 0.0
+        elif why == Why.TIME:
+            reason, after = _until(run, holders.now)
         elif why == Why.LIMIT:
             after = _turn(mine[workspace_id] + 1, holders, holders.of(workspace_id))
             reason = f"Waits: {_may_run(limits.running_runs)}"
@@ -70,7 +72,14 @@ def standing(holders: Holders, gpus: Gpus, most: int = TOLD) -> Iterator[Waiting
             after = _gpus_free(needed - gpus.free, holders) if why == Why.GPUS and not gpus.lost else None
             reason = _for_gpus(run, gpus, why, before, holders)
         mine[workspace_id] += 1
-        yield Waiting(run, before, reason + _when(after) if why else "", after)
+        told = "" if why == Why.TIME else _when(after)
+        yield Waiting(run, before, reason + told if why else "", after)
+
+
+def _until(run: Run, now: datetime) -> tuple[str, float]:
+    """Why one that is not to start yet waits, and for how long at least."""
+    moment = run.not_before or now
+    return f"Waits until {moments.words(moment, now)}", (moment - now).total_seconds()
 
 
 def _turn(place: int, holders: Holders, runs: list[Run]) -> float | None:

@@ -3,7 +3,15 @@
 from typing import Annotated, Literal
 
 from ninja import Schema
-from pydantic import ConfigDict, Field
+from pydantic import AwareDatetime, ConfigDict, Field
+
+NotBefore = Annotated[
+    AwareDatetime | None,
+    Field(
+        description="It takes no place in the line before this time, which has a zone: 2026-11-28T22:00:00Z",
+        examples=["2026-11-28T22:00:00Z"],
+    ),
+]
 
 
 class ExtendIn(Schema):
@@ -28,3 +36,9 @@ class TimeLimitIn(Schema):
     seconds: Annotated[int, Field(ge=60, le=315_360_000)] | None = Field(
         description="For how long it may run, all attempts together; null lifts the limit"
     )
+
+
+class ScheduleIn(Schema):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"not_before": None}})
+
+    not_before: NotBefore

@@ -16,7 +16,7 @@ from webapp.core.problems import Problem
 
 from .. import access
 from ..models import Run
-from . import line_page, services, time_limit
+from . import line_page, moments, schedule, services, time_limit
 
 
 @member(access.WRITER)
@@ -101,6 +101,21 @@ def run_limit(request: HttpRequest, run_id: int) -> HttpResponseBase:
         time_limit.change(membership, run, limit, timezone.now())
     except Problem as problem:
         messages.error(request, f"Time limit: {problem.fields.get('seconds', problem.message)}.")
+    return redirect("run", run_id)
+
+
+@member(access.WRITER)
+@require_POST
+def run_schedule(request: HttpRequest, run_id: int) -> HttpResponseBase:
+    """A time of the clock in UTC; empty lifts it."""
+    membership = require(request)
+    run = access.run_write(membership, run_id)
+    try:
+        schedule.change(membership, run, moments.read(request.POST.get("not_before", "")))
+    except ValueError:
+        messages.error(request, "The time to start is a date and a time, such as 2026-11-28 22:00; empty lifts it.")
+    except Problem as problem:
+        messages.error(request, f"Start not before: {problem.fields.get(schedule.FIELD, problem.message)}")
     return redirect("run", run_id)
 
 

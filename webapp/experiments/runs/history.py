@@ -12,7 +12,7 @@ from webapp.core import audit
 from webapp.core.models import AuditEntry
 from webapp.core.paging import Page, page
 
-from ..lifecycle import time_limit
+from ..lifecycle import moments, time_limit
 from ..models import OVER, Run
 
 ON_A_PAGE = 100
@@ -26,6 +26,7 @@ WORDS = {
     "run.pausing": "Asked to pause",
     "run.rename": "Renamed",
     "run.time_limit": "Time limit changed",
+    "run.not_before": "Time to start changed",
     "run.stop_now": "Asked to stop at once",
     "run.priority": "Priority in the line changed",
     "run.then": "Something was put behind it",
@@ -124,6 +125,10 @@ def _why(entry: AuditEntry) -> str:
         return f"{detail.get('judge', '')}: {', '.join(told)}"
     if entry.action == "run.time_limit":
         return "lifted" if detail["seconds"] is None else f"to {time_limit.words(timedelta(seconds=detail['seconds']))}"
+    if detail.get("not_before"):
+        return f"not before {moments.words(datetime.fromisoformat(detail['not_before']), entry.created_at)}"
+    if entry.action == "run.not_before":
+        return "lifted"
     if entry.action == "run.priority":
         return f"to {detail.get('priority')}"
     if entry.action == "run.rename":

@@ -16,9 +16,10 @@ from webapp.core.problems import Problem
 from .. import access, recipe_metrics, serializers
 from ..after import queries as chains
 from ..alarms import services as alarms
+from ..lifecycle import moments
 from ..lifecycle.services import RESUMABLE
 from ..lifecycle.states import WORKING, State
-from ..models import ACTIVE, OVER, ClaimRun, Run, RunTag, SweepRun
+from ..models import ACTIVE, ALIVE, OVER, ClaimRun, Run, RunTag, SweepRun
 from ..people import graded, reason_matches
 from ..recipes import choices
 from ..rewards import budgets
@@ -36,6 +37,7 @@ def _what_can_be_done(run: Run, may_write: bool) -> dict[str, bool]:
         "may_make_dataset": may_write and not run.is_logged and datasets.asked_the_data(run),
         "can_stop": run.state in ACTIVE and run.state != State.STOPPING,
         "can_pause": run.state in WORKING | {State.QUEUED} and not run.is_logged,
+        "can_schedule": run.state not in ALIVE and not run.is_logged,
         "can_resume": run.state in RESUMABLE and not run.is_logged,
         "is_over": run.state in OVER,
         "can_extend": run.state in (State.FINISHED, State.STOPPED) and not run.is_logged,
@@ -96,6 +98,7 @@ def run_page(request: HttpRequest, run_id: int, tab: str = "charts") -> HttpResp
         **_what_can_be_done(run, may_write),
         "command": "" if run.is_logged else pages.curl(run),
         "judges": budgets.shown(run),
+        "not_before": moments.field(run.not_before),
         "limit_hours": run.time_limit.total_seconds() / 3600 if run.time_limit else "",
         "licences": list(budgets.licences(run).values()),
     }

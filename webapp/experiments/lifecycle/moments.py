@@ -1,0 +1,27 @@
+"""Moments of the clock in words, for lines that everybody reads."""
+
+from datetime import UTC, datetime
+
+from django.utils import timezone
+
+
+def words(moment: datetime, now: datetime) -> str:
+    """22:00 UTC, of another day 29 Nov, 22:00 UTC."""
+    local = timezone.localtime(moment)
+    other_day = local.date() != timezone.localtime(now).date()
+    year = f" {local:%Y}" if local.year != timezone.localtime(now).year else ""
+    return f"{f'{local.day} {local:%b}{year}, ' * other_day}{local:%H:%M %Z}"
+
+
+def read(text: str) -> datetime | None:
+    """What a field of date and time holds, in UTC; None: it is empty. Raises ValueError."""
+    text = text.strip()
+    if not text:
+        return None
+    found = datetime.fromisoformat(text)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def field(moment: datetime | None) -> str:
+    """What such a field begins with."""
+    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M}" if moment else ""
