@@ -44,6 +44,7 @@ class Run(TypedDict):
     under_way_s: float | None
     time_limit_s: float | None
     not_before: str | None
+    retries: int
     last_seq: int
     forked_from: int | None
     start_step: int

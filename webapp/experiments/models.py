@@ -22,6 +22,10 @@ LOGGED = "logged"
 """The recipe of a run that another program trains and logs here: nothing of it is ours to start, stop or resume."""
 
 
+RETRIES = 2
+"""How many processes in a row a run may lose unless somebody says otherwise: with the next one it is over."""
+
+
 class Experiment(models.Model):
     """A question that several runs answer together."""
 
@@ -96,6 +100,7 @@ class Run(models.Model):
     tries = models.PositiveIntegerField(default=0)  # submissions of this attempt that Ray did not answer
     # processes lost in a row, without a checkpoint or a wish of somebody's between
     losses = models.PositiveSmallIntegerField(default=0, db_default=0)
+    retries = models.PositiveSmallIntegerField(default=RETRIES, db_default=RETRIES)  # of which it goes on by itself
     next_try_at = models.DateTimeField(null=True, blank=True)  # the launch is due; null once Ray has accepted
     not_before = models.DateTimeField(null=True, blank=True)  # until then it takes no place
     # somebody wants it to stop by then, done with its step or not; null: it has the time that its steps take

@@ -93,6 +93,7 @@ class RunOut(Schema):
                 "under_way_s": 118.2,
                 "time_limit_s": None,
                 "not_before": None,
+                "retries": 2,
                 "last_seq": 118,
                 "forked_from": None,
                 "start_step": 0,
@@ -126,6 +127,7 @@ class RunOut(Schema):
     not_before: datetime | None = Field(
         description="It takes no place in the line before this time. null: any time will do"
     )
+    retries: int = Field(description="How often in a row it goes on by itself where its process is lost")
     last_seq: int
     forked_from: int | None
     start_step: int = Field(description="Of the checkpoint that it went on from; 0: it began anew")

@@ -40,6 +40,7 @@ def run(row: Run, *, config: bool = True) -> dict[str, Any]:
         "under_way_s": None if row.is_logged else under_way(row, timezone.now()).total_seconds(),
         "time_limit_s": row.time_limit.total_seconds() if row.time_limit is not None else None,
         "not_before": iso(row.not_before),
+        "retries": row.retries,
         "last_seq": row.last_seq,
         "forked_from": row.forked_from_id,
         "start_step": row.start_step,

@@ -211,8 +211,8 @@ def _lose(run: Run, event: RunEvent, reason: str) -> bool:
         return move(run, ENDS[run.state], reason=f"{reason}. {left}")
     if not has_made:
         return move(run, State.FAILED, reason=f"{reason}. It had not made a step, so it does not go on by itself")
-    if lifecycle.may_go_on(run) and lifecycle.go_on(run, f"{reason}. {lifecycle.GOES_ON}"):
-        message = f"{reason}. {lifecycle.GOES_ON}, as attempt {run.attempt}."
+    if lifecycle.may_go_on(run) and lifecycle.go_on(run, reason):
+        message = f"{run.state_reason}, as attempt {run.attempt}."
         line = LogLine(run=run, time=event.time, step=run.step, level="warning", message=message)
         broadcasts.log(run.id, LogLine.objects.bulk_create([line]))
         return True

@@ -57,6 +57,7 @@ def launch(request: HttpRequest, payload: LaunchIn, idempotency_key: LaunchKey =
         name=payload.name,
         key=idempotency_key,
         not_before=payload.not_before,
+        retries=payload.retries,
     )
     return Status(201, serializers.run(run))
 
@@ -80,5 +81,6 @@ def fork(
         start_step=payload.start_step,
         key=idempotency_key,
         not_before=payload.not_before,
+        retries=payload.retries,
     )
     return Status(201, serializers.run(new))

@@ -26,8 +26,8 @@ from webapp.datasets.versions import training_counts
 from webapp.inference import queries as inference
 from webapp.inference.promotion import queries as promotion
 
-from ..lifecycle import moments, schedule
-from ..models import Experiment, Run
+from ..lifecycle import moments, retries, schedule
+from ..models import RETRIES, Experiment, Run
 from ..outputs import trained_on
 from ..recipes import choices
 from . import checks, devices, memory, pickers
@@ -37,7 +37,8 @@ MAX_CHOICES = 200
 MAX_PATH, MAX_GIVEN = 100, 200  # characters of what a link fills in
 MAX_JSON = 200_000
 EXPRESSION = "reward_expression"
-WHATS = {"dataset": "Dataset", "experiment": "Experiment", "name": "Name", schedule.FIELD: "Start not before"}
+WHATS = {"dataset": "Dataset", "experiment": "Experiment", "name": "Name"}
+WHATS |= {schedule.FIELD: "Start not before", retries.FIELD: "Retries"}
 
 
 @dataclass
@@ -49,6 +50,7 @@ class RunForm:
     name: str = ""
     experiment: str = ""
     not_before: str = ""  # a date and a time in UTC
+    retries: str = str(RETRIES)
     dataset: str = ""  # "<dataset id>:<version number>"
     key: str = field(default_factory=lambda: uuid4().hex)
     as_json: bool = False
@@ -88,6 +90,7 @@ class RunForm:
             experiment=run.experiment.name,
             dataset=f"{version.dataset_id}:{version.number}",
             raw=raw,
+            retries=str(run.retries),
             forked_from=run,
             start_step=start_step,
         )
@@ -98,7 +101,7 @@ class RunForm:
         form = cls(membership, forked_from=forked_from)
         form.recipe = post.get("recipe", "policy") if post.get("recipe") in RECIPES else "policy"
         form.name, form.experiment = post.get("name", ""), post.get("experiment", "")
-        form.not_before = post.get("not_before", "")[:40]
+        form.not_before, form.retries = post.get("not_before", "")[:40], post.get("retries", form.retries)[:10]
         form.dataset, form.key = post.get("dataset", ""), post.get("key", "")[:64] or form.key
         form.start_step = (whole(post.get("start_step", ""), 9) or 0) if forked_from else 0
         form.as_json, form.json_text = post.get("mode") == "json", post.get("json", "")
@@ -142,7 +145,7 @@ class RunForm:
         """Problems that no input of the form shows: unknown keys in JSON, the config as a whole."""
         if self.as_json:
             return self.problems
-        shown = _paths(self.group) | {"dataset", "name", "experiment", "not_before", "json"}
+        shown = _paths(self.group) | {*WHATS, "json"}
         return {path: message for path, message in self.problems.items() if path not in shown}
 
     @property
@@ -229,6 +232,7 @@ class RunForm:
             self.problems = {problem.path: problem.message for problem in reversed(error.problems)}
             self._check_expression()
         self._starts()
+        self._tries()
         return not self.problems
 
     def _starts(self) -> datetime | None:
@@ -241,6 +245,13 @@ class RunForm:
         if told:
             self.problems[schedule.FIELD] = told
         return moment
+
+    def _tries(self) -> int:
+        """How often it goes on by itself, as it was typed; what is wrong with it is a problem."""
+        count = whole(self.retries.strip() or str(RETRIES), 4)
+        if count is None or count > retries.MOST:
+            self.problems[retries.FIELD] = f"must be a whole number between 0 and {retries.MOST}"
+        return RETRIES if count is None else count
 
     def _check_expression(self) -> None:
         """It is checked against the parts as they are named now, whatever else is wrong with the config."""
@@ -281,6 +292,7 @@ class RunForm:
             start_step=self.start_step,
             key=self.key,
             not_before=self._starts(),
+            retries=self._tries(),
         )
 
     def _choice(self) -> checks.DatasetChoice:

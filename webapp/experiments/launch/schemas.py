@@ -7,7 +7,8 @@ from pydantic import ConfigDict, Field
 
 from webapp.datasets.api.versions import LeakOut, NearOut
 
-from ..lifecycle.schemas import NotBefore
+from ..lifecycle.schemas import NotBefore, Retries
+from ..models import RETRIES
 from ..schemas import Id
 from .checks import DatasetChoice
 
@@ -45,6 +46,7 @@ class LaunchIn(Schema):
     experiment: str | None = Field(None, description="Made if there is none of this name")
     name: str = ""
     not_before: NotBefore = None
+    retries: Retries = RETRIES
 
 
 class ForkIn(Schema):
@@ -60,6 +62,7 @@ class ForkIn(Schema):
         description="Go on from the checkpoint of this step; 0 begins anew. Data, model and adapters must be the same",
     )
     not_before: NotBefore = None
+    retries: Retries | None = Field(None, description="null: as often as the run that it is made from")
 
 
 class ConfigCheckIn(Schema):

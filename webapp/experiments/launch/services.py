@@ -14,9 +14,10 @@ from webapp.core.problems import Invalid
 from webapp.core.tasks import enqueue
 
 from .. import names, table_facts
+from ..lifecycle import retries as trying
 from ..lifecycle import schedule, tokens
 from ..live import broadcasts
-from ..models import Experiment, Run, RunSlot
+from ..models import RETRIES, Experiment, Run, RunSlot
 from ..outputs import starting_points
 from ..people import graded
 from . import checks
@@ -47,20 +48,25 @@ def launch(
     start_step: int = 0,
     key: str | None = None,
     not_before: datetime | None = None,
+    retries: int = RETRIES,
 ) -> Run:
     """Checks everything a run needs, writes it as `queued` and hands it to the workers.
 
     `model` replaces the config's `model.name`; `experiment` is made if it does not exist. The same `key` launches once:
     the second click, tab or delivery gets the run of the first. `start_step`: the checkpoint of `forked_from` to go on
-    from. `not_before`: until then it takes no place. Raises Invalid with every field that is wrong, KeyReused where the key came with another request before.
+    from. `not_before`: until then it takes no place. `retries`: processes in a row that it may lose. Raises Invalid with every
+    field that is wrong, KeyReused where the key came with another request before.
     """
     rest = [str(each) for each in (dataset, model, experiment, name, forked_from and forked_from.pk, start_step)]
-    rest += [not_before.isoformat()] if not_before else []  # keys of before this could be asked for stay what they were
+    # keys of before these could be asked for stay what they were
+    rest += [not_before.isoformat()] if not_before else []
+    rest += [f"retries {retries}"] if retries != RETRIES else []
     asked = once.key(key, recipe, config, rest)
     if earlier := once.earlier(_mine(membership), asked):
         return earlier
     plan = checks.plan(membership, recipe, config, dataset, model)
     schedule.check(not_before)
+    trying.check(retries)
     start = starting_points.checkpoint(forked_from, start_step) if forked_from and start_step else None
     if forked_from and start:
         checks.continues(plan, forked_from, start_step)
@@ -70,7 +76,7 @@ def launch(
         with transaction.atomic():
             if start:
                 starting_points.hold(start)
-            run = _create(membership, plan, title, name, forked_from, asked, start_step, not_before)
+            run = _create(membership, plan, title, name, forked_from, asked, start_step, not_before, retries)
             if start:
                 starting_points.adopt(start, run)
     except IntegrityError:  # two requests with one key at the same moment: the other one made it
@@ -93,6 +99,7 @@ def _create(
     key: once.Key | None,
     start_step: int,
     not_before: datetime | None,
+    retries: int,
 ) -> Run:
     version = checks.frozen(membership, plan.version)
     row, _ = Experiment.objects.get_or_create(workspace=membership.workspace, name=title)
@@ -116,6 +123,7 @@ def _create(
         launch_digest=key.digest if key else "",
         next_try_at=timezone.now(),
         not_before=not_before,
+        retries=retries,
     )
     table_facts.keep_config(membership.workspace_id, run)
     Run.objects.filter(id=run.id).update(token_digest=tokens.digest(run), family=run.family)
@@ -143,6 +151,7 @@ def fork(
     start_step: int = 0,
     key: str | None = None,
     not_before: datetime | None = None,
+    retries: int | None = None,
 ) -> Run:
     """Runs `run` again with changes: `overrides` is laid over its config; what is not named stays as it was.
 
@@ -160,6 +169,7 @@ def fork(
         start_step=start_step,
         key=key,
         not_before=not_before,
+        retries=run.retries if retries is None else retries,
     )
 
 

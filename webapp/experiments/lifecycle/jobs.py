@@ -249,11 +249,11 @@ def _lost(run: Run, reason: str, client: RayClient | None, may_go_on: bool = Tru
     """A run whose process is gone goes on by itself from its last checkpoint, if it may."""
     if not (may_go_on and lifecycle.may_go_on(run)):
         return _end(run, reason, client)
-    lines, on = _last_lines(client, run), lifecycle.GOES_ON
+    lines = _last_lines(client, run)
     with transaction.atomic():
         Run.objects.select_for_update(no_key=True).get(id=run.id)
-        if lifecycle.go_on(run, f"{reason}. {on}"):
-            _write_down(run, [f"{reason}. {on}, as attempt {run.attempt}.", *lines], level="warning")
+        if lifecycle.go_on(run, reason):
+            _write_down(run, [f"{run.state_reason}, as attempt {run.attempt}.", *lines], level="warning")
 
 
 def _death(run: Run, job: Job) -> str:

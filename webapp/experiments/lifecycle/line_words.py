@@ -79,7 +79,10 @@ def standing(holders: Holders, gpus: Gpus, most: int = TOLD) -> Iterator[Waiting
 def _until(run: Run, now: datetime) -> tuple[str, float]:
     """Why one that is not to start yet waits, and for how long at least."""
     moment = run.not_before or now
-    return f"Waits until {moments.words(moment, now)}", (moment - now).total_seconds()
+    told = f"Waits until {moments.words(moment, now)}"
+    if run.losses:  # nobody asked for that time
+        told = f"Its process was lost. It tries again at {moments.words(moment, now)} ({run.losses} of {run.retries})"
+    return told, (moment - now).total_seconds()
 
 
 def _turn(place: int, holders: Holders, runs: list[Run]) -> float | None:

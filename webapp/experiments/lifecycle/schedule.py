@@ -48,7 +48,7 @@ def change(membership: Membership, run: Run, moment: datetime | None) -> Run:
             raise Conflict(f"It has started: this run is {held.state}. Pause or stop it first.", "started")
         if held.not_before != moment:
             said = "" if held.state == Run.State.QUEUED else held.state_reason  # the line says anew what it waits for
-            Run.objects.filter(pk=run.pk).update(not_before=moment, state_reason=said)
+            Run.objects.filter(pk=run.pk).update(not_before=moment, losses=0, state_reason=said)
             at = moment and moment.isoformat()
             audit.record(membership, membership.user, "run.not_before", run, not_before=at)
             transaction.on_commit(waiting_line.let_in)

@@ -5,11 +5,23 @@ from typing import Annotated, Literal
 from ninja import Schema
 from pydantic import AwareDatetime, ConfigDict, Field
 
+from . import retries
+
 NotBefore = Annotated[
     AwareDatetime | None,
     Field(
         description="It takes no place in the line before this time, which has a zone: 2026-11-28T22:00:00Z",
         examples=["2026-11-28T22:00:00Z"],
+    ),
+]
+
+
+Retries = Annotated[
+    int,
+    Field(
+        ge=0,
+        le=retries.MOST,
+        description="How often in a row it goes on by itself where its process is lost: at once, then after 30 s, then twice as long each time",
     ),
 ]
 

@@ -18,12 +18,10 @@ from .. import names, table_facts
 from ..live import broadcasts
 from ..models import OVER, LoggedElsewhere, Run
 from ..outputs import artifacts, starting_points
-from . import stopping, time_limit, tokens, waiting_line
+from . import retries, stopping, time_limit, tokens, waiting_line
 from .states import ENDS, WORKING, State, move
 
-MOST_LOSSES = 2  # processes in a row, after which the next one's end is the run's
 RESUMABLE = (State.PAUSED, State.STOPPED, State.FAILED)
-GOES_ON = "It goes on by itself from its last checkpoint"
 
 
 def extend(membership: Membership, run: Run, steps: int) -> Run:
@@ -46,7 +44,7 @@ def extend(membership: Membership, run: Run, steps: int) -> Run:
     if not starting_points.checkpoints(run):
         raise Conflict("The run keeps no checkpoint to go on from. Run it again with more steps.", "no_checkpoint")
     sources = (State.FINISHED, State.STOPPED)
-    _again(run, sources, actor=membership.user, losses=0, config=config, steps_total=steps)
+    _again(run, sources, actor=membership.user, config=config, steps_total=steps, **_wanted(run))
     return run
 
 
@@ -130,20 +128,28 @@ def resume(membership: Membership, run: Run) -> Run:
             f"Only paused, stopped and failed runs can be resumed; this one is {run.state}.", code="not_resumable"
         )
     time_limit.check(run, timezone.now())
-    _again(run, RESUMABLE, actor=membership.user, losses=0)
+    _again(run, RESUMABLE, actor=membership.user, **_wanted(run))
     return run
 
 
+def _wanted(run: Run) -> dict[str, Any]:
+    """Somebody wants it to go on: what it has lost counts no more, and it waits for no next try."""
+    return {"losses": 0, **({"not_before": None} if run.losses else {})}
+
+
 def may_go_on(run: Run) -> bool:
-    """Whether a run that has lost a process goes on by itself: not where somebody stops or pauses it, nor where it has lost several in a row
-    without making another checkpoint, for then it would lose the next one as well."""
-    return run.state not in ENDS and run.losses < MOST_LOSSES
+    """Whether a run that has lost a process goes on by itself: not where somebody stops or pauses it, nor where it has lost as many in a
+    row as it may without making another checkpoint, for then it would lose the next one as well."""
+    return run.state not in ENDS and run.losses < run.retries
 
 
-def go_on(run: Run, reason: str) -> bool:
-    """Continues a run whose process was lost, as a new attempt that keeps its place in the line. False: it is over, or has another
-    attempt by now."""
-    return _again(run, WORKING, reason=reason, losses=run.losses + 1, attempt_at=run.attempt_at)
+def go_on(run: Run, why: str) -> bool:
+    """Continues a run whose process was lost, as a new attempt that keeps its place in the line, at once or after a while. False: it is
+    over, or has another attempt by now."""
+    now = timezone.now()
+    at = retries.moment(run.losses, now)
+    told = f"{why}. {retries.words(run, at, now)}"
+    return _again(run, WORKING, reason=told, losses=run.losses + 1, not_before=at, attempt_at=run.attempt_at)
 
 
 def _again(run: Run, sources: Collection[str], *, actor: User | None = None, reason: str = "", **fields: Any) -> bool:

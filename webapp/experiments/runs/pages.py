@@ -98,6 +98,7 @@ def curl(run: Run) -> str:
         "dataset": {"id": version.dataset_id, "version": version.number},
         "model": run.base.name,
         "experiment": run.experiment.name,
+        "retries": run.retries,
     }
     text = json.dumps(body, indent=2, ensure_ascii=False).replace("'", "'\\''")
     return (

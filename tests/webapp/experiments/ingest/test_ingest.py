@@ -12,7 +12,7 @@ from trainer.contracts import jsonlines
 from webapp.experiments.ingest import events
 from webapp.experiments.launch import services as launch_services
 from webapp.experiments.lifecycle import services as lifecycle
-from webapp.experiments.models import LogLine, MetricPoint, Rollout, Run
+from webapp.experiments.models import RETRIES, LogLine, MetricPoint, Rollout, Run
 
 from ..conftest import NOON, Trainer
 
@@ -315,21 +315,21 @@ def test_a_run_that_lost_a_process_of_its_own_goes_on_by_itself(trainer, run):
     reply(lose(trainer, step=2))
     run.refresh_from_db()
     assert (run.state, run.attempt, run.losses, run.ray_job_id) == ("queued", 2, 1, "")
-    assert run.state_reason == f"{LOST}. It goes on by itself from its last checkpoint"
+    assert run.state_reason == f"{LOST}. It goes on by itself from its last checkpoint (1 of 2)"
     assert LogLine.objects.get(run=run).message == f"{run.state_reason}, as attempt 2."
     assert trainer.post(trainer.event("log", message="late")).status_code == 401
 
 
 def test_it_ends_after_three_losses_in_a_row_without_a_checkpoint_between(trainer, run, checkpoint):
-    Run.objects.filter(id=run.id).update(losses=lifecycle.MOST_LOSSES)
+    Run.objects.filter(id=run.id).update(losses=RETRIES)
     checkpoint(1)
-    for attempt in range(1, lifecycle.MOST_LOSSES + 2):
+    for attempt in range(1, RETRIES + 2):
         Run.objects.filter(id=run.id).update(state="running")
         again = Trainer(Run.objects.get(id=run.id))
         assert again.attempt == attempt
         reply(lose(again, step=2))
     run.refresh_from_db()
-    assert (run.state, run.attempt) == ("failed", lifecycle.MOST_LOSSES + 1)
+    assert (run.state, run.attempt) == ("failed", RETRIES + 1)
     assert run.state_reason == f"{LOST}. Resume goes on from the last checkpoint"
 
 

@@ -13,7 +13,7 @@ from trainer.config import PolicyConfig
 from webapp.core.logs import current_request_id
 from webapp.experiments.lifecycle import jobs, tokens
 from webapp.experiments.lifecycle import services as lifecycle
-from webapp.experiments.models import LogLine, Run
+from webapp.experiments.models import RETRIES, LogLine, Run
 from webapp.localstack.places import write_facts
 
 from ..conftest import Trainer
@@ -179,7 +179,7 @@ def live(run, ray):
     jobs.launch(run.id)
     process = Trainer(run)
     assert process.post(process.event("state", state="running")).status_code == 200
-    set_row(run, heartbeat_at=ago(20), losses=lifecycle.MOST_LOSSES)
+    set_row(run, heartbeat_at=ago(20), losses=RETRIES)
     return process
 
 
@@ -194,7 +194,7 @@ def test_a_run_that_loses_its_process_goes_on_by_itself(live, run, ray, lost):
     watch_for(600)
     found = fresh(run)
     assert (found.state, found.attempt, found.losses, found.attempt_at) == ("queued", 2, 1, asked)
-    assert found.state_reason.endswith("It goes on by itself from its last checkpoint")
+    assert found.state_reason.endswith("It goes on by itself from its last checkpoint (1 of 2)")
     assert "as attempt 2" in LogLine.objects.filter(level="warning").order_by("id")[0].message
     assert live.post(live.event("log", message="late")).status_code == 401, "the lost one, if it still lives, is nobody"
     if lost == "it fell silent":
@@ -233,15 +233,15 @@ def test_a_run_whose_submission_was_never_noted_stops_by_itself(live, run, ray, 
 def test_whoever_loses_processes_in_a_row_goes_on_no_more_until_there_is_a_checkpoint_or_somebody_wants_it(
     live, run, ray, cast
 ):
-    set_row(run, losses=lifecycle.MOST_LOSSES - 1)
+    set_row(run, losses=RETRIES - 1)
     saved = {"role": "checkpoint", "path": "checkpoints/step-000002", "bytes": 1, "digest": "d"}
     live.post(live.event("artifact", 2, **saved))
     assert fresh(run).losses == 0
-    for attempt in range(1, lifecycle.MOST_LOSSES + 2):
+    for attempt in range(1, RETRIES + 2):
         ray.jobs.clear()
         set_row(run, state="running", ray_job_id=f"run-{run.id}-{attempt}", heartbeat_at=ago(20))
         jobs.watch()
-    assert (fresh(run).state, fresh(run).attempt) == ("failed", lifecycle.MOST_LOSSES + 1)
+    assert (fresh(run).state, fresh(run).attempt) == ("failed", RETRIES + 1)
     assert lifecycle.resume(cast.researcher, fresh(run)).losses == 0
 
 
@@ -375,7 +375,7 @@ def test_a_process_may_take_long_to_load(run, ray):
     set_row(run, state_at=ago(200))
     watch_for(600)
     assert fresh(run).state == "starting"
-    set_row(run, state_at=ago(301), losses=lifecycle.MOST_LOSSES)
+    set_row(run, state_at=ago(301), losses=RETRIES)
     watch_for(600)
     assert fresh(run).state == "failed"
 

@@ -1,0 +1,30 @@
+"""A run whose process was lost goes on by itself: how often, and after how long."""
+
+from datetime import datetime, timedelta
+
+from webapp.core.problems import Invalid
+
+from ..models import Run
+from . import moments
+
+FIELD = "retries"
+MOST = 20
+BASE, LONGEST = timedelta(seconds=30), timedelta(minutes=15)
+
+
+def check(count: int) -> None:
+    """Raises Invalid at `retries`."""
+    if not 0 <= count <= MOST:
+        raise Invalid("It cannot go on so often.", {FIELD: f"must be between 0 and {MOST}"})
+
+
+def moment(losses: int, now: datetime) -> datetime | None:
+    """Before which it does not go on, of a run that had lost so many in a row already. The first time it does at once (None): one loss
+    says little. Then it waits, each time twice as long."""
+    return now + min(BASE * 2 ** (losses - 1), LONGEST) if losses else None
+
+
+def words(run: Run, at: datetime | None, now: datetime) -> str:
+    """What becomes of a run that has just lost a process."""
+    when = f", not before {moments.words(at, now)}" if at else ""
+    return f"It goes on by itself from its last checkpoint{when} ({run.losses + 1} of {run.retries})"
