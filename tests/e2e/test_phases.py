@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 from tests.e2e.look import faults, unfold
 from tests.e2e.test_run_page import step_events
 from tests.webapp.experiments.conftest import make_version
+from trainer.contracts import Preference, Response
 from webapp.experiments.launch import checks
 from webapp.experiments.launch import services as launch
 from webapp.inference.models import RegisteredModel
@@ -38,7 +39,7 @@ def test_phases_are_drawn_behind_the_curves_as_they_come(open_page, as_researche
     page.goto(f"/runs/{run.id}")
     page.wait_for_selector('#connection[data-state="live"]')
     rows = page.get_by_role("list", name="Phases of the run").get_by_role("listitem")
-    expect(rows).to_contain_text(["as configured", "not yet: step 4", "not yet: once the reward has levelled off"])
+    expect(rows).to_contain_text(["as configured", "not yet: step 4", "not yet: once the mean reward has levelled off"])
     for step in range(1, 7):
         begins = [trainer.event("metrics", step, values={"phase/number": 1.0}, histograms={})] if step == 4 else []
         trainer.post(*begins, *step_events(trainer, step))
@@ -63,7 +64,9 @@ def test_phases_are_drawn_behind_the_curves_as_they_come(open_page, as_researche
     assert faults(page) == []
     look(page, "phases-phone")
     trainer.post(trainer.event("state", 6, state="finished"))
-    expect(rows.nth(2)).to_contain_text("never came: once the reward has levelled off over 8 steps")
+    expect(rows.nth(2)).to_contain_text(
+        "never came: once the mean reward has levelled off over 8 steps; phase 1 went on"
+    )
 
 
 def test_the_form_shows_the_phases_beforehand(open_page, as_researcher, run):
@@ -71,7 +74,7 @@ def test_the_form_shows_the_phases_beforehand(open_page, as_researcher, run):
     page.goto(f"/runs/{run.id}/fork")
     rows = page.get_by_role("list", name="Phases of the run").get_by_role("listitem")
     expect(rows).to_contain_text(
-        ["as configured step 1", "temperature 1.2 step 4", "hot once the reward has levelled off"]
+        ["as configured step 1", "temperature 1.2 step 4", "hot once the mean reward has levelled off"]
     )
     step = unfold(page, "f-phases-0-step")
     step.fill("40")
@@ -80,3 +83,73 @@ def test_the_form_shows_the_phases_beforehand(open_page, as_researcher, run):
     expect(page.get_by_text("the run ends after step 20, so this phase would never begin")).to_be_visible()
     assert faults(page) == []
     look(page, "phases-form")
+
+
+@pytest.fixture
+def comparing(server, cast):
+    """A run on pairs, which has no reward: other pairs from step 4 on, and slower once held-out accuracy is level."""
+    pair = (Response(id="a", text="one"), Response(id="b", text="two"))
+    version = make_version(cast.owner, responses=pair, preferences=(Preference(a="a", b="b", strength=1, rater="r"),))
+    RegisteredModel.objects.create(workspace=cast.workspace, name="smollm2", source="local", path="/models/smollm2")
+    slower = {"begins": "plateau", "metric": "eval/accuracy", "window": 4, "learning_rate": "times", "lr_times": 0.5}
+    plan = [{"begins": "step", "step": 4, "prompts": "some", "domains": ["code", "math"]}, slower]
+    config = {"steps": 20, "model": {"name": "smollm2"}, "evaluation": {"every": 2}, "phases": plan}
+    return launch.launch(
+        cast.researcher, recipe="dpo", config=config, dataset=checks.DatasetChoice(id=version.dataset_id)
+    )
+
+
+def in_both(page, name: str) -> None:
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        assert faults(page) == []
+        look(page, f"{name}-{scheme}")
+
+
+def test_a_run_on_stored_pairs_has_phases_too(open_page, as_researcher, comparing, process):
+    trainer = process(comparing)
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{comparing.id}")
+    page.wait_for_selector('#connection[data-state="live"]')
+    for step in range(1, 8):
+        values = {"train/loss": 0.7 - step / 50, "optim/lr": 5e-5, "train/pool": 3.0 if step < 4 else 2.0}
+        trainer.post(
+            trainer.event("metrics", step, values=values | ({"phase/number": 1.0} if step == 4 else {}), histograms={})
+        )
+    rows = page.get_by_role("list", name="Phases of the run").get_by_role("listitem")
+    expect(rows).to_contain_text(
+        [
+            "as configured from step 1",
+            "domains code, math from step 4",
+            "learning rate × 0.5 not yet: once the held-out",
+        ]
+    )
+    chart = page.locator("#chart-train-loss")
+    chart.locator("canvas").wait_for()
+    shades = chart.evaluate(
+        """(node) => {
+          const { plot } = node.chart;
+          const y = plot.bbox.top + plot.bbox.height - 3;
+          const at = (step) => [...plot.ctx.getImageData(Math.round(plot.valToPos(step, "x", true)), y, 1, 1).data].join();
+          return [at(2.1), at(3.1), at(4.4), at(5.4)];
+        }"""
+    )
+    assert shades[0] == shades[1] != shades[2] == shades[3]
+    expect(page.locator("#chart-train-pool")).to_be_visible()
+    in_both(page, "phases-dpo")
+
+    page.goto(f"/runs/{comparing.id}/fork")
+    rows = page.get_by_role("list", name="Phases of the run").get_by_role("listitem")
+    expect(rows).to_contain_text(
+        [
+            "as configured step 1",
+            "domains code, math step 4",
+            "learning rate × 0.5 once the held-out accuracy has levelled off over 4 evaluations",
+        ]
+    )
+    expect(page.locator("#f-phases-0-temperature")).to_have_count(0)  # nothing is sampled
+    window = unfold(page, "f-phases-1-window")
+    window.fill("9")
+    window.press("Tab")
+    expect(page.get_by_text("it cannot begin before step 21, and the run ends after step 20")).to_be_visible()
+    in_both(page, "phases-dpo-form")

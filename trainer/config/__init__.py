@@ -51,7 +51,7 @@ def resolve(recipe: str, raw: dict[str, Any]) -> RecipeConfig:
     try:
         config = RECIPES[recipe].schema.model_validate(raw)
     except ValidationError as error:
-        raise ConfigInvalid([_problem(item) for item in error.errors()]) from error
+        raise ConfigInvalid([_problem(item, RECIPES[recipe].schema) for item in error.errors()]) from error
     problems = list(config.problems())
     if problems:
         raise ConfigInvalid(problems)
@@ -77,8 +77,10 @@ def stored(recipe: str, raw: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _problem(item: Any) -> FieldProblem:
+def _problem(item: Any, schema: type[RecipeConfig]) -> FieldProblem:
     loc = [str(part) for part in item["loc"]]
+    if loc[0] == "phases" and (why := _no_phase(loc[1:], item["input"], schema)):
+        return FieldProblem(".".join(loc), why)
     if item["type"] == "union_tag_invalid":
         named, choices = ("kind", PART_KINDS) if loc[0] == "rewards" else ("name", CHOICES)
         return FieldProblem(".".join([*loc, named]), f"must be one of {', '.join(choices)}")
@@ -91,3 +93,10 @@ def _problem(item: Any) -> FieldProblem:
     if item["type"] == "extra_forbidden":
         return FieldProblem(path, "unknown key")
     return FieldProblem(path, item["msg"])
+
+
+def _no_phase(loc: list[str], value: Any, schema: type[RecipeConfig]) -> str:
+    """Why a recipe has no phases, or not this field of one, or not this value of it; empty if that is not what is wrong."""
+    if schema.phase_kind is None:
+        return f"this recipe has no phases: {schema.instead_of_phases}; take them away"
+    return schema.phase_kind.refused(loc[1], value) if len(loc) == 2 else ""

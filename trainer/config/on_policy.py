@@ -17,7 +17,7 @@ from .sections.closing import Closing
 from .sections.common import Evaluation, Optim
 from .sections.hint import Hint
 from .sections.order import Order, same_rates
-from .sections.phases import Line, Phase
+from .sections.phases import Phase, phases_knob
 from .sections.runner import Runner
 from .sections.sampler import Sampler
 from .sections.scaffold import RatioMode, Scaffold
@@ -102,6 +102,7 @@ class PolicyEvaluation(Evaluation):
 class OnPolicyConfig(RecipeConfig):
     """Sample, reward, update, evaluate. A recipe says for which prompts it samples and, by `composition`, what the reward is."""
 
+    phase_kind: ClassVar[type[Phase] | None] = Phase
     asks_of_pairs: ClassVar[bool] = False
     """Whether the prompts are questions about pairs. A held-out example then gives several prompts; only the data shows how many."""
     data: PromptData = PromptData()
@@ -110,11 +111,7 @@ class OnPolicyConfig(RecipeConfig):
     objective: Objective = Grpo()
     optim: PolicyOptim = PolicyOptim()
     runner: Runner = Runner()
-    phases: list[Phase] = knob(
-        [],
-        "What changes on the way, in this order; each begins after the one before it",
-        max_length=50,
-    )
+    phases: list[Phase] = phases_knob()
     pass_rates: PassRates = PassRates()
     well_learned: WellLearned | None = knob(
         None, "Learn less from responses that the policy is sure of, to prompts that it mostly solves (WPSM)"
@@ -190,7 +187,7 @@ class OnPolicyConfig(RecipeConfig):
             )
         if self.phases and (why := phases.why_not(self.runner.kind, self.runner.replay, self.optim.processes)):
             yield FieldProblem("phases", f"{why}; take the phases away")
-        yield from phases.problems(self.phases, self.steps, self.evaluation.max_examples)
+        yield from phases.problems(self.phases, self.steps, self.evaluation)
         for place, phase in enumerate(self.phases):
             if phase.lengths == "toggle" and self.rollout.replace_flat:
                 yield FieldProblem(
@@ -211,17 +208,11 @@ class OnPolicyConfig(RecipeConfig):
 
     def data_problems(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:
         yield from super().data_problems(counts)
-        for place, phase in enumerate(self.phases):
-            for problem in phase.data_problems(counts):
-                yield FieldProblem(f"phases.{place}.{problem.path}", problem.message)
+        yield from phases.data_problems(self.phases, counts)
         if self.data.order:
             yield from self.data.order.data_problems(counts.get("train", {}))
         if self.data.replicas > 1 and (why := same_rates(counts.get("train", {}))):
             yield FieldProblem("data.replicas", f"{why}, so no prompt would have more groups than another; set it to 1")
-
-    @classmethod
-    def outline(cls, raw: Mapping[str, Any]) -> list[Line]:
-        return phases.lines(raw)
 
     def _order_problems(self, order: Order) -> Iterator[FieldProblem]:
         for problem in order.problems():

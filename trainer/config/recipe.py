@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import ConfigDict
 
@@ -19,7 +19,7 @@ from .fields import Section, When, knob
 from .holdings import Holdings
 from .rewards.parts import RewardPart
 from .sections.common import Checkpoint, Evaluation, Model, Optim
-from .sections.phases import Line
+from .sections.phases import Line, Phase, lines
 
 Samples = Literal["rollout", "pair", "text", "judgement", "episode"]
 """The viewer of the Samples tab of a run."""
@@ -191,6 +191,10 @@ class RecipeConfig(Section):
     """The fields that the config of every recipe has. A recipe adds its own fields and may narrow these."""
 
     model_config = ConfigDict(json_schema_extra=_as_drawn)
+    phase_kind: ClassVar[type[Phase] | None] = None
+    """What the field `phases` lists; None in recipes without it."""
+    instead_of_phases: ClassVar[str] = "what it does in a step stays the same"
+    """What such a recipe has instead, in words."""
 
     steps: int = knob(40, "Optimisation steps of the run", unit="steps", ge=1, le=10_000_000)
     seed: int = knob(0, "Fixes data order, sampling and initial weights of what is added", ge=0, lt=2**31)
@@ -256,7 +260,7 @@ class RecipeConfig(Section):
     @classmethod
     def outline(cls, raw: Mapping[str, Any]) -> list[Line]:
         """The phases of an unchecked config, as the form shows them before a launch."""
-        return []
+        return lines(raw, cls.phase_kind) if cls.phase_kind else []
 
     @classmethod
     def amounts(cls, raw: Mapping[str, Any]) -> list[Amount]:

@@ -4,7 +4,7 @@ from .group_sizes import GroupSizes
 from .order import DataOrder
 from .pass_rates import PassRates, Reach
 from .plateau import level, warmest
-from .prompt_order import Known, PromptOrder
+from .prompt_order import Known, PromptOrder, known_of
 from .scaffold import ScaffoldText, group_factor, scaffold_for, scaffold_text, shown_count, step_factor
 from .schedule import Schedule
 
@@ -18,6 +18,7 @@ __all__ = [
     "ScaffoldText",
     "Schedule",
     "group_factor",
+    "known_of",
     "level",
     "scaffold_for",
     "scaffold_text",

@@ -6,6 +6,8 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from trainer.config.sections.order import Order, Pool
+from trainer.contracts import Example
+from trainer.contracts.hints import pass_rate_of
 from trainer.seeding import derive_seed
 
 from .budget import learning_value
@@ -21,6 +23,11 @@ class Known(NamedTuple):
     key: str
     rate: float | None
     tags: frozenset[str]
+    domain: str = ""
+
+
+def known_of(example: Example) -> Known:
+    return Known(example.key, pass_rate_of(example), frozenset(example.tags), example.domain)
 
 
 def replicas(rate: float | None, most: int) -> int:
@@ -56,9 +63,24 @@ class PromptOrder:
         """Prompts of the pool."""
         return self.fitting(self._pool)
 
+    @property
+    def count(self) -> int:
+        """Prompts of the data."""
+        return len(self._known)
+
+    @property
+    def drawn_from(self) -> tuple[int, Pool]:
+        """The number of the phase that has named the pool, and the pool."""
+        return self._number, self._pool
+
+    @property
+    def passes(self) -> float:
+        """How often the order of the data has gone through the pool since it was named."""
+        return float(self._data.state_dict()["position"]) / len(self._places)
+
     def fitting(self, pool: Pool) -> int:
         """How many prompts are in it."""
-        return sum(pool.holds(each.rate, each.tags) for each in self._known)
+        return sum(pool.holds(each.rate, each.tags, each.domain) for each in self._known)
 
     def narrow(self, number: int, pool: Pool) -> None:
         """From now on prompts of `pool` alone come, in an order of their own: that of phase `number`.
@@ -111,14 +133,15 @@ class PromptOrder:
         self._places = [
             place
             for place, each in enumerate(self._known)
-            if self._pool.holds(each.rate, each.tags)
+            if self._pool.holds(each.rate, each.tags, each.domain)
             for _ in range(replicas(each.rate, self._most))
         ]
         seed = derive_seed(self._seed, "pool", self._number) if self._number else self._seed
         self._data = DataOrder(len(self._places), seed, self._shuffle)
         self._easy, self._given = 0, dict.fromkeys(("data", "easy_first", "uncertain"), 0)
         # Ties and prompts without a pass rate, which come last, stand in the order of the data.
-        self._by_ease = sorted(range(len(self._places)), key=lambda place: -self._rate(place, -1.0))
+        places = range(len(self._places)) if self._mix else ()
+        self._by_ease = sorted(places, key=lambda place: -self._rate(place, -1.0))
 
     def _due(self, mix: Order) -> str:
         """The order that is furthest behind its share."""

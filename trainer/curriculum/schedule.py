@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trainer.config.sections.order import Pool
-from trainer.config.sections.phases import Phase
+from trainer.config.sections.phases import REWARD, Phase
 
 from .plateau import level
 from .toggle import budget_phase
@@ -21,7 +21,8 @@ class Schedule:
         self._phases = tuple(phases)
         self._longest = max((phase.window for phase in phases), default=0)
         self._means: list[float] = []
-        """Mean rewards of the steps since the newest phase began; no more of them than a window needs."""
+        """What the next phase watches, since the newest began: mean rewards of the steps, or values of a metric. No more of them than a
+        window needs."""
         self._passed: list[float] = []
         """Of the same steps the shares of responses that the next phase takes for correct."""
         self.began: list[int] = []
@@ -62,6 +63,12 @@ class Schedule:
         said = [phase for phase in self._phases[: self.number] if phase.verification != "same"]
         return said[-1] if said and said[-1].verification == "on" else None
 
+    @property
+    def lr_times(self) -> float:
+        """Times what `optim` says is the learning rate now."""
+        said = [phase.lr_times for phase in self._phases[: self.number] if phase.learning_rate == "times"]
+        return said[-1] if said else 1.0
+
     def in_budget(self, step: int) -> bool:
         """Whether responses have a budget at `step`, which is not before the newest phase."""
         return self.toggle is not None and budget_phase(step - self.toggle[1], self.toggle[0].every)
@@ -91,8 +98,14 @@ class Schedule:
         """A step has happened, with these rewards; one without any counts in no window."""
         for phase in self.waiting[:1] if rewards else ():
             correct = sum(reward >= phase.correct - _ROUNDING for reward in rewards)
-            self._means = [*self._means, math.fsum(rewards) / len(rewards)][-self._longest :]
             self._passed = [*self._passed, correct / len(rewards)][-self._longest :]
+            self.measured({REWARD: math.fsum(rewards) / len(rewards)})
+
+    def measured(self, values: Mapping[str, float]) -> None:
+        """A step or an evaluation has measured this, by key. Without the metric that the next phase waits for it counts in no window."""
+        for phase in self.waiting[:1]:
+            if phase.watched in values:
+                self._means = [*self._means, values[phase.watched]][-self._longest :]
 
     def state_dict(self) -> dict[str, Any]:
         """Empty without phases."""
@@ -117,7 +130,7 @@ class Schedule:
         if missing := [name for name in _SAVED if name not in state]:
             raise ValueError(f"the checkpoint says of its phases nothing about {', '.join(missing)}")
         began = len(state["began"])
-        theirs = tuple(Phase.model_validate(each) for each in state["phases"])
+        theirs = tuple(type(self._phases[0]).model_validate(each) for each in state["phases"])
         if theirs[:began] != self._phases[:began]:
             self.anew = True
             return

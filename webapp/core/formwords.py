@@ -7,6 +7,7 @@ ACRONYMS |= {
     "into": "Dataset of the responses",
     "cpus": "Processors",
     "gpus": "GPUs",
+    "lr_times": "Times the learning rate",
     "memory_gb": "Memory",
     "eps_high": "Clip above",
     "lora": "LoRA",

@@ -1,4 +1,4 @@
-"""Metrics of the phases, budgets and curricula of a policy run."""
+"""Metrics of the phases, budgets and curricula of a run."""
 
 from ..recipe import Metric
 
@@ -13,7 +13,7 @@ PHASES = (
     Metric(
         "rollout/pool",
         "Prompts to draw from",
-        "Training prompts that the present phase draws from, by their pass rate or tags.",
+        "Training prompts that the present phase draws from, by their pass rate, tags or domain.",
         "rollout",
         unit="prompts",
         optional=True,
@@ -86,3 +86,15 @@ PHASES = (
         optional=True,
     ),
 )
+
+STORED_PHASES = (
+    *(metric for metric in PHASES if metric.key == "phase/number"),
+    Metric(
+        "train/pool",
+        "Examples to draw from",
+        "Training examples that the present phase draws from, by pass rate, tags or domain; of pairs, the pairs.",
+        "data",
+        optional=True,
+    ),
+)
+"""The metrics of phases in recipes that train on stored texts."""

@@ -14,7 +14,7 @@ FITTING = (
     Metric(
         "train/epoch",
         "Passes over the data",
-        "How often each training example has been seen so far.",
+        "How often each training example has been seen so far; since a phase has said which are drawn from, each of these.",
         "data",
         unit="epochs",
     ),

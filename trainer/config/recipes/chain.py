@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import accumulate
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import ValidationError
 
@@ -97,6 +97,7 @@ class StageAt(NamedTuple):
 class ChainConfig(RecipeConfig):
     """Stages one after the other. Each begins with the weights of the stage before, or with those of the start."""
 
+    instead_of_phases: ClassVar[str] = "its stages say what changes and when"
     stages: list[PlannedStage] = knob(
         [PlannedStage(steps=15), PlannedStage(do="imitate", steps=10), PlannedStage(steps=15)],
         "What the run does, in this order. A run that ends before a stage begins does without it",

@@ -10,6 +10,7 @@ from ..errors import FieldProblem
 from ..fields import Section, knob
 from ..metrics import policy, ratios
 from ..metrics.common import COMMON
+from ..metrics.phases import PHASES
 from ..objectives.policy import Distillation
 from ..on_policy import OnPolicyConfig, PolicyEvaluation, PromptData, Rollout
 from ..recipe import Amount, Metric, Need, Output, Recipe, Slot, whole_number
@@ -17,7 +18,8 @@ from ..rewards.parts import Composition
 from ..sections.budget import PassRates
 from ..sections.common import Model
 from ..sections.order import Order
-from ..sections.phases import Phase
+from ..sections.phase_kinds import DistillPhase
+from ..sections.phases import Phase, phases_knob
 from ..sections.well_learned import WellLearned
 
 OTHERS = "others"
@@ -63,7 +65,7 @@ class DistillEvaluation(PolicyEvaluation):
 class DistillConfig(OnPolicyConfig):
     """Sample, ask each prompt's own teacher, raise the tokens that the teacher finds likelier than the policy does."""
 
-    phases: ClassVar[list[Phase]] = []  # type: ignore[misc]
+    phase_kind: ClassVar[type[Phase] | None] = DistillPhase
     pass_rates: ClassVar[PassRates] = PassRates()  # type: ignore[misc]
     well_learned: ClassVar[WellLearned | None] = None  # type: ignore[misc]
     data: DistillData = DistillData()
@@ -75,6 +77,7 @@ class DistillConfig(OnPolicyConfig):
     )
     rollout: Rollout = Rollout(prompts_per_step=32, group_size=1)
     objective: Distillation = Distillation()  # type: ignore[assignment]
+    phases: list[DistillPhase] = phases_knob()  # type: ignore[assignment]
     evaluation: DistillEvaluation = DistillEvaluation()
 
     @property
@@ -231,6 +234,7 @@ METRICS = (
     *policy.POLICY,
     *(each for each in ratios.RATIOS if each.key not in ("policy/kl_teacher", "policy/log_ratio", "policy/penalty")),
     *(each for each in policy.ROLLOUT if each.key not in _NOT_DECLARED),
+    *(each for each in PHASES if each.key in ("rollout/temperature", "rollout/pool", "phase/number")),
     Metric("eval/excluded", "Held-out answers without a score", "Missing is never 0.", "rollout", unit="responses"),
     *policy.WORKERS,
     *policy.SPEED,

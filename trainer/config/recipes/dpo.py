@@ -1,16 +1,19 @@
 """Recipe `dpo`: a policy learns from comparisons, without a reward model and without sampling."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from ..errors import FieldProblem
 from ..fields import Section, knob
 from ..holdings import Holdings
+from ..metrics.phases import STORED_PHASES
 from ..metrics.preferences import OUTCOME, PAIRS, TRAINING
 from ..metrics.supervised import FITTING
 from ..preferences import NEEDS, PreferenceData
 from ..recipe import Amount, Metric, Output, Recipe, RecipeConfig, Slot, whole_number
+from ..sections import phases
 from ..sections.common import Evaluation, Optim
+from ..sections.phase_kinds import PairPhase
 
 
 class DpoData(PreferenceData):
@@ -56,19 +59,25 @@ class DpoLoss(PairTerms):
 class DpoConfig(RecipeConfig):
     """Raise the preferred answer over the other, compared with the probabilities of the base model."""
 
+    phase_kind: ClassVar[type[phases.Phase] | None] = PairPhase
     data: DpoData = DpoData()
     batch_size: int = knob(16, "Pairs per step", unit="pairs", ge=1, le=65536)
     loss: DpoLoss = DpoLoss()
+    phases: list[PairPhase] = phases.phases_knob()
     optim: DpoOptim = DpoOptim()
     evaluation: DpoEvaluation = DpoEvaluation()
 
     def problems(self) -> Iterator[FieldProblem]:
         yield from super().problems()
+        yield from phases.problems(self.phases, self.steps, self.evaluation)
         if self.loss.strength == "weight" and self.data.ties == "half":
             yield FieldProblem(
                 "loss.strength",
                 "a tie has no strength to be weighted by; leave ties out (data.ties) or choose 'margin'",
             )
+
+    def data_problems(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:
+        yield from phases.data_problems(self.phases, counts)
 
     def holdings(self) -> Holdings:
         return Holdings(2 * self.data.max_tokens)  # both answers of a pair are in one pass
@@ -135,7 +144,7 @@ RECIPE = Recipe(
     measured_by=("evaluation.*", "data.max_tokens", "data.labels", "data.ties"),
     headline="eval/accuracy",
     stats=("eval/accuracy", "train/loss"),
-    metrics=(*OUTCOME, *TRAINING, *REWARDS, *PAIRS, *FITTING),
+    metrics=(*OUTCOME, *TRAINING, *REWARDS, *PAIRS, *STORED_PHASES, *FITTING),
     samples="pair",
     outputs=(Output("policy", "Policy"),),
     icon="git-compare-arrows",

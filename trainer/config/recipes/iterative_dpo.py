@@ -1,7 +1,7 @@
 """Recipe `iterative_dpo`: rounds of sampling, labelling and DPO on the pairs whose labels hold."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from ..errors import FieldProblem
 from ..fields import Section, knob
@@ -50,6 +50,7 @@ class SampledPairs(Section):
 class IterativeDpoConfig(RecipeConfig):
     """Sample pairs from the policy itself, find out which answer is better, raise it, and begin again."""
 
+    instead_of_phases: ClassVar[str] = "its rounds sample and label anew with the newest policy"
     round_steps: int = knob(10, "Updates in a round; the next round samples from the new weights", unit="steps", ge=1)
     data: Data = Data()
     rollout: RoundRollout = RoundRollout()

@@ -1,15 +1,19 @@
 """Recipe `reward_model`: a model that gives one number for each answer, higher for answers that people prefer."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
 
+from ..errors import FieldProblem
 from ..fields import knob
 from ..holdings import Holdings
+from ..metrics.phases import STORED_PHASES
 from ..metrics.preferences import OUTCOME, PAIRS, TRAINING
 from ..metrics.supervised import FITTING
 from ..preferences import NEEDS, PreferenceData
 from ..recipe import Amount, Metric, Output, Recipe, RecipeConfig, Slot, whole_number, with_ends
+from ..sections import phases
 from ..sections.common import Evaluation
+from ..sections.phase_kinds import PairPhase
 
 
 class RewardEvaluation(Evaluation):
@@ -27,6 +31,7 @@ class RewardEvaluation(Evaluation):
 class RewardModelConfig(RecipeConfig):
     """Raise the score of the preferred answer above that of the other."""
 
+    phase_kind: ClassVar[type[phases.Phase] | None] = PairPhase
     data: PreferenceData = PreferenceData()
     batch_size: int = knob(16, "Pairs per step", unit="pairs", ge=1, le=65536)
     margin: float = knob(
@@ -42,7 +47,15 @@ class RewardModelConfig(RecipeConfig):
         le=100,
         advanced=True,
     )
+    phases: list[PairPhase] = phases.phases_knob()
     evaluation: RewardEvaluation = RewardEvaluation()
+
+    def problems(self) -> Iterator[FieldProblem]:
+        yield from super().problems()
+        yield from phases.problems(self.phases, self.steps, self.evaluation)
+
+    def data_problems(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:
+        yield from phases.data_problems(self.phases, counts)
 
     def holdings(self) -> Holdings:
         return Holdings(2 * self.data.max_tokens, scores=True)  # both answers of a pair are in one pass
@@ -146,7 +159,7 @@ RECIPE = Recipe(
     measured_by=("evaluation.max_examples", "data.max_tokens", "data.labels", "data.ties"),
     headline="eval/accuracy",
     stats=("eval/accuracy", "train/loss"),
-    metrics=(*OUTCOME, *CALIBRATION, *TRAINING, *PAIRS, *FITTING),
+    metrics=(*OUTCOME, *CALIBRATION, *TRAINING, *PAIRS, *STORED_PHASES, *FITTING),
     histograms=(
         Metric(
             "eval/confidence",

@@ -1,17 +1,20 @@
 """Recipe `sft`: supervised fine-tuning on conversations, demonstrations, preferred answers or the best of several."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from ..errors import FieldProblem
 from ..fields import Section, knob
 from ..holdings import Holdings, Sampling
+from ..metrics.phases import STORED_PHASES
 from ..metrics.policy import JUDGE
 from ..metrics.supervised import FITTING
 from ..on_policy import Rollout
 from ..recipe import Amount, Metric, Need, Output, Recipe, RecipeConfig, Slot, whole_number
 from ..rewards.parts import RewardPart, RubricPart
+from ..sections import phases
 from ..sections.common import Evaluation
+from ..sections.phase_kinds import FittingPhase
 from .policy import PolicyConfig
 
 
@@ -71,6 +74,7 @@ ANSWERED_AT_ONCE = 32
 class SftConfig(RecipeConfig):
     """Raise the probability of the answers in the data, token by token."""
 
+    phase_kind: ClassVar[type[phases.Phase] | None] = FittingPhase
     data: SftData = SftData()
     batch_size: int = knob(16, "Conversations per step", unit="conversations", ge=1, le=65536)
     mean_over: Literal["token", "sequence"] = knob(
@@ -78,10 +82,12 @@ class SftConfig(RecipeConfig):
         "`token`: every learnt token of a step counts alike; `sequence`: every conversation does",
         advanced=True,
     )
+    phases: list[FittingPhase] = phases.phases_knob()
     evaluation: SftEvaluation = SftEvaluation()
 
     def problems(self) -> Iterator[FieldProblem]:
         yield from super().problems()
+        yield from phases.problems(self.phases, self.steps, self.evaluation)
         if self.data.scale and self.data.source != "chosen":
             yield FieldProblem("data.scale", f"is read with data.source 'chosen' only, which is {self.data.source!r}")
         if self.data.min_reward is not None and self.data.source != "best":
@@ -107,6 +113,7 @@ class SftConfig(RecipeConfig):
         return self.scoring().rewards[0] if path == JUDGE_AT else super().asking(path)
 
     def data_problems(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:
+        yield from phases.data_problems(self.phases, counts)
         train, source = counts["train"], self.data.source
         if self.data.scale or train.get(SOURCES[source]):
             return  # ratings on a scale become preferences only when they are read
@@ -201,6 +208,7 @@ RECIPE = Recipe(
         ),
         Metric("train/tokens", "Tokens learnt", "Tokens of the step that count in the loss.", "data", unit="tokens"),
         *JUDGE,
+        *STORED_PHASES,
         *FITTING,
     ),
     samples="text",

@@ -42,19 +42,22 @@ class Order(Section):
 
 
 class Pool(Section):
-    """A part of the training prompts: by pass rate, by tags, or both."""
+    """A part of the training prompts: by pass rate, tags or domain, or by several of these."""
 
     above: float | None = None
     up_to: float | None = None
     tags: list[str] = []
+    domains: list[str] = []
 
-    def holds(self, rate: float | None, tags: Collection[str]) -> bool:
+    def holds(self, rate: float | None, tags: Collection[str], domain: str = "") -> bool:
         """Whether a prompt belongs to the part. A prompt without a known pass rate is in no range of pass rates."""
         if self.bounded and rate is None:
             return False
         if rate is not None and not (self.above is None or rate > self.above):
             return False
         if rate is not None and not (self.up_to is None or rate <= self.up_to):
+            return False
+        if self.domains and domain not in self.domains:
             return False
         return not self.tags or not set(self.tags).isdisjoint(tags)
 
@@ -73,6 +76,9 @@ class Pool(Section):
             if self.tags
             else []
         )
+        if self.domains:
+            which = "the domain" if len(self.domains) == 1 else "one of the domains"
+            parts.append(f"is of {which} {', '.join(self.domains)}")
         return " and ".join(parts) or "is there"
 
     @property
@@ -81,7 +87,8 @@ class Pool(Section):
         parts = [f"above {self.above:g}"] if self.above is not None else []
         parts += [f"up to {self.up_to:g}"] if self.up_to is not None else []
         found = [f"pass rates {' and '.join(parts)}"] if parts else []
-        return " and ".join(found + ([f"tags {', '.join(self.tags)}"] if self.tags else []))
+        found += [f"tags {', '.join(self.tags)}"] if self.tags else []
+        return " and ".join(found + ([f"domains {', '.join(self.domains)}"] if self.domains else []))
 
     def unfit(self, train: Mapping[str, int]) -> str:
         """Why no training prompt can belong to the part, as far as the counts show."""
@@ -97,7 +104,7 @@ class Pool(Section):
         return ""
 
     def holds_rate(self, rate: float) -> bool:
-        return self.model_copy(update={"tags": []}).holds(rate, ())
+        return self.model_copy(update={"tags": [], "domains": []}).holds(rate, ())
 
 
 def same_rates(train: Mapping[str, int]) -> str:

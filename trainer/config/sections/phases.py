@@ -1,5 +1,6 @@
-"""Phases: what changes in the middle of a run, and when. Every on-policy recipe has such a schedule."""
+"""Phases: what changes in the middle of a run, and when. `phase_kinds` has those of recipes that do not sample for a reward."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -7,7 +8,11 @@ from pydantic import ValidationError
 
 from ..errors import FieldProblem
 from ..fields import Section, knob
+from .common import Evaluation
 from .order import Pool
+
+REWARD = "reward/mean"
+"""The key of the metric whose plateau phases wait for where responses are rewarded."""
 
 
 class Phase(Section):
@@ -98,8 +103,8 @@ class Phase(Section):
 
     prompts: Literal["same", "some", "all"] = knob(
         "same",
-        "Which training prompts are drawn from: the `same` as before; `some`, by pass rate or tags; or `all` from now on. `some` "
-        "after `some` chooses anew from all",
+        "Which training prompts are drawn from: the `same` as before; `some`, by pass rate, tags or domain; or `all` from now on. "
+        "`some` after `some` chooses anew from all",
     )
     rate_above: float | None = knob(
         None,
@@ -113,6 +118,9 @@ class Phase(Section):
     )
     tags: list[str] = knob(
         [], "Only prompts with one of these tags. None: any", max_length=50, when=("prompts", ("some",))
+    )
+    domains: list[str] = knob(
+        [], "Only prompts of one of these domains. None: any", max_length=50, when=("prompts", ("some",))
     )
 
     verification: Literal["same", "on", "off"] = knob(
@@ -138,12 +146,38 @@ class Phase(Section):
         when=("verification", ("on",)),
     )
 
+    learning_rate: Literal["same", "times"] = knob(
+        "same", "The learning rate: the `same` as before, or so many `times` what `optim` says for the step"
+    )
+    lr_times: float = knob(
+        0.1, "Times the learning rate of `optim`; 1 goes back to it", gt=0, le=1000, when=("learning_rate", ("times",))
+    )
+
+    @property
+    def watched(self) -> str:
+        """The key of the metric whose plateau the phase may wait for."""
+        return REWARD
+
+    @property
+    def watched_words(self) -> str:
+        return "the mean reward"
+
+    @property
+    def by_evaluation(self) -> bool:
+        """Whether that metric has a value for each evaluation, not for each step."""
+        return False
+
+    @classmethod
+    def refused(cls, field: str, value: Any) -> str:
+        """Why a phase of this kind has no such field, or not this value of it, if others have; else empty."""
+        return ""
+
     @property
     def pool(self) -> Pool:
         """The part of the prompts from which the phase draws, if it names one."""
         if self.prompts != "some":
             return Pool()
-        return Pool(above=self.rate_above, up_to=self.rate_up_to, tags=self.tags)
+        return Pool(above=self.rate_above, up_to=self.rate_up_to, tags=self.tags, domains=self.domains)
 
     @property
     def grid(self) -> list[float]:
@@ -157,8 +191,31 @@ class Phase(Section):
         if self.begins == "step":
             return f"step {self.step}"
         if self.begins == "plateau":
-            return f"once the reward has levelled off over {self.window} steps"
+            return f"once {self.watched_words} has levelled off over {self.window} {self._unit}"
         return f"once {self.pass_rate:.3g} of the responses of {self.window} steps are correct"
+
+    @property
+    def awaited(self) -> str:
+        """What it waits for, to go on after "it waited for"."""
+        if self.begins == "step":
+            return f"step {self.step}"
+        if self.begins == "plateau":
+            return f"{self.watched_words} to level off over {self.window} {self._unit}"
+        return f"{self.pass_rate:.3g} of the responses of {self.window} steps to be correct"
+
+    @property
+    def _unit(self) -> str:
+        return "evaluations" if self.by_evaluation else "steps"
+
+    def earliest(self, after: int, every: int) -> int | None:
+        """The first step with which it can begin. `after`: the first step of the phase before it, 0 if it is the first; `every`: steps
+        between evaluations. None: with none."""
+        if self.begins == "step":
+            return max(after, self.step)
+        if not self.by_evaluation:
+            return max(after, 1) + self.window
+        # Of the evaluation before the first step and of those after each `every` steps, the window holds those since the phase before.
+        return (math.ceil(after / every) + self.window - 1) * every + 1 if every else None
 
     @property
     def what(self) -> str:
@@ -182,6 +239,8 @@ class Phase(Section):
             yield f"judges {self.judged} of its own responses a step"
         elif self.verification == "off":
             yield "judges its responses no more"
+        if self.learning_rate == "times":
+            yield f"learning rate × {self.lr_times:g}"
 
     @property
     def changes(self) -> bool:
@@ -191,14 +250,16 @@ class Phase(Section):
         """The paths begin at the phase."""
         if self.prompts != "some":
             return
-        if not (self.pool.bounded or self.tags):
-            yield FieldProblem("prompts", "say which: by rate_above, rate_up_to or tags")
+        if not (self.pool.bounded or self.tags or self.domains):
+            yield FieldProblem("prompts", "say which: by rate_above, rate_up_to, tags or domains")
         if self.rate_above is not None and self.rate_up_to is not None and self.rate_up_to <= self.rate_above:
             yield FieldProblem("rate_up_to", f"not above rate_above, which is {self.rate_above:g}")
 
     def problems(self, held_out: int) -> Iterator[FieldProblem]:
         """Problems of the phase by itself; the paths begin at the phase. `held_out`: the most examples of an evaluation."""
         yield from self._pool_problems()
+        if self.begins == "plateau" and self.by_evaluation and not held_out:
+            yield FieldProblem("metric", f"{self.watched} needs held-out examples; set evaluation.max_examples above 0")
         if self.temperature == "search":
             if self.highest <= self.lowest:
                 yield FieldProblem("highest", f"not above the lowest, which is {self.lowest:g}")
@@ -209,11 +270,19 @@ class Phase(Section):
 
     def data_problems(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:
         """What the phase needs and the data lacks. The paths begin at the phase."""
-        if self.temperature == "search" and not counts.get("heldout", {}).get("examples"):
+        held_out = counts.get("heldout", {}).get("examples")
+        if self.temperature == "search" and not held_out:
             yield FieldProblem("temperature", "a search needs held-out prompts, and the dataset version has none")
+        if self.begins == "plateau" and self.by_evaluation and not held_out:
+            yield FieldProblem("metric", f"{self.watched} needs held-out examples, and the dataset version has none")
         if why := self.pool.unfit(counts.get("train", {})):
             path = "rate_above" if self.rate_above is not None else "rate_up_to"
             yield FieldProblem(path, f"{why}, so the phase would have no prompt")
+
+
+def phases_knob() -> Any:
+    """The field `phases` of a recipe."""
+    return knob([], "What changes on the way, in this order; each begins after the one before it", max_length=50)
 
 
 class Line(NamedTuple):
@@ -223,39 +292,53 @@ class Line(NamedTuple):
     what: str
 
 
-def lines(raw: Any) -> list[Line]:
+def lines(raw: Any, kind: type[Phase]) -> list[Line]:
     """The lines for the phases of an unchecked or stored config, in order. Phases that cannot be read are left out."""
     found = []
     for each in raw.get("phases") or () if isinstance(raw, Mapping) else ():
         try:
-            phase = Phase.model_validate(each)
+            phase = kind.model_validate(each)
         except ValidationError:
             continue
         found.append(Line(phase.when, phase.what))
     return found
 
 
-def problems(phases: Sequence[Phase], steps: int, held_out: int) -> Iterator[FieldProblem]:
-    """Problems of the schedule by itself. `steps`: of the run; `held_out`: the most examples of an evaluation."""
-    last, earliest = 0, 1
+def problems(phases: Sequence[Phase], steps: int, evaluation: Evaluation) -> Iterator[FieldProblem]:
+    """Problems of the schedule by itself. `steps`: of the run."""
+    last = earliest = 0
     for place, phase in enumerate(phases):
         at = f"phases.{place}"
         if not phase.changes:
             yield FieldProblem(at, "changes nothing; say what it changes, or take it away")
+        possible = phase.earliest(earliest, evaluation.every)
         if phase.begins == "step":
             if phase.step <= last:
                 yield FieldProblem(f"{at}.step", f"not after step {last}, where a phase before it begins")
             if phase.step > steps:
                 yield FieldProblem(f"{at}.step", f"the run ends after step {steps}, so this phase would never begin")
-            last, earliest = max(last, phase.step), max(earliest, phase.step)
-        else:  # its window holds only steps of the phase before
-            earliest += phase.window
-            if earliest > steps:
+            last = max(last, phase.step)
+        elif possible is None:
+            if evaluation.max_examples:
                 yield FieldProblem(
-                    f"{at}.window", f"it cannot begin before step {earliest}, and the run ends after step {steps}"
+                    f"{at}.metric",
+                    f"{phase.watched} is measured before and after the run only, so it never levels off in between; set "
+                    "evaluation.every above 0",
                 )
-        for problem in phase.problems(held_out):
+        elif possible > steps:  # its window holds only what comes in the phase before
+            yield FieldProblem(
+                f"{at}.window", f"it cannot begin before step {possible}, and the run ends after step {steps}"
+            )
+        earliest = possible or earliest
+        for problem in phase.problems(evaluation.max_examples):
             yield FieldProblem(f"{at}.{problem.path}", problem.message)
+
+
+def data_problems(phases: Sequence[Phase], counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:
+    """What the phases need and the data lacks."""
+    for place, phase in enumerate(phases):
+        for problem in phase.data_problems(counts):
+            yield FieldProblem(f"phases.{place}.{problem.path}", problem.message)
 
 
 def why_not(kind: str, replay: int, processes: int) -> str:

@@ -9,6 +9,7 @@ from trainer.config.preferences import PreferenceData
 from trainer.contracts import Example, Message, Response
 from trainer.contracts.counted import counted
 from trainer.contracts.pairs import LabelledPair, labelled_pairs
+from trainer.curriculum import Known, known_of
 from trainer.inference.turns import TurnsUnfit
 
 from ..session.errors import RunFailed
@@ -46,6 +47,8 @@ class Pair(Generic[Text]):
     ties: int
     first_chosen: bool
     """Whether the chosen answer is the earlier one of the example."""
+    known: Known | None = None
+    """What a phase chooses it by; None where it was made during the run."""
 
     @property
     def tie(self) -> bool:
@@ -159,4 +162,5 @@ def _pair(
         con=len(con),
         ties=labels.ties,
         first_chosen=first_chosen,
+        known=known_of(example),
     )

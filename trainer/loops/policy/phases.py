@@ -9,7 +9,7 @@ from trainer.curriculum import PromptOrder, warmest
 from trainer.curriculum.toggle import toggle_budget, toggle_rewards
 from trainer.rollouts import Reward, RewardScorer, Trajectory, one_of_each
 
-from ..session.errors import RunFailed
+from ..session.phases import PhaseWatch
 from ..session.stage import Tell
 from .collecting import Collected, Collector
 from .evaluation import evaluate
@@ -17,39 +17,20 @@ from .parts import Parts
 from .scoring_watch import ScoringWatch
 
 
-class Phases:
+class Phases(PhaseWatch):
     """Changes `parts.schedule`, by which the step samples and trains."""
 
     def __init__(self, parts: Parts, scorer: RewardScorer, collector: Collector, order: PromptOrder) -> None:
         """Raises RunFailed where a phase would have no prompt."""
-        self._parts, self._scorer, self._collector, self._order = parts, scorer, collector, order
-        for place, phase in enumerate(parts.config.phases):
-            if not order.fitting(phase.pool):
-                raise RunFailed(f"phases.{place}: none of the training prompts {phase.pool.words}")
+        super().__init__(parts.config.phases, parts.schedule, order, parts.config.steps)
+        self._parts, self._scorer, self._collector = parts, scorer, collector
 
     def enter(self, step: int, tell: Tell) -> None:
-        """Begins what is due at `step`. Raises StopRequested in a search; whoever gives the step up puts the schedule back."""
-        schedule = self._parts.schedule
-        if schedule.anew:
-            schedule.anew = False
-            self._order.narrow(*schedule.pool)
-            tell.log(
-                "the phases are others than those of the run that this one goes on from: they begin with the first"
-            )
-        while phase := schedule.due(step):
-            temperature = self._temperature(phase, step, tell)
-            schedule.begin(step, temperature)
-            tell.metrics({"phase/number": float(schedule.number)})
-            now = f"; the temperature is {self._parts.rollout.temperature:g}" if temperature is not None else ""
-            if phase.prompts != "same":
-                self._order.narrow(*schedule.pool)
-                now += f"; {self._order.size} of {len(self._parts.prompts.train)} prompts"
-            tell.log(f"phase {schedule.number} begins: {phase.what}{now}")
+        super().enter(step, tell)
+        schedule = self.schedule
         if step == 1 or schedule.in_budget(step) != schedule.in_budget(step - 1) or schedule.began[-1:] == [step]:
             self._tell_budget(step, tell)
-        if any(phase.prompts != "same" for phase in self._parts.config.phases):
-            tell.metrics({"rollout/pool": float(self._order.size)})
-        if self._parts.config.phases:
+        if self.phases:
             tell.metrics({"rollout/temperature": self._parts.rollout.temperature})
 
     def rewarded(self, step: int, collected: Collected, tell: Tell) -> Collected:
@@ -93,20 +74,14 @@ class Phases:
             tell.metrics({"phase/budget": float(self._parts.schedule.in_budget(step))})
 
     def passed(self, step: int, trajectories: Sequence[Trajectory], tell: Tell) -> None:
-        """The step has happened, with these responses. At the end it is said which phases never came."""
+        """The step has happened, with these responses."""
         rewards = [t.reward.total for t in one_of_each(trajectories) if t.reward.total is not None]
-        schedule = self._parts.schedule
-        schedule.note(rewards)
-        if step == self._parts.config.steps:
-            for number, phase in enumerate(schedule.waiting, schedule.number + 1):
-                tell.log(f"phase {number}, {phase.what}, never began: it waited for {_awaited(phase)}", "warning")
+        self.schedule.note(rewards)
+        self.over(step, tell)
 
     def _temperature(self, phase: Phase, step: int, tell: Tell) -> float | None:
-        """What the phase samples with; None where that stays."""
-        if phase.temperature == "set":
-            return phase.set_to
         if phase.temperature != "search":
-            return None
+            return super()._temperature(phase, step, tell)
         scores = {temperature: self._score(temperature, step, tell) for temperature in phase.grid}
         found = warmest(scores, phase.within)
         said = ", ".join(
@@ -133,11 +108,3 @@ class Phases:
 def _over(reward: Reward, total: float | None, budget: float) -> Reward:
     """Worth `total` because it is longer than `budget`, which its record says."""
     return replace(reward, total=total, components={**reward.components, "over_budget_of": budget})
-
-
-def _awaited(phase: Phase) -> str:
-    if phase.begins == "step":
-        return f"step {phase.step}"
-    if phase.begins == "plateau":
-        return f"the mean reward to level off over {phase.window} steps"
-    return f"{phase.pass_rate:.3g} of the responses of {phase.window} steps to be correct"

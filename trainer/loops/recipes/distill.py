@@ -85,7 +85,9 @@ class DistillStage(PolicyStage):
         tell.rollouts(partial(self._held_out_records, found.trajectories, gaps))
         values = {key: value for key, value in found.values.items() if key in _OF_AN_EVALUATION}
         scores = self._by_stage("eval/stage", _scores(found.trajectories))
-        return values | self.gap_metrics(found.trajectories, gaps) | scores
+        values |= self.gap_metrics(found.trajectories, gaps) | scores
+        parts.schedule.measured(values)
+        return values
 
     def _note(self, collected: Collected, tell: Tell) -> None:
         found = collected.trajectories
@@ -121,7 +123,8 @@ class DistillStage(PolicyStage):
         return [_shown(record, gaps.get(id(t))) for record, t in zip(records, trajectories, strict=True)]
 
     def gaps(self, answers: Sequence[Trajectory], tell: Tell) -> dict[int, float]:
-        """Of each answer with a token, by its identity, the mean over its tokens."""
+        """Of each answer with a token, by its identity, the mean over its tokens; at the temperature of the config, so that phases which
+        change it leave held-out gaps comparable."""
         parts, progress = self.parts, tell.watch("measuring the gap")
         assert isinstance(parts.teacher, Teachers)  # noqa: S101 - for the types: `make` has loaded them
         trajectories = [t for t in answers if t.length]
@@ -131,7 +134,7 @@ class DistillStage(PolicyStage):
             progress(len(found), len(rows))
             keys = [trajectories[place].plan.example_key for place in pack_.places]
             gaps = parts.teacher.gaps(
-                parts.learner, [rows[place] for place in pack_.places], parts.rollout.temperature, keys
+                parts.learner, [rows[place] for place in pack_.places], parts.config.rollout.temperature, keys
             )
             found |= {
                 id(trajectories[place]): float(gap_T.mean()) for place, gap_T in zip(pack_.places, gaps, strict=True)

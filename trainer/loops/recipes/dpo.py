@@ -116,7 +116,14 @@ class DpoStage:
         self.evaluates = bool(sets.heldout)
         self._started = False
         self._fitter: Fitter[AnsweredPair] = Fitter(
-            learner, job.config, job.run_dir, sets.train, texts_of, job.config.data.shuffle
+            learner,
+            job.config,
+            job.run_dir,
+            sets.train,
+            texts_of,
+            job.config.data.shuffle,
+            phases=job.config.phases,
+            known=lambda pair: pair.known,
         )
         sequences = [side.tokens for pair in [*sets.train, *sets.heldout] for side in pair.sides]
         base = job.models["base"]
@@ -141,7 +148,7 @@ class DpoStage:
             rewards |= dict(zip(places, found, strict=True))
         ordered = [rewards[place] for place in range(len(pairs))]
         tell.rollouts(pair_records(pairs[:_SHOWN], ordered[:_SHOWN], "eval"))
-        return reward_metrics(pairs, ordered)
+        return self._fitter.evaluated(reward_metrics(pairs, ordered))
 
     def state(self) -> State:
         return State({"order": self._fitter.state()}, self._learner.state_tensors())

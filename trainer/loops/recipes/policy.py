@@ -76,7 +76,7 @@ class PolicyStage:
         self.collector.open(step)
 
     def step(self, number: int, tell: Tell) -> None:
-        order_before, phases_before = self.planner.order.state_dict(), self.parts.schedule.state_dict()
+        before = self.phases.state_dict()
         try:
             self.phases.enter(number, tell)
             collected = self.collector.collect(number, tell)
@@ -91,8 +91,7 @@ class PolicyStage:
             self._update(number, trained, advantages_B, tell)
         except (StopRequested, Unrewarded) as error:
             # The step has not happened: its prompts are drawn again by the run that resumes.
-            self.planner.order.load_state_dict(order_before)
-            self.parts.schedule.load_state_dict(phases_before)
+            self.phases.load_state_dict(before)
             if isinstance(error, Unrewarded):
                 self.scorer.forget_missing()
             raise
@@ -239,7 +238,8 @@ class PolicyStage:
             trajectories, advantages_B = [trajectories[row] for row in rows], advantages_B[rows]
         started = time.monotonic()
         config = self.parts.config
-        self.parts.learner.set_lr(learning_rate(config, step))
+        lr = learning_rate(config, step) * self.parts.schedule.lr_times
+        self.parts.learner.set_lr(lr)
         self.updater.temperature = self.parts.rollout.temperature
         try:
             progress = tell.progress(self.collector.phase(step, "updating"))
@@ -247,10 +247,11 @@ class PolicyStage:
         except NotFinite as error:
             raise self._diverged(step, error, trajectories, advantages_B, tell) from error
         values, histograms = update_metrics(report)
-        values["optim/lr"] = learning_rate(config, step)
+        values["optim/lr"] = lr
         if report.tokens:  # with every response excluded nothing was trained, which is not a speed of 0
             values["perf/train_tokens_per_s"] = report.tokens / (time.monotonic() - started)
         values |= packing_metrics(report, config.optim.micro_batch_tokens) | self._own_metrics(report, trajectories)
+        self.parts.schedule.measured(values)
         tell.metrics(values, histograms)
         tell.rollouts(self._records(step, trajectories, advantages_B, report))
 

@@ -45,6 +45,8 @@ class RewardModelStage:
             sets.train,
             lambda pair: (pair.chosen.tokens, pair.rejected.tokens),
             job.config.data.shuffle,
+            phases=job.config.phases,
+            known=lambda pair: pair.known,
         )
         self._objective = REGISTRY["bradley_terry"]
         self._params = self._objective.params(centre=self._config.centre)
@@ -72,7 +74,7 @@ class RewardModelStage:
         tell.rollouts(pair_records(pairs[:_SHOWN], scores[:_SHOWN], "eval"))
         every = torch.tensor(scores, dtype=torch.float64)
         spread = {"eval/reward_mean": float(every.mean()), "eval/reward_std": float(every.std(correction=0))}
-        return pair_metrics(pairs, margins) | values | spread | self._baselines
+        return self._fitter.evaluated(pair_metrics(pairs, margins) | values | spread | self._baselines)
 
     def state(self) -> State:
         return State({"order": self._fitter.state()}, self._learner.state_tensors())

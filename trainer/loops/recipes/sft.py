@@ -12,6 +12,7 @@ from torch import Tensor
 
 from trainer.config.recipes.sft import SftConfig
 from trainer.contracts import RolloutRecord, Rubric
+from trainer.curriculum import known_of
 from trainer.objectives import REGISTRY, ObjectiveBatch
 from trainer.rewards import Item
 from trainer.rollouts import RewardScorer, RewardSetup
@@ -55,6 +56,8 @@ class SftStage:
             parts.sets.train,
             lambda item: (_marked(item).read,),
             parts.config.data.shuffle,
+            phases=parts.config.phases,
+            known=lambda item: known_of(item.example),
         )
         self._scorer = parts.scorer
         objective = REGISTRY["sft"]
@@ -81,7 +84,8 @@ class SftStage:
         tell.rollouts([self._record(place, items[place], logps[place]) for place in range(min(len(items), _SHOWN))])
         tokens = sum(len(logp_T) for logp_T in logps.values())
         loss = -math.fsum(float(logps[place].sum()) for place in range(len(items))) / tokens
-        return {"eval/loss": loss} | (self._generated(number, self._scorer, tell) if self._scorer else {})
+        answered = self._generated(number, self._scorer, tell) if self._scorer else {}
+        return self._fitter.evaluated({"eval/loss": loss} | answered)
 
     def state(self) -> State:
         values = {"order": self._fitter.state()}

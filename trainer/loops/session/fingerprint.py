@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 import trainer
 from trainer.config import RECIPES, stored
 from trainer.files import digest_of
@@ -67,9 +69,19 @@ def changes(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
     defaults = recipe.schema().model_dump(mode="json") if recipe else {}
     return [
         f"{path} is {_short(old)} there and {_short(new)} here"
-        for path, old, new in _config_differences(stored(there["recipe"], there["config"]), here["config"], defaults)
+        for path, old, new in _config_differences(_as_read_now(there), here["config"], defaults)
         if not any(path == field or path.startswith(f"{field}.") for field in HOW)
     ]
+
+
+def _as_read_now(there: Mapping[str, Any]) -> dict[str, Any]:
+    """Its config, with the defaults of fields that it did not have yet, also in the items of its lists; as it is where it is not valid any
+    more."""
+    config = stored(there["recipe"], there["config"])
+    try:
+        return RECIPES[there["recipe"]].schema.model_validate(config).model_dump(mode="json")
+    except (KeyError, ValidationError):
+        return config
 
 
 def sampled_digest(folder: Path) -> str:

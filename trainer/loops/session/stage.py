@@ -110,7 +110,8 @@ class Stage(Protocol):
         ...
 
     def evaluate(self, number: int, tell: Tell) -> dict[str, float]:
-        """Held-out metrics after step `number`, told by the session. May raise StopRequested; changes no state."""
+        """Held-out metrics after step `number`, told by the session. May raise StopRequested; changes no state, but for what a schedule of
+        phases has seen when it comes to its end."""
         ...
 
     def state(self) -> State: ...

@@ -13,12 +13,14 @@ import torch
 from torch import Tensor
 
 from trainer.config.recipe import RecipeConfig
+from trainer.config.sections.phases import Phase
 from trainer.contracts import ArtifactData
-from trainer.curriculum.order import DataOrder
+from trainer.curriculum import Known, PromptOrder, Schedule
 from trainer.inference.prefix import Pack, pack_units
 
 from ..learner.trained import Trained
 from ..session.errors import RunFailed, StopRequested
+from ..session.phases import PhaseWatch
 from ..session.stage import Tell, learning_rate
 
 
@@ -64,6 +66,11 @@ class Fitted:
         }
 
 
+class _ItemWatch(PhaseWatch):
+    drawn = "examples"
+    pool_key = "train/pool"
+
+
 class Fitter(Generic[Item]):
     """Draws batches in an order that follows from the seed, and updates the model once with each.
 
@@ -81,10 +88,16 @@ class Fitter(Generic[Item]):
         texts: Callable[[Item], Sequence[Sequence[int]]],
         shuffle: bool,
         seed: int | None = None,
+        phases: Sequence[Phase] = (),
+        known: Callable[[Item], Known | None] = lambda _: None,
     ) -> None:
+        """`known`: of an item what phases choose it by. Raises RunFailed where one of the phases would have no item."""
         self._trained, self._config, self._run_dir = trained, config, run_dir
         self._items, self._texts = items, texts
-        self._order = DataOrder(len(items), config.seed if seed is None else seed, shuffle)
+        found = [(known(item) if phases else None) or Known(item.key, None, frozenset()) for item in items]
+        self._order = PromptOrder(found, config.seed if seed is None else seed, shuffle)
+        self._schedule = Schedule(phases)
+        self._watch = _ItemWatch(phases, self._schedule, self._order, config.steps)
 
     def draw(self, count: int) -> list[Item]:
         """The next items; within one pass over the data each comes once."""
@@ -102,25 +115,35 @@ class Fitter(Generic[Item]):
 
         Raises StopRequested with nothing changed, RunFailed before a number that is not finite reaches the weights.
         """
-        before = self._order.state_dict()
+        before = self._watch.state_dict()
         try:
-            return self._update(number, self.draw(count), loss_of, tell, phase)
+            self._watch.enter(number, tell)
+            fitted = self._update(number, self.draw(count), loss_of, tell, phase)
         except StopRequested:
-            self._order.load_state_dict(before)
+            self._watch.load_state_dict(before)
             raise
+        self._schedule.measured({"train/loss": fitted.loss})
+        self._watch.over(number, tell)
+        return fitted
+
+    def evaluated(self, values: dict[str, float]) -> dict[str, float]:
+        """The same values, which an evaluation has measured: a phase may wait for one of them to level off."""
+        self._schedule.measured(values)
+        return values
 
     def state(self) -> dict[str, Any]:
-        return self._order.state_dict()
+        phases = self._schedule.state_dict()
+        return self._order.state_dict() | ({"phases": phases} if phases else {})
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Raises ValueError when the state belongs to a data set of another size."""
         self._order.load_state_dict(dict(state))
+        self._schedule.load_state_dict(state.get("phases", {}))
 
     @property
     def epoch(self) -> float:
-        """Passes over the data so far."""
-        position: int = self._order.state_dict()["position"]
-        return position / len(self._items)
+        """Passes over the data so far; since a phase has narrowed them, over what it draws from."""
+        return self._order.passes
 
     def packs(self, items: Sequence[Item]) -> list[Pack]:
         return pack_units([self._texts(item) for item in items], self._config.optim.micro_batch_tokens)
@@ -142,7 +165,7 @@ class Fitter(Generic[Item]):
         phase: str,
     ) -> Fitted:
         started, progress = time.monotonic(), tell.watch(phase)
-        fitted = Fitted(learning_rate(self._config, number))
+        fitted = Fitted(learning_rate(self._config, number) * self._schedule.lr_times)
         packs = self.packs(batch)
         self._trained.set_lr(fitted.lr)
         self._trained.begin_update()

@@ -57,10 +57,11 @@ export class Phases {
   list() {
     if (!this.planned.length) return;
     const steps = new Map(this.begun().map((phase) => [phase.number, phase.step]));
+    const last = Math.max(0, ...steps.keys());
     const all = [{ what: this.what(0), when: "step 1" }, ...this.planned].map((phase, number) => ({ ...phase, number }));
     const rows = all.slice(this.planned[0].when === "step 1" ? 1 : 0).map(({ number, ...phase }) => {
-      const waits = this.over() ? "never came:" : "not yet:";
-      const words = steps.has(number) ? `from step ${steps.get(number)}` : `${waits} ${phase.when}`;
+      const waits = this.over() ? `never came: ${phase.when}; phase ${last} went on` : `not yet: ${phase.when}`;
+      const words = steps.has(number) ? `from step ${steps.get(number)}` : waits;
       const row = make("li", "", make("span", "phase-number num", String(number)), " ", make("span", "", phase.what), " ", make("span", "muted", words));
       row.classList.toggle("is-waiting", !steps.has(number));
       return row;

@@ -48,6 +48,14 @@ def test_a_phase_changes_the_temperature_of_sampler_and_trainer(make_loop: Calla
     assert any("sampler and trainer agree" in line for line in logged(tmp_path / "run"))
 
 
+def test_a_phase_changes_the_learning_rate(make_loop: Callable[..., Any], tmp_path: Path) -> None:
+    slower = {"step": 2, "learning_rate": "times", "lr_times": 0.5}
+    session = make_loop(small_config(phases=[slower, {"step": 4, "learning_rate": "times", "lr_times": 1.0}]))
+    session.run()
+    found, lr = metrics_of(tmp_path / "run"), session.stage.parts.config.optim.lr
+    assert [found[step, "optim/lr"] for step in (1, 2, 3, 4)] == pytest.approx([lr, lr / 2, lr / 2, lr])
+
+
 def test_a_search_takes_the_warmest_temperature_that_costs_no_score(
     make_loop: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -100,7 +108,7 @@ def test_a_plateau_that_never_comes_is_said(make_loop: Callable[..., Any], tmp_p
     note = schedule.note
     schedule.note = lambda rewards: note([float(next(rising))])
     session.run()
-    said = "phase 1, warmer, never began: it waited for the mean reward to level off over 4 steps"
+    said = "phase 1, warmer, never began: it waited for the mean reward to level off over 4 steps; phase 0 went on to the end"
     assert said in logged(tmp_path / "run")
 
 

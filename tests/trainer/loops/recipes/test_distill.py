@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 import torch
 
+from tests.trainer.killed import killed
 from tests.trainer.loops.conftest import events_of, metrics_of
 from tests.trainer.loops.numbers import row
 from tests.trainer.running import run
+from trainer import checkpoints
 from trainer.config import ConfigInvalid, resolve
 from trainer.config.recipes.distill import DistillConfig
 from trainer.loops.prompts.data import PromptSets
@@ -70,6 +72,42 @@ def test_the_policy_comes_closer_to_each_prompts_own_teacher(
     ]
     assert {each.phase for each in records} == {"train", "eval"}
     assert all(each.reward is None and "gap" in each.components for each in records), "missing, never 0"
+
+
+PHASES = [
+    {"step": 2, "temperature": "set", "set_to": 0.7, "prompts": "some", "domains": ["even"]},
+    {"begins": "plateau", "window": 4, "metric": "policy/kl_teacher", "learning_rate": "times", "lr_times": 0.5},
+    {"begins": "plateau", "window": 4, "metric": "eval/gap", "prompts": "all"},
+]
+
+
+def test_phases_change_a_distillation_and_a_killed_run_repeats_them(
+    numbers: Path, tiny_dir: Path, teachers: dict[str, Path], tmp_path: Path
+) -> None:
+    """At so small a learning rate the gap of the steps goes up and down by chance, and the third phase has no time to come."""
+    config = small(steps=11, phases=PHASES, optim={"lr": 1e-6}, evaluation={"every": 1, "max_examples": 2})
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    assert run(config, numbers, tiny_dir, whole, **teachers)
+    told = metrics_of(whole)
+    begun = {step: value for (step, key), value in told.items() if key == "phase/number"}
+    assert list(begun.values())[:2] == [1.0, 2.0] and list(begun)[0] == 2
+    second = list(begun)[1]
+    assert [told[step, "rollout/temperature"] for step in (1, 2, 11)] == [1.0, 0.7, 0.7]
+    assert [told[step, "optim/lr"] for step in (second - 1, second)] == pytest.approx([1e-6, 5e-7])
+    shown = [event for event in events_of(whole) if event.data.kind == "rollouts" and event.step == 2]
+    assert {
+        int(each.example_key.split("-")[-1]) % 2 for e in shown for each in e.data.rollouts if each.phase == "train"
+    } == {0}
+
+    killed("trainer.monitors:RunMonitor.metrics", config, numbers, tiny_dir, broken, step=second, **teachers)
+    assert checkpoints.steps(broken / "checkpoints")[-1] == second - 1
+    assert run(config, numbers, tiny_dir, broken, resume=True, **teachers)
+    again = metrics_of(broken)
+    assert {place: value for place, value in again.items() if "perf/" not in place[1]} == {
+        place: value for place, value in told.items() if "perf/" not in place[1]
+    }
+    ends = [checkpoints.load(out / "checkpoints" / "step-000011") for out in (whole, broken)]
+    assert all(ends[0].tensors["policy"][key].equal(each) for key, each in ends[1].tensors["policy"].items())
 
 
 def test_several_teachers_each_speak_for_their_own(tiny_dir: Path, teachers: dict[str, Path]) -> None:
@@ -156,6 +194,10 @@ def test_a_teacher_of_other_tokens_is_refused(
         ({"optim": {"processes": 2}}, "optim.processes", "set it to 1"),
         ({"rollout": {"replace_flat": 2}}, "rollout.replace_flat", "whatever its reward"),
         ({"rewards": []}, "rewards", "unknown key"),
+        ({"phases": [{"temperature": "search"}]}, "phases.0.temperature", "no reward says here what a temperature"),
+        ({"phases": [{"lengths": "toggle"}]}, "phases.0.lengths", "no response has a reward"),
+        ({"phases": [{"begins": "pass_rate"}]}, "phases.0.begins", "choose 'step' or 'plateau'"),
+        ({"phases": [{"temperature": "set"}], "runner": {"kind": "async"}}, "phases", "sample ahead of its steps"),
     ],
 )
 def test_what_cannot_work_is_said_at_its_field(changes: dict[str, Any], path: str, words: str) -> None:

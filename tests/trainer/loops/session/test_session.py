@@ -172,6 +172,23 @@ def test_a_run_of_a_version_that_lacked_a_field_goes_on_with_its_default_alone(
         make_loop(small_config(**BRIEF | merged)).resume()
 
 
+def test_a_run_whose_phases_lacked_a_field_goes_on_with_its_default(
+    make_loop: Callable[..., Any], tmp_path: Path
+) -> None:
+    """Items of a list too have the default of what they did not have yet."""
+    phase = {"begins": "step", "step": 2, "temperature": "set", "set_to": 0.7}
+    make_loop(small_config(**BRIEF, phases=[phase])).run()
+
+    def without(config: dict[str, Any]) -> None:
+        for name in ("learning_rate", "lr_times", "domains"):
+            del config["phases"][0][name]
+
+    changed_state(tmp_path / "run", lambda state: without(state["fingerprint"]["config"]))
+    assert make_loop(small_config(**BRIEF, phases=[phase])).resume()
+    with pytest.raises(ValueError, match="phases is .* there"):
+        make_loop(small_config(**BRIEF, phases=[phase | {"learning_rate": "times"}])).resume()
+
+
 def test_outputs_are_written_whole_or_not_at_all(make_loop: Callable[..., Any], tmp_path: Path) -> None:
     def write(folder: Path) -> None:
         (folder / "config.json").write_text("{}")

@@ -1,0 +1,75 @@
+"""Phases of a run as its steps go by, whatever the recipe: each begins when it is due, and is told to the page."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trainer.config.sections.phases import Phase
+from trainer.curriculum import PromptOrder, Schedule
+
+from .errors import RunFailed
+from .stage import Tell
+
+
+class PhaseWatch:
+    """Moves a schedule on, and narrows the order of the data by it. A recipe with phases of its own kind derives from it."""
+
+    drawn = "prompts"
+    """What the data has, in the plural."""
+    pool_key = "rollout/pool"
+    """The metric for how many of them there are to draw from."""
+
+    def __init__(self, phases: Sequence[Phase], schedule: Schedule, order: PromptOrder, last: int) -> None:
+        """`last`: step of the run. Raises RunFailed where a phase would have nothing to draw."""
+        self.phases, self.schedule, self.order, self._last = phases, schedule, order, last
+        for place, phase in enumerate(phases):
+            if not order.fitting(phase.pool):
+                raise RunFailed(f"phases.{place}: none of the training {self.drawn} {phase.pool.words}")
+
+    def enter(self, step: int, tell: Tell) -> None:
+        """Begins what is due at `step`. May raise StopRequested; whoever gives the step up puts schedule and order back."""
+        schedule = self.schedule
+        if schedule.anew:
+            schedule.anew = False
+            tell.log(
+                "the phases are others than those of the run that this one goes on from: they begin with the first"
+            )
+        if self.order.drawn_from != schedule.pool:  # those phases had another pool
+            self.order.narrow(*schedule.pool)
+        while phase := schedule.due(step):
+            now = self._begin(phase, step, tell)
+            tell.metrics({"phase/number": float(schedule.number)})
+            tell.log(f"phase {schedule.number} begins: {phase.what}{now}")
+        if any(phase.prompts != "same" for phase in self.phases):
+            tell.metrics({self.pool_key: float(self.order.size)})
+
+    def state_dict(self) -> dict[str, Any]:
+        """Schedule and order, to be put back if a step is given up."""
+        return {"schedule": self.schedule.state_dict(), "order": self.order.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.schedule.load_state_dict(state["schedule"])
+        self.order.load_state_dict(state["order"])
+
+    def over(self, step: int, tell: Tell) -> None:
+        """The step has happened. At the end it is said which phases never came, and what there was instead."""
+        if step == self._last:
+            for number, phase in enumerate(self.schedule.waiting, self.schedule.number + 1):
+                tell.log(
+                    f"phase {number}, {phase.what}, never began: it waited for {phase.awaited}; "
+                    f"phase {self.schedule.number} went on to the end",
+                    "warning",
+                )
+
+    def _begin(self, phase: Phase, step: int, tell: Tell) -> str:
+        """Begins it; words for the log on what there is now."""
+        temperature = self._temperature(phase, step, tell)
+        self.schedule.begin(step, temperature)
+        now = "" if temperature is None else f"; the temperature is {temperature:g}"
+        if phase.prompts == "same":
+            return now
+        self.order.narrow(*self.schedule.pool)
+        return f"{now}; {self.order.size} of {self.order.count} {self.drawn}"
+
+    def _temperature(self, phase: Phase, step: int, tell: Tell) -> float | None:
+        """What the phase samples with; None where that stays."""
+        return phase.set_to if phase.temperature == "set" else None
