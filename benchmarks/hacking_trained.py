@@ -34,6 +34,7 @@ from benchmarks.planted_bias import draw
 from benchmarks.seeded import finished, interval, number
 from trainer.claims import toy
 from trainer.claims.teaching import Course, Lesson, teach
+from trainer.config.alarms import FLAT
 from trainer.contracts import Criterion, Example, Message, Rubric, VerifierSpec
 from trainer.judges.inputs import JudgeInput
 from trainer.judges.spec import digest
@@ -230,7 +231,7 @@ def read(family: str, seed: int, events: Path) -> HackedRun:
             responses[step].update({(each["group"], each["index"]): each["response"] for each in found})
         elif data["kind"] == "metrics" and "reward/truth" in data["values"]:
             truth[step] = data["values"]["reward/truth"]
-        elif data["kind"] == "alarm":
+        elif data["kind"] == "alarm" and data["signal"] != FLAT:
             alarm = AlarmTold(data["signal"], data["subject"], step, data["since"])
             alarms[alarm.signal, alarm.subject] = alarm
     steps = sorted(step for step, each in responses.items() if each)

@@ -10,6 +10,7 @@ from django.db.models import Count, Exists, OuterRef, QuerySet
 from django.urls import reverse
 from django.utils import timezone
 
+from trainer.config.alarms import concern
 from trainer.config.alarms import title as alarm_title
 from trainer.contracts.counted import counted
 from webapp.accounts.models import Membership
@@ -166,7 +167,7 @@ def _alarm(alarms: Sequence[RunAlarm]) -> Need:
     newest = alarms[0]
     more = f", and {counted(len(alarms) - 1, 'more alarms')}" if len(alarms) > 1 else ""
     text = f"{alarm_title(newest.signal, newest.subject)}, step {newest.step}{more}."
-    title = f"{_named(newest.run)} may be gaming its reward"
+    title = f"{_named(newest.run)} {concern(newest.signal)}"
     return Need("warn", title, text, f"{_at('run', newest.run_id)}#alarms", icon="siren")
 
 

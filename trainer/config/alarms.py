@@ -1,11 +1,25 @@
-"""The texts of alarms: each names a sign that a policy games its reward. Their meaning is explained only here. It needs no torch."""
+"""The texts of alarms: each names a sign that a policy games its reward, or that nothing is learned. Their meaning is explained only
+here. It needs no torch."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trainer.contracts import AlarmData
+from trainer.contracts.counted import counted
 
 HELD_OUT = "held_out"
 """Training scores rise above those of a held-out panel. The other signs are shares of responses; this one is not."""
+FLAT = "flat"
+"""Steps in a row in which the responses to each prompt are all worth the same. No sign of gaming, and no share of responses either."""
+SOLVED, NOT_SOLVED, ALWAYS_OR_NEVER = "solved", "not solved", "always or never solved"
+"""The subjects of FLAT, which say why."""
+_FLAT_REASONS = {
+    SOLVED: "All of them solved their prompt; in the first steps {before:.0%} did. Harder prompts help: other data, or a phase that draws "
+    "prompts with lower pass rates.",
+    NOT_SOLVED: "None of them solved its prompt. Easier prompts help, a hint or a scaffold, or a reward that pays for parts of an answer.",
+    ALWAYS_OR_NEVER: "{share:.0%} of them solved their prompt: each prompt is solved by all of its responses or by none. Prompts that are "
+    "solved now and then help (rollout.replace_flat looks for them), or more responses to a prompt.",
+}
 
 
 @dataclass(frozen=True)
@@ -44,6 +58,7 @@ SIGNALS: dict[str, Sign] = {
         "earn what held-out pairs do not",
         "Do they say what is true of any pair, or what only pays on these?",
     ),
+    FLAT: Sign("Nothing to learn: the prompts are {subject}", "", ""),
 }
 _ROLES = {"judge": "judge", "writer": "rubric writer"}
 
@@ -55,6 +70,23 @@ def title(signal: str, subject: str, role: str = "") -> str:
     return f"{said}: {_ROLES.get(role, role)}" if role else said
 
 
+def concern(signal: str) -> str:
+    """What an alarm says of its run, to go on after its name."""
+    return "learns nothing" if signal == FLAT else "may be gaming its reward"
+
+
+def heading(signals: Sequence[str]) -> str:
+    """Over the alarms of a run."""
+    flat = sum(signal == FLAT for signal in signals)
+    if flat == len(signals):
+        return "Steps in which nothing was learned"
+    return (
+        f"{counted(len(signals), 'alarms')}"
+        if flat
+        else f"{counted(len(signals), 'signs')} that the reward is being gamed"
+    )
+
+
 def told(data: AlarmData, step: int) -> str:
     """The alarm in a sentence or two."""
     whose = f" of the {_ROLES.get(data.role, data.role)}" if data.role else ""
@@ -64,6 +96,10 @@ def told(data: AlarmData, step: int) -> str:
             f"In the turn{whose} that ends with step {step} the training pairs lie {_points(data.share)} above the held-out "
             f"panel; in the first turn {at_first}. The turn began with step {data.since}."
         )
+    if data.signal == FLAT:
+        reason = _FLAT_REASONS.get(data.subject, "").format(share=data.share, before=data.before)
+        steps = f"In steps {data.since} to {step} the responses{whose} to each prompt were all worth the same"
+        return f"{steps}, so no reward taught anything. {reason}".rstrip()
     sign = SIGNALS.get(data.signal)
     shows = sign.shows.format(subject=data.subject) if sign else f"show {data.signal}"
     before = f"{data.before:.0%} at first"

@@ -204,7 +204,8 @@ class AlarmData(Record):
     `share`: of this step's responses; `before`: of the first steps' responses. `paid`: how clearly the reward pays for the signal, a z
     value; None if it was not computed. `part` (of the reward) and `criterion`: where these responses earn more, if that is clear.
     `places`: training responses of this step that show the signal. `role`: the role that wrote them, in a run that trains several roles.
-    For the signal `held_out`, `share` and `before` are the distance by which training lies above the panel.
+    For the signal `held_out`, `share` and `before` are the distance by which training lies above the panel. For `flat`, which is about
+    steps that teach nothing, they are shares of the responses that solved their prompt, and `subject` says why.
     """
 
     kind: Literal["alarm"] = "alarm"

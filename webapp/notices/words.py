@@ -6,6 +6,7 @@ from typing import Any
 
 from django.urls import reverse
 
+from trainer.config.alarms import concern
 from trainer.config.alarms import title as alarm_title
 from trainer.contracts.counted import counted
 
@@ -86,7 +87,11 @@ def kept(event: str, payload: Mapping[str, object]) -> dict[str, object]:
 
 
 def title(row: Notice) -> str:
-    return f"{name(row)} {KINDS[row.event].said}"
+    return f"{name(row)} {_said(row)}"
+
+
+def _said(row: Notice) -> str:
+    return concern(str(row.facts["signal"])) if row.event == "run.alarm" else KINDS[row.event].said
 
 
 def name(row: Notice) -> str:
@@ -161,7 +166,8 @@ def folded(rows: Sequence[Notice], gone: frozenset[tuple[str, int]] = frozenset(
     lines: dict[tuple[object, ...], list[Notice]] = {}
     for row in rows:
         alone = row.sweep is None or row.about != "run"
-        lines.setdefault((row.pk,) if alone else (row.event, row.sweep, row.read_at is None), []).append(row)
+        alike = (row.pk,) if alone else (row.event, _said(row), row.sweep, row.read_at is None)
+        lines.setdefault(alike, []).append(row)
     return [_line(found, gone) for found in lines.values()]
 
 
@@ -171,9 +177,10 @@ def _line(rows: Sequence[Notice], gone: frozenset[tuple[str, int]]) -> Told:
         return Told(rows, title(first), text(first), "" if (first.about, first.subject) in gone else href(first))
     sweep = first.facts.get("sweep_name") or "a sweep"
     said = (
-        KINDS[first.event]
-        .said.replace("was ", "were ")
+        _said(first)
+        .replace("was ", "were ")
         .replace("stands", "stand")
+        .replace("learns", "learn")
         .replace("its reward", "their rewards")
     )
     last = f"The last is {name(first)}"

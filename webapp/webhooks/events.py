@@ -27,7 +27,7 @@ EVENTS = {
     "run.failed": "A run ended with an error",
     "run.stopped": "A run was stopped: by a person, by its time limit or by its sweep",
     "run.stalled": "The process of a run lives and its steps no longer come; again once they came and ceased again",
-    "run.alarm": "A run shows a sign that its policy games its reward; once for each sign",
+    "run.alarm": "A run shows a sign that its policy games its reward, or that it learns nothing; once for each sign",
     "sweep.started": "A sweep was launched; one that goes on does not start again",
     "sweep.finished": "All trials of a sweep are over",
     "sweep.failed": "A sweep cannot launch its trials any more",

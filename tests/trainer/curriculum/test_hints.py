@@ -65,3 +65,18 @@ def test_what_the_data_lacks_is_said_with_its_number() -> None:
     assert not list(Hint(without="plain", unknown=0.0).data_problems(train))
     (none,) = Hint(without="drop", unknown=0.5).data_problems(train | {"reasonings": 0})
     assert none.path == "hint"
+
+
+def test_a_hint_where_every_prompt_is_solved_or_none_is_refused_at_its_field() -> None:
+    train = {"examples": 40, "reasonings": 40, "rated": 40}
+    (solved,) = Hint().data_problems(train | {"rated_solved": 40})
+    assert solved.path == "hint" and "all 40 training prompts were always solved" in solved.message
+    (never,) = Hint(gamma=0.1).data_problems(train | {"rated_unsolved": 40})
+    assert never.path == "hint.gamma" and "none of the 40 training prompts was ever solved" in never.message
+    assert not list(Hint(gamma=0.0).data_problems(train | {"rated_unsolved": 40})), (
+        "a hint that stays is what they need"
+    )
+    for counts in ({"rated_solved": 39, "rated_unsolved": 1}, {"rated_solved": 1, "rated_unsolved": 39}):
+        assert not list(Hint().data_problems(train | counts))
+    some = train | {"rated": 30, "rated_solved": 30}
+    assert not list(Hint(unknown=0.5).data_problems(some)), "of ten nobody knows"

@@ -43,6 +43,17 @@ def test_a_page_lists_what_is_unread_and_marks_it_as_read(run, cast):
     assert "No memory." in client.get("/notices?show=all").content.decode()
 
 
+def test_alarms_say_what_they_are_about_and_share_a_line_with_their_like(cast):
+    plain = {"name": "run 1", "experiment": "e", "step": 9, "role": "", "sweep_name": "rates"}
+    for signal, subject in (("flat", "solved"), ("flat", "not solved"), ("length", ""), ("flattery", "")):
+        tell(cast.researcher, event="run.alarm", sweep=4, facts=plain | {"signal": signal, "subject": subject})
+    tell(cast.researcher, event="run.alarm", facts=plain | {"signal": "flat", "subject": "solved"})
+    page = browser(cast.researcher).get("/notices").content.decode()
+    assert "2 runs of sweep “rates” learn nothing" in page and "Run 1 of e learns nothing" in page
+    assert "2 runs of sweep “rates” may be gaming their rewards" in page
+    assert "Nothing to learn: the prompts are solved, step 9." in page
+
+
 def test_an_empty_list_says_how_something_comes_here(cast):
     assert "Nothing to tell yet" in browser(cast.reviewer).get("/notices").content.decode()
 

@@ -39,6 +39,18 @@ class Hint(Section):
     def data_problems(self, train: Mapping[str, int]) -> Iterator[FieldProblem]:
         """`train`: the training counts of the training prompts. The paths begin at the config's root."""
         prompts, known, rated = (train.get(key, 0) for key in ("examples", "reasonings", "rated"))
+        if prompts and prompts == train.get("rated_solved", 0):
+            yield FieldProblem(
+                "hint",
+                f"all {prompts:,} training prompts were always solved before the run (`meta.pass_rate`), so a hint can teach nothing; "
+                "switch it off, or take harder prompts",
+            )
+        if prompts and prompts == train.get("rated_unsolved", 0) and self.gamma:
+            yield FieldProblem(
+                "hint.gamma",
+                f"none of the {prompts:,} training prompts was ever solved before the run (`meta.pass_rate`), so no hint would fade and the "
+                "policy would never try without one; set it to 0 if that is meant, or take easier prompts too",
+            )
         if prompts and not known:
             yield FieldProblem(
                 "hint", "none of the training prompts has reference reasoning (`meta.reasoning`, else the reference)"

@@ -19,6 +19,7 @@ from ..learner.export import write_model
 from ..policy.closing import closing
 from ..policy.collecting import Collected, MakeCollector, SyncCollector
 from ..policy.evaluation import evaluate
+from ..policy.flat_steps import FlatSteps
 from ..policy.hacking import HackingWatch
 from ..policy.missing_rewards import MissingRewards
 from ..policy.offending import save_offending
@@ -70,6 +71,7 @@ class PolicyStage:
         self.evaluates = bool(parts.prompts.heldout)
         self._missing = missing or MissingRewards(config.composition.parts, config.runner.kind == "async")
         self._hacking = hacking or HackingWatch(config)
+        self._flat = FlatSteps(config, self._hacking.role)
         self._engine_check = EngineCheck(config, stop_token_ids(generation_config(parts.base), parts.tokenizer))
 
     def open(self, step: int) -> None:
@@ -96,6 +98,7 @@ class PolicyStage:
                 self.scorer.forget_missing()
             raise
         self._hacking.look(number, collected.trajectories, self.parts.tasks, tell)
+        self._flat.look(number, rewarded, tell)
         self._learn_pass_rates(collected, tell)
         self.collector.updated(number)
         self.phases.passed(number, collected.trajectories, tell)
@@ -124,6 +127,7 @@ class PolicyStage:
             "rewards": self.scorer.state_dict(),
             "missing": self._missing.state_dict(),
             "hacking": self._hacking.state_dict(),
+            "flat": self._flat.state_dict(),
             "phases": self.parts.schedule.state_dict(),
             "pass_rates": self.planner.pass_rates.state_dict(),
         }
@@ -134,6 +138,7 @@ class PolicyStage:
         self.scorer.load_state_dict(state.values.get("rewards", {}))
         self._missing.load_state_dict(state.values.get("missing", {}))
         self._hacking.load_state_dict(state.values.get("hacking", {}))
+        self._flat.load_state_dict(state.values.get("flat", {}))
         self.parts.schedule.load_state_dict(state.values.get("phases", {}))
         self.planner.pass_rates.load_state_dict(state.values.get("pass_rates", {}))
         self.parts.learner.load_state_tensors(state.tensors)

@@ -13,7 +13,9 @@ from . import serializers, services
 from .schemas import AlarmAskedOut, AlarmList
 
 
-@router.get("/runs/{run_id}/alarms", response=AlarmList, summary="Signs that its policy games its reward")
+@router.get(
+    "/runs/{run_id}/alarms", response=AlarmList, summary="Signs that its policy games its reward or learns nothing"
+)
 def run_alarms(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
     """The newest step first; one of each sign."""
     return {"items": [serializers.alarm(each) for each in services.shown(run_of(request, run_id))], "next": None}

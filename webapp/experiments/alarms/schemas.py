@@ -14,20 +14,24 @@ class AlarmResponseOut(Schema):
 
 
 class AlarmOut(Schema):
-    """More responses than usual show what a policy does that games its reward. It asks for a look, and proves nothing."""
+    """More responses than usual show what a policy does that games its reward, or (`flat`) several steps taught nothing. It asks for a
+    look, and proves nothing."""
 
     id: int
     signal: str
-    subject: str = Field(description="The part of the reward or the phrase, where the signal has several; else empty")
+    subject: str = Field(
+        description="The part of the reward or the phrase, where the signal has several; of `flat` the reason; else empty"
+    )
     role: str = Field(description="Whose responses they are, in a run that trains several roles; else empty")
     step: int
     since: int = Field(
-        description="The step from which on the share was above the usual; of `held_out` the first of the turn"
+        description="The step from which on the share was above the usual; of `held_out` the first of the turn, of `flat` of the row"
     )
     share: float = Field(
-        description="Of the responses of the step; of `held_out` how far training lies above the held-out panel"
+        description="Of the responses of the step; of `held_out` how far training lies above the held-out panel; of `flat` how many solved "
+        "their prompt"
     )
-    before: float = Field(description="Of the responses of the first steps; of `held_out` in the first turn")
+    before: float = Field(description="The same of the first steps; of `held_out` in the first turn")
     paid: float | None = Field(
         description="How clearly the reward pays for it, a z value; null where that was not asked"
     )

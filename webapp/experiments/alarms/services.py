@@ -1,4 +1,5 @@
-"""Alarms of runs: their policy may be gaming its reward. Stored once each, told to webhooks, and sent to people on a click."""
+"""Alarms of runs: their policy may be gaming its reward, or it learns nothing. Stored once each, told to webhooks, and sent to people on
+a click."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from django.db.models import Q
 from django.db.models.fields.json import KeyTextTransform
 
 from trainer.config.alarms import SIGNALS, title, told
+from trainer.config.alarms import heading as heading_of
 from trainer.contracts import AlarmData, RunEvent
 from webapp.accounts.models import Membership
 from webapp.core import audit
@@ -59,6 +61,11 @@ class Alarm:
         """What to look for in the responses."""
         sign = SIGNALS.get(self.data.signal)
         return sign.look if sign else ""
+
+
+def heading(alarms: Iterable[Alarm]) -> str:
+    """Over the alarms of a run."""
+    return heading_of([each.data.signal for each in alarms])
 
 
 def row(run: Run, event: RunEvent, data: AlarmData) -> RunAlarm:

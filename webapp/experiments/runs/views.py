@@ -76,7 +76,7 @@ def run_page(request: HttpRequest, run_id: int, tab: str = "charts") -> HttpResp
     tabs = LOGGED_TABS if run.is_logged else TABS
     if tab not in tabs:
         raise Http404("no such tab")
-    may_write = membership.may(Role.RESEARCHER)
+    may_write, shown = membership.may(Role.RESEARCHER), alarms.shown(run)
     context: dict[str, Any] = {
         "run": run,
         "tab": tab,
@@ -91,7 +91,8 @@ def run_page(request: HttpRequest, run_id: int, tab: str = "charts") -> HttpResp
         "samples": recipe_metrics.SAMPLES[recipe_metrics.samples(run.recipe)],
         "viewer": recipe_metrics.samples(run.recipe),
         "people": graded.agreement(run),
-        "alarms": alarms.shown(run),
+        "alarms": shown,
+        "alarms_title": alarms.heading(shown),
         "tags": list(RunTag.objects.filter(run=run).order_by("name").values_list("name", flat=True)),
         "matches_reasons": reason_matches.matches_reasons(run),
         "agreements": reason_matches.agreements(run) if reason_matches.matches_reasons(run) else [],

@@ -3,6 +3,7 @@
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from tests.cast import ApiClient, browser
 from tests.webapp.experiments.people.test_people import asking, give_rubrics, judged  # noqa: F401 - a fixture
@@ -111,6 +112,23 @@ def test_the_page_shows_it_with_its_responses_and_escapes_them(trainer, alarmed,
     part = as_researcher.get(f"/runs/{alarmed.pk}/alarms").content.decode()
     assert "2 signs" in part and "&lt;script&gt;" in part and "<script>" not in part
     assert as_outsider.get(f"/runs/{alarmed.pk}/alarms").status_code == 404
+
+
+def test_steps_that_teach_nothing_are_no_sign_of_gaming(trainer, alarmed, cast, as_researcher):
+    Webhook.objects.create(workspace=cast.workspace, url="https://example.org", events=["run.alarm"], secret="s")
+    flat = {"signal": "flat", "subject": "solved", "since": 8, "share": 1.0, "before": 0.2, "paid": None}
+    flat |= {"part": "", "criterion": "", "places": []}
+    trainer.post(told(trainer, step=12, **flat))
+    page = as_researcher.get(f"/runs/{alarmed.pk}").content.decode()
+    assert "2 alarms" in page and "Nothing to learn: the prompts are solved" in page and "Flattery" in page
+    assert "In steps 8 to 12 the responses to each prompt were all worth the same" in page
+    [sent] = Delivery.objects.all()
+    assert sent.payload.get("data", sent.payload)["signal"] == "flat"
+    RunAlarm.objects.exclude(signal="flat").delete()
+    RunAlarm.objects.update(time=timezone.now())
+    assert "learns nothing" in as_researcher.get("/").content.decode()
+    part = as_researcher.get(f"/runs/{alarmed.pk}/alarms").content.decode()
+    assert "Steps in which nothing was learned" in part and "gamed" not in part and "Send to annotation" not in part
 
 
 def test_a_run_without_alarms_shows_none(run, as_researcher):

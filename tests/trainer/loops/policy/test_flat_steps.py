@@ -1,0 +1,106 @@
+"""Steps that teach nothing are told: in the log and as an alarm, once for each row of them, with why."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainer.config import PolicyConfig
+from trainer.config.alarms import title
+from trainer.contracts import AlarmData
+from trainer.loops.policy.flat_steps import FlatSteps
+from trainer.rollouts import PromptPlan, Reward, Span, Trajectory
+
+from ..conftest import events_of, small_config
+from .test_collecting import PLAIN, ROLLOUT, rewarded
+
+SOLVED, FAILED, MIXED, NONE = [[1.0] * 4] * 2, [[0.0] * 4] * 2, [[1.0] * 4, [0.0] * 4], [[None] * 4] * 2
+TAUGHT = [[1.0] * 4, [0.0, 1.0, 0.0, 1.0]]
+
+
+class Told:
+    """The part of `Tell` that is used."""
+
+    def __init__(self) -> None:
+        self.alarms: list[AlarmData] = []
+        self.lines: list[str] = []
+
+    def alarm(self, alarm: AlarmData) -> None:
+        self.alarms.append(alarm)
+
+    def log(self, message: str, level: str = "info") -> None:
+        self.lines.append(f"{level}: {message}")
+
+
+def step(groups: Any) -> list[Trajectory]:
+    spans = (Span("prompt", (1,)), Span("policy", (2,), (-1.0,), 0))
+    return [
+        Trajectory(PromptPlan("row", group, place, "", (1,), (1,), 0), spans, "", "stop", Reward(total))
+        for group, worth in enumerate(groups)
+        for place, total in enumerate(worth)
+    ]
+
+
+def looked(steps: list[Any], config: PolicyConfig | None = None, killed_after: int = 0) -> Told:
+    config = config or small_config()
+    watch, told = FlatSteps(config), Told()
+    for number, groups in enumerate(steps, 1):
+        watch.look(number, step(groups), told)  # type: ignore[arg-type]
+        if number == killed_after:
+            kept = json.loads(json.dumps(watch.state_dict()))
+            watch = FlatSteps(config)
+            watch.load_state_dict(kept)
+    return told
+
+
+@pytest.mark.parametrize(
+    ("flat", "subject", "words"),
+    [
+        (SOLVED, "solved", "All of them solved their prompt; in the first steps 60% did. Harder prompts help"),
+        (FAILED, "not solved", "None of them solved its prompt. Easier prompts help, a hint or a scaffold"),
+        (MIXED, "always or never solved", "50% of them solved their prompt"),
+    ],
+)
+def test_a_row_of_flat_steps_says_why_and_what_helps(flat: Any, subject: str, words: str) -> None:
+    told = looked([TAUGHT, FAILED, TAUGHT, TAUGHT, TAUGHT, *[flat] * 5])
+    [alarm], [line] = told.alarms, told.lines
+    assert (alarm.signal, alarm.subject, alarm.since, alarm.places) == ("flat", subject, 6, ())
+    assert line.startswith("warning: In steps 6 to 10 the responses to each prompt were all worth the same")
+    assert words in line
+    assert title(alarm.signal, alarm.subject) == f"Nothing to learn: the prompts are {subject}"
+
+
+def test_a_row_is_told_once_and_another_row_again() -> None:
+    assert looked([SOLVED] * 4).alarms == []
+    assert len(looked([SOLVED] * 60).alarms) == 1
+    told = looked([SOLVED] * 9 + [TAUGHT] + [SOLVED] * 4 + [TAUGHT] + [FAILED] * 5)
+    assert [(alarm.subject, alarm.since) for alarm in told.alarms] == [("solved", 1), ("not solved", 16)]
+
+
+def test_a_step_without_any_reward_counts_in_no_row() -> None:
+    told = looked([SOLVED] * 3 + [NONE] + [SOLVED] * 2)
+    assert len(told.alarms) == 1 and told.alarms[0].share == 1.0
+
+
+@pytest.mark.parametrize("killed_after", [2, 5, 7])
+def test_a_resumed_run_says_it_as_a_whole_one_does(killed_after: int) -> None:
+    steps = [TAUGHT, FAILED, *[MIXED] * 8]
+    assert looked(steps, killed_after=killed_after).alarms == looked(steps).alarms != []
+
+
+def test_where_equal_rewards_teach_nothing_is_said() -> None:
+    for objective in ({"name": "distill", "teacher": "t"}, {"name": "grpo", "advantage": "remax"}):
+        assert looked([SOLVED] * 9, small_config(scaffold=None, objective=objective)).alarms == []
+
+
+def test_a_run_tells_it_at_the_step_and_goes_on(make_loop: Callable[..., Any], tmp_path: Path) -> None:
+    session = make_loop(small_config(steps=8, rollout=ROLLOUT, **PLAIN))
+    rewarded(session, lambda group, place: 1.0)
+    session.run()
+    events = events_of(tmp_path / "run")
+    assert [event.step for event in events if event.data.kind == "alarm"] == [5]
+    said = [e for e in events if e.data.kind == "log" and "worth the same" in e.data.message]
+    assert [(each.step, each.data.level) for each in said] == [(5, "warning")]
+    assert "All of them solved their prompt" in said[0].data.message and session.step == 8

@@ -1,0 +1,78 @@
+"""Steps in a row in which the responses to each prompt are all worth the same: no reward teaches anything."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trainer.config import OnPolicyConfig
+from trainer.config.alarms import ALWAYS_OR_NEVER, FLAT, NOT_SOLVED, SOLVED, told
+from trainer.contracts import AlarmData
+from trainer.rollouts import Trajectory, flat_groups, group_rewards, one_of_each
+
+from ..session.stage import Tell
+from .reports import solved
+
+IN_A_ROW = 5
+FIRST_STEPS = 5
+
+
+class FlatSteps:
+    """Says so when a row has lasted IN_A_ROW steps: in the log, and as an alarm. A row says it once, however long it lasts.
+
+    Distillation and the estimator `remax` learn from equal rewards, so their steps are not looked at. The state goes with the
+    checkpoint.
+    """
+
+    def __init__(self, config: OnPolicyConfig, role: str = "") -> None:
+        self._role, self._threshold = role, config.pass_rates.threshold
+        equal_teaches = config.objective.name == "distill" or getattr(config.objective, "advantage", "") == "remax"
+        self._looks = not equal_teaches
+        self._row: list[tuple[int, int]] = []
+        """Of each step of the row until it is told: responses that solved their prompt, and those of which that is known."""
+        self._told = False
+        self._first: list[tuple[int, int]] = []
+        """The same of the run's first steps."""
+
+    def look(self, step: int, trajectories: Sequence[Trajectory], tell: Tell) -> None:
+        """After the step has happened, at the rewards that it has trained on. A step without any reward counts in no row."""
+        groups = group_rewards(trajectories)
+        if not self._looks or not groups:
+            return
+        known = [solves for each in one_of_each(trajectories) if (solves := solved(each, self._threshold)) is not None]
+        outcome = (sum(known), len(known))
+        if len(self._first) < FIRST_STEPS:
+            self._first.append(outcome)
+        if flat_groups(groups) < len(groups):
+            self._row, self._told = [], False
+        elif not self._told:
+            self._row.append(outcome)
+            if len(self._row) == IN_A_ROW:
+                self._tell(step, tell)
+
+    def _tell(self, step: int, tell: Tell) -> None:
+        share, before = _share(self._row), _share(self._first)
+        subject = SOLVED if share == 1 else NOT_SOLVED if share == 0 else ALWAYS_OR_NEVER
+        found = AlarmData(
+            signal=FLAT,
+            subject=subject,
+            since=step - IN_A_ROW + 1,
+            share=share,
+            before=before,
+            places=(),
+            role=self._role,
+        )
+        tell.log(told(found, step), "warning")
+        tell.alarm(found)
+        self._row, self._told = [], True
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"row": [*map(list, self._row)], "told": self._told, "first": [*map(list, self._first)]}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Checkpoints of earlier releases have none."""
+        self._row = [(solves, known) for solves, known in state.get("row", [])]
+        self._first = [(solves, known) for solves, known in state.get("first", [])]
+        self._told = bool(state.get("told", False))
+
+
+def _share(outcomes: Sequence[tuple[int, int]]) -> float:
+    return sum(solves for solves, _ in outcomes) / sum(known for _, known in outcomes)
