@@ -197,6 +197,13 @@ class OnPolicyConfig(RecipeConfig):
 
             if phase.verification == "on" and (why := self._cannot_verify()):
                 yield FieldProblem(f"phases.{place}.verification", f"{why}; set it to 'same'")
+            most = self.composition.ceiling
+            if (phase.begins == "pass_rate" or phase.lengths == "toggle") and most is not None and phase.correct > most:
+                yield FieldProblem(
+                    f"phases.{place}.correct",
+                    f"no response can be correct: the parts of the reward add up to {most:g} at most, and this asks for {phase.correct:g}; "
+                    "lower it",
+                )
 
     def _cannot_verify(self) -> str:
         """Why the policy cannot judge its own responses too; empty if it can."""

@@ -208,6 +208,11 @@ class RecipeConfig(Section):
         if self.optim.warmup_steps > self.steps:
             yield FieldProblem("optim.warmup_steps", f"longer than the run of {counted(self.steps, 'steps')}")
 
+    def launch_problems(self) -> Iterator[FieldProblem]:
+        """What a person who launches a run did not mean, though the run would work. Form and API refuse it. A shell does not, because there
+        somebody tries a config out with fewer steps."""
+        yield from ()
+
     def asking(self, path: str) -> RewardPart | None:
         """The part of the reward that asks the judge which the config names at `path`; None if no part does."""
         section, _, rest = path.partition(".")

@@ -49,7 +49,7 @@ def brief(run: Run) -> str:
 
 
 def phases(run: Run) -> list[dict[str, str]]:
-    """The phases that the run's config plans, in order: `{"when", "what"}`."""
+    """The phases that the run's config plans, in order: `{"when", "what", "never"}`."""
     found = recipe_of(run.recipe)
     return [line._asdict() for line in found.schema.outline(run.config)] if found else []
 

@@ -19,7 +19,7 @@ from ..on_policy import PolicyEvaluation, PolicyOptim, Rollout
 from ..recipe import Amount, Metric, Need, Output, Recipe, RecipeConfig, Slot, whole_number
 from ..rewards import parts
 from ..rewards.parts import MOST_PARTS, AnyPart, RewardPart, RubricPart
-from ..sections.phases import Line
+from ..sections.phases import Line, never_entered
 from ..sections.sampler import Sampler
 from .distill import OUTCOME as GAPS
 from .distill import DistillConfig, TeacherOf
@@ -100,7 +100,7 @@ class ChainConfig(RecipeConfig):
     instead_of_phases: ClassVar[str] = "its stages say what changes and when"
     stages: list[PlannedStage] = knob(
         [PlannedStage(steps=15), PlannedStage(do="imitate", steps=10), PlannedStage(steps=15)],
-        "What the run does, in this order. A run that ends before a stage begins does without it",
+        "What the run does, in this order. A run that ends before a stage begins would do without it",
         min_length=1,
         max_length=50,
     )
@@ -188,6 +188,16 @@ class ChainConfig(RecipeConfig):
         shared = {(each.path, each.message) for each in super().problems()}
         yield from (each for each in self.reinforcing.problems() if (each.path, each.message) not in shared)
 
+    def launch_problems(self) -> Iterator[FieldProblem]:
+        yield from super().launch_problems()
+        for number, first in enumerate(self.begins):
+            if first > self.steps:
+                yield FieldProblem(
+                    f"stages.{number}",
+                    f"is never entered: the run ends with step {self.steps}, and this stage would begin with step {first}. Raise steps, "
+                    "give the stages before it fewer, or take it away",
+                )
+
     def needs(self, declared: tuple[Need, ...]) -> tuple[Need, ...]:
         """If the reward needs no rubric, any prompt can be used."""
         return declared if parts.needs_rubric(self.rewards, False) else (Need("examples", "prompts"),)
@@ -222,7 +232,7 @@ class ChainConfig(RecipeConfig):
                 stage = PlannedStage.model_validate(each)
             except ValidationError:
                 continue
-            found.append(Line(f"step {first}", stage.what))
+            found.append(Line(f"step {first}", stage.what, never_entered(first, raw.get("steps"))))
             first += stage.steps
         return found
 

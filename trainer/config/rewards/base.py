@@ -14,6 +14,8 @@ Matcher = Literal["embeddings", "words", "judge"]
 class PartBase(Section):
     """The fields that every part of a reward has. Charts (`reward/<name>`) and the expression use its `name`."""
 
+    highest_value: ClassVar[float | None] = None
+    """The greatest value that any response can have; None if there is no bound, or none that is known here."""
     fewer_is_better: ClassVar[bool] = False
     """Whether a high value is bad for the response, as for a share of flaws."""
 
@@ -28,6 +30,17 @@ class PartBase(Section):
         if self.at_least is not None and value < self.at_least:
             return self.at_least
         return self.at_most if self.at_most is not None and value > self.at_most else value
+
+    @property
+    def ceiling(self) -> float | None:
+        """The most that the part can add to a sum of parts; None if no bound is known."""
+        lowest, highest = self.at_least, self.highest_value
+        if self.at_most is not None:
+            highest = self.at_most if highest is None else min(highest, self.at_most)
+        if highest is not None and lowest is not None:
+            highest = max(highest, lowest)
+        bound = highest if self.weight >= 0 else lowest
+        return None if bound is None else self.weight * bound
 
     @property
     def needs_rubric(self) -> bool:

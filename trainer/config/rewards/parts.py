@@ -5,7 +5,7 @@ The module needs no torch; `trainer.rewards` measures the parts.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -34,6 +34,7 @@ PROTOCOL_KINDS: dict[str, tuple[str, ...]] = {
 class VerifierPart(PartBase):
     """Met points over positive points, of the criteria that a program decides."""
 
+    highest_value: ClassVar[float | None] = 1.0
     kind: Literal["verifier"] = part_kind("verifier")
     name: str = part_name("verifier")
 
@@ -45,6 +46,7 @@ class VerifierPart(PartBase):
 class RubricPart(Judged):
     """Met points over positive points, of all criteria: programs decide those that have one, the judge the others."""
 
+    highest_value: ClassVar[float | None] = 1.0
     kind: Literal["rubric"] = part_kind("rubric")
     name: str = part_name("rubric")
     judge: str = knob(
@@ -145,6 +147,7 @@ class RewardModelPart(PartBase):
 class FormatPart(PartBase):
     """1 if the response has the form that was asked for, else 0."""
 
+    highest_value: ClassVar[float | None] = 1.0
     kind: Literal["format"] = part_kind("format")
     name: str = part_name("format")
     form: Literal["tags", "json", "pattern"] = knob(
@@ -178,6 +181,7 @@ class FormatPart(PartBase):
 class OverlongPart(PartBase):
     """0 up to the soft limit; from there it falls to -1 at the length at which responses are cut (DAPO)."""
 
+    highest_value: ClassVar[float | None] = 0.0
     kind: Literal["overlong"] = part_kind("overlong")
     name: str = part_name("overlong")
     soft_tokens: int = knob(48, "From here on it falls", unit="tokens", ge=1)
@@ -249,6 +253,14 @@ class Composition:
 
     parts: tuple[RewardPart, ...]
     expression: str = ""
+
+    @property
+    def ceiling(self) -> float | None:
+        """The most that a response can be worth; None if no bound is known, as for an expression."""
+        bounds = [part.ceiling for part in self.parts if not part.shadow]
+        if self.expression.strip() or not bounds or None in bounds:
+            return None
+        return sum(bound for bound in bounds if bound is not None)
 
 
 def problems(

@@ -244,7 +244,7 @@ class Phase(Section):
 
     @property
     def changes(self) -> bool:
-        return any(self._changes())
+        return next(self._changes(), None) is not None
 
     def _pool_problems(self) -> Iterator[FieldProblem]:
         """The paths begin at the phase."""
@@ -286,10 +286,17 @@ def phases_knob() -> Any:
 
 
 class Line(NamedTuple):
-    """A phase as pages show it before the run reaches it."""
+    """A phase as pages show it before the run reaches it. `never` says why it never begins, if that is known beforehand."""
 
     when: str
     what: str
+    never: str = ""
+
+
+def never_entered(first: int, steps: Any) -> str:
+    """Why a phase with this first step never begins in a run of so many steps; empty if it does, or if the number is not known."""
+    known = isinstance(steps, int) and not isinstance(steps, bool) and steps > 0
+    return f"never entered: the run ends with step {steps}" if known and first > steps else ""
 
 
 def lines(raw: Any, kind: type[Phase]) -> list[Line]:
@@ -300,7 +307,8 @@ def lines(raw: Any, kind: type[Phase]) -> list[Line]:
             phase = kind.model_validate(each)
         except ValidationError:
             continue
-        found.append(Line(phase.when, phase.what))
+        never = never_entered(phase.step, raw.get("steps")) if phase.begins == "step" else ""
+        found.append(Line(phase.when, phase.what, never))
     return found
 
 

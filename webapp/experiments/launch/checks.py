@@ -76,6 +76,7 @@ def plan(membership: Membership, recipe: str, raw: dict[str, Any], dataset: Data
     config = None
     try:
         config = resolve(recipe, raw)
+        problems += config.launch_problems()
     except ConfigInvalid as error:
         problems += error.problems
     version = version_of(membership, dataset)

@@ -6,7 +6,7 @@ import { make } from "./format.js";
 /** The points of a curve that may be missing: its value as the number, at its step. */
 const pointsOf = (curve) => (curve ? curve.steps.map((step, i) => ({ number: curve.values[i], step, time: curve.times[i] })) : []);
 
-/** `planned`: [{ when, what }] in order. `curves()`: by step the numbers of the phases that
+/** `planned`: [{ when, what, never }] in order; `never` says why one never begins. `curves()`: by step the numbers of the phases that
  *  have begun, and whether responses have a budget; each may be missing. */
 export class Phases {
   constructor(place, planned, curves, over) {
@@ -61,7 +61,7 @@ export class Phases {
     const all = [{ what: this.what(0), when: "step 1" }, ...this.planned].map((phase, number) => ({ ...phase, number }));
     const rows = all.slice(this.planned[0].when === "step 1" ? 1 : 0).map(({ number, ...phase }) => {
       const waits = this.over() ? `never came: ${phase.when}; phase ${last} went on` : `not yet: ${phase.when}`;
-      const words = steps.has(number) ? `from step ${steps.get(number)}` : waits;
+      const words = steps.has(number) ? `from step ${steps.get(number)}` : phase.never || waits;
       const row = make("li", "", make("span", "phase-number num", String(number)), " ", make("span", "", phase.what), " ", make("span", "muted", words));
       row.classList.toggle("is-waiting", !steps.has(number));
       return row;

@@ -210,6 +210,12 @@ def test_a_resumed_run_keeps_the_budgets_of_its_prompts(examples_file: Path, tin
             "a search needs held-out prompts",
         ),
         ({"phases": [TOGGLE], "rollout": SMALL["rollout"] | {"replace_flat": 1}}, "phases.0.lengths", "set that to 0"),
+        ({"phases": [{"prompts": "some"}]}, "phases.0.prompts", "say which: by rate_above"),
+        (
+            {"phases": [TOGGLE], "rewards": [{"kind": "rubric", "weight": 0.5}]},
+            "phases.0.correct",
+            "the parts of the reward add up to 0.5 at most, and this asks for 1",
+        ),
         ({"phases": [SET], "runner": {"kind": "async"}}, "phases", "sample ahead"),
         ({"phases": [SET], "optim": {"processes": 2}}, "phases", "told of no phase"),
     ],
@@ -218,6 +224,24 @@ def test_what_cannot_work_is_said_at_its_field(changes: dict[str, Any], path: st
     with pytest.raises(ConfigInvalid) as error:
         small_config(**changes)
     assert words in {problem.path: problem.message for problem in error.value.problems}.get(path, "")
+
+
+@pytest.mark.parametrize(
+    ("rewards", "expression", "most"),
+    [
+        ([{"kind": "rubric"}], "", 1.0),
+        ([{"kind": "rubric"}, {"kind": "overlong", "soft_tokens": 4}], "", 1.0),
+        ([{"kind": "rubric", "weight": 0.5}, {"kind": "format", "weight": 0.25}], "", 0.75),
+        ([{"kind": "rubric", "at_most": 0.4}, {"kind": "format", "shadow": True}], "", 0.4),
+        ([{"kind": "rubric"}, {"kind": "format", "weight": -1.0}], "", None),
+        ([{"kind": "rubric"}, {"kind": "format", "weight": -1.0, "at_least": 0.0}], "", 1.0),
+        ([{"kind": "rubric"}, {"kind": "format"}], "2 * rubric + format", None),
+    ],
+)
+def test_the_most_that_a_response_can_be_worth(
+    rewards: list[dict[str, Any]], expression: str, most: float | None
+) -> None:
+    assert small_config(rewards=rewards, reward_expression=expression).composition.ceiling == most
 
 
 def test_a_search_without_held_out_prompts_is_said_before_the_launch() -> None:

@@ -208,11 +208,19 @@ def test_what_cannot_work_is_said_at_its_field(changes: dict[str, Any], path: st
 
 def test_the_form_lists_the_stages_with_their_first_steps() -> None:
     lines = ChainConfig.outline(json.loads(json.dumps({"stages": CROSS})))
-    assert [tuple(line) for line in lines] == [
-        ("step 1", "reinforce on even"),
-        ("step 2", "reinforce on odd"),
-        ("step 3", "distil"),
-    ]
+    assert lines == [("step 1", "reinforce on even", ""), ("step 2", "reinforce on odd", ""), ("step 3", "distil", "")]
+
+
+def test_a_stage_that_the_run_ends_before_is_said_before_a_launch_and_works_from_a_shell() -> None:
+    lines = ChainConfig.outline({"stages": CROSS, "steps": 2})
+    assert [line.never for line in lines] == ["", "", "never entered: the run ends with step 2"]
+    assert [line.never for line in ChainConfig.outline({"stages": CROSS, "steps": "2"})] == ["", "", ""]
+    (problem,) = small(CROSS, steps=2).launch_problems()
+    assert (
+        problem.path == "stages.2"
+        and "the run ends with step 2, and this stage would begin with step 3" in problem.message
+    )
+    assert list(small(CROSS, steps=3).launch_problems()) == []
 
 
 def test_the_last_stage_goes_on_to_the_end_and_a_short_run_does_without_the_last() -> None:

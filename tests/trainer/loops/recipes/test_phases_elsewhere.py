@@ -159,6 +159,6 @@ def test_a_recipe_without_phases_says_what_it_has_instead(recipe: str) -> None:
 def test_the_form_shows_phases_beforehand() -> None:
     raw = {"phases": [EVEN, SLOWER | {"metric": "eval/accuracy"}]}
     assert RECIPES["dpo"].schema.outline(raw) == [
-        ("step 2", "domains even"),
-        ("once the held-out accuracy has levelled off over 4 evaluations", "learning rate × 0.5"),
+        ("step 2", "domains even", ""),
+        ("once the held-out accuracy has levelled off over 4 evaluations", "learning rate × 0.5", ""),
     ]

@@ -8,11 +8,12 @@ import json
 from hashlib import sha256
 
 import pytest
+from django.template.loader import render_to_string
 from django.utils import timezone
 
 from tests.cast import browser
 from trainer.config import ConfigInvalid
-from trainer.contracts import ModelFacts, ModelFile
+from trainer.contracts import ModelFacts, ModelFile, Preference, Response
 from trainer.judges.spec import resolve as resolve_spec
 from trainer.rewards import functions
 from webapp.evaluation.models import Evaluation
@@ -51,6 +52,45 @@ def refused(launch, path: str, **given) -> str:
 
 def rewarded(*parts, expression="") -> dict:
     return {"config": {"steps": 2, "scaffold": None, "rewards": list(parts), "reward_expression": expression}}
+
+
+# What a run would never come to
+
+
+def test_a_stage_that_the_run_ends_before_is_refused_where_a_person_launches_it(launch):
+    stages = [{"do": "reinforce", "steps": 80}, {"do": "imitate", "steps": 20}]
+    said = refused(launch, "stages.1", recipe="chain", config={"steps": 60, "stages": stages})
+    assert "the run ends with step 60, and this stage would begin with step 81" in said
+    assert launch(recipe="chain", config={"steps": 81, "stages": stages})
+
+
+def test_the_form_marks_the_stage_beforehand(cast, version, model):
+    form = RunForm.blank(cast.researcher, "chain")
+    form.raw |= {"steps": 10}
+    page = render_to_string("experiments/_form.html", {"form": form})
+    assert page.count("never entered: the run ends with step 10") == 2
+
+
+@pytest.mark.parametrize(
+    ("phase", "path", "words"),
+    [
+        ({"temperature": "set"}, "temperature", "samples none, so it has no temperature"),
+        ({"begins": "pass_rate", "prompts": "all"}, "begins", "no pass rate to wait for"),
+        (
+            {"begins": "plateau", "metric": "eval/accuracy", "prompts": "all"},
+            "window",
+            "it cannot begin before step 191",
+        ),
+        ({"step": 50, "prompts": "all"}, "step", "the run ends after step 40"),
+    ],
+)
+def test_a_phase_that_a_run_on_pairs_cannot_have_is_refused_at_its_field(launch, cast, phase, path, words):
+    pair = (Response(id="a", text="one"), Response(id="b", text="two"))
+    judged = (Preference(a="a", b="b", strength=1, rater="r"),)
+    make_version(cast.owner, name="pairs", responses=pair, preferences=judged)
+    config = {"steps": 40, "phases": [phase]}
+    said = refused(launch, f"phases.0.{path}", recipe="dpo", config=config, dataset=checks.DatasetChoice(name="pairs"))
+    assert words in said
 
 
 # Data that a recipe cannot use
