@@ -14,6 +14,7 @@ from webapp.datasets.models import Dataset
 from webapp.experiments import queries as experiments
 from webapp.inference.models import RegisteredModel
 from webapp.judging.models import Judge
+from webapp.reports.models import ReportPage
 
 MOST_OF_A_KIND = 6
 LONGEST_QUERY = 100  # characters; no name is longer than 120
@@ -34,7 +35,7 @@ def search(request: HttpRequest) -> JsonResponse:
     if not membership.may(Role.REVIEWER):
         return JsonResponse({"items": _work(membership, words)})
     workspace_id = membership.workspace.pk
-    kinds = (_runs, _projects, _datasets, _judges, _models)
+    kinds = (_runs, _projects, _datasets, _judges, _models, _reports)
     return JsonResponse({"items": [item for kind in kinds for item in kind(workspace_id, words)]})
 
 
@@ -91,6 +92,13 @@ def _judges(workspace_id: int, words: list[str]) -> list[dict[str, str]]:
 def _models(workspace_id: int, words: list[str]) -> list[dict[str, str]]:
     rows = RegisteredModel.objects.filter(_every(words, "name"), workspace_id=workspace_id).order_by("-id")
     return [_item("model", row.name, "model", reverse("model", args=[row.pk])) for row in rows[:MOST_OF_A_KIND]]
+
+
+def _reports(workspace_id: int, words: list[str]) -> list[dict[str, str]]:
+    rows = ReportPage.objects.filter(_every(words, "title"), workspace_id=workspace_id, archived_at=None).order_by(
+        "-id"
+    )
+    return [_item("report", row.title, "report", reverse("report", args=[row.pk])) for row in rows[:MOST_OF_A_KIND]]
 
 
 def _item(kind: str, label: str, note: str, url: str) -> dict[str, str]:

@@ -98,6 +98,7 @@ INSTALLED_APPS = [
     "webapp.tracking",
     "webapp.playground",
     "webapp.notices",
+    "webapp.reports",
     "webapp.backups",
     "webapp.personal_data",
 ]

@@ -33,6 +33,7 @@ from webapp.inference.endpoints.services import create_endpoint
 from webapp.inference.models import RegisteredModel
 from webapp.judging.asking.calls import judge_calls
 from webapp.judging.judges.services import create_judge, new_version
+from webapp.reports import services as reports
 
 pytestmark = pytest.mark.browser
 AXE = Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js"
@@ -45,6 +46,10 @@ PAGES = (
     "/runs/{run}/config",
     "/runs/{run}/lineage",
     "/runs/{run}/history",
+    "/reports",
+    "/reports/new?ids={run}",
+    "/reports/{report}",
+    "/reports/{report}/edit",
     "/lineage/run/{run}",
     "/lineage/example/{example}",
     "/runs/{run}/chain",
@@ -150,6 +155,7 @@ def addresses(server, cast, process) -> list[str]:
     run = seed_run(launch.launch(cast.owner, recipe="policy", config={"steps": 60}, dataset=choice), steps=30)
     known = {"run": run.id, "dataset": version.dataset_id, "example": version.members.first().example_id}
     known |= {"model": model.pk} | looked_through(cast, version) | asked(cast) | judged(cast)
+    known["report"] = reported(cast, run)
     known["study"] = studied(cast, model.name)
     known["measured"] = measured(cast)
     known["sweep"] = swept(cast, run)
@@ -175,6 +181,15 @@ def looked_through(cast, version) -> dict[str, int]:
         rejected_count=1,
     )
     return {"found": look.pk, "refused": refused.pk}
+
+
+def reported(cast, run) -> int:
+    """A report with each kind of block, and with one that shows why it has nothing."""
+    blocks = [
+        f"```chart\nmetric: eval/rubric_score, reward/mean\nruns: {run.pk}\n```",
+        "```chart\nmetric: a\nruns: 999999\n```",
+    ]
+    return reports.create(cast.owner, "Scaffolds help", "## What we saw\n\n" + "\n\n".join(blocks)).pk
 
 
 def measured(cast) -> int:

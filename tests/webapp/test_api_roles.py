@@ -21,6 +21,7 @@ from webapp.datasets.models import Example
 from webapp.datasets.probe_services import Measured
 from webapp.inference.models import Endpoint, RegisteredModel
 from webapp.judging.models import Judge
+from webapp.reports import services as reports
 from webapp.webhooks.models import Webhook
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
@@ -123,6 +124,7 @@ def asked(cast, monkeypatch) -> Iterator:
         "model_id": RegisteredModel.objects.create(workspace=cast.workspace, name="m", source="hub", path="o/m").pk,
         "hook_id": Webhook.objects.create(workspace=cast.workspace, url="https://example.org", events=[]).pk,
         "token_id": services.create_token(cast.owner, "lab")[0].pk,
+        "report_id": reports.create(cast.researcher, "What we saw", "## Words").pk,
     }
     ids |= {"what": "model", "what_id": ids["model_id"]}
     people = {**{Role(who.role): who for who in (cast.annotator, cast.reviewer, cast.researcher)}, None: cast.outsider}

@@ -38,7 +38,7 @@ ABOUT = {
     Area.ANNOTATION: "projects, tasks, answers, comments",
     Area.DATASETS: "datasets, versions, examples, imports, curation",
     Area.EVALUATION: "evaluations, recordings, leaderboards",
-    Area.EXPERIMENTS: "experiments, runs, recipes, claims, lineage; live messages",
+    Area.EXPERIMENTS: "experiments, runs, recipes, claims, reports, lineage; live messages",
     Area.JUDGING: "judges, their trials and verdicts, verifiers",
     Area.MODELS: "models, endpoints, jobs with weights, trying",
 }
@@ -74,6 +74,7 @@ OF: Mapping[str, Area | None] = {
     "experiments": Area.EXPERIMENTS,
     "lineage": Area.EXPERIMENTS,
     "recipes": Area.EXPERIMENTS,
+    "reports": Area.EXPERIMENTS,
     "runs": Area.EXPERIMENTS,
     "judge-kinds": Area.JUDGING,
     "judge-trials": Area.JUDGING,

@@ -185,6 +185,8 @@ HOLDINGS = (
     _made("experiments.RunView", "Saved views of runs"),
     _made("experiments.RunChange", "Changes of many runs at once", "made_by"),
     _made("experiments.ReasonMatching", "Judgements whose reasons you matched", "made_by"),
+    _made("reports.ReportPage", "Reports"),
+    _made("reports.ReportPageVersion", "Versions of reports"),
     _made("webhooks.Webhook", "Webhooks"),
     _made("backups.Backup", "Backups"),
     _made("backups.BackupDrill", "Drills of backups"),

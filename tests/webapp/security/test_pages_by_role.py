@@ -28,6 +28,7 @@ from webapp.identity.models import GroupRole
 from webapp.inference.endpoints import services as endpoints
 from webapp.inference.models import RegisteredModel
 from webapp.judging.models import Trial
+from webapp.reports import services as reports
 from webapp.webhooks.models import Webhook
 from webapp.weights.models import WeightsJob
 
@@ -48,7 +49,7 @@ RESEARCHERS_READ = {
     "chain_new",
     "chain_recipe",
     "claim_new", "dataset_derive", "endpoint_edit", "endpoint_new", "evaluation_again", "evaluation_new", "import_new", "judge_edit", "judge_examples", "judge_new", "judge_pick",
-    "judge_try", "model_edit", "model_new", "model_promote", "model_stage", "project_new", "project_settings", "run_fork", "run_new", "run_rollouts_dataset", "sweep_new", "trainable", "try", "weights_new",
+    "judge_try", "model_edit", "model_new", "model_promote", "model_stage", "project_new", "project_settings", "report_edit", "report_new", "run_fork", "run_new", "run_rollouts_dataset", "sweep_new", "trainable", "try", "weights_new",
 }  # fmt: skip
 REVIEWERS_CHANGE = {
     "notice_settings",
@@ -66,7 +67,7 @@ REVIEWERS_CHANGE = {
 # a row of each is made here: where even the least role that may come in hears 404, nothing was tried
 MADE = {
     "claim_new", "claim_standing", "claim_study", "curation", "dataset_version", "endpoint", "evaluation", "example", "import_job", "judge", "judge_trial", "lineage", "model", "project",
-    "project_task", "review_task", "run", "run_tab", "sweep", "sweep_new", "sweep_standing", "webhook", "weights_job", "chain_new",
+    "project_task", "report", "report_edit", "review_task", "run", "run_tab", "sweep", "sweep_new", "sweep_standing", "webhook", "weights_job", "chain_new",
 }  # fmt: skip
 
 
@@ -127,6 +128,7 @@ def addresses(cast) -> dict[str, str]:
             wanted=0,
             at_once=1,
         ).pk,
+        "report_id": reports.create(cast.researcher, "What we saw", "## Words").pk,
         "behind_id": 0,
         "step_id": chains.add(cast.researcher, run, chains.StepAsked(kind="run", dataset=chosen, with_output=False)).pk,
         "what": "run",

@@ -167,7 +167,11 @@ def compare(request: HttpRequest) -> HttpResponseBase:
         messages.info(request, "Choose at least two runs to compare.")
         return redirect("runs")
     asked = urlencode({"ids": ids} if query is None else {"q": query})
-    return render(request, "experiments/compare.html", {"count": len(found), "asked": asked})
+    return render(
+        request,
+        "experiments/compare.html",
+        {"count": len(found), "asked": asked, "may_write": membership.may(Role.RESEARCHER)},
+    )
 
 
 @member(runs_access.WRITER)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from webapp.annotation.projects.guideline_diffs import Line, lines
+from webapp.core.text_diff import Line, lines
 
 from ..models import JudgeVersion
 

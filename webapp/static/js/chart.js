@@ -35,12 +35,12 @@ export function faint(name, alpha) {
 
 /** Charts that move together. Redraws are gathered into one animation frame, and only for charts on the screen. */
 export class Board {
-  constructor({ axis = "step", smoothing = 0, zoom = null, origin = 0, onzoom = null, backdrop = null } = {}) {
+  constructor({ axis = "step", smoothing = 0, zoom = null, origin = 0, onzoom = null, backdrop = null, name = "board" } = {}) {
     Object.assign(this, { axis, smoothing, zoom, origin, onzoom, backdrop });
     this.charts = new Set();
     this.dirty = new Set();
     this.frame = 0;
-    this.sync = uPlot.sync("board");
+    this.sync = uPlot.sync(name);
     this.seen = new IntersectionObserver((entries) => {
       for (const entry of entries) {
         entry.target.chart.visible = entry.isIntersecting;

@@ -2,15 +2,13 @@
 // where the configs differ, and any two columns against each other. One answer of the API holds it all but the curves.
 import { Board, Chart } from "./chart.js";
 import { controls } from "./chartcontrols.js";
+import { SERIES, gridded, groups as grouped, line } from "./familylines.js";
 import { make, number } from "./format.js";
 import { json } from "./http.js";
-import { Curve } from "./series.js";
 import { scatter } from "./scatter.js";
 import { toast } from "./toast.js";
 
-const SERIES = 8;
 const CHARTS = 6; // drawn at first
-const GRID = 200; // places of a time axis
 const page = document.getElementById("compare");
 const asked = new URLSearchParams(page.dataset.asked);
 const address = new URLSearchParams(location.search);
@@ -23,50 +21,15 @@ const api = (path, more) => json(`/api/v1/runs/table/${path}?${new URLSearchPara
 const words = (value) => (value === null ? "–" : typeof value === "number" ? String(Number(value.toPrecision(6))) : value);
 
 /** Places, label, colour of each line: a family of seeds, or a run by itself. */
-function groups() {
-  const { runs, families } = state.data;
-  const those = state.folded ? families.map((each) => ({ label: each.label, places: each.runs })) : runs.map((run, i) => ({ label: run.name, places: [i] }));
-  return those.map(({ label, places }, i) => {
-    const id = runs[places[0]].id;
-    const series = state.folded ? (i % SERIES) + 1 : ((id - 1) % SERIES) + 1;
-    return { label, places, id, colour: `--series-${series}`, dash: Math.floor(i / SERIES) % 2 === 1 };
-  });
-}
+const groups = () => grouped(state.data, state.folded);
 
 const shown = () => groups().filter((group) => !state.hidden.has(group.id));
-
-/** A curve of points [x, value], by rising x; nulls are no points. */
-function curve(points) {
-  const made = new Curve();
-  for (const [x, value] of points) if (value !== null && value !== undefined) made.set(x, value, x);
-  return made;
-}
-
-/** {run id: Map of place -> value} on one grid for all, so that seeds can be laid together and a thousand lines share their x. */
-function gridded(answer) {
-  if (board.axis !== "time") return { xs: answer.steps, held: new Map(answer.curves.map((each) => [each.run, each.values])) };
-  const longest = Math.max(1, ...answer.curves.flatMap((each) => each.times.filter((time) => time !== null)));
-  const size = longest / GRID;
-  const held = answer.curves.map((each) => {
-    const values = new Array(GRID + 1).fill(null);
-    each.values.forEach((value, i) => value !== null && (values[Math.floor(each.times[i] / size)] = value));
-    return [each.run, values];
-  });
-  return { xs: Array.from({ length: GRID + 1 }, (_, i) => i * size), held: new Map(held) };
-}
 
 function lines(key) {
   const answer = charts.get(key)?.answer;
   if (!answer) return [];
-  const { xs, held } = gridded(answer);
-  return shown().map((group) => {
-    const those = group.places.map((place) => held.get(state.data.runs[place].id)).filter(Boolean);
-    const at = xs.map((x, i) => those.map((values) => values[i]).filter((value) => value !== null && value !== undefined));
-    const over = (fold) => curve(xs.map((x, i) => [x, at[i].length ? fold(at[i]) : null]));
-    const mean = over((values) => values.reduce((sum, value) => sum + value, 0) / values.length);
-    const banded = those.length > 1 ? { around: [over((values) => Math.min(...values)), over((values) => Math.max(...values))] } : {};
-    return { ...group, curve: mean, ...banded };
-  });
+  const grid = gridded(answer, board.axis);
+  return shown().map((group) => ({ ...group, ...line(grid, group.places.map((place) => state.data.runs[place].id)) }));
 }
 
 async function load(key) {

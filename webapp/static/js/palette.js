@@ -5,7 +5,7 @@ import { json } from "./http.js";
 
 const dialog = document.getElementById("palette");
 const actions = [];
-const shapes = { page: () => icon("arrow-right"), run: () => icon("activity"), project: () => icon("messages-square"), dataset: () => icon("database"), model: () => icon("box"), action: () => icon("zap") };
+const shapes = { page: () => icon("arrow-right"), run: () => icon("activity"), project: () => icon("messages-square"), dataset: () => icon("database"), judge: () => icon("scale"), model: () => icon("box"), report: () => icon("file-text"), action: () => icon("zap") };
 let results = [];
 let chosen = 0;
 let request = null;
@@ -41,7 +41,7 @@ function draw(items) {
   const list = dialog.querySelector("#palette-list");
   results = items;
   chosen = 0;
-  const names = { action: "On this page", page: "Pages", run: "Runs", project: "Projects", dataset: "Datasets", model: "Models" };
+  const names = { action: "On this page", page: "Pages", run: "Runs", project: "Projects", dataset: "Datasets", judge: "Judges", model: "Models", report: "Reports" };
   const nodes = [];
   let kind = "";
   items.forEach((item, index) => {

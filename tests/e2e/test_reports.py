@@ -1,0 +1,130 @@
+"""A report as a researcher writes it: from a comparison, a wrong line seen in its place, two tabs, and a chart that goes on while a run does."""
+
+import re
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import expect
+
+from tests.cast import browser
+from tests.e2e.look import faults
+from tests.e2e.seed import seed_run
+from tests.e2e.test_accessibility import AXE, LOOK
+from tests.e2e.test_runs_table import photograph
+from tests.webapp.experiments.conftest import make_version
+from webapp.experiments.launch import checks, services
+from webapp.experiments.models import MetricPoint, Run
+from webapp.inference.models import RegisteredModel
+from webapp.reports import services as reports
+from webapp.reports.models import ReportPage
+
+pytestmark = pytest.mark.browser
+WORDS = """# not the title
+
+Scaffolds **help**, as $r = 0.4$ says.
+
+```chart
+metric: eval/rubric_score, reward/mean
+query: state:finished
+title: Held out, and in training
+```
+
+Then the run that is under way:
+
+```chart
+metric: eval/rubric_score
+runs: {live}, 999999
+```
+"""
+
+
+@pytest.fixture
+def lab(server, cast) -> list[Run]:
+    """Three finished runs, two of which differ by their seed alone, and one that goes on."""
+    version = make_version(cast.owner)
+    RegisteredModel.objects.create(
+        workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/models/smollm2"
+    )
+    choice, made = checks.DatasetChoice(id=version.dataset_id), []
+    for place, (rate, seed) in enumerate([(1e-5, 0), (1e-5, 1), (1e-4, 0), (1e-3, 0)]):
+        config = {"steps": 60, "optim": {"lr": rate}, "seed": seed}
+        run = services.launch(cast.researcher, recipe="policy", config=config, dataset=choice, name=f"rate {rate:g}")
+        made.append(
+            seed_run(run, steps=60 if place < 3 else 30, state="finished" if place < 3 else "running", seed=place)
+        )
+    return made
+
+
+@pytest.fixture
+def report(cast, lab) -> ReportPage:
+    return reports.create(cast.researcher, "Scaffolds help", WORDS.format(live=lab[3].pk))
+
+
+def test_a_report_is_begun_from_a_comparison_and_a_wrong_line_is_told_in_its_place(open_page, as_researcher, lab):
+    page = open_page(as_researcher)
+    page.goto("/reports")
+    assert faults(page) == []
+    photograph(page, "reports-none")
+    page.goto(f"/runs/compare?ids={lab[0].pk},{lab[2].pk}")
+    page.get_by_role("link", name="Begin a report").click()
+    preview, text = page.locator("#report-preview"), page.get_by_label("Text", exact=True)
+    expect(preview.locator(".chart canvas")).to_have_count(1)
+    page.get_by_label("Title").fill("Scaffolds help")
+    text.fill("## Seen\n\n```chart\nmetrc: eval/rubric_score\nquery: state:finished\n```")
+    expect(preview.get_by_text("A chart has no “metrc”. Did you mean metric?")).to_be_visible()
+    preview.get_by_role("button", name="Line 4").click()
+    assert page.evaluate("getSelection().toString()") == "metrc: eval/rubric_score"
+    photograph(page, "reports-wrong-line")
+    page.keyboard.type("metric: eval/rubric_score")
+    expect(preview.locator(".chart canvas")).to_have_count(1)
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_role("heading", name="Scaffolds help", level=1)).to_be_visible()
+    expect(page.locator(".chart-key")).to_have_count(2)
+
+
+def test_charts_are_drawn_with_bands_and_a_run_that_is_not_there_is_named(open_page, cast, report):
+    page = open_page(browser(cast.reviewer))
+    page.goto(f"/reports/{report.pk}")
+    expect(page.locator(".chart canvas")).to_have_count(3)
+    expect(page.get_by_text("Run 999999 is not here")).to_be_visible()
+    expect(page.get_by_text("rate 0.001 · live: 1 of 1 run under way")).to_be_visible()
+    expect(page.locator(".katex")).to_be_visible()
+    expect(page.get_by_role("link", name="Edit")).to_have_count(0)
+    assert faults(page) == []
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+        photograph(page, f"report-{theme}")
+    page.set_viewport_size({"width": 390, "height": 844})
+    photograph(page, "report-phone")
+    assert faults(page) == []
+    page.evaluate(AXE.read_text())
+    assert page.evaluate(LOOK) == []
+
+
+def test_a_chart_goes_on_while_its_run_does(open_page, cast, report, lab):
+    page = open_page(browser(cast.reviewer))
+    page.goto(f"/reports/{report.pk}")
+    live = page.locator("[data-report-chart]").nth(1).locator(".chart-body")
+    expect(live).to_have_attribute("aria-label", re.compile("at step 30"))
+    MetricPoint.objects.create(run=lab[3], step=40, key="eval/rubric_score", value=0.9, time=timezone.now())
+    expect(live).to_have_attribute("aria-label", re.compile("last 0.9 at step 40"))
+
+
+def test_the_second_of_two_tabs_is_told_and_saves_on_top(open_page, as_researcher, report):
+    first, second = open_page(as_researcher), open_page(as_researcher)
+    for page in (first, second):
+        page.goto(f"/reports/{report.pk}/edit")
+    first.get_by_label("Title").fill("Scaffolds help a little")
+    first.get_by_role("button", name="Save as version 2").click()
+    expect(first.get_by_role("heading", name="Scaffolds help a little", level=1)).to_be_visible()
+    second.get_by_label("Text", exact=True).press("Control+End")
+    second.keyboard.type("\n\nWritten in the other tab.")
+    second.get_by_role("button", name="Save as version 2").click()
+    expect(second.get_by_role("heading", name="Saved by somebody else meanwhile")).to_be_visible()
+    expect(second.get_by_label("Text", exact=True)).to_have_value(re.compile("Written in the other tab."))
+    photograph(second, "report-meanwhile")
+    second.set_viewport_size({"width": 390, "height": 844})
+    photograph(second, "report-meanwhile-phone")
+    assert faults(second) == []
+    second.get_by_role("button", name="Save as version 3").click()
+    expect(second.get_by_text("Written in the other tab.")).to_be_visible()

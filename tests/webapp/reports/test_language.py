@@ -1,0 +1,82 @@
+"""The text of a report, piece by piece; what is wrong is told at its line."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webapp.reports.language import EXAMPLES, KEYS, Block, Words, pieces, problems
+
+TEXT = "# One\nwords\n\n```chart\nmetric: eval/loss, reward/mean\nruns: 12, 15, 12\n\n# a remark\nseeds: apart\n```\nmore\n"
+
+
+def block(body: str, kind: str = "chart") -> Block:
+    (found,) = pieces(f"```{kind}\n{body}\n```")
+    assert isinstance(found, Block)
+    return found
+
+
+def wrong(body: str, kind: str = "chart") -> list[str]:
+    return [str(problem) for problem in block(body, kind).problems]
+
+
+def test_words_and_blocks_stand_in_their_order_with_their_lines():
+    first, chart, last = pieces(TEXT)
+    assert (first, last) == (Words(1, "# One\nwords\n"), Words(11, "more\n"))
+    assert isinstance(chart, Block) and (chart.kind, chart.line, chart.problems) == ("chart", 4, ())
+    assert chart.given == {"metric": ("eval/loss", "reward/mean"), "runs": (12, 15), "seeds": "apart"}
+    assert chart.lines == {"metric": 5, "runs": 6, "seeds": 9}
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("metrc: a\nruns: 1", "Line 2: A chart has no “metrc”. Did you mean metric?"),
+        ("metric: a\nmetric: b\nruns: 1", "Line 3: “metric” stands in line 2 already."),
+        ("metric: a\nruns: twelve", "Line 3: “runs”: 1 to 1,000 numbers of runs, as in their addresses, with commas between: 12, 15."),
+        ("metric: a\nruns:", "Line 3: “runs” has no value."),
+        ("metric\nruns: 1", "Line 2: “metric” is no line of a chart. Write a key, a colon and a value: metric: eval/rubric_score."),
+        ("metric: a\nruns: 1\nscale: cubic", "Line 4: “scale”: must be linear or log."),
+        ("metric: a\nruns: 1\nsmoothing: 1", "Line 4: “smoothing”: must be a number from 0 to 0.95."),
+        ("runs: 1", "Line 1: This chart needs “metric”: one or several, a chart for each."),
+        ("metric: a", "Line 1: This chart needs runs: write one of runs, query, view, comparison."),
+        ("metric: a\nruns: 1\nquery: x", "Line 1: This chart has runs and query. Keep one of them."),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_told_at_its_line(body, told):
+    assert wrong(body) == [told]
+
+
+def test_a_block_without_an_end_says_so_and_swallows_no_word():
+    (found,) = pieces("```chart\nmetric: a\n\nwords")
+    assert [str(each) for each in problems([found])] == [
+        "Line 1: This chart has no end. Write ``` on a line of its own behind it."
+    ]
+
+
+def test_the_address_of_a_comparison_stands_for_its_runs_or_its_query():
+    assert block("metric: a\ncomparison: https://x.example/runs/compare?ids=3%2C4&baseline=3").given["runs"] == (3, 4)
+    assert block("metric: a\ncomparison: /runs/compare?q=tag%3Aold").given["query"] == "tag:old"
+    assert wrong("metric: a\ncomparison: /runs/3")
+
+
+def test_blocks_within_another_fence_and_other_languages_are_words():
+    shown = "````\n```chart\nmetric: a\n```\n````"
+    code = "```python\nprint(1)\n```\n~~~\n```chart\n~~~"
+    assert pieces(shown) == [Words(1, shown)] and pieces(code) == [Words(1, code)]
+
+
+def test_the_examples_of_the_editor_can_be_read():
+    assert set(EXAMPLES) == set(KEYS)
+    for example in EXAMPLES.values():
+        assert problems(pieces(example)) == []
+
+
+FRAGMENTS = st.sampled_from(
+    ["```chart", "```", "~~~", "````", "metric: a", "runs: 1", "words", "", " ", "query: :", "ümlaut: 𝄞"]
+)
+
+
+@given(st.lists(st.one_of(FRAGMENTS, st.text(max_size=20)), max_size=30).map("\n".join))
+def test_any_text_can_be_read(text):
+    for part in pieces(text):
+        assert 1 <= part.line <= text.count("\n") + 1

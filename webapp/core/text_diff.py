@@ -1,0 +1,33 @@
+"""What changed between two texts, line by line."""
+
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+CONTEXT = 2  # unchanged lines around a change
+MANY = 1_000  # lines, from which on those that come often are no anchors: the time would grow with the square
+MOST = 5_000  # lines of either text that are compared
+
+
+@dataclass(frozen=True)
+class Line:
+    """`kind`: same, added, removed or gap (unchanged lines left out)."""
+
+    kind: str
+    text: str = ""
+
+
+def lines(before: str, after: str) -> list[Line]:
+    """The changed lines with a little of what stands around them."""
+    old, new = before.splitlines()[:MOST], after.splitlines()[:MOST]
+    found: list[Line] = []
+    matcher = SequenceMatcher(None, old, new, autojunk=max(len(old), len(new)) > MANY)
+    for group in matcher.get_grouped_opcodes(CONTEXT):
+        if found:
+            found.append(Line("gap"))
+        for tag, i1, i2, j1, j2 in group:
+            if tag == "equal":
+                found += [Line("same", text) for text in old[i1:i2]]
+            else:
+                found += [Line("removed", text) for text in old[i1:i2]]
+                found += [Line("added", text) for text in new[j1:j2]]
+    return found

@@ -1,0 +1,262 @@
+"""The text of a report in pieces: Markdown, and the blocks that stand in it between fences.
+
+    ```chart
+    metric: eval/rubric_score
+    query: tag:ablation
+    ```
+
+A block begins at the start of a line. Its keys are in `KEYS`; what is wrong is told at its line. A fence of four characters holds
+such a block as an example: within it nothing is drawn. Nothing is fetched here, so that a text reads the same for everybody.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+FENCE = re.compile(r"(`{3,}|~{3,})\s*([\w-]*)")
+MOST_METRICS = 6
+MOST_ROWS = 100
+MOST_RUNS = 1000
+ID = re.compile(r"\d{1,18}\Z")
+
+
+class Unreadable(ValueError):
+    """What is wrong with a value, in words."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    line: int  # from 1, of the whole text
+    message: str
+
+    def __str__(self) -> str:
+        return f"Line {self.line}: {self.message}"
+
+
+@dataclass(frozen=True)
+class Words:
+    """Markdown."""
+
+    line: int
+    text: str
+    kind: str = "words"
+
+
+@dataclass(frozen=True)
+class Block:
+    """`given`: the values by key, read; it lacks what was not written. `lines`: key -> where it stands."""
+
+    line: int
+    kind: str
+    given: Mapping[str, Any] = field(default_factory=dict)
+    lines: Mapping[str, int] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def title(self) -> str:
+        return str(self.given.get("title", ""))
+
+
+@dataclass(frozen=True)
+class Key:
+    """What one line of a block says. `read` raises Unreadable."""
+
+    read: Callable[[str], Any]
+    help: str
+    needed: bool = False
+
+
+def _text(most: int) -> Callable[[str], str]:
+    def read(value: str) -> str:
+        if len(value) > most:
+            raise Unreadable(f"at most {most:,} characters")
+        return value
+
+    return read
+
+
+def _names(most: int, what: str) -> Callable[[str], tuple[str, ...]]:
+    def read(value: str) -> tuple[str, ...]:
+        found = tuple(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
+        if not 1 <= len(found) <= most:
+            raise Unreadable(f"1 to {most} {what}, with commas between")
+        if long := next((name for name in found if len(name) > 200), None):
+            raise Unreadable(f"{long[:20]}… is too long: at most 200 characters")
+        return found
+
+    return read
+
+
+def _ids(value: str) -> tuple[int, ...]:
+    parts = [part.strip() for part in value.split(",") if part.strip()]
+    if not parts or len(parts) > MOST_RUNS or not all(ID.match(part) for part in parts):
+        raise Unreadable(f"1 to {MOST_RUNS:,} numbers of runs, as in their addresses, with commas between: 12, 15")
+    return tuple(dict.fromkeys(map(int, parts)))
+
+
+def _one_of(*names: str) -> Callable[[str], str]:
+    def read(value: str) -> str:
+        if value not in names:
+            raise Unreadable(f"must be {' or '.join(names)}")
+        return value
+
+    return read
+
+
+def _whole(low: int, high: int) -> Callable[[str], int]:
+    def read(value: str) -> int:
+        if not ID.match(value) or not low <= int(value) <= high:
+            raise Unreadable(f"must be a whole number from {low} to {high:,}")
+        return int(value)
+
+    return read
+
+
+def _share(value: str) -> float:
+    try:
+        found = float(value)
+    except ValueError:
+        found = -1.0
+    if not 0 <= found <= 0.95:
+        raise Unreadable("must be a number from 0 to 0.95")
+    return found
+
+
+def _comparison(value: str) -> Mapping[str, Any]:
+    """What the address of the page Compare asks for: its runs, or its query."""
+    asked = parse_qs(urlsplit(value).query)
+    if not urlsplit(value).path.endswith("/runs/compare") or not (asked.get("q") or asked.get("ids")):
+        raise Unreadable("must be the address of the page Compare, such as /runs/compare?ids=12,15")
+    if "q" in asked:
+        return {"query": _text(1000)(asked["q"][0])}
+    return {"runs": _ids(",".join(asked["ids"]))}
+
+
+BIG = 2**31 - 1
+SOURCES = ("runs", "query", "view", "comparison")
+OF_RUNS: Mapping[str, Key] = {
+    "runs": Key(_ids, "numbers of runs, as in their addresses, with commas between"),
+    "query": Key(_text(1000), "a query as the table of runs takes it"),
+    "view": Key(_text(80), "the name of a saved view of that table"),
+    "comparison": Key(_comparison, "the address of the page Compare"),
+    "seeds": Key(
+        _one_of("together", "apart"), "together (as it is without): runs that differ by their seed alone are one"
+    ),
+    "title": Key(_text(120), "what stands above"),
+}
+KEYS: Mapping[str, Mapping[str, Key]] = {
+    "chart": {
+        "metric": Key(_names(MOST_METRICS, "metrics"), "one or several, a chart for each", needed=True),
+        **OF_RUNS,
+        "across": Key(_one_of("steps", "time"), "steps, or time"),
+        "scale": Key(_one_of("linear", "log"), "linear, or log"),
+        "smoothing": Key(_share, "from 0 to 0.95"),
+    },
+}
+
+
+EXAMPLES: Mapping[str, str] = {
+    "chart": "```chart\nmetric: eval/rubric_score\nquery: state:finished\n```",
+}
+
+
+def pieces(text: str) -> list[Words | Block]:
+    """In their order; all lines are in one of them."""
+    found: list[Words | Block] = []
+    words: list[str] = []
+    start, inside = 1, ""
+    lines = iter(enumerate(text.split("\n"), 1))
+    for number, line in lines:
+        mark = FENCE.match(line)
+        if mark and not inside and mark[2] in KEYS and len(mark[1]) == 3:
+            found += [Words(start, "\n".join(words))] if any(map(str.strip, words)) else []
+            body, end = _within(lines, mark[1])
+            found.append(_block(number, mark[2], body, end))
+            words, start = [], (end or number) + 1
+            continue
+        if mark and not inside:
+            inside = mark[1]
+        elif inside and line.strip().startswith(inside) and not line.strip().strip(inside[0]):
+            inside = ""
+        words.append(line)
+    return [*found, Words(start, "\n".join(words))] if any(map(str.strip, words)) else found
+
+
+def problems(parts: Sequence[Words | Block]) -> list[Problem]:
+    return [problem for part in parts if isinstance(part, Block) for problem in part.problems]
+
+
+def _within(lines: Iterator[tuple[int, str]], fence: str) -> tuple[list[tuple[int, str]], int | None]:
+    """The lines up to the fence that closes, and where that stands; None where none does."""
+    body: list[tuple[int, str]] = []
+    for number, line in lines:
+        if line.rstrip() == fence:
+            return body, number
+        body.append((number, line))
+    return body, None
+
+
+def _block(line: int, kind: str, body: list[tuple[int, str]], end: int | None) -> Block:
+    given: dict[str, Any] = {}
+    places: dict[str, int] = {}
+    wrong = [] if end else [Problem(line, f"This {kind} has no end. Write ``` on a line of its own behind it.")]
+    for number, text in body if end else ():
+        if not text.strip() or text.lstrip().startswith("#"):
+            continue
+        name, colon, value = (part.strip() for part in text.partition(":"))
+        try:
+            key = _known(kind, name, colon, places)
+            given[name] = key.read(_written(name, value))
+            places[name] = number
+        except Unreadable as problem:
+            wrong.append(Problem(number, _sentence(name, str(problem))))
+    if not wrong:
+        wrong = [Problem(line, message) for message in _missing(kind, given)]
+    given |= given.pop("comparison", {})
+    return Block(line, kind, given, places, tuple(wrong))
+
+
+def _known(kind: str, name: str, colon: str, places: Mapping[str, int]) -> Key:
+    if not colon:
+        raise Unreadable(f"“{name[:60]}” is no line of a {kind}. Write a key, a colon and a value: {_example(kind)}.")
+    if name not in KEYS[kind]:
+        near = get_close_matches(name, KEYS[kind], n=1)
+        known = f"Did you mean {near[0]}?" if near else f"Its keys are {', '.join(KEYS[kind])}."
+        raise Unreadable(f"A {kind} has no “{name[:60]}”. {known}")
+    if name in places:
+        raise Unreadable(f"“{name}” stands in line {places[name]} already.")
+    return KEYS[kind][name]
+
+
+def _written(name: str, value: str) -> str:
+    if not value:
+        raise Unreadable(f"“{name}” has no value.")
+    return value
+
+
+def _sentence(name: str, problem: str) -> str:
+    """What a reader of a value says gets its key in front; whole sentences stay."""
+    return problem if problem.endswith((".", "?")) else f"“{name}”: {problem}."
+
+
+def _example(kind: str) -> str:
+    return {"chart": "metric: eval/rubric_score"}.get(kind, "run: 12")
+
+
+def _missing(kind: str, given: Mapping[str, Any]) -> list[str]:
+    wrong = [
+        f"This {kind} needs “{name}”: {key.help}."
+        for name, key in KEYS[kind].items()
+        if key.needed and name not in given
+    ]
+    if "query" not in KEYS[kind]:
+        return wrong
+    named = [name for name in SOURCES if name in given]
+    if not named:
+        wrong.append(f"This {kind} needs runs: write one of {', '.join(SOURCES)}.")
+    if len(named) > 1:
+        wrong.append(f"This {kind} has {' and '.join(named)}. Keep one of them.")
+    return wrong

@@ -1,0 +1,51 @@
+"""Reports: pages of words, with charts, tables and rollouts of runs among them, and each version that was saved."""
+
+from django.db import models
+
+MAX_TITLE = 120
+
+
+class ReportPage(models.Model):
+    """`newest` is the number of its newest version, which is the one that people read."""
+
+    workspace = models.ForeignKey("accounts.Workspace", on_delete=models.CASCADE, related_name="report_pages")
+    title = models.CharField(max_length=MAX_TITLE)
+    newest = models.PositiveIntegerField(default=1)
+    experiment = models.ForeignKey(
+        "experiments.Experiment", null=True, blank=True, on_delete=models.SET_NULL, related_name="report_pages"
+    )
+    project = models.ForeignKey(
+        "annotation.Project", null=True, blank=True, on_delete=models.SET_NULL, related_name="report_pages"
+    )
+    created_by = models.ForeignKey("accounts.User", null=True, on_delete=models.SET_NULL, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+    written_at = models.DateTimeField()
+    archived_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["workspace", "-id"], name="report_page_listing")]
+
+    def __str__(self) -> str:
+        return self.title
+
+    @property
+    def name(self) -> str:
+        return self.title
+
+
+class ReportPageVersion(models.Model):
+    """What was saved once. It never changes; what is restored is saved again as the newest."""
+
+    report = models.ForeignKey(ReportPage, on_delete=models.CASCADE, related_name="versions")
+    number = models.PositiveIntegerField()
+    title = models.CharField(max_length=MAX_TITLE)
+    body = models.TextField(blank=True)
+    restored_from = models.PositiveIntegerField(null=True, blank=True)
+    created_by = models.ForeignKey("accounts.User", null=True, on_delete=models.SET_NULL, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["report", "number"], name="one_report_page_version_per_number")]
+
+    def __str__(self) -> str:
+        return f"{self.title} v{self.number}"

@@ -1,0 +1,41 @@
+"""Reads of reports and their versions."""
+
+from django.db.models import F, QuerySet
+
+from webapp.accounts.models import Membership
+from webapp.annotation.models import Project
+from webapp.experiments.models import Experiment
+
+from .models import ReportPage, ReportPageVersion
+
+
+def reports(workspace_id: int, *, archived: bool | None = None) -> "QuerySet[ReportPage]":
+    """None: both those in use and those that are archived."""
+    rows = ReportPage.objects.filter(workspace_id=workspace_id).select_related("experiment", "project", "created_by")
+    return rows if archived is None else rows.filter(archived_at__isnull=not archived)
+
+
+def versions(report: ReportPage) -> "QuerySet[ReportPageVersion]":
+    """Newest first."""
+    return ReportPageVersion.objects.filter(report=report).select_related("created_by").order_by("-number")
+
+
+def newest(report: ReportPage) -> ReportPageVersion:
+    """The one that people read."""
+    found = ReportPageVersion.objects.select_related("created_by").get(report=report, number=report.newest)
+    found.report = report
+    return found
+
+
+def newest_of(rows: list[ReportPage]) -> dict[int, ReportPageVersion]:
+    """The same of many: by the id of the report."""
+    found = ReportPageVersion.objects.filter(report__in=rows, number=F("report__newest"))
+    return {row.report_id: row for row in found.select_related("created_by")}
+
+
+def experiments(membership: Membership) -> "QuerySet[Experiment]":
+    return Experiment.objects.filter(workspace_id=membership.workspace_id).order_by("name")
+
+
+def projects(membership: Membership) -> "QuerySet[Project]":
+    return Project.objects.filter(workspace_id=membership.workspace_id).order_by("name")

@@ -1,0 +1,81 @@
+"""Bodies and answers of reports in the API."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from ninja import Path, Schema
+from pydantic import ConfigDict, Field
+
+from webapp.experiments.schemas import Named
+
+from .models import ReportPage
+
+Id = Path[Annotated[int, Field(ge=1, lt=2**63)]]
+_Row = Annotated[int, Field(ge=1, lt=2**63)]
+BODY = "Markdown, with blocks for charts: see docs/reports.md"
+
+
+class ReportPageBrief(Schema):
+    id: int
+    title: str
+    version: int = Field(description="The number of the newest")
+    experiment: Named | None
+    project: Named | None
+    created_at: datetime
+    saved_at: datetime
+    archived_at: datetime | None
+
+
+class ReportPageList(Schema):
+    items: list[ReportPageBrief]
+    next: str | None
+
+
+class ReportPageOut(ReportPageBrief):
+    body: str = Field(description=BODY)
+    saved_by: str | None = Field(description="Null once their account was erased")
+
+
+class ReportPageIn(Schema):
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "example": {
+                "title": "Scaffolds help",
+                "body": "## What we saw\n\n```chart\nmetric: eval/rubric_score\nquery: tag:ablation\n```",
+            }
+        },
+    )
+
+    title: Annotated[str, Field(max_length=500)]
+    body: Annotated[str, Field(description=BODY)] = ""
+    experiment: _Row | None = None
+    project: _Row | None = None
+
+
+class ReportPageChange(Schema):
+    """What is left out stays as it is."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"example": {"base": 3, "title": "Scaffolds help a lot"}}
+    )
+
+    base: Annotated[int | None, Field(ge=1, lt=2**31, description="The version that you have read")] = None
+    title: Annotated[str | None, Field(max_length=500)] = None
+    body: Annotated[str | None, Field(description=BODY)] = None
+    experiment: _Row | None = None
+    project: _Row | None = None
+    archived: bool | None = None
+
+
+def told(row: ReportPage) -> dict[str, Any]:
+    return {
+        "id": row.pk,
+        "title": row.title,
+        "version": row.newest,
+        "experiment": row.experiment,
+        "project": row.project,
+        "created_at": row.created_at,
+        "saved_at": row.written_at,
+        "archived_at": row.archived_at,
+    }

@@ -1,0 +1,194 @@
+"""Pages of reports: the list, one report as it is read, its editor, and the preview beside that."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from webapp.accounts.access import member, require
+from webapp.core.numbers import whole
+from webapp.core.paging import page
+from webapp.core.problems import Invalid, Problem
+from webapp.core.text_diff import lines
+
+from . import access, language, queries, services, showing
+from .models import ReportPage
+
+PAGE = 50
+MOST_OFFERED = 500  # experiments and projects in a list to choose from
+SAMPLE = """## What we asked
+
+
+## What we saw
+
+```chart
+metric: {metric}
+{runs}
+```
+
+## What follows
+"""
+
+
+@dataclass
+class Form:
+    """What stands in the editor. `base`: the version that it began with; 0 of a new report."""
+
+    title: str = ""
+    body: str = ""
+    base: int = 0
+    experiment: int | None = None
+    project: int | None = None
+    problem: str = ""
+    problems: dict[str, str] = field(default_factory=dict)
+    meanwhile: dict[str, Any] | None = None  # the version that came between, and what saving would change about it
+
+
+@member(access.READER)
+@never_cache
+@require_GET
+def reports(request: HttpRequest) -> HttpResponseBase:
+    membership = require(request)
+    archived = request.GET.get("archived") == "1"
+    try:
+        found = page(
+            queries.reports(membership.workspace_id, archived=archived), request.GET.get("cursor"), PAGE, "-id"
+        )
+    except Invalid:
+        return redirect("reports")
+    newest = queries.newest_of(found.items)
+    context = {
+        "rows": [(row, newest[row.pk]) for row in found.items],
+        "next": found.next,
+        "archived": archived,
+        "may_write": membership.may(access.WRITER),
+    }
+    return render(request, "reports/reports.html", context)
+
+
+@member(access.READER)
+@never_cache
+@require_GET
+def report(request: HttpRequest, report_id: int) -> HttpResponseBase:
+    """The newest version, as its reader may see it."""
+    membership = require(request)
+    row = access.report_read(membership, report_id)
+    version = queries.newest(row)
+    context = {
+        "report": row,
+        "version": version,
+        "parts": showing.shown(membership, version.body),
+        "may_write": membership.may(access.WRITER),
+    }
+    return render(request, "reports/report.html", context)
+
+
+@member(access.WRITER)
+@never_cache
+@require_http_methods(["GET", "POST"])
+def report_new(request: HttpRequest) -> HttpResponseBase:
+    """`?q=` or `?ids=` begins with a chart of these runs: the page Compare leads here."""
+    membership = require(request)
+    if request.method == "GET":
+        return _editor(request, Form(body=_begun(request), experiment=whole(request.GET.get("experiment", ""))))
+    form = _sent(request)
+    try:
+        about = services.about(membership, form.experiment, form.project)
+        row = services.create(membership, form.title, form.body, **about)
+    except Problem as problem:
+        return _refused(request, form, problem)
+    messages.success(request, "Saved.")
+    return redirect("report", row.pk)
+
+
+@member(access.WRITER)
+@never_cache
+@require_http_methods(["GET", "POST"])
+def report_edit(request: HttpRequest, report_id: int) -> HttpResponseBase:
+    """Posted, it saves a version, unless somebody has saved another since this form was opened: then both are kept and shown."""
+    membership = require(request)
+    row = access.report_write(membership, report_id)
+    if request.method == "GET":
+        newest = queries.newest(row)
+        form = Form(newest.title, newest.body, newest.number, row.experiment_id, row.project_id)
+        return _editor(request, form, row)
+    form = _sent(request)
+    try:
+        about = services.about(membership, form.experiment, form.project)
+        services.write(membership, row, form.base, form.title, form.body)
+        if (form.experiment, form.project) != (row.experiment_id, row.project_id):
+            services.place(membership, row, **about)
+    except services.WrittenMeanwhile as problem:
+        form.meanwhile = {"version": problem.newest, "lines": lines(problem.newest.body, form.body)}
+        form.base = problem.newest.number  # whoever has seen it saves on top of it
+        return _refused(request, form, problem, row)
+    except Problem as problem:
+        return _refused(request, form, problem, row)
+    messages.success(request, "Saved.")
+    return redirect("report", row.pk)
+
+
+@member(access.WRITER)
+@require_POST
+def report_act(request: HttpRequest, report_id: int) -> HttpResponseBase:
+    """Archives it, or puts it back: nothing is deleted."""
+    membership = require(request)
+    row = access.report_write(membership, report_id)
+    if request.POST.get("action") == "archive":
+        services.archive(membership, row)
+        messages.success(request, f"“{row.title}” is archived. Restore puts it back on the list.")
+    elif request.POST.get("action") == "restore":
+        services.unarchive(membership, row)
+        messages.success(request, f"“{row.title}” is back on the list.")
+    return redirect("report", row.pk)
+
+
+@member(access.WRITER)
+@require_POST
+def preview(request: HttpRequest) -> HttpResponseBase:
+    """What stands in `body` as readers will see it, as a fragment; lines that cannot be read say so in their place."""
+    body = request.POST.get("body", "")[: services.MAX_BODY].replace("\0", "").replace("\r\n", "\n")
+    return render(request, "reports/_parts.html", {"parts": showing.shown(require(request), body), "editing": True})
+
+
+def _begun(request: HttpRequest) -> str:
+    query, ids = request.GET.get("q", ""), ",".join(request.GET.getlist("ids"))
+    runs = f"runs: {ids}" if ids else f"query: {query or 'state:finished'}"
+    metric = request.GET.get("metric") or "eval/rubric_score"
+    return SAMPLE.format(metric=metric, runs=" ".join(runs.replace("\0", "").split()))
+
+
+def _sent(request: HttpRequest) -> Form:
+    sent = request.POST
+    return Form(
+        sent.get("title", ""),
+        sent.get("body", ""),
+        whole(sent.get("base", ""), 9) or 0,
+        whole(sent.get("experiment", "")),
+        whole(sent.get("project", "")),
+    )
+
+
+def _refused(request: HttpRequest, form: Form, problem: Problem, row: ReportPage | None = None) -> HttpResponseBase:
+    form.problem, form.problems = problem.message, dict(problem.fields)
+    return _editor(request, form, row, problem.status)
+
+
+def _editor(request: HttpRequest, form: Form, row: ReportPage | None = None, status: int = 200) -> HttpResponseBase:
+    membership = require(request)
+    body = form.body[: services.MAX_BODY].replace("\0", "").replace("\r\n", "\n")
+    context = {
+        "report": row,
+        "form": form,
+        "parts": showing.shown(membership, body),
+        "editing": True,
+        "experiments": queries.experiments(membership)[:MOST_OFFERED],
+        "projects": queries.projects(membership)[:MOST_OFFERED],
+        "examples": language.EXAMPLES.items(),
+        "kinds": [(kind, keys.items()) for kind, keys in language.KEYS.items()],
+    }
+    return render(request, "reports/edit.html", context, status=status)

@@ -1,0 +1,44 @@
+// Lines of many runs on one grid: runs that differ by their seed alone are one line with a band. Compare and reports draw them.
+import { Curve } from "./series.js";
+
+export const SERIES = 8;
+const GRID = 200; // places of a time axis
+
+/** A curve of points [x, value], by rising x; nulls are no points. */
+export function curve(points) {
+  const made = new Curve();
+  for (const [x, value] of points) if (value !== null && value !== undefined) made.set(x, value, x);
+  return made;
+}
+
+/** Of an answer of /runs/table/curves: {run id: values} on one grid for all, so that seeds can be laid together and a thousand lines share their x. */
+export function gridded(answer, axis) {
+  if (axis !== "time") return { xs: answer.steps, held: new Map(answer.curves.map((each) => [each.run, each.values])) };
+  const longest = Math.max(1, ...answer.curves.flatMap((each) => each.times.filter((time) => time !== null)));
+  const size = longest / GRID;
+  const held = answer.curves.map((each) => {
+    const values = new Array(GRID + 1).fill(null);
+    each.values.forEach((value, i) => value !== null && (values[Math.floor(each.times[i] / size)] = value));
+    return [each.run, values];
+  });
+  return { xs: Array.from({ length: GRID + 1 }, (_, i) => i * size), held: new Map(held) };
+}
+
+/** The mean of these runs, and where there are several of them a band from the lowest to the highest. */
+export function line({ xs, held }, runs) {
+  const those = runs.map((run) => held.get(run)).filter(Boolean);
+  const at = xs.map((x, i) => those.map((values) => values[i]).filter((value) => value !== null && value !== undefined));
+  const over = (fold) => curve(xs.map((x, i) => [x, at[i].length ? fold(at[i]) : null]));
+  const mean = over((values) => values.reduce((sum, value) => sum + value, 0) / values.length);
+  return those.length > 1 ? { curve: mean, around: [over((values) => Math.min(...values)), over((values) => Math.max(...values))] } : { curve: mean };
+}
+
+/** Families of an answer of /runs/table/compare, or its runs one by one: label, ids, colour and dash of each. */
+export function groups({ runs, families }, folded) {
+  const those = folded ? families.map((each) => ({ label: each.label, places: each.runs })) : runs.map((run, i) => ({ label: run.name, places: [i] }));
+  return those.map(({ label, places }, i) => {
+    const id = runs[places[0]].id;
+    const series = folded ? (i % SERIES) + 1 : ((id - 1) % SERIES) + 1;
+    return { label, places, id, colour: `--series-${series}`, dash: Math.floor(i / SERIES) % 2 === 1 };
+  });
+}

@@ -1,0 +1,92 @@
+// Charts in a report: drawn from the answers that the page Compare uses, and again while a run of them is under way.
+import { Board, Chart } from "./chart.js";
+import { gridded, groups, line } from "./familylines.js";
+import { make } from "./format.js";
+import { json } from "./http.js";
+
+const AGAIN = 10_000; // milliseconds, while a run is under way
+const OVER = new Set(["finished", "stopped", "failed"]);
+let made = 0;
+
+class ReportCharts {
+  /** `place`: an element with `data-report-chart`, JSON of what the block asks for. */
+  constructor(place) {
+    this.place = place;
+    this.asked = JSON.parse(place.dataset.reportChart);
+    this.board = new Board({ axis: this.asked.axis, smoothing: this.asked.smoothing, name: `report ${++made}` });
+    this.board.log = this.asked.log;
+    this.charts = this.asked.metrics.map(({ key, label, share }) => this.chart(key, label, share));
+    this.live = make("p", "tiny muted report-live");
+    this.live.hidden = true;
+    place.replaceChildren(...this.charts.map(({ chart }) => chart.element));
+    place.after(this.live);
+    for (const { chart } of this.charts) this.board.add(chart);
+    this.load();
+  }
+
+  chart(key, label, share) {
+    const held = { key, answer: null };
+    const file = `report-${key.replaceAll("/", "-")}`;
+    held.chart = new Chart(this.board, { title: label, help: label === key ? "" : key, percent: share, file, lines: () => this.lines(held), wait: "Loading" });
+    return held;
+  }
+
+  lines({ answer }) {
+    if (!answer || !this.data) return [];
+    const grid = gridded(answer, this.board.axis);
+    return groups(this.data, !this.asked.apart).map((group) => ({ ...group, ...line(grid, group.places.map((place) => this.data.runs[place].id)) }));
+  }
+
+  api(path, more) {
+    return json(`/api/v1/runs/table/${path}?${new URLSearchParams([...new URLSearchParams(this.asked.asked), ...Object.entries(more)])}`);
+  }
+
+  async load() {
+    try {
+      this.data = await this.api("compare", { keys: this.asked.metrics.map(({ key }) => key).join(",") });
+      await Promise.all(this.charts.map((held) => this.loadOne(held)));
+      this.tell();
+    } catch (error) {
+      for (const { chart } of this.charts) if (!chart.plot) chart.blank.textContent = `This chart cannot be drawn: ${error.message}`;
+      this.live.hidden = false;
+      this.live.textContent = this.data ? `Not brought up to date: ${error.message}` : "";
+    }
+    this.place.removeAttribute("aria-busy");
+    if (this.underWay()) setTimeout(() => this.again(), AGAIN);
+  }
+
+  async loadOne(held) {
+    held.answer = await this.api("curves", { key: held.key });
+    if (!held.answer.curves.length) held.chart.blank.textContent = this.underWay() ? `No values of ${held.key} yet.` : `None of these runs has ${held.key}.`;
+    this.board.touch(held.chart);
+  }
+
+  /** How many of its runs are not over. */
+  underWay() {
+    return this.data ? this.data.runs.filter((run) => !OVER.has(run.state)).length : 0;
+  }
+
+  tell() {
+    const running = this.underWay();
+    const all = this.data.runs.length;
+    const lines = groups(this.data, !this.asked.apart);
+    const told = [lines.length === 1 ? lines[0].label : "", running ? `live: ${running} of ${all} run${all === 1 ? "" : "s"} under way` : ""].filter(Boolean);
+    this.live.hidden = !told.length;
+    this.live.textContent = told.join(" · ");
+  }
+
+  /** Nothing is asked for a page that nobody looks at, or for a block that is no longer there. */
+  again() {
+    if (!this.place.isConnected) return;
+    if (!document.hidden) return this.load();
+    document.addEventListener("visibilitychange", () => this.again(), { once: true });
+  }
+}
+
+/** Draws every chart below `root` that is not drawn yet. */
+export function draw(root) {
+  for (const place of root.querySelectorAll("[data-report-chart]:not([data-drawn])")) {
+    place.dataset.drawn = "";
+    new ReportCharts(place);
+  }
+}
