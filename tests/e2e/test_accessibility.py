@@ -50,6 +50,7 @@ PAGES = (
     "/reports/new?ids={run}",
     "/reports/{report}",
     "/reports/{report}/edit",
+    "/reports/{report}/versions",
     "/lineage/run/{run}",
     "/lineage/example/{example}",
     "/runs/{run}/chain",
@@ -188,6 +189,8 @@ def reported(cast, run) -> int:
     blocks = [
         f"```chart\nmetric: eval/rubric_score, reward/mean\nruns: {run.pk}\n```",
         "```chart\nmetric: a\nruns: 999999\n```",
+        f"```runs\nruns: {run.pk}\n```",
+        f"```rollout\nrun: {run.pk}\nstep: 30\nprompt: 1\n```",
     ]
     return reports.create(cast.owner, "Scaffolds help", "## What we saw\n\n" + "\n\n".join(blocks)).pk
 

@@ -1,5 +1,6 @@
 """A report as a researcher writes it: from a comparison, a wrong line seen in its place, two tabs, and a chart that goes on while a run does."""
 
+import os
 import re
 
 import pytest
@@ -55,9 +56,25 @@ def lab(server, cast) -> list[Run]:
     return made
 
 
+MORE = """
+```runs
+query: is:any
+columns: state, eval/rubric_score, config.optim.lr
+title: Last values
+```
+
+```rollout
+run: {done}
+step: 60
+prompt: 1
+response: 2
+```
+"""
+
+
 @pytest.fixture
 def report(cast, lab) -> ReportPage:
-    return reports.create(cast.researcher, "Scaffolds help", WORDS.format(live=lab[3].pk))
+    return reports.create(cast.researcher, "Scaffolds help", (WORDS + MORE).format(live=lab[3].pk, done=lab[0].pk))
 
 
 def test_a_report_is_begun_from_a_comparison_and_a_wrong_line_is_told_in_its_place(open_page, as_researcher, lab):
@@ -71,7 +88,7 @@ def test_a_report_is_begun_from_a_comparison_and_a_wrong_line_is_told_in_its_pla
     expect(preview.locator(".chart canvas")).to_have_count(1)
     page.get_by_label("Title").fill("Scaffolds help")
     text.fill("## Seen\n\n```chart\nmetrc: eval/rubric_score\nquery: state:finished\n```")
-    expect(preview.get_by_text("A chart has no “metrc”. Did you mean metric?")).to_be_visible()
+    expect(preview.get_by_text("A block “chart” has no “metrc”. Did you mean metric?")).to_be_visible()
     preview.get_by_role("button", name="Line 4").click()
     assert page.evaluate("getSelection().toString()") == "metrc: eval/rubric_score"
     photograph(page, "reports-wrong-line")
@@ -107,7 +124,7 @@ def test_a_chart_goes_on_while_its_run_does(open_page, cast, report, lab):
     live = page.locator("[data-report-chart]").nth(1).locator(".chart-body")
     expect(live).to_have_attribute("aria-label", re.compile("at step 30"))
     MetricPoint.objects.create(run=lab[3], step=40, key="eval/rubric_score", value=0.9, time=timezone.now())
-    expect(live).to_have_attribute("aria-label", re.compile("last 0.9 at step 40"))
+    expect(live).to_have_attribute("aria-label", re.compile("last 0.900 at step 40"))
 
 
 def test_the_second_of_two_tabs_is_told_and_saves_on_top(open_page, as_researcher, report):
@@ -128,3 +145,50 @@ def test_the_second_of_two_tabs_is_told_and_saves_on_top(open_page, as_researche
     assert faults(second) == []
     second.get_by_role("button", name="Save as version 3").click()
     expect(second.get_by_text("Written in the other tab.")).to_be_visible()
+
+
+def test_a_report_is_taken_along_as_one_file_and_printed_on_light_paper(open_page, cast, report, tmp_path):
+    page = open_page(browser(cast.reviewer), color_scheme="dark")
+    page.goto(f"/reports/{report.pk}")
+    expect(page.locator(".chart canvas")).to_have_count(3)
+    expect(page.locator(".report-rollout")).to_be_visible()
+    expect(page.locator(".report-table tbody tr")).to_have_count(3)
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    expect(page.locator(".rail")).to_be_hidden()
+    expect(page.get_by_role("link", name="History")).to_be_hidden()
+    assert page.evaluate("document.documentElement.dataset.theme") == "light"
+    assert page.evaluate("document.querySelector('.chart canvas').clientWidth") <= 640
+    photograph(page, "report-print")
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    page.emulate_media(media="screen")
+    if folder := os.environ.get("LOOK"):
+        page.pdf(path=f"{folder}/report.pdf", prefer_css_page_size=True)
+    page.get_by_text("Take along").click()
+    with page.expect_download() as taken:
+        page.get_by_role("link", name="One HTML file").click()
+    taken.value.save_as(tmp_path / "report.html")
+    asked: list[str] = []
+    page.context.set_offline(True)
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto((tmp_path / "report.html").as_uri())
+    expect(page.locator(".chart-svg")).to_have_count(3)
+    expect(page.locator(".report-rollout")).to_be_visible()
+    assert page.evaluate("getComputedStyle(document.querySelector('main')).maxWidth") == "832px"  # its style is let in
+    assert len(asked) == 1
+    photograph(page, "report-file")
+    page.set_viewport_size({"width": 390, "height": 844})
+    photograph(page, "report-file-phone")
+    assert faults(page) == []
+
+
+def test_an_older_version_is_looked_at_and_restored(open_page, as_researcher, cast, report):
+    reports.write(cast.researcher, report, 1, "Scaffolds help", "Nothing is left.")
+    page = open_page(as_researcher)
+    page.goto(f"/reports/{report.pk}/versions")
+    photograph(page, "report-history")
+    assert faults(page) == []
+    page.locator("summary", has_text="v1").click()
+    page.get_by_role("button", name="Restore version 1").click()
+    expect(page.get_by_text("Then the run that is under way:")).to_be_visible()
+    expect(page.get_by_text("Version 3, saved by")).to_be_visible()

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from ninja import Router, Status
 
 from webapp.accounts.access import require
 from webapp.core.paging import Limit, page
 from webapp.core.problems import Invalid
 
-from . import access, queries, services
+from . import access, export, queries, services
 from . import schemas as s
 from .models import ReportPage, ReportPageVersion
 
@@ -60,6 +60,39 @@ def change_report(request: HttpRequest, report_id: s.Id, payload: s.ReportPageCh
         services.place(membership, row, **services.about(membership, wanted["experiment"], wanted["project"]))
     if payload.archived is not None:
         (services.archive if payload.archived else services.unarchive)(membership, row)
+    row = access.report_read(membership, report_id)
+    return _whole(row, queries.newest(row))
+
+
+@router.get("/reports/{report_id}/file", summary="A report as one HTML file", response={200: None})
+def report_file(request: HttpRequest, report_id: s.Id) -> HttpResponse:
+    """With the values that you see now, charts as SVG, no script and nothing to fetch."""
+    membership = require(request)
+    return export.as_html(membership, queries.newest(access.report_read(membership, report_id)))
+
+
+@router.get("/reports/{report_id}/versions", response=s.ReportVersionList, summary="Versions of a report, newest first")
+def versions(request: HttpRequest, report_id: s.Id, cursor: str | None = None, limit: Limit = 50) -> dict[str, Any]:
+    row = access.report_read(require(request), report_id)
+    found = page(queries.versions(row).order_by(), cursor, limit, "-number")
+    return {"items": [s.told_version(each) for each in found.items], "next": found.next}
+
+
+@router.get("/reports/{report_id}/versions/{number}", response=s.ReportVersionOut, summary="One version with its text")
+def version(request: HttpRequest, report_id: s.Id, number: s.Number) -> dict[str, Any]:
+    found = access.version_read(require(request), report_id, number)
+    return {**s.told_version(found), "body": found.body}
+
+
+@router.post(
+    "/reports/{report_id}/versions/{number}/restore",
+    response=s.ReportPageOut,
+    summary="Save a version again as the newest",
+)
+def restore_version(request: HttpRequest, report_id: s.Id, number: s.Number) -> dict[str, Any]:
+    membership = require(request)
+    access.report_write(membership, report_id)
+    services.restore_version(membership, access.version_read(membership, report_id, number).report, number)
     row = access.report_read(membership, report_id)
     return _whole(row, queries.newest(row))
 

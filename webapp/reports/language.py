@@ -19,16 +19,17 @@ from urllib.parse import parse_qs, urlsplit
 FENCE = re.compile(r"(`{3,}|~{3,})\s*([\w-]*)")
 MOST_METRICS = 6
 MOST_ROWS = 100
+MOST_COLUMNS = 12
 MOST_RUNS = 1000
 ID = re.compile(r"\d{1,18}\Z")
 
 
-class Unreadable(ValueError):
+class BadValue(ValueError):
     """What is wrong with a value, in words."""
 
 
 @dataclass(frozen=True)
-class Problem:
+class LineFault:
     line: int  # from 1, of the whole text
     message: str
 
@@ -37,7 +38,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Words:
+class ReportWords:
     """Markdown."""
 
     line: int
@@ -46,14 +47,14 @@ class Words:
 
 
 @dataclass(frozen=True)
-class Block:
+class ReportBlock:
     """`given`: the values by key, read; it lacks what was not written. `lines`: key -> where it stands."""
 
     line: int
     kind: str
     given: Mapping[str, Any] = field(default_factory=dict)
     lines: Mapping[str, int] = field(default_factory=dict)
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[LineFault, ...] = ()
 
     @property
     def title(self) -> str:
@@ -61,8 +62,8 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Key:
-    """What one line of a block says. `read` raises Unreadable."""
+class BlockKey:
+    """What one line of a block says. `read` raises BadValue."""
 
     read: Callable[[str], Any]
     help: str
@@ -72,7 +73,7 @@ class Key:
 def _text(most: int) -> Callable[[str], str]:
     def read(value: str) -> str:
         if len(value) > most:
-            raise Unreadable(f"at most {most:,} characters")
+            raise BadValue(f"at most {most:,} characters")
         return value
 
     return read
@@ -82,9 +83,9 @@ def _names(most: int, what: str) -> Callable[[str], tuple[str, ...]]:
     def read(value: str) -> tuple[str, ...]:
         found = tuple(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
         if not 1 <= len(found) <= most:
-            raise Unreadable(f"1 to {most} {what}, with commas between")
+            raise BadValue(f"1 to {most} {what}, with commas between")
         if long := next((name for name in found if len(name) > 200), None):
-            raise Unreadable(f"{long[:20]}… is too long: at most 200 characters")
+            raise BadValue(f"{long[:20]}… is too long: at most 200 characters")
         return found
 
     return read
@@ -93,14 +94,14 @@ def _names(most: int, what: str) -> Callable[[str], tuple[str, ...]]:
 def _ids(value: str) -> tuple[int, ...]:
     parts = [part.strip() for part in value.split(",") if part.strip()]
     if not parts or len(parts) > MOST_RUNS or not all(ID.match(part) for part in parts):
-        raise Unreadable(f"1 to {MOST_RUNS:,} numbers of runs, as in their addresses, with commas between: 12, 15")
+        raise BadValue(f"1 to {MOST_RUNS:,} numbers of runs, as in their addresses, with commas between: 12, 15")
     return tuple(dict.fromkeys(map(int, parts)))
 
 
 def _one_of(*names: str) -> Callable[[str], str]:
     def read(value: str) -> str:
         if value not in names:
-            raise Unreadable(f"must be {' or '.join(names)}")
+            raise BadValue(f"must be {' or '.join(names)}")
         return value
 
     return read
@@ -109,7 +110,7 @@ def _one_of(*names: str) -> Callable[[str], str]:
 def _whole(low: int, high: int) -> Callable[[str], int]:
     def read(value: str) -> int:
         if not ID.match(value) or not low <= int(value) <= high:
-            raise Unreadable(f"must be a whole number from {low} to {high:,}")
+            raise BadValue(f"must be a whole number from {low} to {high:,}")
         return int(value)
 
     return read
@@ -121,7 +122,7 @@ def _share(value: str) -> float:
     except ValueError:
         found = -1.0
     if not 0 <= found <= 0.95:
-        raise Unreadable("must be a number from 0 to 0.95")
+        raise BadValue("must be a number from 0 to 0.95")
     return found
 
 
@@ -129,7 +130,7 @@ def _comparison(value: str) -> Mapping[str, Any]:
     """What the address of the page Compare asks for: its runs, or its query."""
     asked = parse_qs(urlsplit(value).query)
     if not urlsplit(value).path.endswith("/runs/compare") or not (asked.get("q") or asked.get("ids")):
-        raise Unreadable("must be the address of the page Compare, such as /runs/compare?ids=12,15")
+        raise BadValue("must be the address of the page Compare, such as /runs/compare?ids=12,15")
     if "q" in asked:
         return {"query": _text(1000)(asked["q"][0])}
     return {"runs": _ids(",".join(asked["ids"]))}
@@ -137,42 +138,58 @@ def _comparison(value: str) -> Mapping[str, Any]:
 
 BIG = 2**31 - 1
 SOURCES = ("runs", "query", "view", "comparison")
-OF_RUNS: Mapping[str, Key] = {
-    "runs": Key(_ids, "numbers of runs, as in their addresses, with commas between"),
-    "query": Key(_text(1000), "a query as the table of runs takes it"),
-    "view": Key(_text(80), "the name of a saved view of that table"),
-    "comparison": Key(_comparison, "the address of the page Compare"),
-    "seeds": Key(
+OF_RUNS: Mapping[str, BlockKey] = {
+    "runs": BlockKey(_ids, "numbers of runs, as in their addresses, with commas between"),
+    "query": BlockKey(_text(1000), "a query as the table of runs takes it"),
+    "view": BlockKey(_text(80), "the name of a saved view of that table"),
+    "comparison": BlockKey(_comparison, "the address of the page Compare"),
+    "seeds": BlockKey(
         _one_of("together", "apart"), "together (as it is without): runs that differ by their seed alone are one"
     ),
-    "title": Key(_text(120), "what stands above"),
+    "title": BlockKey(_text(120), "what stands above"),
 }
-KEYS: Mapping[str, Mapping[str, Key]] = {
+KEYS: Mapping[str, Mapping[str, BlockKey]] = {
     "chart": {
-        "metric": Key(_names(MOST_METRICS, "metrics"), "one or several, a chart for each", needed=True),
+        "metric": BlockKey(_names(MOST_METRICS, "metrics"), "one or several, a chart for each", needed=True),
         **OF_RUNS,
-        "across": Key(_one_of("steps", "time"), "steps, or time"),
-        "scale": Key(_one_of("linear", "log"), "linear, or log"),
-        "smoothing": Key(_share, "from 0 to 0.95"),
+        "across": BlockKey(_one_of("steps", "time"), "steps, or time"),
+        "scale": BlockKey(_one_of("linear", "log"), "linear, or log"),
+        "smoothing": BlockKey(_share, "from 0 to 0.95"),
+    },
+    "runs": {
+        **OF_RUNS,
+        "columns": BlockKey(_names(MOST_COLUMNS, "columns"), "columns of the table of runs, with commas between"),
+        "sort": BlockKey(_text(210), "a column, with - in front for downward"),
+        "most": BlockKey(_whole(1, MOST_ROWS), f"rows, up to {MOST_ROWS}"),
+    },
+    "rollout": {
+        "run": BlockKey(_whole(1, 10**18 - 1), "the number of a run, as in its address", needed=True),
+        "step": BlockKey(_whole(0, BIG), "a step of it", needed=True),
+        "prompt": BlockKey(_whole(1, BIG), "the number of the prompt, as the page Rollouts counts them", needed=True),
+        "response": BlockKey(_whole(1, BIG), "the number of the response to it; 1 as it is without"),
+        "phase": BlockKey(_one_of("train", "eval"), "train (as it is without), or eval"),
+        "title": BlockKey(_text(120), "what stands above"),
     },
 }
 
 
 EXAMPLES: Mapping[str, str] = {
     "chart": "```chart\nmetric: eval/rubric_score\nquery: state:finished\n```",
+    "runs": "```runs\nquery: state:finished\ncolumns: state, result, took\nsort: -result\n```",
+    "rollout": "```rollout\nrun: 1\nstep: 1\nprompt: 1\nresponse: 1\n```",
 }
 
 
-def pieces(text: str) -> list[Words | Block]:
+def pieces(text: str) -> list[ReportWords | ReportBlock]:
     """In their order; all lines are in one of them."""
-    found: list[Words | Block] = []
+    found: list[ReportWords | ReportBlock] = []
     words: list[str] = []
     start, inside = 1, ""
     lines = iter(enumerate(text.split("\n"), 1))
     for number, line in lines:
         mark = FENCE.match(line)
         if mark and not inside and mark[2] in KEYS and len(mark[1]) == 3:
-            found += [Words(start, "\n".join(words))] if any(map(str.strip, words)) else []
+            found += [ReportWords(start, "\n".join(words))] if any(map(str.strip, words)) else []
             body, end = _within(lines, mark[1])
             found.append(_block(number, mark[2], body, end))
             words, start = [], (end or number) + 1
@@ -182,11 +199,11 @@ def pieces(text: str) -> list[Words | Block]:
         elif inside and line.strip().startswith(inside) and not line.strip().strip(inside[0]):
             inside = ""
         words.append(line)
-    return [*found, Words(start, "\n".join(words))] if any(map(str.strip, words)) else found
+    return [*found, ReportWords(start, "\n".join(words))] if any(map(str.strip, words)) else found
 
 
-def problems(parts: Sequence[Words | Block]) -> list[Problem]:
-    return [problem for part in parts if isinstance(part, Block) for problem in part.problems]
+def problems(parts: Sequence[ReportWords | ReportBlock]) -> list[LineFault]:
+    return [problem for part in parts if isinstance(part, ReportBlock) for problem in part.problems]
 
 
 def _within(lines: Iterator[tuple[int, str]], fence: str) -> tuple[list[tuple[int, str]], int | None]:
@@ -199,10 +216,10 @@ def _within(lines: Iterator[tuple[int, str]], fence: str) -> tuple[list[tuple[in
     return body, None
 
 
-def _block(line: int, kind: str, body: list[tuple[int, str]], end: int | None) -> Block:
+def _block(line: int, kind: str, body: list[tuple[int, str]], end: int | None) -> ReportBlock:
     given: dict[str, Any] = {}
     places: dict[str, int] = {}
-    wrong = [] if end else [Problem(line, f"This {kind} has no end. Write ``` on a line of its own behind it.")]
+    wrong = [] if end else [LineFault(line, "This block has no end. Write ``` on a line of its own behind it.")]
     for number, text in body if end else ():
         if not text.strip() or text.lstrip().startswith("#"):
             continue
@@ -211,29 +228,31 @@ def _block(line: int, kind: str, body: list[tuple[int, str]], end: int | None) -
             key = _known(kind, name, colon, places)
             given[name] = key.read(_written(name, value))
             places[name] = number
-        except Unreadable as problem:
-            wrong.append(Problem(number, _sentence(name, str(problem))))
+        except BadValue as problem:
+            wrong.append(LineFault(number, _sentence(name, str(problem))))
     if not wrong:
-        wrong = [Problem(line, message) for message in _missing(kind, given)]
+        wrong = [LineFault(line, message) for message in _missing(kind, given)]
     given |= given.pop("comparison", {})
-    return Block(line, kind, given, places, tuple(wrong))
+    return ReportBlock(line, kind, given, places, tuple(wrong))
 
 
-def _known(kind: str, name: str, colon: str, places: Mapping[str, int]) -> Key:
+def _known(kind: str, name: str, colon: str, places: Mapping[str, int]) -> BlockKey:
     if not colon:
-        raise Unreadable(f"“{name[:60]}” is no line of a {kind}. Write a key, a colon and a value: {_example(kind)}.")
+        raise BadValue(
+            f"“{name[:60]}” is no line of a block “{kind}”. Write a key, a colon and a value: {_example(kind)}."
+        )
     if name not in KEYS[kind]:
         near = get_close_matches(name, KEYS[kind], n=1)
         known = f"Did you mean {near[0]}?" if near else f"Its keys are {', '.join(KEYS[kind])}."
-        raise Unreadable(f"A {kind} has no “{name[:60]}”. {known}")
+        raise BadValue(f"A block “{kind}” has no “{name[:60]}”. {known}")
     if name in places:
-        raise Unreadable(f"“{name}” stands in line {places[name]} already.")
+        raise BadValue(f"“{name}” stands in line {places[name]} already.")
     return KEYS[kind][name]
 
 
 def _written(name: str, value: str) -> str:
     if not value:
-        raise Unreadable(f"“{name}” has no value.")
+        raise BadValue(f"“{name}” has no value.")
     return value
 
 
@@ -243,12 +262,12 @@ def _sentence(name: str, problem: str) -> str:
 
 
 def _example(kind: str) -> str:
-    return {"chart": "metric: eval/rubric_score"}.get(kind, "run: 12")
+    return {"chart": "metric: eval/rubric_score", "runs": "query: state:finished"}.get(kind, "run: 12")
 
 
 def _missing(kind: str, given: Mapping[str, Any]) -> list[str]:
     wrong = [
-        f"This {kind} needs “{name}”: {key.help}."
+        f"This block needs “{name}”: {key.help}."
         for name, key in KEYS[kind].items()
         if key.needed and name not in given
     ]
@@ -256,7 +275,7 @@ def _missing(kind: str, given: Mapping[str, Any]) -> list[str]:
         return wrong
     named = [name for name in SOURCES if name in given]
     if not named:
-        wrong.append(f"This {kind} needs runs: write one of {', '.join(SOURCES)}.")
+        wrong.append(f"This block needs runs: write one of {', '.join(SOURCES)}.")
     if len(named) > 1:
-        wrong.append(f"This {kind} has {' and '.join(named)}. Keep one of them.")
+        wrong.append(f"This block has {' and '.join(named)}. Keep one of them.")
     return wrong

@@ -8,11 +8,12 @@ from pydantic import ConfigDict, Field
 
 from webapp.experiments.schemas import Named
 
-from .models import ReportPage
+from .models import ReportPage, ReportPageVersion
 
 Id = Path[Annotated[int, Field(ge=1, lt=2**63)]]
+Number = Path[Annotated[int, Field(ge=1, lt=2**31)]]
 _Row = Annotated[int, Field(ge=1, lt=2**63)]
-BODY = "Markdown, with blocks for charts: see docs/reports.md"
+BODY = "Markdown, with blocks for charts, tables and rollouts: see docs/reports.md"
 
 
 class ReportPageBrief(Schema):
@@ -34,6 +35,23 @@ class ReportPageList(Schema):
 class ReportPageOut(ReportPageBrief):
     body: str = Field(description=BODY)
     saved_by: str | None = Field(description="Null once their account was erased")
+
+
+class ReportVersionBrief(Schema):
+    number: int
+    title: str
+    restored_from: int | None
+    saved_by: str | None = Field(description="Null once their account was erased")
+    saved_at: datetime
+
+
+class ReportVersionList(Schema):
+    items: list[ReportVersionBrief]
+    next: str | None
+
+
+class ReportVersionOut(ReportVersionBrief):
+    body: str = Field(description=BODY)
 
 
 class ReportPageIn(Schema):
@@ -78,4 +96,14 @@ def told(row: ReportPage) -> dict[str, Any]:
         "created_at": row.created_at,
         "saved_at": row.written_at,
         "archived_at": row.archived_at,
+    }
+
+
+def told_version(row: ReportPageVersion) -> dict[str, Any]:
+    return {
+        "number": row.number,
+        "title": row.title,
+        "restored_from": row.restored_from,
+        "saved_by": str(row.created_by) if row.created_by else None,
+        "saved_at": row.created_at,
     }

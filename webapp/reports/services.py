@@ -133,7 +133,7 @@ def _wrong(body: str) -> str:
     if len(body) > MAX_BODY:
         return f"at most {MAX_BODY:,} characters; these are {len(body):,}"
     parts = language.pieces(body)
-    if (n := sum(isinstance(part, language.Block) for part in parts)) > MOST_BLOCKS:
+    if (n := sum(isinstance(part, language.ReportBlock) for part in parts)) > MOST_BLOCKS:
         return f"at most {MOST_BLOCKS} blocks; these are {n}"
     found = language.problems(parts)
     more = f" And {len(found) - MOST_TOLD} other lines." if len(found) > MOST_TOLD else ""

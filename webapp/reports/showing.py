@@ -12,21 +12,20 @@ from django.utils.http import urlencode
 
 from webapp.accounts.models import Membership
 from webapp.experiments.access import may_read
+from webapp.experiments.models import Rollout
 from webapp.experiments.queries import runs
-from webapp.experiments.table import columns, comparing, queries
-from webapp.experiments.table.language import QueryProblem
+from webapp.experiments.table import columns, comparing
 
-from . import language
-from .language import Block, Words
-
-MOST_NAMED = 10  # runs that are not there, by number
+from . import language, sources, tables
+from .language import ReportBlock, ReportWords
+from .sources import NothingToShow
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownBlock:
     """A block as one reader sees it. `why` says why there is nothing; `notes` what of it is not there; `facts` what it draws."""
 
-    block: Block
+    block: ReportBlock
     why: str = ""
     notes: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -49,81 +48,24 @@ class Shown:
         return f"reports/_{self.kind}.html"
 
 
-class Missing(LookupError):
-    """Why a block shows nothing, in words."""
-
-
-@dataclass(frozen=True)
-class Found:
-    """The runs of a block: their ids, and how the API is asked for them."""
-
-    ids: list[int]
-    asked: dict[str, str]
-    notes: tuple[str, ...] = ()
-
-
-def shown(membership: Membership, text: str) -> list[Words | Shown]:
+def shown(membership: Membership, text: str) -> list[ReportWords | ShownBlock]:
     """A report piece by piece. Nothing in it raises: what cannot be shown says so."""
     may_read(membership)
-    return [part if isinstance(part, Words) else one(membership, part) for part in language.pieces(text)]
+    return [part if isinstance(part, ReportWords) else one(membership, part) for part in language.pieces(text)]
 
 
-def one(membership: Membership, block: Block) -> Shown:
+def one(membership: Membership, block: ReportBlock) -> ShownBlock:
     if block.problems:
-        return Shown(block)
+        return ShownBlock(block)
     try:
         notes, facts = SHOW[block.kind](membership, block)
-    except Missing as problem:
-        return Shown(block, str(problem))
-    return Shown(block, "", tuple(notes), facts)
+    except NothingToShow as problem:
+        return ShownBlock(block, str(problem))
+    return ShownBlock(block, "", tuple(notes), facts)
 
 
-def found(membership: Membership, block: Block) -> Found:
-    """The runs that it names or its query finds. Raises Missing."""
-    if "runs" in block.given:
-        return _numbered(membership, block.given["runs"])
-    query = block.given["query"] if "query" in block.given else _of_view(membership, block.given["view"])
-    try:
-        ids = list(
-            queries.found(membership, query).order_by("-pk").values_list("pk", flat=True)[: comparing.MOST_RUNS + 1]
-        )
-    except QueryProblem as problem:
-        line = next((block.lines[name] for name in language.SOURCES if name in block.lines), block.line)
-        raise Missing(f"Line {line}: the query cannot be read. {problem.message}") from problem
-    if not ids:
-        raise Missing(f"The query finds no run: {query}" if query else "There is no run in this workspace.")
-    if len(ids) > comparing.MOST_RUNS:
-        raise Missing(f"The query finds more than {comparing.MOST_RUNS:,} runs. Narrow it: {query}")
-    return Found(ids, {"q": query})
-
-
-def _numbered(membership: Membership, wanted: Sequence[int]) -> Found:
-    there = set(runs(membership.workspace_id).filter(pk__in=wanted).values_list("pk", flat=True))
-    ids = [run_id for run_id in wanted if run_id in there]
-    gone = [run_id for run_id in wanted if run_id not in there]
-    if not ids:
-        raise Missing(_gone(gone))
-    return Found(ids, {"ids": ",".join(map(str, ids))}, (_gone(gone),) if gone else ())
-
-
-def _gone(ids: Sequence[int]) -> str:
-    named = ", ".join(map(str, ids[:MOST_NAMED])) + (
-        f" and {len(ids) - MOST_NAMED} others" if len(ids) > MOST_NAMED else ""
-    )
-    if len(ids) == 1:
-        return f"Run {named} is not here: it was deleted, or belongs to another workspace."
-    return f"Runs {named} are not here: they were deleted, or belong to another workspace."
-
-
-def _of_view(membership: Membership, name: str) -> str:
-    view = queries.views(membership.workspace_id).filter(name=name).first()
-    if view is None:
-        raise Missing(f"There is no saved view “{name}” of the table of runs here.")
-    return view.query
-
-
-def _chart(membership: Membership, block: Block) -> tuple[Sequence[str], dict[str, Any]]:
-    source = found(membership, block)
+def _chart(membership: Membership, block: ReportBlock) -> tuple[Sequence[str], dict[str, Any]]:
+    source = sources.found(membership, block)
     given = block.given
     facts = {
         "asked": urlencode(source.asked),
@@ -142,4 +84,43 @@ def _metric(key: str) -> dict[str, Any]:
     return {"key": key, "label": comparing.label_of(key), "share": bool(declared and declared.share)}
 
 
-SHOW: Mapping[str, Callable[[Membership, Block], tuple[Sequence[str], dict[str, Any]]]] = {"chart": _chart}
+def _rollout(membership: Membership, block: ReportBlock) -> tuple[Sequence[str], dict[str, Any]]:
+    given = block.given
+    run = runs(membership.workspace_id).filter(pk=given["run"]).first()
+    if run is None:
+        raise NothingToShow(sources.gone([given["run"]]))
+    phase, index = given.get("phase", "train"), given.get("response", 1)
+    rows = Rollout.objects.filter(run=run, step=given["step"], phase=phase, group=given["prompt"] - 1, index=index - 1)
+    row = rows.first()
+    if row is None:
+        where = f"step {given['step']} ({phase})"
+        raise NothingToShow(
+            f"{run} has no response {index} to prompt {given['prompt']} at {where}: it was not kept, or is not there yet."
+        )
+    record = row.content
+    facts = {"run": run, "row": row, "phase": phase, "prompt": given["prompt"], "index": index, "record": record}
+    return (), facts | {"criteria": [_criterion(each) for each in record.get("criteria") or ()]}
+
+
+def _criterion(result: Mapping[str, Any]) -> dict[str, Any]:
+    """A criterion with its verdict in words; `tone` says whether that is as the rubric wishes."""
+    met, points = result["verdict"]["met"], result["points"]
+    tone = "warn" if met is None else "good" if met == (points > 0) else "bad"
+    word = "no verdict" if met is None else "met" if met else "not met"
+    icon = "circle-help" if met is None else "check" if met else "x"
+    worth = f"{'+' if points > 0 else '−'}{abs(points):g}"
+    return {
+        "text": result["text"],
+        "points": worth,
+        "tone": tone,
+        "word": word,
+        "icon": icon,
+        "note": result["verdict"].get("note", ""),
+    }
+
+
+SHOW: Mapping[str, Callable[[Membership, ReportBlock], tuple[Sequence[str], dict[str, Any]]]] = {
+    "chart": _chart,
+    "runs": tables.table,
+    "rollout": _rollout,
+}

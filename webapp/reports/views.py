@@ -13,12 +13,13 @@ from webapp.accounts.access import member, require
 from webapp.core.numbers import whole
 from webapp.core.paging import page
 from webapp.core.problems import Invalid, Problem
-from webapp.core.text_diff import lines
+from webapp.core.text_diff import Line, lines
 
-from . import access, language, queries, services, showing
-from .models import ReportPage
+from . import access, export, language, queries, services, showing
+from .models import ReportPage, ReportPageVersion
 
 PAGE = 50
+VERSIONS = 30  # on one page of the history
 MOST_OFFERED = 500  # experiments and projects in a list to choose from
 SAMPLE = """## What we asked
 
@@ -35,7 +36,7 @@ metric: {metric}
 
 
 @dataclass
-class Form:
+class ReportForm:
     """What stands in the editor. `base`: the version that it began with; 0 of a new report."""
 
     title: str = ""
@@ -87,6 +88,71 @@ def report(request: HttpRequest, report_id: int) -> HttpResponseBase:
     return render(request, "reports/report.html", context)
 
 
+@member(access.READER)
+@never_cache
+@require_GET
+def report_version(request: HttpRequest, report_id: int, number: int) -> HttpResponseBase:
+    """An older version: its words as they were, its blocks as they are now."""
+    membership = require(request)
+    version = access.version_read(membership, report_id, number)
+    context = {
+        "report": version.report,
+        "version": version,
+        "parts": showing.shown(membership, version.body),
+        "may_write": membership.may(access.WRITER),
+        "is_old": number != version.report.newest,
+    }
+    return render(request, "reports/report.html", context)
+
+
+@member(access.READER)
+@never_cache
+@require_GET
+def report_history(request: HttpRequest, report_id: int) -> HttpResponseBase:
+    """Versions, newest first; `?before=` goes on below one."""
+    membership = require(request)
+    row = access.report_read(membership, report_id)
+    found = queries.versions(row)
+    if before := whole(request.GET.get("before", ""), 9):
+        found = found.filter(number__lt=before)
+    versions = list(found[: VERSIONS + 1])
+    pairs = zip(versions[:VERSIONS], [*versions[1:], None], strict=False)
+    history = [(each, *_changed(each, older)) for each, older in pairs]
+    context = {
+        "report": row,
+        "history": history,
+        "older": versions[VERSIONS - 1].number if len(versions) > VERSIONS else None,
+        "may_write": membership.may(access.WRITER),
+    }
+    return render(request, "reports/history.html", context)
+
+
+def _changed(version: ReportPageVersion, older: ReportPageVersion | None) -> tuple[list[Line], int, int]:
+    """What it changed about the one before, and how many lines came and went."""
+    found = lines(_whole(older), _whole(version)) if older else []
+    return found, sum(each.kind == "added" for each in found), sum(each.kind == "removed" for each in found)
+
+
+@member(access.WRITER)
+@require_POST
+def report_version_restore(request: HttpRequest, report_id: int, number: int) -> HttpResponseBase:
+    membership = require(request)
+    access.report_write(membership, report_id)
+    version = access.version_read(membership, report_id, number)
+    made = services.restore_version(membership, version.report, number)
+    messages.success(request, f"Version {number} is the newest again, as version {made.number}.")
+    return redirect("report", report_id)
+
+
+@member(access.READER)
+@never_cache
+@require_GET
+def report_file(request: HttpRequest, report_id: int) -> HttpResponseBase:
+    """One HTML file, with what this reader sees now."""
+    membership = require(request)
+    return export.as_html(membership, queries.newest(access.report_read(membership, report_id)))
+
+
 @member(access.WRITER)
 @never_cache
 @require_http_methods(["GET", "POST"])
@@ -94,7 +160,7 @@ def report_new(request: HttpRequest) -> HttpResponseBase:
     """`?q=` or `?ids=` begins with a chart of these runs: the page Compare leads here."""
     membership = require(request)
     if request.method == "GET":
-        return _editor(request, Form(body=_begun(request), experiment=whole(request.GET.get("experiment", ""))))
+        return _editor(request, ReportForm(body=_begun(request), experiment=whole(request.GET.get("experiment", ""))))
     form = _sent(request)
     try:
         about = services.about(membership, form.experiment, form.project)
@@ -114,7 +180,7 @@ def report_edit(request: HttpRequest, report_id: int) -> HttpResponseBase:
     row = access.report_write(membership, report_id)
     if request.method == "GET":
         newest = queries.newest(row)
-        form = Form(newest.title, newest.body, newest.number, row.experiment_id, row.project_id)
+        form = ReportForm(newest.title, newest.body, newest.number, row.experiment_id, row.project_id)
         return _editor(request, form, row)
     form = _sent(request)
     try:
@@ -123,7 +189,7 @@ def report_edit(request: HttpRequest, report_id: int) -> HttpResponseBase:
         if (form.experiment, form.project) != (row.experiment_id, row.project_id):
             services.place(membership, row, **about)
     except services.WrittenMeanwhile as problem:
-        form.meanwhile = {"version": problem.newest, "lines": lines(problem.newest.body, form.body)}
+        form.meanwhile = {"version": problem.newest, "lines": lines(_whole(problem.newest), _whole(form))}
         form.base = problem.newest.number  # whoever has seen it saves on top of it
         return _refused(request, form, problem, row)
     except Problem as problem:
@@ -155,6 +221,11 @@ def preview(request: HttpRequest) -> HttpResponseBase:
     return render(request, "reports/_parts.html", {"parts": showing.shown(require(request), body), "editing": True})
 
 
+def _whole(text: ReportPageVersion | ReportForm) -> str:
+    """Title and text, so that a difference shows both."""
+    return f"{' '.join(text.title.split())}\n\n{text.body.rstrip()}"
+
+
 def _begun(request: HttpRequest) -> str:
     query, ids = request.GET.get("q", ""), ",".join(request.GET.getlist("ids"))
     runs = f"runs: {ids}" if ids else f"query: {query or 'state:finished'}"
@@ -162,9 +233,9 @@ def _begun(request: HttpRequest) -> str:
     return SAMPLE.format(metric=metric, runs=" ".join(runs.replace("\0", "").split()))
 
 
-def _sent(request: HttpRequest) -> Form:
+def _sent(request: HttpRequest) -> ReportForm:
     sent = request.POST
-    return Form(
+    return ReportForm(
         sent.get("title", ""),
         sent.get("body", ""),
         whole(sent.get("base", ""), 9) or 0,
@@ -173,12 +244,16 @@ def _sent(request: HttpRequest) -> Form:
     )
 
 
-def _refused(request: HttpRequest, form: Form, problem: Problem, row: ReportPage | None = None) -> HttpResponseBase:
+def _refused(
+    request: HttpRequest, form: ReportForm, problem: Problem, row: ReportPage | None = None
+) -> HttpResponseBase:
     form.problem, form.problems = problem.message, dict(problem.fields)
     return _editor(request, form, row, problem.status)
 
 
-def _editor(request: HttpRequest, form: Form, row: ReportPage | None = None, status: int = 200) -> HttpResponseBase:
+def _editor(
+    request: HttpRequest, form: ReportForm, row: ReportPage | None = None, status: int = 200
+) -> HttpResponseBase:
     membership = require(request)
     body = form.body[: services.MAX_BODY].replace("\0", "").replace("\r\n", "\n")
     context = {

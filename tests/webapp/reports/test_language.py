@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webapp.reports.language import EXAMPLES, KEYS, Block, Words, pieces, problems
+from webapp.reports.language import EXAMPLES, KEYS, ReportBlock, ReportWords, pieces, problems
 
 TEXT = "# One\nwords\n\n```chart\nmetric: eval/loss, reward/mean\nruns: 12, 15, 12\n\n# a remark\nseeds: apart\n```\nmore\n"
 
 
-def block(body: str, kind: str = "chart") -> Block:
+def block(body: str, kind: str = "chart") -> ReportBlock:
     (found,) = pieces(f"```{kind}\n{body}\n```")
-    assert isinstance(found, Block)
+    assert isinstance(found, ReportBlock)
     return found
 
 
@@ -21,8 +21,8 @@ def wrong(body: str, kind: str = "chart") -> list[str]:
 
 def test_words_and_blocks_stand_in_their_order_with_their_lines():
     first, chart, last = pieces(TEXT)
-    assert (first, last) == (Words(1, "# One\nwords\n"), Words(11, "more\n"))
-    assert isinstance(chart, Block) and (chart.kind, chart.line, chart.problems) == ("chart", 4, ())
+    assert (first, last) == (ReportWords(1, "# One\nwords\n"), ReportWords(11, "more\n"))
+    assert isinstance(chart, ReportBlock) and (chart.kind, chart.line, chart.problems) == ("chart", 4, ())
     assert chart.given == {"metric": ("eval/loss", "reward/mean"), "runs": (12, 15), "seeds": "apart"}
     assert chart.lines == {"metric": 5, "runs": 6, "seeds": 9}
 
@@ -30,26 +30,40 @@ def test_words_and_blocks_stand_in_their_order_with_their_lines():
 @pytest.mark.parametrize(
     ("body", "told"),
     [
-        ("metrc: a\nruns: 1", "Line 2: A chart has no “metrc”. Did you mean metric?"),
+        ("metrc: a\nruns: 1", "Line 2: A block “chart” has no “metrc”. Did you mean metric?"),
         ("metric: a\nmetric: b\nruns: 1", "Line 3: “metric” stands in line 2 already."),
         ("metric: a\nruns: twelve", "Line 3: “runs”: 1 to 1,000 numbers of runs, as in their addresses, with commas between: 12, 15."),
         ("metric: a\nruns:", "Line 3: “runs” has no value."),
-        ("metric\nruns: 1", "Line 2: “metric” is no line of a chart. Write a key, a colon and a value: metric: eval/rubric_score."),
+        ("metric\nruns: 1", "Line 2: “metric” is no line of a block “chart”. Write a key, a colon and a value: metric: eval/rubric_score."),
         ("metric: a\nruns: 1\nscale: cubic", "Line 4: “scale”: must be linear or log."),
         ("metric: a\nruns: 1\nsmoothing: 1", "Line 4: “smoothing”: must be a number from 0 to 0.95."),
-        ("runs: 1", "Line 1: This chart needs “metric”: one or several, a chart for each."),
-        ("metric: a", "Line 1: This chart needs runs: write one of runs, query, view, comparison."),
-        ("metric: a\nruns: 1\nquery: x", "Line 1: This chart has runs and query. Keep one of them."),
+        ("runs: 1", "Line 1: This block needs “metric”: one or several, a chart for each."),
+        ("metric: a", "Line 1: This block needs runs: write one of runs, query, view, comparison."),
+        ("metric: a\nruns: 1\nquery: x", "Line 1: This block has runs and query. Keep one of them."),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told_at_its_line(body, told):
     assert wrong(body) == [told]
 
 
+@pytest.mark.parametrize(
+    ("kind", "body", "told"),
+    [
+        ("runs", "query: x\nmost: 101", "Line 3: “most”: must be a whole number from 1 to 100."),
+        ("runs", "columns: state", "Line 1: This block needs runs: write one of runs, query, view, comparison."),
+        ("rollout", "run: 1\nstep: 2", "Line 1: This block needs “prompt”: the number of the prompt, as the page Rollouts counts them."),
+        ("rollout", "run: 1\nstep: 2\nprompt: 0", "Line 4: “prompt”: must be a whole number from 1 to 2,147,483,647."),
+        ("rollout", "run: 1\nstep: 2\nprompt: 1\nphase: test", "Line 5: “phase”: must be train or eval."),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_tables_and_rollouts_is_told_too(kind, body, told):
+    assert wrong(body, kind) == [told]
+
+
 def test_a_block_without_an_end_says_so_and_swallows_no_word():
     (found,) = pieces("```chart\nmetric: a\n\nwords")
     assert [str(each) for each in problems([found])] == [
-        "Line 1: This chart has no end. Write ``` on a line of its own behind it."
+        "Line 1: This block has no end. Write ``` on a line of its own behind it."
     ]
 
 
@@ -62,7 +76,7 @@ def test_the_address_of_a_comparison_stands_for_its_runs_or_its_query():
 def test_blocks_within_another_fence_and_other_languages_are_words():
     shown = "````\n```chart\nmetric: a\n```\n````"
     code = "```python\nprint(1)\n```\n~~~\n```chart\n~~~"
-    assert pieces(shown) == [Words(1, shown)] and pieces(code) == [Words(1, code)]
+    assert pieces(shown) == [ReportWords(1, shown)] and pieces(code) == [ReportWords(1, code)]
 
 
 def test_the_examples_of_the_editor_can_be_read():

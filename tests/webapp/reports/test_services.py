@@ -40,7 +40,7 @@ def test_what_cannot_be_saved_is_named(cast):
         services.create(cast.researcher, "  ", "words\n```chart\nmetrc: a\nruns: 1\n```")
     assert caught.value.fields == {
         "title": "a title of 1 to 120 characters",
-        "body": "Line 3: A chart has no “metrc”. Did you mean metric?",
+        "body": "Line 3: A block “chart” has no “metrc”. Did you mean metric?",
     }
     for body in ("x" * (services.MAX_BODY + 1), "```chart\nmetric: a\nruns: 1\n```\n" * (services.MOST_BLOCKS + 1)):
         with pytest.raises(Invalid):

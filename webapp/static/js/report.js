@@ -2,5 +2,22 @@
 import { renderMath } from "./math.js";
 import { draw } from "./reportcharts.js";
 
-draw(document);
+const charts = draw(document);
+
+/** Paper is light, and narrower than most windows: charts are drawn for it before the browser lays the page out. */
+const look = document.documentElement;
+let theme = null;
+addEventListener("beforeprint", () => {
+  theme = look.dataset.theme ?? null;
+  look.dataset.theme = "light";
+  look.classList.add("is-printing");
+  for (const each of charts) each.fit();
+});
+addEventListener("afterprint", () => {
+  if (theme === null) delete look.dataset.theme;
+  else look.dataset.theme = theme;
+  look.classList.remove("is-printing");
+  for (const each of charts) each.fit();
+});
+document.querySelector("[data-print]")?.addEventListener("click", () => print());
 renderMath(document.getElementById("report"));

@@ -75,6 +75,13 @@ class ReportCharts {
     this.live.textContent = told.join(" · ");
   }
 
+  fit() {
+    for (const { chart } of this.charts) {
+      chart.fit();
+      chart.plot?.redraw(false);
+    }
+  }
+
   /** Nothing is asked for a page that nobody looks at, or for a block that is no longer there. */
   again() {
     if (!this.place.isConnected) return;
@@ -85,8 +92,8 @@ class ReportCharts {
 
 /** Draws every chart below `root` that is not drawn yet. */
 export function draw(root) {
-  for (const place of root.querySelectorAll("[data-report-chart]:not([data-drawn])")) {
+  return [...root.querySelectorAll("[data-report-chart]:not([data-drawn])")].map((place) => {
     place.dataset.drawn = "";
-    new ReportCharts(place);
-  }
+    return new ReportCharts(place);
+  });
 }

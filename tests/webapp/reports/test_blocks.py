@@ -1,0 +1,120 @@
+"""Tables and rollouts in a report, its history, and the file that one takes along."""
+
+import re
+from html import unescape
+
+import pytest
+
+from tests.cast import ApiClient, browser
+from webapp.experiments.models import Rollout
+from webapp.reports import export, services, svg
+
+from .conftest import CHART
+
+pytestmark = pytest.mark.django_db
+
+
+def page_of(membership, body: str) -> str:
+    made = services.create(membership, "Blocks", body)
+    return unescape(browser(membership).get(f"/reports/{made.pk}").content.decode())
+
+
+def cells(html: str) -> list[str]:
+    found = re.findall(r"<td[^>]*>(.*?)</td>", html, re.DOTALL)
+    return [" ".join(re.sub(r"<[^>]+>", " ", each).split()) for each in found]
+
+
+def test_seeds_are_one_row_with_mean_and_interval_or_stand_apart(cast, seeds):
+    ids = ", ".join(str(run.pk) for run in seeds)
+    block = f"```runs\nruns: {ids}\ncolumns: state, reward/mean, no/such\n{{}}\n```"
+    together = page_of(cast.researcher, block.format(""))
+    told = cells(together)
+    assert len(told) == 3 and "× 2" in told[0] and "seeds 0, 1" in told[0]
+    assert told[1] == "2 queued" and told[2].startswith("0.8") and "2 seeds" in told[2]
+    assert "Column no/such: No run here has no/such." in together
+    apart = cells(page_of(cast.researcher, block.format("seeds: apart\nsort: -reward/mean")))
+    assert [apart[2], apart[5]] == ["1.300", "0.300"]
+
+
+def test_a_table_says_what_it_leaves_out_and_what_it_cannot_do(cast, seeds):
+    html = page_of(cast.researcher, "```runs\nquery:  state:queued\nseeds: apart\nmost: 1\n```")
+    assert len(cells(html)) == 5 and "Only the first 1 rows are shown." in html
+    assert "Line 3: Notes has no order" in page_of(cast.researcher, "```runs\nquery: state:queued\nsort: notes\n```")
+
+
+def test_a_rollout_shows_its_words_verdicts_and_parts(cast, seeds):
+    made = services.create(
+        cast.researcher, "One", f"```rollout\nrun: {seeds[0].pk}\nstep: 2\nprompt: 4\nresponse: 2\n```"
+    )
+    html = browser(cast.reviewer).get(f"/reports/{made.pk}").content.decode()
+    assert "Name a colour &lt;b&gt;" in html and "Red, as ever." in html and "reward 0.750" in html
+    words = " ".join(re.sub(r"<[^>]+>", " ", unescape(html)).split())
+    assert "Names a colour +3 met It says red." in words and "Apologises −4 no verdict" in words
+    assert "rubric 0.750" in words and "length measured only no value" in words
+
+
+def test_a_rollout_that_is_not_there_is_said_in_its_block(cast, seeds):
+    Rollout.objects.all().delete()
+    html = page_of(cast.researcher, f"```rollout\nrun: {seeds[0].pk}\nstep: 2\nprompt: 4\n```\nwords after")
+    assert "has no response 1 to prompt 4 at step 2 (train)" in html and "words after" in html
+    assert "Run 999999 is not here" in page_of(cast.researcher, "```rollout\nrun: 999999\nstep: 2\nprompt: 4\n```")
+
+
+def test_the_file_has_charts_tables_and_rollouts_and_asks_nobody_for_anything(cast, seeds):
+    ids = ", ".join(str(run.pk) for run in seeds)
+    body = f"""## Seen\n{CHART.format(run=ids)}\n```runs\nruns: {ids}\n```
+```rollout\nrun: {seeds[0].pk}\nstep: 2\nprompt: 4\nresponse: 2\n```\n{CHART.format(run=999999)}"""
+    made = services.create(cast.researcher, "Für alle", body)
+    answer = browser(cast.reviewer).get(f"/reports/{made.pk}/file")
+    html = answer.content.decode()
+    assert answer["Content-Disposition"] == f'attachment; filename="report-{made.pk}-fr-alle.html"'
+    assert "<script" not in html and not re.search(r"(src|href)=", html) and "default-src 'none'" in unescape(html)
+    assert html.count("<polyline") == 1 and html.count("<polygon") == 1 and "Red, as ever." in html and "× 2" in html
+    assert "Run 999999 is not here" in html
+    assert ApiClient(cast.reviewer).get(f"/reports/{made.pk}/file").content.decode().count("<polyline") == 1
+
+
+def test_a_file_says_which_charts_it_leaves_out(cast, seeds, monkeypatch):
+    monkeypatch.setattr(export, "MOST_CHARTS", 1)
+    made = services.create(cast.researcher, "Two", CHART.format(run=seeds[0].pk) + "\n" + CHART.format(run=seeds[1].pk))
+    html = browser(cast.reviewer).get(f"/reports/{made.pk}/file").content.decode()
+    assert html.count("<polyline") == 1 and "A file holds at most 1 charts." in html
+
+
+def test_a_drawn_line_is_the_mean_and_its_band_the_extremes():
+    line = svg.line("a", [1, 2, 3], [[1.0, None, 3.0], [3.0, None, None]])
+    assert line.points == ((1, 2.0), (3, 3.0)) and line.band == ((1, 1.0, 3.0), (3, 3.0, 3.0))
+    assert svg.smooth([1.0, 3.0], 0.5) == [1.0, pytest.approx(7 / 3)]
+    assert svg.chart("t", [svg.line("a", [1], [[-1.0]])], log=True) == ""
+    for values in ([0.0], [5.0, 5.0], [1e-9, 2e-9], [1e12, -1e12]):
+        assert "nan" not in svg.chart("t", [svg.line("a", [1, 2][: len(values)], [values])])
+
+
+def test_seconds_since_the_start_are_laid_on_one_grid():
+    xs, held = svg.by_time({1: ([1.0, 2.0], [0.0, 100.0]), 2: ([5.0], [50.0])})
+    assert (xs[0], xs[-1]) == (0, 100.0)
+    assert (held[1][0], held[1][-1], held[2][100]) == (1.0, 2.0, 5.0)
+
+
+def test_the_history_shows_what_each_version_changed_and_restores_one(cast, report):
+    services.write(cast.owner, report, 1, "What we saw", "## Words\nSeen twice.")
+    page = browser(cast.researcher)
+    html = unescape(page.get(f"/reports/{report.pk}/versions").content.decode())
+    assert "Look at version 1" in html and 'data-kind="added"' in html and "Restore version 1" in html
+    old = page.get(f"/reports/{report.pk}/versions/1").content.decode()
+    assert "You read version 1 of 2" in old and "Seen." in old
+    assert page.post(f"/reports/{report.pk}/versions/1/restore").status_code == 302
+    html = page.get(f"/reports/{report.pk}/versions").content.decode()
+    assert "restored from version 1" in html and "Look at version 3" in html
+    assert "Restore version 1" not in browser(cast.reviewer).get(f"/reports/{report.pk}/versions").content.decode()
+
+
+def test_versions_over_the_api(cast, report):
+    services.write(cast.owner, report, 1, "Other", "two")
+    api, path = ApiClient(cast.researcher), f"/reports/{report.pk}/versions"
+    assert [each["number"] for each in api.get(path).json()["items"]] == [2, 1]
+    first = api.get(path, limit=1).json()
+    assert [each["number"] for each in api.get(path, cursor=first["next"]).json()["items"]] == [1]
+    assert api.get(f"{path}/1").json()["body"] == "## Words\nSeen." and api.get(f"{path}/3").status_code == 404
+    assert api.post(f"{path}/1/restore").json()["version"] == 3
+    assert api.get(f"{path}/3").json()["restored_from"] == 1

@@ -1,0 +1,92 @@
+"""A report as one HTML file that asks nobody for anything: charts as SVG, no script, its style within."""
+
+import re
+from base64 import b64encode
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpResponse
+from django.template.loader import render_to_string
+from django.utils import timezone
+from django.utils.safestring import mark_safe
+
+from webapp.accounts.models import Membership
+from webapp.experiments.access import runs_read
+from webapp.experiments.table import comparing
+
+from . import showing, svg
+from .language import ReportWords
+from .models import ReportPageVersion
+from .showing import ShownBlock
+
+STYLE = Path(settings.BASE_DIR) / "webapp" / "static" / "css" / "report-file.css"
+MOST_KEYS = 12  # lines that the legend names
+MOST_CHARTS = 60
+"""Charts in one file: each asks for the curves of up to a thousand runs."""
+
+
+def as_html(membership: Membership, version: ReportPageVersion) -> HttpResponse:
+    """As this reader sees it now."""
+    style = STYLE.read_text()
+    digest = b64encode(sha256(f"\n{style}".encode()).digest()).decode()
+    context = {
+        "report": version.report,
+        "version": version,
+        "parts": _parts(membership, version.body),
+        "exported": True,
+        "now": timezone.now(),
+        "style": mark_safe(f"<style>\n{style}</style>"),  # noqa: S308  a file of ours
+        "policy": f"default-src 'none'; style-src 'sha256-{digest}'",
+    }
+    response = HttpResponse(render_to_string("reports/file.html", context), content_type="text/html; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="{_file_name(version)}.html"'
+    return response
+
+
+def _parts(membership: Membership, body: str) -> list[ReportWords | ShownBlock]:
+    """With the charts drawn, the first `MOST_CHARTS` of them."""
+    parts, left = showing.shown(membership, body), MOST_CHARTS
+    found: list[ReportWords | ShownBlock] = []
+    for part in parts:
+        if isinstance(part, ShownBlock) and part.kind == "chart" and part.facts:
+            n = len(part.facts["metrics"])
+            full = ShownBlock(part.block, f"A file holds at most {MOST_CHARTS} charts. Look at this one on the page.")
+            found.append(_drawn(membership, part) if n <= left else full)
+            left -= n
+        else:
+            found.append(part)
+    return found
+
+
+def _drawn(membership: Membership, part: ShownBlock) -> ShownBlock:
+    facts = part.facts
+    runs = runs_read(membership, facts["ids"])
+    compared = comparing.compared(membership.workspace_id, runs, [])
+    if facts["apart"]:
+        groups = [(str(run), [run.pk]) for run in runs]
+    else:
+        groups = [(each.label, [runs[place].pk for place in each.places]) for each in compared.families]
+    charts = [_chart(metric, comparing.curves(runs, metric["key"]), groups, facts) for metric in facts["metrics"]]
+    return ShownBlock(part.block, "", part.notes, {**facts, "charts": charts})
+
+
+def _chart(
+    metric: dict[str, Any], curves: comparing.Curves, groups: list[tuple[str, list[int]]], facts: Any
+) -> dict[str, Any]:
+    time = facts["axis"] == "time"
+    if time:
+        xs, held = svg.by_time(curves.held)
+    else:
+        xs, held = curves.steps, {run: values for run, (values, _) in curves.held.items()}
+    those = [(label, [held[run] for run in runs if run in held]) for label, runs in groups]
+    lines = [svg.line(label, xs, values, facts["smoothing"]) for label, values in those if values]
+    picture = svg.chart(metric["label"], lines, log=facts["log"], time=time, share=metric["share"])
+    keys = [(place % svg.SERIES + 1, each.label) for place, each in enumerate(lines)]
+    return {**metric, "svg": picture, "keys": keys[:MOST_KEYS], "more": max(0, len(keys) - MOST_KEYS)}
+
+
+def _file_name(version: ReportPageVersion) -> str:
+    words = re.sub(r"[^a-z0-9]+", "-", version.title.lower().encode("ascii", "ignore").decode()).strip("-")
+    return f"report-{version.report_id}{'-' if words else ''}{words[:60]}"

@@ -1,0 +1,82 @@
+"""The runs that a block is about, for whoever reads it: by numbers, a query or a saved view."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from webapp.accounts.models import Membership
+from webapp.experiments.queries import runs
+from webapp.experiments.table import comparing, queries
+from webapp.experiments.table.language import QueryProblem
+
+from . import language
+from .language import ReportBlock
+
+MOST_NAMED = 10  # runs that are not there, by number
+
+
+class NothingToShow(LookupError):
+    """Why a block shows nothing, in words."""
+
+
+@dataclass(frozen=True)
+class BlockRuns:
+    """The runs of a block: their ids, and how the API is asked for them."""
+
+    ids: list[int]
+    asked: dict[str, str]
+    notes: tuple[str, ...] = ()
+
+
+def found(membership: Membership, block: ReportBlock) -> BlockRuns:
+    """The runs that it names or its query finds. Raises NothingToShow."""
+    if "runs" in block.given:
+        return _numbered(membership, block.given["runs"])
+    query = asked(membership, block)
+    try:
+        ids = list(
+            queries.found(membership, query).order_by("-pk").values_list("pk", flat=True)[: comparing.MOST_RUNS + 1]
+        )
+    except QueryProblem as problem:
+        raise unreadable(block, problem) from problem
+    if not ids:
+        raise NothingToShow(f"The query finds no run: {query}" if query else "There is no run in this workspace.")
+    if len(ids) > comparing.MOST_RUNS:
+        raise NothingToShow(f"The query finds more than {comparing.MOST_RUNS:,} runs. Narrow it: {query}")
+    return BlockRuns(ids, {"q": query})
+
+
+def asked(membership: Membership, block: ReportBlock) -> str:
+    """What it asks of the table of runs, as a query. Raises NothingToShow."""
+    if "runs" in block.given:
+        return f"is:any run:{','.join(map(str, block.given['runs']))}"
+    return block.given["query"] if "query" in block.given else _of_view(membership, block.given["view"])
+
+
+def unreadable(block: ReportBlock, problem: QueryProblem) -> NothingToShow:
+    line = next((block.lines[name] for name in language.SOURCES if name in block.lines), block.line)
+    return NothingToShow(f"Line {line}: the query cannot be read. {problem.message}")
+
+
+def _numbered(membership: Membership, wanted: Sequence[int]) -> BlockRuns:
+    there = set(runs(membership.workspace_id).filter(pk__in=wanted).values_list("pk", flat=True))
+    ids = [run_id for run_id in wanted if run_id in there]
+    lost = [run_id for run_id in wanted if run_id not in there]
+    if not ids:
+        raise NothingToShow(gone(lost))
+    return BlockRuns(ids, {"ids": ",".join(map(str, ids))}, (gone(lost),) if lost else ())
+
+
+def gone(ids: Sequence[int]) -> str:
+    named = ", ".join(map(str, ids[:MOST_NAMED])) + (
+        f" and {len(ids) - MOST_NAMED} others" if len(ids) > MOST_NAMED else ""
+    )
+    if len(ids) == 1:
+        return f"Run {named} is not here: it was deleted, or belongs to another workspace."
+    return f"Runs {named} are not here: they were deleted, or belong to another workspace."
+
+
+def _of_view(membership: Membership, name: str) -> str:
+    view = queries.views(membership.workspace_id).filter(name=name).first()
+    if view is None:
+        raise NothingToShow(f"There is no saved view “{name}” of the table of runs here.")
+    return view.query

@@ -1,0 +1,157 @@
+"""Charts of a report as SVG, for a file without scripts: lines of means with a band from the lowest to the highest seed."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, floor, log10
+
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+WIDTH, HEIGHT = 640, 260
+LEFT, RIGHT, TOP, BOTTOM = 56, 12, 12, 34
+SERIES = 8
+TICKS = 5
+GRID = 200  # places of a time axis
+Values = Sequence[float | None]
+
+
+@dataclass(frozen=True)
+class SvgLine:
+    """Points by rising x; `band` has the lowest and the highest of each where it stands for several runs."""
+
+    label: str
+    points: tuple[tuple[float, float], ...]
+    band: tuple[tuple[float, float, float], ...] = ()
+
+
+def line(label: str, xs: Sequence[float], held: Sequence[Values], smoothing: float = 0.0) -> SvgLine:
+    """The mean of these runs at each x where one of them has a value."""
+    at = [(x, [values[i] for values in held if values[i] is not None]) for i, x in enumerate(xs)]
+    known = [(x, [value for value in found if value is not None]) for x, found in at if found]
+    means = smooth([sum(found) / len(found) for _, found in known], smoothing)
+    band = tuple((x, min(found), max(found)) for x, found in known) if len(held) > 1 else ()
+    return SvgLine(label, tuple(zip((x for x, _ in known), means, strict=True)), band)
+
+
+def smooth(values: Sequence[float], weight: float) -> list[float]:
+    """Exponential moving average with the bias of its start taken out, as the page draws it."""
+    average = norm = 0.0
+    found = []
+    for value in values:
+        average, norm = weight * average + (1 - weight) * value, weight * norm + (1 - weight)
+        found.append(average / norm if weight else value)
+    return found
+
+
+def by_time(held: Mapping[int, tuple[Values, Values]]) -> tuple[list[float], dict[int, Values]]:
+    """Values on one grid of seconds since each run's start, of `held`: run -> values and times."""
+    longest = max([time for _, times in held.values() for time in times if time is not None] or [1.0]) or 1.0
+    size = longest / GRID
+    found: dict[int, Values] = {}
+    for run, (values, times) in held.items():
+        placed: list[float | None] = [None] * (GRID + 1)
+        for value, time in zip(values, times, strict=True):
+            if value is not None and time is not None:
+                placed[floor(time / size)] = value
+        found[run] = placed
+    return [place * size for place in range(GRID + 1)], found
+
+
+def chart(
+    title: str, lines: Sequence[SvgLine], *, log: bool = False, time: bool = False, share: bool = False
+) -> SafeString:
+    """Empty where no line has a point that the scale has a place for."""
+    shown = [(place % SERIES + 1, _positive(each) if log else each) for place, each in enumerate(lines)]
+    points = [point for _, each in shown for point in each.points]
+    if not points:
+        return SafeString("")
+    heights = [y for _, y in points] + [y for _, each in shown for _, *ends in each.band for y in ends]
+    across = _SvgScale(min(x for x, _ in points), max(x for x, _ in points), LEFT, WIDTH - RIGHT)
+    up = _SvgScale(*_room(min(heights), max(heights), log), HEIGHT - BOTTOM, TOP, log)
+    drawn = format_html_join("", "{}", ((_drawn(colour, each, across, up),) for colour, each in shown))
+    frame = _frame(across, up, "time since the start" if time else "step", time, share)
+    told = "; ".join(f"{each.label}: last {each.points[-1][1]:.3g}" for _, each in shown[:SERIES] if each.points)
+    return format_html(
+        '<svg class="chart-svg" viewBox="0 0 {} {}" role="img" aria-label="{}">{}{}</svg>',
+        WIDTH,
+        HEIGHT,
+        f"{title}. {told}",
+        frame,
+        drawn,
+    )
+
+
+@dataclass(frozen=True)
+class _SvgScale:
+    low: float
+    high: float
+    start: float
+    end: float
+    log: bool = False
+
+    def at(self, value: float) -> float:
+        low, high, value = (log10(each) if self.log else each for each in (self.low, self.high, value))
+        return self.start + (value - low) / ((high - low) or 1.0) * (self.end - self.start)
+
+    @property
+    def ticks(self) -> list[float]:
+        if self.log:
+            powers = [10.0**power for power in range(ceil(log10(self.low)), floor(log10(self.high)) + 1)]
+            return powers[:: max(1, len(powers) // TICKS)] or [self.low, self.high]
+        step = _round((self.high - self.low or 1.0) / TICKS)
+        first, last = ceil(self.low / step - 1e-9), floor(self.high / step + 1e-9)
+        return [round(step * i, 12) for i in range(first, last + 1)]
+
+
+def _round(least: float) -> float:
+    power = 10.0 ** floor(log10(least))
+    return next(power * each for each in (1, 2, 2.5, 5, 10) if power * each >= least * (1 - 1e-9))
+
+
+def _room(low: float, high: float, log: bool) -> tuple[float, float]:
+    """A little air above and below; a flat line gets room around it."""
+    if log:
+        return (low / 1.1, high * 1.1)
+    size = max(abs(low), abs(high))
+    air = (high - low) * 0.08 if high - low > size * 1e-6 else size * 0.1 or 0.5
+    return (0.0 if low >= 0 > low - air else low - air, high + air)
+
+
+def _positive(each: SvgLine) -> SvgLine:
+    points = tuple(point for point in each.points if point[1] > 0)
+    return SvgLine(each.label, points, tuple(ends for ends in each.band if ends[1] > 0))
+
+
+def _drawn(colour: int, each: SvgLine, across: _SvgScale, up: _SvgScale) -> SafeString:
+    path = " ".join(f"{across.at(x):.1f},{up.at(y):.1f}" for x, y in each.points)
+    lows = [f"{across.at(x):.1f},{up.at(low):.1f}" for x, low, _ in each.band]
+    highs = [f"{across.at(x):.1f},{up.at(high):.1f}" for x, _, high in each.band]
+    band = format_html('<polygon points="{}"/>', " ".join([*highs, *reversed(lows)])) if each.band else ""
+    dot = format_html('<circle cx="{}" cy="{}" r="3"/>', *path.split(",")) if len(each.points) == 1 else ""
+    shape = format_html('<polyline points="{}"/>', path)
+    return format_html('<g data-series="{}"><title>{}</title>{}{}{}</g>', colour, each.label, band, shape, dot)
+
+
+def _frame(across: _SvgScale, up: _SvgScale, words: str, time: bool, share: bool) -> SafeString:
+    below = HEIGHT - BOTTOM
+    numbers = format_html_join(
+        "",
+        '<text x="{}" y="{}" text-anchor="middle">{}</text>',
+        ((f"{across.at(x):.1f}", below + 16, _seconds(x) if time else f"{x:,.10g}") for x in across.ticks),
+    )
+    rules = format_html_join(
+        "",
+        '<line class="rule" x1="{0}" x2="{1}" y1="{2}" y2="{2}"/><text x="{3}" y="{2}" dy="4" text-anchor="end">{4}</text>',
+        (
+            (LEFT, WIDTH - RIGHT, f"{up.at(y):.1f}", LEFT - 6, f"{y:.3g}" if not share else f"{100 * y:.3g}%")
+            for y in up.ticks
+        ),
+    )
+    name = format_html('<text x="{}" y="{}" text-anchor="end">{}</text>', WIDTH - RIGHT, HEIGHT - 4, words)
+    return format_html("{}{}{}", rules, numbers, name)
+
+
+def _seconds(value: float) -> str:
+    if value >= 5400:
+        return f"{value / 3600:.3g} h"
+    return f"{value / 60:.3g} m" if value >= 90 else f"{value:.3g} s"

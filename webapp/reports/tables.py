@@ -1,0 +1,120 @@
+"""The rows of a table block: what the table of runs holds, in words that need no script."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from webapp.accounts.models import Membership
+from webapp.core.problems import Invalid
+from webapp.experiments.models import Run
+from webapp.experiments.table import folded, queries
+from webapp.experiments.table.columns import PICTURES
+from webapp.experiments.table.language import QueryProblem
+from webapp.experiments.table.queries import Layout
+from webapp.experiments.templatetags.run_table import cell_text, interval_text, is_number, mean_text
+
+from . import sources
+from .language import ReportBlock
+
+COLUMNS = ("state", "result", "gain", "took")
+ROWS = 20
+
+
+@dataclass(frozen=True)
+class TableCell:
+    """`text` is a dash where there is no value; `small` stands below."""
+
+    text: str
+    small: str = ""
+    number: bool = False
+
+    @property
+    def missing(self) -> bool:
+        return self.text == "–"
+
+
+@dataclass(frozen=True)
+class TableRow:
+    run: Run
+    count: int  # runs that it stands for
+    small: str
+    cells: tuple[TableCell, ...]
+
+
+def table(membership: Membership, block: ReportBlock) -> tuple[Sequence[str], dict[str, Any]]:
+    """Its notes and what it draws. Raises sources.NothingToShow."""
+    found = sources.found(membership, block)
+    apart, most = block.given.get("seeds") == "apart", block.given.get("most", ROWS)
+    layout = Layout(
+        sources.asked(membership, block), block.given.get("sort", queries.NEWEST), block.given.get("columns", COLUMNS)
+    )
+    read: Callable[..., queries.Page[Any]] = queries.page if apart else folded.page
+    try:
+        page = read(membership, layout, None, most)
+    except QueryProblem as problem:
+        raise sources.unreadable(block, problem) from problem
+    except Invalid as problem:
+        raise sources.NothingToShow(
+            f"Line {block.lines.get('sort', block.line)}: {' '.join(problem.fields.values())}"
+        ) from problem
+    shown = [column for column in page.columns if column.name not in PICTURES]
+    notes = [f"Column {name}: {why}" for name, why in page.unknown.items()]
+    if page.next:
+        notes.append(f"Only the first {most} rows are shown.")
+    rows = [_alone(row) if apart else _family(row) for row in page.rows]
+    return [*found.notes, *notes], {"heads": [(each.label, not each.is_text) for each in shown], "rows": rows}
+
+
+def _alone(row: queries.Row) -> TableRow:
+    cells = tuple(_cell(row.run, cell) for cell in row.cells if cell.column.name not in PICTURES)
+    return TableRow(row.run, 1, row.run.experiment.name, cells)
+
+
+def _family(row: folded.Row) -> TableRow:
+    seeds = f" · seeds {', '.join(row.seeds)}" if len(row.ids) > 1 and row.seeds else ""
+    cells = tuple(_folded(row, cell) for cell in row.cells if cell.column.name not in PICTURES)
+    return TableRow(row.run, len(row.ids), f"{row.run.experiment.name}{seeds}", cells)
+
+
+def _cell(run: Run, cell: queries.Cell) -> TableCell:
+    if cell.column.pk is not None:
+        return TableCell(cell_text(cell), number=is_number(cell.value))
+    return TableCell(_fact(run, cell.column.name))
+
+
+def _folded(row: folded.Row, cell: folded.Cell) -> TableCell:
+    name = cell.column.name
+    if name == "state":
+        return TableCell(", ".join(f"{n} {state}" if len(row.ids) > 1 else state for state, n in row.states))
+    if cell.estimate:
+        return TableCell(mean_text(cell), interval_text(cell) if len(row.ids) > 1 else "", True)
+    if cell.differ:
+        return TableCell(f"{cell.differ} values")
+    if cell.column.pk is not None:
+        return TableCell(cell_text(cell), number=is_number(cell.value))
+    shared = name in ("experiment", "recipe", "model", "dataset", "group", "by") or len(row.ids) == 1
+    return TableCell(_fact(row.run, name) if shared else "–")
+
+
+FACTS: Mapping[str, Callable[[Run], object]] = {
+    "state": lambda run: run.get_state_display(),
+    "step": lambda run: f"{run.step} / {run.steps_total}" if run.steps_total else run.step,
+    "experiment": lambda run: run.experiment.name,
+    "recipe": lambda run: run.recipe,
+    "model": lambda run: run.model and run.model.name,
+    "dataset": lambda run: run.dataset_version,
+    "group": lambda run: run.group,
+    "by": lambda run: run.created_by,
+    "created": lambda run: run.created_at,
+    "started": lambda run: run.started_at,
+    "ended": lambda run: run.ended_at,
+    "name": lambda run: run,
+}
+
+
+def _fact(run: Run, name: str) -> str:
+    value = FACTS[name](run) if name in FACTS else None
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M}"
+    return "–" if value in (None, "") else str(value)
