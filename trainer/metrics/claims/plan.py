@@ -142,10 +142,17 @@ class Plan:
             found[role] = earlier[name], output
         return found
 
+    def waits_for(self, arm: Arm) -> Arm:
+        """The earlier arm that one with `uses` waits for. Raises ValueError where there are several, or none."""
+        found = {used.name: used for used, _ in self.used(arm).values()}
+        if len(found) != 1:
+            raise ValueError(f"{self.name}: arm {arm.name} waits for {', '.join(found) or 'nothing'}, not for one arm")
+        return next(iter(found.values()))
+
     @property
     def by_shell(self) -> bool:
-        """Whether runs wait for models that other runs of it leave, or have data of their own: a page launches no such runs."""
-        return any(arm.uses or arm.data for arm in self.arms)
+        """Whether arms have data of their own: a page launches no such runs."""
+        return any(arm.data for arm in self.arms)
 
     @property
     def passes(self) -> Mapping[Size, float]:

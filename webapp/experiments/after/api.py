@@ -41,6 +41,7 @@ def add(
         experiment=payload.experiment,
         name=payload.name,
         with_output=payload.with_output,
+        judges=payload.judges,
     )
     step = services.add(membership, run, asked, behind, idempotency_key)
     return Status(201, queries.told(queries.ChainNode(step=step, why=queries.why(step))))

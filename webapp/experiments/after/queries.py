@@ -33,9 +33,7 @@ class ChainNode:
 
     @property
     def badge(self) -> str:
-        """Which state of runs a step looks like that is no run."""
-        looks = {State.WAITING: "queued", State.REFUSED: "failed", State.CANCELLED: "cancelled"}
-        return looks.get(State(self.step.state), "stopped") if self.step else ""
+        return looks(self.step) if self.step else ""
 
     @property
     def can_cancel(self) -> bool:
@@ -47,6 +45,12 @@ class ChainNode:
         if self.run is not None:
             return True
         return self.step is not None and self.step.kind == ChainStep.Kind.RUN and self.step.state == State.WAITING
+
+
+def looks(step: ChainStep) -> str:
+    """Which state of runs a step looks like that is no run."""
+    alike = {State.WAITING: "queued", State.REFUSED: "failed", State.CANCELLED: "cancelled"}
+    return alike.get(State(step.state), "stopped")
 
 
 def first_of(run: Run) -> Run:
@@ -131,6 +135,7 @@ def told(node: ChainNode) -> dict[str, Any]:
         "name": str(step),
         "recipe": step.asked["recipe"],
         "with_output": step.asked.get("with_output"),
+        "judges": step.asked.get("judges", {}),
         "state": step.state,
         "reason": node.why,
         "after": step.after_id,

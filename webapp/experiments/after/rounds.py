@@ -5,6 +5,8 @@ killed worker leaves a step that waits or one that is launched, and the next rou
 """
 
 import logging
+from copy import deepcopy
+from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
@@ -16,13 +18,16 @@ from webapp.core.problems import Problem
 from webapp.core.tasks import enqueue
 from webapp.evaluation.launch import services as evaluating
 from webapp.evaluation.models import Evaluation
+from webapp.inference.models import RegisteredModel
 
 from .. import access
 from ..launch import checks
 from ..launch import services as launching
 from ..lifecycle.states import when_finished
 from ..live import broadcasts
-from ..models import Artifact, ChainStep, Run
+from ..models import Artifact, ChainStep, ClaimRun, Run
+from ..outputs import trained_judges
+from ..rewards.grants import at
 from .services import POLICY, TAKE_UP, end
 
 logger = logging.getLogger(__name__)
@@ -71,6 +76,7 @@ def _launch(step: ChainStep, first: Run) -> None:
             if step.kind == Kind.RUN:
                 step.run = _train(membership, step, first)
                 ChainStep.objects.filter(behind=step).update(after=step.run, behind=None)
+                ClaimRun.objects.filter(step=step).update(run=step.run, step=None)
             else:
                 step.evaluation = _evaluate(membership, step, first)
             step.state, step.decided_at = State.LAUNCHED, timezone.now()
@@ -88,21 +94,31 @@ def _train(membership: Membership, step: ChainStep, first: Run) -> Run:
     return launching.launch(
         membership,
         recipe=asked["recipe"],
-        config=asked["config"],
+        config=_with_judges(membership, asked["config"], asked.get("judges", {}), first),
         dataset=checks.DatasetChoice(**asked["dataset"]),
-        model=_output(first) if asked["with_output"] else None,
+        model=_output(first).name if asked["with_output"] else None,
         experiment=asked["experiment"],
         name=step.name,
     )
 
 
-def _output(first: Run) -> str:
-    """The name of the policy that the run has left behind at its end."""
-    left = Artifact.objects.filter(run=first, registered__role=POLICY).select_related("registered")
+def _with_judges(membership: Membership, config: dict[str, Any], judges: dict[str, str], first: Run) -> dict[str, Any]:
+    """The config, which names at these places the judges that the run before it has trained."""
+    config = deepcopy(config)
+    for path, role in judges.items():
+        section, _, last = path.rpartition(".")
+        at(config, section)[last] = str(trained_judges.use(membership, _output(first, role)))
+    return config
+
+
+def _output(first: Run, role: str = POLICY) -> RegisteredModel:
+    """The model of this role that the run has left behind at its end."""
+    left = Artifact.objects.filter(run=first, registered__role=role).select_related("registered")
     newest = left.order_by("-step", "-id").first()
     if newest is None or newest.registered is None:
-        raise StepRefused(f"{first} has left no model that a run can begin with")
-    return newest.registered.name
+        needed = "model that a run can begin with" if role == POLICY else f"{role.replace('_', ' ')} that can be asked"
+        raise StepRefused(f"{first} has left no {needed}")
+    return newest.registered
 
 
 def _evaluate(membership: Membership, step: ChainStep, first: Run) -> Evaluation:

@@ -21,6 +21,12 @@ class ChainStepIn(Schema):
     config: dict[str, Any] = Field(default_factory=dict, description="What differs from the recipe's defaults")
     dataset: DatasetRef | None = Field(None, description="null: that of what is before it")
     with_output: bool = Field(True, description="The run begins with the model that the run before it leaves behind")
+    judges: dict[str, str] = Field(
+        default_factory=dict,
+        max_length=20,
+        description="Places in the config that name a judge, such as `rewards.0.judge`, and the output of the run before it "
+        "that is asked there, such as `judge`",
+    )
     behind: Id | None = Field(None, description="A step that is not launched yet; null: the run itself")
     experiment: str = ""
     name: str = ""
@@ -32,6 +38,9 @@ class ChainStepOut(Schema):
     name: str
     recipe: str
     with_output: bool | None = Field(description="null of an evaluation")
+    judges: dict[str, str] = Field(
+        description="Places in the config, and the output of the run before it that is asked there"
+    )
     state: str = Field(description="waiting, launched, refused or cancelled")
     reason: str = Field(description="What it waits for, or why it was not launched")
     after: int | None = Field(description="The run that it waits for")

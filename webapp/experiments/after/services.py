@@ -7,7 +7,9 @@ from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from trainer.config import RECIPES, ConfigInvalid, FieldProblem
+from trainer.config import RECIPES, ConfigInvalid, FieldProblem, resolve, stored
+from trainer.judges.base import BaseSpec
+from trainer.judges.spec import resolve as judge_spec
 from webapp.accounts.models import Membership, User
 from webapp.core import audit, once
 from webapp.core.problems import Conflict, Invalid
@@ -27,7 +29,10 @@ State, Kind = ChainStep.State, ChainStep.Kind
 
 @dataclass(frozen=True)
 class StepAsked:
-    """A step as it is asked for. `with_output`: the run begins with the model that the run before it leaves behind."""
+    """A step as it is asked for. `with_output`: the run begins with the model that the run before it leaves behind.
+
+    `judges`: places in the config that name a judge, such as `rewards.0.judge`, and the output of the run before it that is asked there.
+    """
 
     kind: str
     recipe: str = POLICY
@@ -36,6 +41,7 @@ class StepAsked:
     experiment: str = ""
     name: str = ""
     with_output: bool = True
+    judges: dict[str, str] = field(default_factory=dict)
 
 
 def add(
@@ -96,11 +102,23 @@ def _checked(membership: Membership, run: Run, behind: ChainStep | None, asked: 
         wrong = f"{RECIPES[recipe].title} leaves no model that another run can begin with"
         raise ConfigInvalid([FieldProblem("with_output", wrong)])
     model = (base or run.base.name) if asked.with_output else None
-    plan = checks.plan(membership, asked.recipe, asked.config, asked.dataset, model)
+    promised = _promised(asked.judges, recipe, behind.asked["config"] if behind else run.config)
+    plan = checks.plan(membership, asked.recipe, asked.config, asked.dataset, model, promised)
     title = names.name(asked.experiment or plan.recipe.title, "experiment")
     dataset = {"id": plan.version.dataset_id, "version": plan.version.number}
     told = {"recipe": asked.recipe, "config": plan.config, "dataset": dataset, "experiment": title}
-    return told | {"with_output": asked.with_output}
+    return told | {"with_output": asked.with_output} | ({"judges": asked.judges} if asked.judges else {})
+
+
+def _promised(judges: dict[str, str], recipe: str, config: dict[str, Any]) -> dict[str, BaseSpec]:
+    """How the judges will be asked that a run of this recipe and config trains. Raises ConfigInvalid where it trains none."""
+    found = {}
+    for path, role in judges.items():
+        spec = resolve(recipe, stored(recipe, config)).asked_as(role) if recipe in RECIPES else None
+        if spec is None:
+            raise ConfigInvalid([FieldProblem(path, f"the run before it trains no judge that is its {role!r}")])
+        found[path] = judge_spec(spec)
+    return found
 
 
 def _checked_evaluation(membership: Membership, run: Run, behind: ChainStep | None, asked: StepAsked) -> dict[str, Any]:

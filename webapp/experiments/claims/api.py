@@ -12,7 +12,6 @@ from webapp.accounts.access import require
 from webapp.core.paging import Limit, page
 
 from .. import access, queries
-from .. import schemas as s
 from ..launch.schemas import DatasetRef, choice
 from ..models import ClaimStudy
 from ..parameters import LaunchKey
@@ -92,10 +91,11 @@ class ClaimOut(Schema):
 
 
 class ClaimStudyRunOut(Schema):
-    run: int
+    run: int | None = Field(description="null: it waits for another run of the study, and is not launched yet")
     arm: str
     seed: int
-    state: s.RunStateName
+    state: str = Field(description="Of the run; of one that is not launched yet waiting, refused or cancelled")
+    why: str = Field(description="What it waits for, or why it was not launched")
     measures: dict[str, float | None] = Field(description="Empty until the run has finished")
 
 
@@ -172,10 +172,11 @@ def _standing(row: ClaimStudy) -> dict[str, Any]:
     ]
     table = [
         {
-            "run": cell.run.pk,
+            "run": cell.run and cell.run.pk,
             "arm": line.arm.name,
             "seed": cell.seed,
-            "state": cell.run.state,
+            "state": cell.state,
+            "why": cell.why,
             "measures": cell.measures,
         }
         for line in found.rows

@@ -29,17 +29,26 @@ class ClaimStudy(models.Model):
 class ClaimRun(models.Model):
     """Which arm and seed of a study a run is. A run that is deleted takes it along, and the study misses a value.
 
-    `measures` is written when the run finishes; null: it has not, yet.
+    `step` instead of `run`: the run waits for what another run of the study leaves, and is not launched yet. `measures` is written when
+    the run finishes; null: it has not, yet.
     """
 
     study = models.ForeignKey(ClaimStudy, on_delete=models.CASCADE, related_name="runs")
-    run = models.OneToOneField("experiments.Run", on_delete=models.CASCADE, related_name="claim")
+    run = models.OneToOneField("experiments.Run", null=True, on_delete=models.CASCADE, related_name="claim")
+    step = models.OneToOneField("experiments.ChainStep", null=True, on_delete=models.CASCADE, related_name="claim")
     arm = models.CharField(max_length=40)
     seed = models.PositiveIntegerField()
     measures = models.JSONField(null=True)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["study", "arm", "seed"], name="one_run_per_arm_and_seed")]
+        constraints = [
+            models.UniqueConstraint(fields=["study", "arm", "seed"], name="one_run_per_arm_and_seed"),
+            models.CheckConstraint(
+                condition=models.Q(run__isnull=False, step__isnull=True)
+                | models.Q(run__isnull=True, step__isnull=False),
+                name="a_run_or_a_step_of_a_claim",
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.arm}, seed {self.seed}"

@@ -70,9 +70,9 @@ def _card(method: Method, paces: Mapping[str, gallery.Pace]) -> Card:
     steps = RECIPES[method.recipe].schema.model_fields["steps"].default if method.recipe else 0
     costs = []
     for plan in (PLANS[name] for name in method.plans):
-        runs = len(plan.arms) * SEEDS
-        known = paces.get(plan.recipe)
-        costs.append(Cost(plan, runs, known.total_s(plan.shared["steps"] * runs) if known else None))
+        known = [paces.get(plan.recipe_of(arm)) for arm in plan.arms]
+        each = [pace.total_s(plan.shared["steps"]) for pace in known if pace]
+        costs.append(Cost(plan, len(known) * SEEDS, sum(each) * SEEDS if len(each) == len(known) else None))
     return Card(method, pace.total_s(steps) if pace else None, costs)
 
 

@@ -1,12 +1,13 @@
 """What must hold before a run is written. Nothing here changes a row except freezing the version a run trains on."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from trainer.config import RECIPES, ConfigInvalid, FieldProblem, Recipe, RecipeConfig, resolve
 from trainer.config.recipe import ResolvedSlot
 from trainer.config.rewards.parts import HttpPart, PythonPart
+from trainer.judges.base import BaseSpec
 from trainer.rewards import functions
 from trainer.rewards.parts import spec_problem
 from webapp.accounts.models import Membership
@@ -44,7 +45,7 @@ class DatasetChoice:
 
 @dataclass(frozen=True)
 class FilledSlot:
-    """A row that the config names at `path`: a model or a version of a judge; neither where it does not exist."""
+    """A row that the config names at `path`: a model or a version of a judge; neither where it does not exist, or not yet."""
 
     role: str
     path: str
@@ -68,8 +69,18 @@ class Plan:
     aliases: dict[str, str]
 
 
-def plan(membership: Membership, recipe: str, raw: dict[str, Any], dataset: DatasetChoice, model: str | None) -> Plan:
-    """Raises ConfigInvalid with every problem of the config, the dataset and the model at once, by field."""
+def plan(
+    membership: Membership,
+    recipe: str,
+    raw: dict[str, Any],
+    dataset: DatasetChoice,
+    model: str | None,
+    promised: Mapping[str, BaseSpec] | None = None,
+) -> Plan:
+    """Raises ConfigInvalid with every problem of the config, the dataset and the model at once, by field.
+
+    `promised`: by its place in the config, how a judge will be asked that is not there yet.
+    """
     problems: list[FieldProblem] = []
     if model and isinstance(raw.get("model", {}), dict):
         raw = {**raw, "model": {**raw.get("model", {}), "name": model}}
@@ -86,7 +97,9 @@ def plan(membership: Membership, recipe: str, raw: dict[str, Any], dataset: Data
         problems += _data_problems(RECIPES[recipe], config, version)
     slots: list[FilledSlot] = []
     if config:
-        slots = [_slot(membership, config, slot, problems) for slot in RECIPES[recipe].filled(config)]
+        filled, promised = RECIPES[recipe].filled(config), promised or {}
+        slots = [_slot(membership, config, slot, problems, promised.get(slot.path)) for slot in filled]
+        problems += _unasked(promised, filled)
         problems += _own_problems(membership.workspace_id, config)
         if sampler_is_missing(config.model_dump(mode="json")):
             problems.append(FieldProblem("sampler.kind", NO_VLLM))
@@ -113,7 +126,23 @@ def _spell_out(told: dict[str, Any], slots: list[FilledSlot]) -> dict[str, str]:
     return aliases
 
 
-def _slot(membership: Membership, config: RecipeConfig, slot: ResolvedSlot, problems: list[FieldProblem]) -> FilledSlot:
+def _unasked(promised: Mapping[str, BaseSpec], filled: list[ResolvedSlot]) -> Iterator[FieldProblem]:
+    places = {slot.path for slot in filled if slot.kind == "judge"}
+    for path in promised.keys() - places:
+        yield FieldProblem(path, "the config asks no judge here")
+
+
+def _slot(
+    membership: Membership,
+    config: RecipeConfig,
+    slot: ResolvedSlot,
+    problems: list[FieldProblem],
+    promised: BaseSpec | None,
+) -> FilledSlot:
+    if promised is not None and slot.kind == "judge":
+        if (part := config.asking(slot.path)) and (why := spec_problem(part, promised)):
+            problems.append(FieldProblem(slot.path, f"the judge that is trained before it {why}"))
+        return FilledSlot(slot.role, slot.path)
     if slot.kind == "judge":
         judge = judging.version_named(membership.workspace_id, slot.name)
         if judge is None:

@@ -263,16 +263,14 @@ def test_the_api_launches_and_tells_how_it_stands(api, pairs, model):
     assert refused.status_code == 422 and refused.json()["error"]["fields"][0]["path"] == "plan"
 
 
-def test_a_claim_whose_runs_wait_for_models_of_others_is_left_to_the_shell(
-    api, as_researcher, pairs, model, monkeypatch
-):
+def test_a_claim_with_data_of_its_own_is_left_to_the_shell(api, as_researcher, pairs, model, monkeypatch):
     plan = PLANS["rationale"]
     first, second = plan.arms
-    monkeypatch.setitem(PLANS, plan.name, replace(plan, arms=(first, replace(second, uses={"base": first.name}))))
+    monkeypatch.setitem(PLANS, plan.name, replace(plan, arms=(first, replace(second, data="own"))))
     page = as_researcher.get("/experiments/claims").content.decode()
     assert "python -m trainer claims rationale" in page and "/experiments/claims/rationale/new" not in page
     refused = api.post("/claims", {"plan": "rationale", "dataset": "pairs", "model": model.name, "seeds": 2})
-    assert refused.status_code == 422 and "others leave" in refused.json()["error"]["fields"][0]["message"]
+    assert refused.status_code == 422 and "data of their own" in refused.json()["error"]["fields"][0]["message"]
     assert not ClaimStudy.objects.exists()
 
 
