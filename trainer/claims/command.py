@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.config import RECIPES, ConfigInvalid, resolve
-from trainer.contracts import jsonlines
+from trainer.contracts import Example, jsonlines
 from trainer.judges.base import BaseSpec
 from trainer.judges.spec import resolve as judge_spec
 from trainer.machine import describe
@@ -129,7 +129,9 @@ def _jobs(
     that stay as they are."""
     jobs, given = [], plan.sizes[size].config
     shared = {**given, "steps": steps} if steps else given
+    by_seed = TASKS[plan.task].by_seed if size == "tiny" else None
     for seed in seeds:
+        own = _of_seed(out, seed, by_seed) if by_seed else data
         for arm in plan.arms:
             recipe = plan.recipe_of(arm)
             config = plan.config(arm, shared, seed)
@@ -137,7 +139,6 @@ def _jobs(
             measures = tuple(plan.measures(size)) if plan.measured == "curves" else ()
             folder = _folder(out, arm, seed)
             uses = _uses(plan, arm, shared, out, seed) | _frozen(plan.sizes[size], asked)
-            own = _picked(plan, arm, folder, model, seed) if arm.data else data
             jobs.append(Job(arm.name, seed, config, folder, own, model, recipe, measures, plan.task, uses))
     return jobs
 
@@ -146,17 +147,12 @@ def _folder(out: Path, arm: Arm, seed: int) -> Path:
     return out / "runs" / arm.name / f"seed-{seed}"
 
 
-def _picked(plan: Plan, arm: Arm, folder: Path, model: Path, seed: int) -> Path:
-    """The file of an arm that trains on data of its own, made once. Raises ValueError where its task has none."""
-    pick = TASKS[plan.task].pick
-    if pick is None:
-        raise ValueError(
-            f"{plan.name}: the task {plan.task} has no selections, so arm {arm.name} cannot have {arm.data}"
-        )
-    file = folder / "examples.jsonl"
+def _of_seed(out: Path, seed: int, examples: Callable[[int], Sequence[Example]]) -> Path:
+    """The file of a seed with examples of its own, made once."""
+    file = out / "data" / f"seed-{seed}.jsonl"
     if not file.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        write_examples(file, pick(arm.data, model, seed))
+        file.parent.mkdir(exist_ok=True)
+        write_examples(file, examples(seed))
     return file
 
 

@@ -18,8 +18,8 @@ class Constructed:
     examples: Callable[[Setting], Sequence[Example]]
     make_model: Callable[[Path, Progress], bool]
     access: Callable[[], Access] = Access
-    pick: Callable[[str, Path, int], Sequence[Example]] | None = None
-    """The data of an arm that has its own: its name, the folder of the model, the seed."""
+    by_seed: Callable[[int], Sequence[Example]] | None = None
+    """The examples of each seed, where they have their own."""
     given: Path | None = Path("demo/prompts.jsonl")
     """The data of the size `demo` if nobody names other; None: they have to be named."""
     made_ready: Callable[[Path, Path, Path, Callable[[str], None]], tuple[Path, Path]] | None = None
@@ -30,7 +30,7 @@ TASKS: Mapping[Task, Constructed] = {
     "syllables": Constructed(lambda setting: toy.examples(setting.wanted), toy.make_model),
     "graded": Constructed(lambda setting: toy.graded(), toy.make_model),
     "halves": Constructed(lambda setting: toy.halves(), toy.make_model),
-    "pool": Constructed(lambda setting: pool.demonstrations(), toy.make_model, pick=pool.picked),
+    "pool": Constructed(lambda setting: pool.demonstrations(), toy.make_model, by_seed=pool.demonstrations),
     "wordy": Constructed(lambda setting: toy.graded(), toy.make_wordy),
     "tailed": Constructed(lambda setting: toy.tailed(), toy.make_tailed),
     "faults": Constructed(

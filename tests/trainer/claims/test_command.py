@@ -187,15 +187,22 @@ def test_an_arm_that_trains_no_judge_can_be_asked_as_none(tmp_path: Path) -> Non
         command._uses(plan, asking, plan.shared, tmp_path, 0)
 
 
-def test_an_arm_may_have_data_of_its_own(
-    out: Path, in_this_process: list[runs.Job], monkeypatch: pytest.MonkeyPatch
+def test_each_seed_may_have_data_of_its_own_and_arms_learn_a_part_of_it(
+    out: Path, in_this_process: list[runs.Job]
 ) -> None:
-    assert command.main(["kcenter", "--seeds", "0", "--steps", "1", "--jobs", "1", "--out", str(out)]) == 0
-    assert [job.data.parent.parent.name for job in in_this_process] == ["all", "random", "cover", "distance"]
-    lines = [len(jsonlines.lines(job.data.read_text())) for job in in_this_process]
-    assert lines == [1064, 164, 164, 164] and "steps of 16 demonstrations, AdamW" in (out / "report.md").read_text()
-    monkeypatch.setitem(PLANS, "kcenter", replace(PLANS["kcenter"], task="graded"))
-    assert command.main(["kcenter", "--seeds", "7", "--steps", "1", "--out", str(out)]) == 2
+    assert command.main(["kcenter", "--seeds", "0", "7", "--steps", "1", "--jobs", "1", "--out", str(out)]) == 0
+    assert {job.data for job in in_this_process} == {out / "data" / f"seed-{seed}.jsonl" for seed in (0, 7)}
+    assert [job.data for job in in_this_process[:4]] == [out / "data" / "seed-0.jsonl"] * 4
+    assert [job.config.get("data", {}).get("select") for job in in_this_process[:4]] == [
+        None,
+        "random",
+        "cover",
+        "distance",
+    ]
+    first, other = (job.data.read_text() for job in (in_this_process[0], in_this_process[4]))
+    assert len(jsonlines.lines(first)) == 1064 and first != other
+    text = (out / "report.md").read_text()
+    assert "1 steps of 16 demonstrations, AdamW" in text and "64 held-out prompts" in text
 
 
 def test_stages_in_a_row_are_read_by_their_steps(out: Path, in_this_process: list[runs.Job]) -> None:

@@ -1,10 +1,8 @@
-"""The pool of demonstrations, and what is picked from it."""
+"""The pool of demonstrations."""
 
 from collections import Counter
-from pathlib import Path
 
 from trainer.claims import pool, toy
-from trainer.inference.models import make_tiny
 from trainer.rubrics import score_rubric
 
 
@@ -21,18 +19,6 @@ def test_topics_are_rarer_and_rarer_and_asked_for_alike() -> None:
     assert [row.rubric for row in rows[-8:]] != [row.rubric for row in other[-8:]], (
         "each seed asks for syllables of its own"
     )
-
-
-def test_a_tenth_is_picked_and_all_that_is_held_out_stays(tmp_path: Path) -> None:
-    make_tiny(tmp_path / "model")
-    rows = pool.demonstrations(3)
-    held_out = [row for row in rows if row.split == "heldout"]
-    chosen = {name: pool.picked(name, tmp_path / "model", 3) for name in ("all", "random", "cover", "distance")}
-    assert chosen["all"] == rows
-    for name in ("random", "cover", "distance"):
-        assert len(chosen[name]) == pool.POOL // 10 + len(held_out) and chosen[name][-len(held_out) :] == held_out
-        assert {row.key for row in chosen[name]} <= {row.key for row in rows}
-    assert len({frozenset(row.key for row in found) for found in chosen.values()}) == 4
 
 
 def test_an_answer_has_room_for_one_domain_and_not_for_both() -> None:

@@ -43,6 +43,15 @@ class SftData(Section):
         advanced=True,
         when=("source", ("best",)),
     )
+    select: Literal["all", "random", "cover", "distance"] = knob(
+        "all",
+        "Which of the training conversations are learnt. `random`: a share, drawn by the seed. `cover`: a share that covers the rest, the "
+        "hard ones first: K-center, weighted by perplexity under the model of the start. `distance`: K-center without the weights",
+        advanced=True,
+    )
+    share: float = knob(
+        0.1, "How many of them", gt=0, lt=1, advanced=True, when=("select", ("random", "cover", "distance"))
+    )
     max_tokens: int = knob(1024, "Longer conversations are left out and counted", unit="tokens", ge=8, le=131072)
     shuffle: bool = knob(True, "Visit the examples in a new order each epoch")
 

@@ -26,6 +26,7 @@ from ..session.errors import RunFailed
 from ..session.stage import Job, ModelOutput, State, Tell
 from ..supervised.demonstrations import Demonstration, DemonstrationSets, prepare_demonstrations
 from ..supervised.fitting import Fitter, Loss
+from ..supervised.picking import picked
 
 _SHOWN = 40
 """Held-out conversations that an evaluation shows token by token."""
@@ -40,6 +41,8 @@ class _Parts:
     learner: Learner
     scorer: RewardScorer | None
     """Of the answers to held-out prompts, where there are any."""
+    picked: list[int] | None = None
+    """Places of the training conversations that are learnt; None: all of them."""
 
 
 class SftStage:
@@ -49,19 +52,25 @@ class SftStage:
         self._parts, self._config = parts, parts.config
         self._learner, self._sets = parts.learner, parts.sets
         self.evaluates = bool(parts.sets.heldout)
-        self._fitter: Fitter[Demonstration] = Fitter(
+        self._picked = parts.picked
+        self._fitter = self._fitting()
+        self._scorer = parts.scorer
+        objective = REGISTRY["sft"]
+        self._objective, self._params = objective, objective.params(aggregation=parts.config.mean_over)
+
+    def _fitting(self) -> Fitter[Demonstration]:
+        parts, train = self._parts, self._sets.train
+        items = train if self._picked is None else [train[place] for place in self._picked]
+        return Fitter(
             parts.learner,
             parts.config,
             parts.job.run_dir,
-            parts.sets.train,
+            items,
             lambda item: (_marked(item).read,),
             parts.config.data.shuffle,
             phases=parts.config.phases,
             known=lambda item: known_of(item.example),
         )
-        self._scorer = parts.scorer
-        objective = REGISTRY["sft"]
-        self._objective, self._params = objective, objective.params(aggregation=parts.config.mean_over)
 
     def open(self, step: int) -> None:
         """Nothing to prepare."""
@@ -88,12 +97,17 @@ class SftStage:
         return self._fitter.evaluated({"eval/loss": loss} | answered)
 
     def state(self) -> State:
-        values = {"order": self._fitter.state()}
+        values: dict[str, Any] = {"order": self._fitter.state()}
+        if self._picked is not None:
+            values["picked"] = self._picked
         if self._scorer:
             values["rewards"] = self._scorer.state_dict()
         return State(values, self._learner.state_tensors())
 
     def restore(self, step: int, state: State) -> None:
+        if state.values.get("picked", self._picked) != self._picked:  # another machine may round otherwise
+            self._picked = state.values["picked"]
+            self._fitter = self._fitting()
         self._fitter.restore(state.values["order"])
         self._learner.load_state_tensors(state.tensors)
         if self._scorer:
@@ -192,13 +206,16 @@ def make(job: Job) -> SftStage:
         job.monitor.log(line, level="warning")
     if not sets.heldout and config.evaluation.max_examples:
         job.monitor.log("no example is held out, so there is no evaluation", level="warning")
+    places = picked(sets.train, model, config)
     learner = Learner(model, config, reference=False)
-    epochs = config.steps * config.batch_size / len(sets.train)
+    learnt = len(sets.train) if places is None else len(places)
+    chosen = "" if places is None else f", of which {learnt:,} are learnt (data.select: {config.data.select})"
+    epochs = config.steps * config.batch_size / learnt
     job.monitor.log(
-        f"{len(sets.train):,} training and {len(sets.heldout):,} held-out conversations; {learner.size:,} trained "
-        f"parameters; {epochs:.2g} passes over the data"
+        f"{len(sets.train):,} training{chosen} and {len(sets.heldout):,} held-out conversations; {learner.size:,} trained "
+        f"parameters; {epochs:.2g} passes over what is learnt"
     )
-    return SftStage(_Parts(job, config, sets, tokenizer, learner, scorer))
+    return SftStage(_Parts(job, config, sets, tokenizer, learner, scorer, places))
 
 
 def _scorer(job: Job) -> RewardScorer | None:

@@ -256,6 +256,7 @@ METHODS: tuple[Method, ...] = (
         "A tenth picked so teaches more than a tenth at random, and about as much as all.",
         "LongCat-Flash-Thinking-2601 (2026)",
         recipe="sft",
+        at={"data.select": "cover"},
         plans=("kcenter",),
     ),
     Method(

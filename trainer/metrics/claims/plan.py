@@ -30,7 +30,7 @@ class Arm:
     `recipe`: what trains it, if that is not the plan's; of the settings that all arms share it has the number of steps alone. `uses`: by
     role of a slot, the earlier arm whose output of the same seed fills it, in place of the model that all runs begin with; a judge's slot
     by the place of its name in the config, such as `rewards.0.judge`: there the earlier arm trains a judge. `first` is the first output of
-    that arm's recipe, `first/stage-1` the one of this name. `data`: which of the task's own selections it trains on.
+    that arm's recipe, `first/stage-1` the one of this name.
     """
 
     name: str
@@ -39,12 +39,11 @@ class Arm:
     rounds: int = 0
     recipe: str = ""
     uses: Mapping[str, str] = field(default_factory=dict)
-    data: str = ""
 
     @property
     def decides(self) -> dict[str, Any]:
         """Without what an arm may have and has not."""
-        return {key: value for key, value in vars(self).items() if value or key not in ("recipe", "uses", "data")}
+        return {key: value for key, value in vars(self).items() if value or key not in ("recipe", "uses")}
 
 
 @dataclass(frozen=True)
@@ -148,11 +147,6 @@ class Plan:
         if len(found) != 1:
             raise ValueError(f"{self.name}: arm {arm.name} waits for {', '.join(found) or 'nothing'}, not for one arm")
         return next(iter(found.values()))
-
-    @property
-    def by_shell(self) -> bool:
-        """Whether arms have data of their own: a page launches no such runs."""
-        return any(arm.data for arm in self.arms)
 
     @property
     def passes(self) -> Mapping[Size, float]:

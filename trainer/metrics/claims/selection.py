@@ -9,10 +9,10 @@ KCENTER = Plan(
     "A tenth of the data by perplexity-weighted K-center against a random tenth and all",
     "LongCat-Flash-Thinking-2601 (2026)",
     arms=(
-        Arm("all", "all demonstrations", data="all"),
-        Arm("random", "a random tenth", data="random"),
-        Arm("cover", "a tenth by K-center, weighted by perplexity", data="cover"),
-        Arm("distance", "a tenth by K-center, by distance alone", data="distance"),
+        Arm("all", "all demonstrations"),
+        Arm("random", "a random tenth", {"data": {"select": "random"}}),
+        Arm("cover", "a tenth by K-center, weighted by perplexity", {"data": {"select": "cover"}}),
+        Arm("distance", "a tenth by K-center, by distance alone", {"data": {"select": "distance"}}),
     ),
     claims=(
         Claim(

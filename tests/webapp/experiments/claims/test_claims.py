@@ -1,7 +1,5 @@
 """Claims: the page of methods, a study launched as ordinary runs, its table while they finish, its verdict."""
 
-from dataclasses import replace
-
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -174,9 +172,8 @@ def test_what_decides_may_not_change_unseen(study):
 def test_the_page_has_a_card_for_each_method_with_a_form_that_fits(cast, as_researcher, version, model):
     shown = as_researcher.get("/experiments/claims").content.decode()
     assert shown.count('id="method-') == len(METHODS)
-    for name, plan in PLANS.items():
-        assert (f"/experiments/claims/{name}/new" in shown) is not plan.by_shell
-        assert (f"python -m trainer claims {name}" in shown) is plan.by_shell
+    for name in PLANS:
+        assert f"/experiments/claims/{name}/new" in shown
     for method in METHODS:
         assert escape(method.title) in shown
     for name in ("ruscarl", "remax", "oapl"):
@@ -263,15 +260,13 @@ def test_the_api_launches_and_tells_how_it_stands(api, pairs, model):
     assert refused.status_code == 422 and refused.json()["error"]["fields"][0]["path"] == "plan"
 
 
-def test_a_claim_with_data_of_its_own_is_left_to_the_shell(api, as_researcher, pairs, model, monkeypatch):
-    plan = PLANS["rationale"]
-    first, second = plan.arms
-    monkeypatch.setitem(PLANS, plan.name, replace(plan, arms=(first, replace(second, data="own"))))
-    page = as_researcher.get("/experiments/claims").content.decode()
-    assert "python -m trainer claims rationale" in page and "/experiments/claims/rationale/new" not in page
-    refused = api.post("/claims", {"plan": "rationale", "dataset": "pairs", "model": model.name, "seeds": 2})
-    assert refused.status_code == 422 and "data of their own" in refused.json()["error"]["fields"][0]["message"]
-    assert not ClaimStudy.objects.exists()
+def test_a_selection_is_launched_with_the_data_that_was_chosen(cast, model):
+    data = make_version(cast.owner, "shown", train=30, reference="so ru")
+    chosen = {"dataset": checks.DatasetChoice(id=data.dataset_id), "model": model.name, "seeds": 2}
+    made = claims.launch(cast.researcher, "kcenter", **chosen)
+    runs = {(each.arm, each.run.config["data"]["select"]) for each in made.runs.select_related("run")}
+    assert runs == {("all", "all"), ("random", "random"), ("cover", "cover"), ("distance", "distance")}
+    assert {run.data for run in Run.objects.all()} == {data} and Run.objects.count() == 8
 
 
 def test_more_seeds_take_no_more_queries(as_researcher, study):
