@@ -12,6 +12,7 @@ from django.utils import timezone
 from tests.cast import ApiClient
 from trainer.config import ConfigInvalid
 from trainer.contracts import jsonlines
+from webapp.core import ray_jobs
 from webapp.core.problems import Conflict, Invalid
 from webapp.inference.models import RegisteredModel
 from webapp.weights import jobs, services, tokens
@@ -173,7 +174,7 @@ def test_a_job_without_a_sign_of_life_is_given_up(process, job, ray):
 
 def test_a_launch_whose_task_was_lost_is_queued_again(job, monkeypatch):
     sent = []
-    monkeypatch.setattr(jobs, "enqueue", lambda name, pk: sent.append((name, pk)))
+    monkeypatch.setattr(ray_jobs, "enqueue", lambda name, pk: sent.append((name, pk)))
     WeightsJob.objects.filter(pk=job.pk).update(next_try_at=timezone.now() - timedelta(minutes=1))
     jobs.watch()
     assert sent == [("workers.weights.launch", job.pk)]

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from tests.webapp.core.fake_ray import FakeRay
 from trainer.config import PolicyConfig
+from webapp.core import ray_jobs
 from webapp.core.logs import current_request_id
 from webapp.experiments.lifecycle import jobs, tokens
 from webapp.experiments.lifecycle import services as lifecycle
@@ -159,7 +160,7 @@ def test_a_resumed_run_waits_until_its_old_process_is_gone(run, ray, cast):
 @pytest.mark.parametrize("state", ["queued", "starting"])
 def test_a_launch_whose_task_was_lost_is_queued_again(run, ray, monkeypatch, state):
     sent = []
-    monkeypatch.setattr(jobs, "enqueue", lambda *args: sent.append(args))
+    monkeypatch.setattr(ray_jobs, "enqueue", lambda *args: sent.append(args))
     set_row(run, state=state, next_try_at=ago(5))
     jobs.watch()
     assert sent == []
@@ -208,7 +209,7 @@ def test_a_run_whose_submission_was_never_noted_is_watched_once_it_speaks(run, r
         raise OSError("terminating connection due to unexpected postmaster exit")
 
     with monkeypatch.context() as falling:
-        falling.setattr(jobs, "_submitted", killed)
+        falling.setattr(ray_jobs.RayJobKind, "submitted", killed)
         with pytest.raises(OSError, match="postmaster"):
             jobs.launch(run.id)
     process = Trainer(run)

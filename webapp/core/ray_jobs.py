@@ -1,0 +1,193 @@
+"""Our jobs with Ray, those of runs and those that need weights: handed over once, asked about, ended.
+
+Nothing here trusts that a task is delivered once or that a worker survives it. A row in `starting` without `ray_job_id` waits for
+Ray, and `next_try_at` says when the next try is due. Each step is a conditional update of that row and attempt: so one of several
+workers submits the job, and what a lost worker leaves behind is queued again.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Generic, Protocol, TypeVar
+
+from django.db import transaction
+from django.db.models import F, Q, QuerySet
+from django.utils import timezone
+
+from trainer import tracing
+
+from . import artifact_store, ray_client
+from .addresses import internal_url
+from .artifact_store import StoreAway
+from .problems import Problem
+from .ray_client import Job, RayAway, RayClient, RayRefused, Wanted
+from .tasks import AHEAD, enqueue, written_ahead
+
+logger = logging.getLogger(__name__)
+
+LEASE = timedelta(seconds=60)  # how long one try to submit may take before another worker may try
+LOST = timedelta(seconds=20)  # a launch this long overdue has lost its task
+LONGEST_WAIT_S = 30
+SLACK = timedelta(milliseconds=500)  # a countdown may end a moment before the time it was made for
+
+
+class RayRow(Protocol):
+    """What the row of such a job has; further: `state`, `next_try_at`, `heartbeat_at` and `state_at`."""
+
+    pk: Any
+    attempt: Any
+    tries: Any
+    ray_job_id: Any
+
+
+Row = TypeVar("Row", bound=RayRow)
+
+
+@dataclass(frozen=True)
+class Submission:
+    """What Ray is to start."""
+
+    command: str
+    environment: Mapping[str, str]
+    wanted: Wanted
+
+
+@dataclass(frozen=True)
+class RayJobKind(Generic[Row]):
+    """One kind of job. `prefix` begins the names of its jobs in Ray; `task` hands one over by its id; `reason` is the column that
+    says why a job waits; a job in a state of `alive` is with Ray or about to be; `tell` brings a row up to date and tells open pages."""
+
+    rows: QuerySet[Any]
+    prefix: str
+    task: str
+    reason: str
+    alive: Collection[str]
+    tell: Callable[[Row], object]
+
+    def name(self, job: Row, attempt: int | None = None) -> str:
+        return f"{self.prefix}-{job.pk}-{attempt or job.attempt}"
+
+    def attempt(self, job: Row, **conditions: object) -> QuerySet[Any]:
+        """The row, for an UPDATE, while it is in this attempt and as the conditions say."""
+        return self.rows.filter(pk=job.pk, attempt=job.attempt, **conditions)
+
+    def claim_again(self, job: Row) -> bool:
+        """Of a job whose first try has failed, or whose worker was lost: True for one of the workers that hold a task for it."""
+        due = self.attempt(job, state="starting", ray_job_id="", next_try_at__lte=timezone.now() + SLACK)
+        return bool(due.update(next_try_at=timezone.now() + LEASE))
+
+    def hold(self, job: Row) -> None:
+        """Keeps the claim: to copy a large model takes longer than a lease."""
+        self.attempt(job, state="starting", ray_job_id="").update(next_try_at=timezone.now() + LEASE)
+
+    def hand_over(
+        self, job: Row, copy: Callable[[], object], order: Callable[[], Submission], fail: Callable[[str], object]
+    ) -> float | None:
+        """Submits a job that was claimed. Returns the seconds after which to try again, or None.
+
+        `copy` brings what the process needs to the artifact store, where there is one; `fail` ends the job with a reason.
+        """
+        try:
+            if artifact_store.used():
+                copy()
+            client = ray_client.client()
+            if waiting_for := self._unfinished_attempt(client, job):
+                return self.try_later(job, f"Attempt {waiting_for} is still ending")
+            told = order()
+            environment = {"TOUCHSTONE_URL": internal_url(), **told.environment, **tracing.job_environment()}
+            client.submit(self.name(job), told.command, environment, told.wanted)
+        except (RayAway, StoreAway) as error:
+            return self.try_later(job, str(error).rstrip("."))
+        except RayRefused as error:
+            fail(f"Ray refused the job. {error}")
+            return None
+        except (Problem, OSError) as error:
+            fail(f"What it needs cannot be copied to the artifact store. {error}")
+            return None
+        self.submitted(client, job)
+        return None
+
+    def _unfinished_attempt(self, client: RayClient, job: Row) -> int | None:
+        """An earlier attempt whose process may still write; it is told to end."""
+        for attempt in range(job.attempt - 1, 0, -1):
+            if not client.job(self.name(job, attempt)).has_ended:
+                client.stop(self.name(job, attempt))
+                return attempt
+        return None
+
+    def try_later(self, job: Row, why: str) -> float:
+        delay: float = min(2.0**job.tries, LONGEST_WAIT_S)
+        with transaction.atomic():
+            self.attempt(job, state="starting").update(
+                tries=F("tries") + 1,
+                next_try_at=timezone.now() + timedelta(seconds=delay),
+                **{self.reason: f"{why}. It is tried again until it works."},
+            )
+            self.tell(job)
+        return delay
+
+    def submitted(self, client: RayClient, job: Row) -> None:
+        """Notes the job; if it was ended meanwhile, the process that nobody wants any more is stopped."""
+        name = self.name(job)
+        with transaction.atomic():
+            noted = self.attempt(job, state__in=self.alive).update(ray_job_id=name, next_try_at=None)
+            # its first word may have been faster than we: then the reason is no longer ours to clear
+            self.attempt(job, state="starting").update(**{self.reason: ""})
+            self.tell(job)
+        logger.info("Ray has %s", name)
+        if not noted:
+            client.stop(name)
+
+    def noted_late(self, job: Row) -> bool:
+        """Of a job that speaks: Ray took it, and what was to note that came to its end before. False: it has another attempt by now."""
+        job.ray_job_id = self.name(job)
+        rows = self.attempt(job, state__in=self.alive, ray_job_id="")
+        return bool(rows.update(ray_job_id=job.ray_job_id, next_try_at=None))
+
+    def tidy(self, now: datetime) -> None:
+        """Upkeep: queues again the launches whose task was lost, and mends times that lie ahead."""
+        for column in ("heartbeat_at", "state_at"):
+            self.rows.filter(written_ahead(column), state__in=self.alive).update(**{column: now})
+        overdue = Q(next_try_at__lt=now - LOST) | Q(next_try_at__gt=now + LEASE + AHEAD)
+        lost = self.rows.filter(overdue, state__in=("queued", "starting"), ray_job_id="")
+        for pk in lost.values_list("pk", flat=True):
+            with transaction.atomic():
+                if lost.filter(pk=pk).update(next_try_at=now):
+                    enqueue(self.task, pk)
+
+
+def ask(job: RayRow) -> tuple[RayClient | None, Job | None]:
+    """What Ray says of the job: None where it does not answer, or refuses (another cluster, another token), for the job must end
+    all the same."""
+    client = None
+    try:
+        client = ray_client.client()
+        return client, client.job(job.ray_job_id)
+    except (RayAway, RayRefused) as error:
+        logger.warning("cannot ask for job %s: %s", job.ray_job_id, error)
+        return client, None
+
+
+def death(found: Job) -> str:
+    """Why the process of a job that has ended spoke no last word."""
+    if found.status == "UNKNOWN":
+        return "Its process is gone: Ray no longer knows the job, perhaps because Touchstone or Ray was restarted"
+    end = f"Its process ended without a last word (Ray: {found.status.lower()})"
+    return f"{end}: it was killed, which is what the system does when memory runs out" if found.was_killed else end
+
+
+def kill(client: RayClient | None, job: RayRow) -> None:
+    if client:
+        try:
+            client.stop(job.ray_job_id)
+        except (RayAway, RayRefused) as error:
+            logger.warning("cannot stop job %s: %s", job.ray_job_id, error)
+
+
+def last_lines(client: RayClient | None, job: RayRow) -> list[str]:
+    """What the process printed last, as the database can store it."""
+    try:
+        return [line.replace("\0", "␀") for line in client.last_lines(job.ray_job_id)] if client else []
+    except (RayAway, RayRefused) as error:
+        return [f"(its log cannot be read: {error})"]
