@@ -45,7 +45,7 @@ Row = TypeVar("Row", bound=RayRow)
 
 
 @dataclass(frozen=True)
-class Submission:
+class Entrypoint:
     """What Ray is to start."""
 
     command: str
@@ -82,7 +82,7 @@ class RayJobKind(Generic[Row]):
         self.attempt(job, state="starting", ray_job_id="").update(next_try_at=timezone.now() + LEASE)
 
     def hand_over(
-        self, job: Row, copy: Callable[[], object], order: Callable[[], Submission], fail: Callable[[str], object]
+        self, job: Row, copy: Callable[[], object], order: Callable[[], Entrypoint], fail: Callable[[str], object]
     ) -> float | None:
         """Submits a job that was claimed. Returns the seconds after which to try again, or None.
 

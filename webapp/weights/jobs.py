@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from webapp.core import hearing
 from webapp.core.ray_client import RayClient, Wanted
-from webapp.core.ray_jobs import LEASE, SLACK, RayJobKind, Submission, ask, death, kill, last_lines
+from webapp.core.ray_jobs import LEASE, SLACK, Entrypoint, RayJobKind, ask, death, kill, last_lines
 from webapp.inference.folders import stored
 
 from . import gpus, tokens
@@ -49,14 +49,14 @@ def launch(pk: int) -> float | None:
     return WEIGHTS.hand_over(
         job,
         copy=lambda: stored.copied(job.workspace_id, KINDS[job.kind].models(job).values(), lambda: WEIGHTS.hold(job)),
-        order=lambda: _submission(job),
+        order=lambda: _entrypoint(job),
         fail=lambda problem: move(job, State.FAILED, problem=problem),
     )
 
 
-def _submission(job: WeightsJob) -> Submission:
+def _entrypoint(job: WeightsJob) -> Entrypoint:
     environment = {"TOUCHSTONE_WEIGHTS_JOB": str(job.pk), "TOUCHSTONE_RUN_TOKEN": tokens.token(job)}
-    return Submission(_command(job), environment, wanted(job))
+    return Entrypoint(_command(job), environment, wanted(job))
 
 
 def wanted(job: WeightsJob) -> Wanted:

@@ -18,7 +18,7 @@ from webapp.core import cluster, hearing, locks
 from webapp.core.addresses import internal_url
 from webapp.core.logs import asked_by
 from webapp.core.ray_client import Job, RayClient
-from webapp.core.ray_jobs import LEASE, RayJobKind, Submission, ask, death, kill, last_lines
+from webapp.core.ray_jobs import LEASE, Entrypoint, RayJobKind, ask, death, kill, last_lines
 
 from ..live import broadcasts
 from ..models import ALIVE, LogLine, Run
@@ -55,18 +55,18 @@ def launch(run_id: int) -> float | None:
     return RUN.hand_over(
         run,
         copy=lambda: storing.make_ready(run, lambda: RUN.hold(run)),
-        order=lambda: _submission(run),
+        order=lambda: _entrypoint(run),
         fail=lambda reason: move(run, State.FAILED, reason=reason),
     )
 
 
-def _submission(run: Run) -> Submission:
+def _entrypoint(run: Run) -> Entrypoint:
     environment = {
         "TOUCHSTONE_RUN_ID": str(run.id),
         "TOUCHSTONE_RUN_TOKEN": tokens.run_token(run),
         "TOUCHSTONE_REQUEST_ID": asked_by(),
     }
-    return Submission(trainer_command(run.config), environment, resources.wanted())
+    return Entrypoint(trainer_command(run.config), environment, resources.wanted())
 
 
 def _claim(run: Run) -> bool:
