@@ -12,7 +12,7 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 from whitenoise.responders import NOT_ALLOWED_RESPONSE, MissingFileError, Response, StaticFile
 
 
-class KeptFile(StaticFile):  # type: ignore[misc]  # whitenoise has no types
+class WholeFile(StaticFile):  # type: ignore[misc]  # whitenoise has no types
     """Content, length and date of one moment. WhiteNoise opens the file anew for each request and sends the length that it once had:
     a longer one is cut off, a shorter one never arrives."""
 
@@ -45,8 +45,8 @@ class KeptFile(StaticFile):  # type: ignore[misc]  # whitenoise has no types
 class KeptFiles(WhiteNoiseMiddleware):  # type: ignore[misc]
     """WhiteNoise, with the files in memory (2.6 MB). Ours are not compressed beforehand, so no variant is looked for."""
 
-    def get_static_file(self, path: str, url: str, stat_cache: Mapping[str, os.stat_result] | None = None) -> KeptFile:
+    def get_static_file(self, path: str, url: str, stat_cache: Mapping[str, os.stat_result] | None = None) -> WholeFile:
         headers = Headers([])
         self.add_mime_headers(headers, path, url)
         self.add_cache_headers(headers, path, url)
-        return KeptFile(path, headers.items())
+        return WholeFile(path, headers.items())

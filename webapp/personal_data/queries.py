@@ -13,7 +13,7 @@ from .models import DataExport
 
 
 @dataclass(frozen=True)
-class Fate:
+class ErasureFate:
     """What an erasure does: kinds of rows with their number in words, and how many other rows."""
 
     deleted: list[str]
@@ -33,7 +33,7 @@ def of_person(user: User) -> "QuerySet[DataExport]":
     return rows.select_related("asked_by").order_by("-pk")
 
 
-def fate(person: User) -> Fate:
+def fate(person: User) -> ErasureFate:
     """What an erasure of the account would do now, in a query for each kind of row."""
 
     def counted(erasure: Erasure) -> list[tuple[Holding, int]]:
@@ -45,4 +45,4 @@ def fate(person: User) -> Fate:
 
     emptied = sum(count for _, count in counted(Erasure.EMPTIED))
     logged = sum(count for each, count in counted(Erasure.LOGGED) if each.direct)
-    return Fate(named(Erasure.DELETED), named(Erasure.PSEUDONYM), emptied, logged)
+    return ErasureFate(named(Erasure.DELETED), named(Erasure.PSEUDONYM), emptied, logged)

@@ -153,7 +153,7 @@ def retention_page(request: HttpRequest) -> HttpResponse:
     return render(request, "installation/retention.html", context, status=422 if form.errors else 200)
 
 
-def _said(fate: queries.Fate, who: str) -> str:
+def _said(fate: queries.ErasureFate, who: str) -> str:
     return (
         f"{who} cannot sign in again, and nobody can bring the account back. {_listed(fate.deleted)} go with name, address and "
         f"password. {_listed(fate.kept)} stay under a pseudonym. The audit log keeps its entries and no longer says who did it."

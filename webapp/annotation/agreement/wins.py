@@ -27,7 +27,7 @@ class Win:
 
 
 @dataclass
-class _Met:
+class _Meetings:
     """What was said of two models, of the first in the order of their names. `shares`: by task, one number per answer."""
 
     shares: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -41,7 +41,7 @@ def wins(project: Project) -> list[Win] | None:
     )
     if project.kind != "pairwise" or answers[: MOST_ANSWERS + 1].count() > MOST_ANSWERS:
         return [] if project.kind != "pairwise" else None
-    met: dict[tuple[str, str], _Met] = defaultdict(_Met)
+    met: dict[tuple[str, str], _Meetings] = defaultdict(_Meetings)
     for task, models, share in _said(answers):
         turned = models[0] > models[1]
         pair = met[(models[1], models[0]) if turned else models]
@@ -68,7 +68,7 @@ def _share(content: dict[str, Any]) -> float | None:
     return 0.5 if not strength else float(strength < 0)
 
 
-def _win(names: tuple[str, str], met: _Met) -> Win:
+def _win(names: tuple[str, str], met: _Meetings) -> Win:
     means = [sum(shares) / len(shares) for shares in met.shares.values()]
     said = [share for shares in met.shares.values() for share in shares]
     if means and sum(means) < len(means) / 2:

@@ -32,7 +32,7 @@ from .checkpoint import Taken, source
 from .inspection import Given
 from .loader import Loader, begin, discard, intact
 from .reader import Reader, Ready, Sides
-from .target import Target, rule_of, share_of
+from .target import ImportTarget, rule_of, share_of
 
 logger = logging.getLogger(__name__)
 
@@ -180,7 +180,7 @@ def _filled(job: ImportJob, given: Given, taken: Taken, settled: dict[int, Settl
     """The loader with every row of the file in it."""
     version = DatasetVersion.every.select_related("dataset").get(pk=taken.version)
     known = version.dataset if version.dataset.ready else None
-    target = Target(job.workspace_id, job.dataset_name, job.heldout_share, job.group_by)
+    target = ImportTarget(job.workspace_id, job.dataset_name, job.heldout_share, job.group_by)
     rule = replace(rule_of(job.format, known, target), settled=settled)
     reader = Reader(given.path, job.file_name, given.names, job.format, job.mapping, rule, taken)
     loader = Loader(version, taken)

@@ -9,11 +9,11 @@ from ..formats.importers import REGISTRY
 from . import inspection
 from .inspection import AUTO, SHOWN
 from .preview_splits import known, sided
-from .target import Target
+from .target import ImportTarget
 
 
 def preview(
-    path: Path, file_name: str, format: str = AUTO, mapping: Mapping | None = None, target: Target | None = None
+    path: Path, file_name: str, format: str = AUTO, mapping: Mapping | None = None, target: ImportTarget | None = None
 ) -> dict[str, Any]:
     """Detected format, columns, mapping, first examples and first problems; with a target also the sides of the split and
     the prompts that other datasets have on the other side. Raises Invalid at `format` or `file`."""

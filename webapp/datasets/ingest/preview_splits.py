@@ -15,8 +15,8 @@ from ..versions import earlier_splits
 from ..versions.split_rule import Decision, Ground, Rule
 from . import split_conflicts
 from .inspection import Row
-from .split_conflicts import Claim, InMemory
-from .target import Target, rule_of
+from .split_conflicts import InMemory, SideClaim
+from .target import ImportTarget, rule_of
 
 
 @dataclass(frozen=True)
@@ -37,18 +37,20 @@ class Sided:
         return {name: getattr(self, name) for name in named} | {"overlaps": self.overlaps.json()}
 
 
-def known(target: Target) -> Dataset | None:
+def known(target: ImportTarget) -> Dataset | None:
     """The dataset that is there already."""
     return Dataset.objects.filter(workspace_id=target.workspace_id, name=target.name).first()
 
 
-def sided(rows: Sequence[Row], names: Sequence[str], format: str, target: Target, dataset: Dataset | None) -> Sided:
+def sided(
+    rows: Sequence[Row], names: Sequence[str], format: str, target: ImportTarget, dataset: Dataset | None
+) -> Sided:
     """`names` are those of the files; `dataset` is the one of the target's name, if it is there."""
     rule = rule_of(format, dataset, target)
     before = earlier_splits.of_keys(dataset, [row.key for row in rows]) if dataset else {}
     decided = [_decide(rule, row, before) for row in rows]
     claims = [
-        Claim(*row.hashes, decision.split or "", decision.ground, (row.file, row.line))
+        SideClaim(*row.hashes, decision.split or "", decision.ground, (row.file, row.line))
         for row, decision in zip(rows, decided, strict=True)
         if isinstance(decision, Decision)
     ]
@@ -66,7 +68,7 @@ def _told(
     rows: Sequence[Row],
     names: Sequence[str],
     decided: Sequence[Decision | RowProblem],
-    target: Target,
+    target: ImportTarget,
     dataset: Dataset | None,
 ) -> Sided:
     stand = [(row.hashes, said) for row, said in zip(rows, decided, strict=True) if isinstance(said, Decision)]

@@ -32,7 +32,7 @@ CLAIMS = """
 """
 
 
-class Claim(NamedTuple):
+class SideClaim(NamedTuple):
     """Where a row stands and why; `place` is (number of the file, line)."""
 
     prompt: int
@@ -42,7 +42,7 @@ class Claim(NamedTuple):
     place: tuple[int, int]
 
 
-class Rows(Protocol):
+class SideClaims(Protocol):
     """The rows of an import, those left out that contradict what stands already (ground 0)."""
 
     def on_both(self) -> set[int]:
@@ -51,7 +51,7 @@ class Rows(Protocol):
     def shared(self) -> Iterable[tuple[int, int]]:
         """(prompt, group) of every row with a group."""
 
-    def claims(self, units: list[int]) -> Iterable[Claim]:
+    def claims(self, units: list[int]) -> Iterable[SideClaim]:
         """Of the rows with one of these prompts or groups, the firmest first, then as they stand in the files."""
 
 
@@ -67,9 +67,11 @@ class InTable:
     def shared(self) -> list[tuple[int, int]]:
         return self._fetched(SHARED)
 
-    def claims(self, units: list[int]) -> list[Claim]:
+    def claims(self, units: list[int]) -> list[SideClaim]:
         rows = self._fetched(CLAIMS, units, units)
-        return [Claim(prompt, group, split, ground, (file, line)) for prompt, group, split, ground, file, line in rows]
+        return [
+            SideClaim(prompt, group, split, ground, (file, line)) for prompt, group, split, ground, file, line in rows
+        ]
 
     def _fetched(self, sql: str, *values: Any) -> list[Any]:
         with connection.cursor() as cursor:
@@ -80,7 +82,7 @@ class InTable:
 class InMemory:
     """The same of a few rows at hand."""
 
-    def __init__(self, rows: Iterable[Claim]) -> None:
+    def __init__(self, rows: Iterable[SideClaim]) -> None:
         self._rows = [row for row in rows if row.ground and row.split]
 
     def on_both(self) -> set[int]:
@@ -93,13 +95,13 @@ class InMemory:
     def shared(self) -> set[tuple[int, int]]:
         return {(row.prompt, row.group) for row in self._rows if row.group}
 
-    def claims(self, units: list[int]) -> list[Claim]:
+    def claims(self, units: list[int]) -> list[SideClaim]:
         wanted = set(units)
         found = [row for row in self._rows if row.prompt in wanted or row.group in wanted]
         return sorted(found, key=lambda row: (row.ground, row.place))
 
 
-def settled(rows: Rows, names: Sequence[str]) -> dict[int, Settled]:
+def settled(rows: SideClaims, names: Sequence[str]) -> dict[int, Settled]:
     """By prompt or group that stands on both sides: the side of the row with the firmest ground, the first of them.
     `names` are those of the files."""
     both = rows.on_both()

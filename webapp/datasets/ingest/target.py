@@ -11,7 +11,7 @@ from ..versions.split_rule import EarlierSides, Rule
 
 
 @dataclass(frozen=True)
-class Target:
+class ImportTarget:
     """Where a file is to go, and what whoever imports it says about its sides."""
 
     workspace_id: int
@@ -20,7 +20,7 @@ class Target:
     group_by: str = ""
 
 
-def rule_of(format: str, dataset: Dataset | None, target: Target) -> Rule:
+def rule_of(format: str, dataset: Dataset | None, target: ImportTarget) -> Rule:
     """The rule by which an import of this format into `dataset`, None for a new one, gives sides."""
     earlier = earlier_splits.of_units(dataset) if dataset else EarlierSides.none()
     share = share_of(format, dataset, target.heldout_share)
@@ -34,10 +34,10 @@ def share_of(format: str, dataset: Dataset | None, asked: float | None) -> float
     return suits if asked is None else asked
 
 
-def checked_target(workspace_id: int, name: str, heldout_share: float | None, group_by: str) -> Target:
+def checked_target(workspace_id: int, name: str, heldout_share: float | None, group_by: str) -> ImportTarget:
     """What an import would be for, before it is asked for: the name may still be missing. Raises Invalid at `group_by`."""
     name = " ".join(name.replace("\0", " ").split())
-    return Target(workspace_id, name, heldout_share, group_field(workspace_id, name, group_by))
+    return ImportTarget(workspace_id, name, heldout_share, group_field(workspace_id, name, group_by))
 
 
 def group_field(workspace_id: int, name: str, group_by: str) -> str:

@@ -19,7 +19,7 @@ from ..formats.table import SYNONYMS
 from ..ingest import services, uploads
 from ..ingest.inspection import AUTO
 from ..ingest.preview import preview
-from ..ingest.target import Target, checked_target
+from ..ingest.target import ImportTarget, checked_target
 from ..leakage.near_leaks import Pair, near
 from ..models import ImportJob
 from .forms import ImportForm
@@ -115,7 +115,7 @@ def import_preview(request: HttpRequest) -> HttpResponseBase:
     return render(request, "datasets/_preview.html", {"shown": shown, "fields": _fields(shown)})
 
 
-def _target(request: HttpRequest) -> Target:
+def _target(request: HttpRequest) -> ImportTarget:
     """As far as the form is filled in by now."""
     posted = request.POST
     percent = whole(posted.get("heldout_percent", ""), 3)
