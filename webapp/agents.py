@@ -25,6 +25,7 @@ from webapp.accounts.auth import live_token
 from webapp.api import api
 from webapp.core import audit
 from webapp.core.addresses import public_url
+from webapp.core.authorization import bearer_token
 from webapp.core.limits import seconds_to_wait
 from webapp.version import VERSION
 
@@ -147,8 +148,7 @@ def mcp(request: HttpRequest) -> HttpResponse:
     origin = request.headers.get("Origin")
     if origin and urlsplit(origin).netloc != urlsplit(public_url()).netloc:
         return _refused(403, "Pages of other addresses may not speak here.")
-    scheme, _, secret = request.headers.get("Authorization", "").partition(" ")
-    if scheme.lower() != "bearer" or live_token(secret.strip()) is None:
+    if live_token(bearer_token(request.headers.get("Authorization"))) is None:
         if seconds_to_wait(f"mcp:{audit.origin.get().address}", STRANGERS_PER_MINUTE):
             return _refused(429, "Too many requests.")
         answer = _refused(401, "Send an API token as a bearer token.")

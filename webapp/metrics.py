@@ -23,6 +23,7 @@ from prometheus_client.registry import Collector
 from webapp.annotation.models import Job
 from webapp.backups import queries
 from webapp.core import health, telemetry
+from webapp.core.authorization import bearer_token
 from webapp.core.health import DATABASE_AWAY
 from webapp.datasets.models import CurationJob, ImportJob
 from webapp.evaluation.models import Evaluation
@@ -63,11 +64,8 @@ def page(request: HttpRequest) -> HttpResponse:
 
 
 def _has_token(request: HttpRequest) -> bool:
-    scheme, _, given = request.headers.get("Authorization", "").partition(" ")
-    token = settings.ENV.metrics_token
-    if not token or scheme.lower() != "bearer":
-        return False
-    return constant_time_compare(given.strip(), token)
+    token = settings.ENV.metrics_token or ""
+    return bool(token) and constant_time_compare(bearer_token(request.headers.get("Authorization")), token)
 
 
 def _comes_from_near(request: HttpRequest) -> bool:

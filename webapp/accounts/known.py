@@ -8,6 +8,8 @@ from channels.db import database_sync_to_async
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY
 
+from webapp.core.authorization import bearer_token
+
 from .auth import live_token
 from .models import User
 from .sessions import SessionStore
@@ -24,8 +26,7 @@ async def known(scope: Mapping[str, Any]) -> bool:
 
 def _known(scope: Mapping[str, Any]) -> bool:
     headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
-    scheme, _, secret = headers.get(b"authorization", "").partition(" ")
-    if scheme.lower() == "bearer":
+    if secret := bearer_token(headers.get(b"authorization")):
         return live_token(secret) is not None
     try:
         morsel = SimpleCookie(headers.get(b"cookie", "")).get(settings.SESSION_COOKIE_NAME)

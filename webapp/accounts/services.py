@@ -11,6 +11,7 @@ from django.utils.text import slugify
 
 from webapp.core import audit, mail
 from webapp.core.problems import Conflict, Invalid
+from webapp.core.texts import stripped
 
 from . import addresses, areas, removals, sessions
 from .models import (
@@ -129,13 +130,12 @@ def create_token(
     given = areas.everywhere(scope) if rights is None else areas.checked(rights)
     if days is not None and not 1 <= days <= LONGEST_TOKEN_DAYS:
         raise Invalid("A token cannot last that long.", {"days": f"must be between 1 and {LONGEST_TOKEN_DAYS}"})
-    if not 0 < len(name.strip()) <= 80:
-        raise Invalid("A token needs a name.", {"name": "must have 1 to 80 characters"})
+    name = stripped(name, 80, "A token needs a name.", "name")
     secret = ApiToken.new_secret()
     token = ApiToken.objects.create(
         user=membership.user,
         workspace=membership.workspace,
-        name=name.strip(),
+        name=name,
         areas=given,
         prefix=secret[:9],
         digest=hash_secret(secret),

@@ -11,6 +11,7 @@ from django.utils import timezone
 from webapp.accounts.models import Membership, User, Workspace, hash_secret
 from webapp.core import audit
 from webapp.core.problems import Invalid
+from webapp.core.texts import stripped
 
 from .models import Directory, DirectoryGroup, DirectoryKey, DirectoryPerson
 
@@ -39,9 +40,7 @@ def counting_in(workspace: Workspace) -> list[str]:
 @transaction.atomic
 def create(administrator: User, name: str, everywhere: bool, workspaces: Sequence[Workspace]) -> tuple[Directory, str]:
     """A new directory and the secret of its first key. Raises Invalid at `name`, `workspaces`."""
-    name = name.strip()
-    if not 0 < len(name) <= 80:
-        raise Invalid("A directory needs a name.", {"name": "must have 1 to 80 characters"})
+    name = stripped(name, 80, "A directory needs a name.", "name")
     if not everywhere and not workspaces:
         raise Invalid("A directory needs a workspace.", {"workspaces": "choose at least one, or all"})
     try:

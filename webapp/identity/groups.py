@@ -10,6 +10,7 @@ from webapp.accounts.models import RANK, Membership, Role, User, Workspace
 from webapp.core import audit
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue
+from webapp.core.texts import stripped
 
 from .models import Directory, DirectoryPerson, FromDirectory, GroupRole
 
@@ -18,13 +19,10 @@ from .models import Directory, DirectoryPerson, FromDirectory, GroupRole
 def map_group(membership: Membership, group: str, role: str) -> GroupRole:
     """People of `group` have `role` in the workspace: at once where a directory tells us who they are by SCIM, else from their
     next sign-in. A group has one role: the newest counts."""
-    if not 0 < len(group.strip()) <= 200:
-        raise Invalid("A group needs a name.", {"group": "must have 1 to 200 characters"})
+    group = stripped(group, 200, "A group needs a name.", "group")
     if role not in Role.values:
         raise Invalid("Unknown role.", {"role": f"must be one of {', '.join(Role.values)}"})
-    row, _ = GroupRole.objects.update_or_create(
-        workspace=membership.workspace, group=group.strip(), defaults={"role": role}
-    )
+    row, _ = GroupRole.objects.update_or_create(workspace=membership.workspace, group=group, defaults={"role": role})
     audit.record(membership, membership.user, "group.mapped", row, group=row.group, role=role)
     enqueue("workers.directories.follow_group", row.workspace_id, row.group)
     return row

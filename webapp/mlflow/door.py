@@ -20,6 +20,7 @@ from webapp.accounts.areas import Area, Need, Right
 from webapp.accounts.auth import let_in
 from webapp.accounts.models import Membership
 from webapp.core import audit
+from webapp.core.authorization import bearer_token
 from webapp.core.health import DATABASE_AWAY
 from webapp.core.limits import TooMany, seconds_to_wait
 from webapp.core.nul import visible
@@ -72,11 +73,8 @@ def door(method: str | None, right: Right) -> Callable[[View], View]:
 
 
 def _membership(request: HttpRequest, right: Right) -> Membership:
-    scheme, _, secret = request.headers.get("Authorization", "").partition(" ")
-    need = Need(Area.EXPERIMENTS, right)
-    found = (
-        let_in(request, secret.strip(), lambda held: areas.check(held, need)) if scheme.lower() == "bearer" else None
-    )
+    secret, need = bearer_token(request.headers.get("Authorization")), Need(Area.EXPERIMENTS, right)
+    found = let_in(request, secret, lambda held: areas.check(held, need)) if secret else None
     if found is None:
         if wait_s := seconds_to_wait(f"mlflow:{audit.origin.get().address}", STRANGERS_PER_MINUTE):
             raise TooMany(wait_s)

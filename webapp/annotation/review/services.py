@@ -29,6 +29,7 @@ from webapp.annotation.review import consolidation, queries
 from webapp.annotation.tasks import answer_checks, blinding
 from webapp.core import audit
 from webapp.core.problems import Conflict, Invalid
+from webapp.core.texts import stripped
 
 from ..agreement.refresh import STANDS, changed, placed, resolution, review_new
 from ..jobs import runner
@@ -265,9 +266,7 @@ def comment(membership: Membership, task: Task, kind: str, text: str) -> Comment
     """A remark about the task, or a wish to change the guidelines. Raises Invalid at `kind` or `text`."""
     if kind not in Comment.Kind.values:
         raise Invalid("Unknown kind of remark.", {"kind": f"must be one of {', '.join(Comment.Kind.values)}"})
-    text = text.strip()
-    if not 0 < len(text) <= 4000:
-        raise Invalid("The remark is empty or too long.", {"text": "must have 1 to 4,000 characters"})
+    text = stripped(text, 4000, "The remark is empty or too long.", "text")
     return Comment.objects.create(task=task, project_id=task.project_id, kind=kind, text=text, author=membership.user)
 
 
@@ -284,9 +283,7 @@ def send_back(membership: Membership, assignment: Assignment, words: str) -> Ass
 
     Raises Invalid at `words`; Conflict where no answer stands.
     """
-    words = words.strip()
-    if not 0 < len(words) <= 2000:
-        raise Invalid("Say what should be looked at again.", {"words": "must have 1 to 2,000 characters"})
+    words = stripped(words, 2000, "Say what should be looked at again.", "words")
     row = queue.send_back(assignment, words)
     audit.record(membership, membership.user, "answer.sent_back", assignment, words=words)
     changed(assignment.project_id, [assignment.task_id])

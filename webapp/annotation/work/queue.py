@@ -20,6 +20,7 @@ from webapp.annotation.models import Answer, Assignment, Comment, Participant, P
 from webapp.core import prepared, telemetry
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import AHEAD
+from webapp.core.texts import one_line, stripped
 
 from ..agreement.refresh import changed
 from ..tasks import seats
@@ -158,9 +159,7 @@ def skip_and_serve(membership: Membership, assignment_id: int, reason: str, hold
 
 @transaction.atomic
 def _skip(membership: Membership, assignment_id: int, reason: str) -> Place:
-    reason = " ".join(reason.split())
-    if not 0 < len(reason) <= 500:
-        raise Invalid("Say why this task is skipped.", {"reason": "must have 1 to 500 characters"})
+    reason = one_line(reason, 500, "Say why this task is skipped.", "reason")
     place, seat = _seat(membership, assignment_id)
     if seat.state == State.SUBMITTED:
         raise submissions.already_submitted()
@@ -251,9 +250,7 @@ def flag(membership: Membership, assignment: Assignment, kind: str, text: str) -
     """A remark about the task, or a wish to change the guidelines. Raises Invalid at `kind` or `text`."""
     if kind not in Comment.Kind.values:
         raise Invalid("Unknown kind of remark.", {"kind": f"must be one of {', '.join(Comment.Kind.values)}"})
-    text = text.strip()
-    if not 0 < len(text) <= 4000:
-        raise Invalid("Say what should be looked at.", {"text": "must have 1 to 4,000 characters"})
+    text = stripped(text, 4000, "Say what should be looked at.", "text")
     row = access.own_assignment(membership, assignment.pk)
     return Comment.objects.create(
         task_id=row.task_id, project_id=row.project_id, kind=kind, text=text, author=membership.user

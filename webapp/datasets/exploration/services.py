@@ -5,6 +5,7 @@ from django.db import transaction
 from webapp.accounts.models import Membership
 from webapp.core import audit
 from webapp.core.problems import Invalid
+from webapp.core.texts import one_line
 
 from ..columns.filters import Filters, query
 from ..models import Dataset, SavedView
@@ -13,9 +14,7 @@ from ..models import Dataset, SavedView
 @transaction.atomic
 def save_view(membership: Membership, dataset: Dataset, name: str, filters: Filters) -> SavedView:
     """Keeps the filters under a name, in place of what it stood for before. Raises Invalid at `name` or `filters`."""
-    name = " ".join(name.split())
-    if not name or len(name) > 80 or "\0" in name:
-        raise Invalid("The view needs a name.", {"name": "must have 1 to 80 characters"})
+    name = one_line(name, 80, "The view needs a name.")
     if not filters.narrow:
         raise Invalid("There is nothing to save: no filter is set.", {"filters": "narrow nothing"})
     view, _ = SavedView.objects.update_or_create(

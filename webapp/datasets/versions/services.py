@@ -12,6 +12,7 @@ from trainer.contracts import Example
 from webapp.accounts.models import Membership
 from webapp.core import audit, broadcast
 from webapp.core.problems import Invalid
+from webapp.core.texts import one_line
 from webapp.files.records import RowProblem
 from webapp.webhooks.services import announce
 
@@ -26,10 +27,7 @@ BATCH = 2_000  # records read and staged at a time
 
 def dataset_name(name: str) -> str:
     """The name as it is kept. Raises Invalid at `name`."""
-    name = " ".join(name.split())
-    if not name or len(name) > 120 or "\0" in name:
-        raise Invalid("The dataset needs a name.", {"name": "must have 1 to 120 characters"})
-    return name
+    return one_line(name, 120, "The dataset needs a name.")
 
 
 def create_dataset(membership: Membership, name: str, description: str = "", licence: str = "") -> Dataset:

@@ -15,6 +15,7 @@ from webapp.core.jobs import JobKind
 from webapp.core.model_schemas import schema_of
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue
+from webapp.core.texts import one_line
 from webapp.datasets.models import DatasetVersion
 from webapp.datasets.versions import services as datasets
 from webapp.webhooks.services import announce
@@ -211,7 +212,4 @@ def _title(recipe: str, dataset: DatasetVersion | None, recording: Recording | N
 
 def usable_name(text: str) -> str:
     """Raises Invalid at `name`."""
-    text = " ".join(text.split())
-    if not text or len(text) > MAX_NAME or "\0" in text:
-        raise Invalid("The name is not usable.", {"name": f"must have 1 to {MAX_NAME} characters"})
-    return text
+    return one_line(text, MAX_NAME, "The name is not usable.")

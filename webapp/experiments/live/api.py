@@ -6,6 +6,7 @@ from django.http import HttpRequest, StreamingHttpResponse
 
 from webapp.accounts.access import require
 from webapp.accounts.auth import TokenAuth, bearer
+from webapp.core.authorization import bearer_token
 from webapp.core.openapi import sends
 
 from .. import access
@@ -26,7 +27,7 @@ def feed(request: HttpRequest, run_id: RunId) -> StreamingHttpResponse:
     `resync` where you were too slow to hear everything. The stream ends when the run is over, and after an hour. For tokens: a page
     has the websocket."""
     run = access.run_read(require(request), run_id)
-    secret = request.headers["Authorization"].partition(" ")[2].strip()
+    secret = bearer_token(request.headers.get("Authorization"))
     return stream.response(run.pk, partial(_may_listen, secret, run.pk))
 
 

@@ -23,6 +23,7 @@ from webapp.accounts.auth import bearer
 from webapp.accounts.middleware import SESSION_KEY
 from webapp.accounts.models import Membership
 from webapp.core import telemetry
+from webapp.core.authorization import bearer_token
 from webapp.core.health import DATABASE_AWAY
 from webapp.identity import second_factor
 
@@ -40,8 +41,7 @@ LISTENING = Need(Area.EXPERIMENTS, Right.READ)  # what a token needs
 
 def key_of(scope: Mapping[str, Any]) -> str:
     """The token of a script. Browsers never send this header by themselves, so a page of another address cannot."""
-    scheme, _, secret = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1").partition(" ")
-    return secret.strip() if scheme.lower() == "bearer" else ""
+    return bearer_token(dict(scope["headers"]).get(b"authorization", b"").decode("latin-1"))
 
 
 class Door:

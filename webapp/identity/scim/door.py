@@ -17,6 +17,7 @@ from scim2_models import Context, Error, InvalidSyntaxException, PayloadTooLarge
 
 from webapp.accounts.models import hash_secret
 from webapp.core import audit
+from webapp.core.authorization import bearer_token
 from webapp.core.limits import TooMany, seconds_to_wait
 from webapp.core.nul import visible
 from webapp.core.problems import Problem
@@ -92,9 +93,9 @@ def body_of(request: HttpRequest) -> dict[str, Any]:
 
 def _directory(request: HttpRequest) -> Directory | None:
     """Raises TooMany."""
-    scheme, _, secret = request.headers.get("Authorization", "").partition(" ")
-    found = DirectoryKey.objects.filter(digest=hash_secret(secret.strip()), revoked_at=None)
-    key = found.select_related("directory").first() if scheme.lower() == "bearer" else None
+    secret = bearer_token(request.headers.get("Authorization"))
+    found = DirectoryKey.objects.filter(digest=hash_secret(secret), revoked_at=None)
+    key = found.select_related("directory").first() if secret else None
     who, most = (f"directory:{key.directory_id}", REQUESTS_PER_MINUTE) if key else (_stranger(), STRANGERS_PER_MINUTE)
     if wait_s := seconds_to_wait(who, most):
         raise TooMany(wait_s)

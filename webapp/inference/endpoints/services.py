@@ -15,6 +15,7 @@ from webapp.accounts.models import Membership
 from webapp.core import archiving, audit
 from webapp.core.problems import Invalid
 from webapp.core.sealed import seal
+from webapp.core.texts import stripped
 
 from .. import names
 from ..models import Endpoint, RegisteredModel
@@ -137,10 +138,7 @@ def _checked(endpoint: Endpoint, name: str, value: Any) -> Any:
     if name == "registered_model":
         return _registered(endpoint, value)
     if name == "model":
-        value = value.strip()
-        if not value or len(value) > 200:
-            raise Invalid("Which model?", {name: "must have 1 to 200 characters"})
-        return value
+        return stripped(value, 200, "Which model?", name)
     return _number(name, value)
 
 

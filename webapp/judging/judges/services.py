@@ -11,6 +11,7 @@ from trainer.judges.spec import BaseSpec, digest, resolve
 from webapp.accounts.models import Membership
 from webapp.core import archiving, audit
 from webapp.core.problems import Conflict, Invalid
+from webapp.core.texts import one_line
 from webapp.datasets.models import Example
 from webapp.inference.endpoints.services import mark_used
 from webapp.inference.models import Endpoint
@@ -145,10 +146,7 @@ def _add(
 
 
 def _named(name: str) -> str:
-    name = " ".join(name.split())
-    if not name or len(name) > MAX_NAME:
-        raise Invalid("The judge needs a name.", {"name": f"must have 1 to {MAX_NAME} characters"})
-    return name
+    return one_line(name, MAX_NAME, "The judge needs a name.")
 
 
 def usable(endpoint: Endpoint, membership: Membership) -> None:
