@@ -22,6 +22,8 @@ LANES := test-stack,test-browser test-trainer,test-web
 AGAIN :=
 TESTS := test-trainer test-web test-browser test-stack
 TRAINER := tests/trainer tests/benchmarks
+# Those of the trainer that train, or start a process that holds a model
+TRAINING := tests/benchmarks tests/trainer/test_every_recipe.py $(addprefix tests/trainer/,claims loops memory runners serving weights)
 SELECT := not stack and not browser
 UNIT = $(PYTEST) -n $(JOBS) --dist loadfile -m "$(SELECT)"
 INSTALL := -m pip install -qq --disable-pip-version-check --no-compile
@@ -62,6 +64,7 @@ test: setup  ## Run the whole test suite; a part that fails keeps no other from 
 	@$(PY) -m scripts.phases $(AGAIN) $(LANES)
 
 # Those of the trainer need no database and those of the rest no torch: together, each process would pay for both
+test-trainer: export WITHOUT_DATABASE := 1
 test-trainer: setup  ## Run the trainer's tests that need no services
 	$(UNIT) $(TRAINER)
 
@@ -77,8 +80,11 @@ test-browser: setup  ## Run the tests of the pages in Chromium
 test-stack: setup  ## Run the tests of the real services and of Ray
 	$(PYTEST) -m stack $(call MARKED,stack,-r)
 
-test-fast: SELECT := not stack and not browser and not slow
-test-fast: test-trainer test-web  ## Run what needs neither a browser nor services and is not marked slow
+# Three minutes: the walls of the house, and every function that is tested by itself
+test-fast: export WITHOUT_DATABASE := 1
+test-fast: SELECT := not stack and not browser and not slow and not database
+test-fast: setup  ## Run what needs no database, browser or service, trains no model and is not marked slow
+	$(UNIT) tests $(patsubst %,--ignore=%,tests/e2e tests/upgrade $(TRAINING))
 
 gpu: gpu-fits $(ON_GPU)  ## Put torch for CUDA and vLLM into .venv, where driver, card and disk suit (about 4 GB to fetch)
 

@@ -1,4 +1,5 @@
-"""Shared fixtures. The database comes from DATABASE_URL, or from an embedded server started for this session.
+"""Shared fixtures. The database comes from DATABASE_URL, or from an embedded server started for this session; with
+WITHOUT_DATABASE there is none. What asks for one is marked `database`.
 
 Unit tests need no Redis: channels and the cache live in memory, and enqueued tasks run only where a test asks for
 it (fixture `eager`, inside `django_capture_on_commit_callbacks(execute=True)`).
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 from django.conf import settings as django_settings
 from django.core.cache import cache
+from django.test import TransactionTestCase
 from hypothesis import settings as hypothesis_settings
 from hypothesis.internal.conjecture import providers
 
@@ -22,6 +24,8 @@ from tests import cpu, flushing, schema
 from tests.cast import ApiClient, Cast, browser, make_cast
 
 EMBEDDED = pytest.StashKey()
+WITHOUT_DATABASE = "WITHOUT_DATABASE"
+DATABASE_FIXTURES = {"db", "transactional_db", "live_server"}
 # A busy machine is no reason to fail, nor is chance: what is drawn is the same today and tomorrow. By default Hypothesis also draws
 # constants of whatever modules of ours are loaded by then, which any commit and the order of tests change
 hypothesis_settings.register_profile("suite", deadline=None, derandomize=True)
@@ -39,7 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
     django_settings.DATABASE_POOL = None  # it would keep connections to a database that is to be removed in the end
     os.environ.setdefault("MODEL_ROOTS", tempfile.gettempdir())  # where tests make theirs
     django_settings.MODEL_ROOTS = (Path(tempfile.gettempdir()),)
-    if os.environ.get("DATABASE_URL") or hasattr(config, "workerinput"):
+    if {"DATABASE_URL", WITHOUT_DATABASE} & os.environ.keys() or hasattr(config, "workerinput"):
         return
     from webapp.localstack.postgres import Postgres
 
@@ -60,6 +64,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return Spreading(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Before `-m` selects: a test that asks for the database is marked as one, by whatever fixture or class it asks."""
+    for item in items:
+        asked = DATABASE_FIXTURES.intersection(getattr(item, "fixturenames", ()))
+        a_case = issubclass(getattr(item, "cls", None) or object, TransactionTestCase)
+        if asked or a_case or item.get_closest_marker("django_db"):
+            item.add_marker("database")
+
+
 def pytest_collection_finish() -> None:
     """What is loaded by now stays until the end, so no collection of garbage need look at it again."""
     gc.collect()
@@ -77,6 +91,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_modify_db_settings, request):
     """pytest-django's, with a copy of the migrated schema."""
+    if WITHOUT_DATABASE in os.environ:
+        pytest.fail(f"{WITHOUT_DATABASE} is set, and this test needs a database", pytrace=False)
     with schema.template():
         request.getfixturevalue("django_db_setup")
 

@@ -1,0 +1,22 @@
+"""`make test-fast` leaves out what asks for the database, and what trains."""
+
+import re
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_who_asks_for_the_database_is_marked_by_whatever_fixture(request, cast):
+    assert request.node.get_closest_marker("database")
+
+
+def test_who_does_not_is_not(request):
+    assert not request.node.get_closest_marker("database")
+
+
+def test_what_it_leaves_out_is_there():
+    told = subprocess.run(["make", "-n", "test-fast"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    left_out = re.findall(r"--ignore=(\S+)", told)
+    assert "tests/trainer/loops" in left_out and all((ROOT / path).exists() for path in left_out)
+    assert "not database" in told and "not slow" in told
