@@ -153,3 +153,19 @@ def test_a_run_on_stored_pairs_has_phases_too(open_page, as_researcher, comparin
     window.press("Tab")
     expect(page.get_by_text("it cannot begin before step 21, and the run ends after step 20")).to_be_visible()
     in_both(page, "phases-dpo-form")
+
+
+def test_a_stage_that_the_run_ends_before_is_marked_while_one_types(open_page, as_researcher, run):
+    page = open_page(as_researcher)
+    page.goto("/runs/new?recipe=chain")
+    rows = page.get_by_role("list", name="Phases of the run").get_by_role("listitem")
+    expect(rows.nth(2)).to_contain_text("reinforce step 26")
+    expect(rows.get_by_text("never entered")).to_have_count(0)
+    page.locator("#f-steps").fill("20")
+    page.locator("#f-steps").press("Tab")
+    expect(rows.nth(2)).to_contain_text("never entered: the run ends with step 20")
+    expect(rows.get_by_text("never entered")).to_have_count(1)
+    expect(
+        page.get_by_text("is never entered: the run ends with step 20, and this stage would begin with step 26")
+    ).to_be_visible()
+    in_both(page, "stages-form")

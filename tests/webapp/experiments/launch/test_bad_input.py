@@ -67,8 +67,11 @@ def test_a_stage_that_the_run_ends_before_is_refused_where_a_person_launches_it(
 def test_the_form_marks_the_stage_beforehand(cast, version, model):
     form = RunForm.blank(cast.researcher, "chain")
     form.raw |= {"steps": 10}
+    assert not form.check()
     page = render_to_string("experiments/_form.html", {"form": form})
-    assert page.count("never entered: the run ends with step 10") == 2
+    assert page.count('class="warn">never entered: the run ends with step 10') == 2
+    for first in (16, 26):
+        assert f"the run ends with step 10, and this stage would begin with step {first}" in page
 
 
 @pytest.mark.parametrize(
