@@ -32,7 +32,7 @@ def test_from_form_to_launch_to_ingest_to_page(recipe, version, model, cast, as_
     assert card.fit.ok and card.fit.held_out
     form = RunForm.blank(cast.researcher, recipe.name)
     assert form.dataset == f"{version.dataset_id}:1" and form.check(), form.problems
-    post = posted(form.group, steps="3") | {"recipe": recipe.name, "dataset": form.dataset, "action": "launch"}
+    post = posted(form.group) | {"recipe": recipe.name, "dataset": form.dataset, "action": "launch"}
     answer = as_researcher.post("/runs/new", post)
     assert answer.status_code == 302, answer.context["form"].problems
     run = Run.objects.get()
