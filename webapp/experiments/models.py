@@ -13,7 +13,7 @@ from webapp.inference.models import RegisteredModel
 from .after.models import ChainStep
 from .claims.models import ClaimRun, ClaimStudy
 from .sweeps.models import Sweep, SweepRun, SweepTrial
-from .table.models import RunChange, RunColumn, RunStar, RunTag, RunValue, RunView, RunViewChoice
+from .table.models import SHOWN_NAME, RunChange, RunColumn, RunStar, RunTag, RunValue, RunView, RunViewChoice
 
 __all__ = ["ChainStep", "RunChange", "RunColumn", "RunStar", "RunTag", "RunValue", "RunView", "RunViewChoice"]
 __all__ += ["ClaimRun", "ClaimStudy", "Sweep", "SweepRun", "SweepTrial"]
@@ -153,6 +153,7 @@ class Run(models.Model):
         ]
         indexes = [
             models.Index(fields=["state", "heartbeat_at"], name="run_liveness"),
+            models.Index(SHOWN_NAME, "id", name="runs_by_shown_name"),
             # all that filters of the table ask of a run: a config makes the rows themselves wide
             models.Index(
                 fields=["experiment", "id"],

@@ -70,6 +70,11 @@ class Column:
         return self.name not in PICTURES
 
     @property
+    def of_values(self) -> bool:
+        """Whether its cells show a value of the config or of a metric, as it stands."""
+        return self.source != Source.RUN
+
+    @property
     def is_text(self) -> bool:
         """Whether its cells stand to the left."""
         return self.source == Source.RUN and self.name not in (*STORED_FACTS, "step")

@@ -11,20 +11,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Case, CharField, F, Q, QuerySet, Value, When
-from django.db.models.functions import Cast, Concat, LPad
+from django.db.models import F, Q, QuerySet
 
 from webapp.core.problems import Invalid
 
 from ..models import Run
 from .columns import STORED_FACTS, Column, Source
-from .models import RunValue
+from .models import SHOWN_NAME, RunValue
 
-SHOWN_NAME = Case(
-    When(name="", then=Concat(Value("run "), LPad(Cast("number", CharField()), 9, Value(" ")))),
-    default=F("name"),
-    output_field=CharField(),
-)
 ON_RUNS: dict[str, Any] = {
     "created": F("id"),
     "name": SHOWN_NAME,
@@ -40,6 +34,8 @@ ON_RUNS: dict[str, Any] = {
     "ended": F("ended_at"),
 }
 MAY_BE_MISSING = ("started", "ended", "by", "model", "dataset")
+PEEK = 200
+"""Rows of an order that are looked at one by one before the database is asked for those of a query."""
 
 
 @dataclass(frozen=True)
@@ -54,12 +50,13 @@ class Order:
 
 @dataclass(frozen=True)
 class Stretch:
-    """`rows` has `key` and `at`, the run's id; both in the order's direction."""
+    """`rows` has `key` and `at`, the run's id; both in the order's direction. They are those of `found`, where that is given."""
 
     rows: "QuerySet[Any, Any]"
     key: str
     at: str
     down: bool
+    found: "QuerySet[Run] | None" = None
 
 
 def page(found: "QuerySet[Run]", order: Order, cursor: str | None, limit: int) -> tuple[list[int], str | None]:
@@ -78,11 +75,28 @@ def walk(
             continue
         stretch = make()
         rows = _after(stretch, key, after) if place == start and cursor else stretch.rows
-        sign = "-" if stretch.down else ""
-        ordered = rows.order_by(*dict.fromkeys((f"{sign}{stretch.key}", f"{sign}{stretch.at}")))
-        taken += [(place, *row) for row in ordered.values_list(stretch.key, stretch.at)[: limit + 1 - len(taken)]]
+        taken += [(place, *row) for row in _first(stretch, rows, limit + 1 - len(taken))]
     more, taken = len(taken) > limit, taken[:limit]
     return [run_id for _, _, run_id in taken], _encoded(order, taken[-1]) if more else None
+
+
+def _first(stretch: Stretch, rows: "QuerySet[Any, Any]", wanted: int) -> list[tuple[Any, int]]:
+    """The first `wanted` of these rows of a stretch.
+
+    Most of an order's first rows are found by a loose query, and the database cannot know that: it guesses how many runs have such a
+    value from all columns together, and then reads every run to sort those that it finds. So a few rows are looked at first.
+    """
+    sign = "-" if stretch.down else ""
+    ordered = rows.order_by(*dict.fromkeys((f"{sign}{stretch.key}", f"{sign}{stretch.at}")))
+    ordered = ordered.values_list(stretch.key, stretch.at)
+    if stretch.found is None:
+        return list(ordered[:wanted])
+    near = list(ordered[:PEEK])
+    among = set(stretch.found.filter(pk__in=[run_id for _, run_id in near]).values_list("pk", flat=True))
+    found = [row for row in near if row[1] in among]
+    if len(found) >= wanted or len(near) < PEEK:
+        return found[:wanted]
+    return list(ordered.filter(**{f"{stretch.at}__in": stretch.found.values("pk")})[:wanted])
 
 
 def _stretches(found: "QuerySet[Run]", order: Order) -> Iterator[Callable[[], Stretch]]:
@@ -106,8 +120,8 @@ def _on_runs(found: "QuerySet[Run]", name: str, down: bool) -> Iterator[Callable
 
 
 def _of_values(found: "QuerySet[Run]", column: Column, attribute: str, down: bool) -> Stretch:
-    rows = RunValue.objects.filter(column_id=column.pk, run__in=found.values("pk"), **{f"{attribute}__isnull": False})
-    return Stretch(rows, attribute, "run_id", down)
+    rows = RunValue.objects.filter(column_id=column.pk, **{f"{attribute}__isnull": False})
+    return Stretch(rows, attribute, "run_id", down, found)
 
 
 def _without(found: "QuerySet[Run]", column: Column, held: list[str]) -> Stretch:

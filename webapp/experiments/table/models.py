@@ -1,11 +1,20 @@
 """What the table of runs sorts, filters and labels by: one narrow row for each value of a run, beside tags, stars and saved views."""
 
 from django.db import models
+from django.db.models import Case, CharField, F, Value, When
+from django.db.models.functions import Cast, Concat, LPad
 from django.utils import timezone
 
 MAX_PATH = 200
 MAX_TAG = 40
 MAX_TEXT = 200  # characters of a text value that filters and sorting see
+
+SHOWN_NAME = Case(
+    When(name="", then=Concat(Value("run "), LPad(Cast("number", CharField()), 9, Value(" ")))),
+    default=F("name"),
+    output_field=CharField(),
+)
+"""By what runs are sorted by name: those without one by their number. An index has it, so it changes with a migration alone."""
 
 
 class RunColumn(models.Model):

@@ -102,7 +102,8 @@ def _sortable(column: "Column | columns.UnknownColumn") -> Column:
 
 def rows(membership: Membership, ids: Sequence[int], shown: Sequence[Column]) -> list[Row]:
     """The runs with these ids, which are the workspace's, in this order."""
-    by_id = {run.pk: run for run in Run.objects.with_names().select_related("created_by").filter(pk__in=ids)}
+    held = Run.objects.with_names().select_related("created_by").defer("config").filter(pk__in=ids)
+    by_id = {run.pk: run for run in held}
     runs = [by_id[run_id] for run_id in ids if run_id in by_id]
     drawn = listing.rows_of(runs, curves=any(column.name == "curve" for column in shown))
     tags = _tags(ids)

@@ -6,7 +6,7 @@ from django.test.utils import CaptureQueriesContext
 
 from webapp.core.problems import Invalid
 from webapp.experiments.models import Run
-from webapp.experiments.table import columns, queries, services
+from webapp.experiments.table import columns, keyset, queries, services
 from webapp.experiments.table.queries import Layout
 
 pytestmark = pytest.mark.django_db
@@ -47,6 +47,38 @@ def walked(membership, sort: str, limit: int = 2, query: str = "") -> list[str]:
 def test_every_order_has_every_run_once_and_what_is_missing_last(seven, cast, sort, expected):
     for limit in (1, 2, 3, 50):
         assert walked(cast.researcher, sort, limit) == expected.split()
+
+
+@pytest.mark.parametrize("peek", [1, 2, 4, 200])
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [("-name:r3", "r2 r6 r0 r5 r4 r1"), ("name:r5", "r5"), ("-name:r2 -name:r6", "r3 r0 r5 r4 r1"), ("name:r9", "")],
+)
+def test_what_is_looked_at_first_changes_no_page(seven, cast, monkeypatch, peek, query, expected):
+    monkeypatch.setattr(keyset, "PEEK", peek)
+    for limit in (1, 3, 50):
+        assert walked(cast.researcher, "-eval/score", limit, query) == expected.split()
+
+
+def test_an_order_by_name_walks_an_index(seven, cast):
+    """Its expression has to be that of the query to the letter."""
+    with CaptureQueriesContext(connection) as asked:
+        queries.page(cast.researcher, Layout(sort="name"))
+    (sql,) = [query["sql"] for query in asked.captured_queries if 'AS "sorted_by"' in (query["sql"] or "")]
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_sort = off")
+        cursor.execute(f"EXPLAIN {sql}")
+        assert any("runs_by_shown_name" in line for (line,) in cursor.fetchall())
+
+
+def test_rows_are_drawn_without_the_configs_of_runs(seven, as_researcher):
+    """They are wide, and each would be read by a query of its own."""
+    as_researcher.get("/experiments")
+    with CaptureQueriesContext(connection) as asked:
+        as_researcher.get("/experiments", {"columns": ",".join([*columns.FACTS, *columns.PICTURES, "config.optim.lr"])})
+    assert not [
+        query["sql"] for query in asked.captured_queries if '"experiments_run"."config"' in (query["sql"] or "")
+    ]
 
 
 @pytest.mark.parametrize("name", [each for each in columns.FACTS if each not in columns.STORED_FACTS])
