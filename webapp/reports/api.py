@@ -6,6 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router, Status
 
 from webapp.accounts.access import require
+from webapp.core.openapi import sends
 from webapp.core.paging import Limit, page
 from webapp.core.problems import Invalid
 
@@ -64,7 +65,7 @@ def change_report(request: HttpRequest, report_id: s.Id, payload: s.ReportPageCh
     return _whole(row, queries.newest(row))
 
 
-@router.get("/reports/{report_id}/file", summary="A report as one HTML file", response={200: None})
+@router.get("/reports/{report_id}/file", summary="A report as one HTML file", openapi_extra=sends("text/html"))
 def report_file(request: HttpRequest, report_id: s.Id) -> HttpResponse:
     """With the values that you see now, charts as SVG, no script and nothing to fetch."""
     membership = require(request)
