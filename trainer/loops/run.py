@@ -11,7 +11,7 @@ from trainer.monitors import LeftUndone, RunMonitor
 from trainer.storing import StoreAway, StoreRefused
 
 from .registry import make_stage
-from .session.devices import devices, settle_device, slow_precision
+from .session.devices import devices, narrow_matcher, settle_device, slow_precision
 from .session.errors import AttemptAbandoned, ProcessLost, RunFailed, StopRequested
 from .session.saving import FOLDER
 from .session.session import Session
@@ -35,6 +35,8 @@ def run_recipe(job: Job, resume: bool, make: Make = make_stage) -> bool:
         monitor.devices(*devices(job.config, settle_device()))
         if slow := slow_precision(job.config):
             monitor.log(slow, level="warning")
+        if narrow := narrow_matcher(job.config):
+            monitor.log(narrow)
         stage = make(job)
         session = Session(job, stage)
         if resume and session.resume():

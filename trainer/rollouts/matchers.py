@@ -1,9 +1,14 @@
 """Matchers that need a model, in the process that computes rewards."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from trainer.config.rewards.base import NARROW
 from trainer.rewards.alignment import background
 from trainer.rewards.reason_matching import Floats, Kind, Lists, bordered
+
+if TYPE_CHECKING:
+    from trainer.inference.embeddings import Precision
 
 _LEAST, _MOST = 0.05, 0.95
 
@@ -16,12 +21,11 @@ class EmbeddingMatcher:
     could move the border by what it writes.
     """
 
-    key = "embeddings"
-
-    def __init__(self) -> None:
+    def __init__(self, precision: "Precision" = "float32") -> None:
         from trainer.inference.embeddings import Embedder
 
-        self._embed = Embedder()
+        self.key = "embeddings" if precision == "float32" else NARROW
+        self._embed = Embedder(precision)
 
     def scores(self, lists: Sequence[Lists], of: Kind) -> list[Floats]:
         from trainer.inference.embeddings import BACKGROUND, LIFT

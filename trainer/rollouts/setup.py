@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Protocol
 
 from trainer.config import OnPolicyConfig
-from trainer.config.rewards.base import MatchedPart
+from trainer.config.rewards.base import PRECISION_AT, MatchedPart
 from trainer.config.rewards.parts import RewardModelPart, RewardPart
-from trainer.rewards.access import Access
+from trainer.rewards.access import Access, AccessInvalid
 from trainer.rewards.journal import Journal, Notes
 from trainer.rewards.parts import Scalar, Services
 from trainer.rewards.reason_matching import Matcher, WordsMatcher
@@ -61,11 +61,28 @@ class Rewards(Protocol):
 
 
 def _matchers(parts: Sequence[RewardPart]) -> dict[str, Matcher]:
-    """Those that the parts name, each loaded once."""
-    wanted = {part.matcher for part in parts if isinstance(part, MatchedPart)}
-    found: dict[str, Matcher] = {"words": WordsMatcher()} if "words" in wanted else {}
-    if "embeddings" in wanted:
+    """Those that the parts name, each loaded once. Raises AccessInvalid if the processor does not compute in the precision."""
+    wanted = {part.found_by: part for part in parts if isinstance(part, MatchedPart) and not part.asks_judge}
+    found: dict[str, Matcher] = {}
+    for name, part in wanted.items():
+        if part.matcher == "words":
+            found[name] = WordsMatcher()
+            continue
         from .matchers import EmbeddingMatcher  # torch, where it is needed
 
-        found["embeddings"] = EmbeddingMatcher()
+        if why := unsuited(part.matcher_precision):
+            raise AccessInvalid(f"{PRECISION_AT}: {why}")
+        found[name] = EmbeddingMatcher(part.matcher_precision)
     return found
+
+
+def unsuited(precision: str) -> str:
+    """Why the matcher cannot embed in this precision on this processor; empty if it can."""
+    from trainer.inference.products import computes_bfloat16
+
+    if precision == "float32" or computes_bfloat16():
+        return ""
+    return (
+        "this processor has no arithmetic for bfloat16 (neither AVX512-BF16 nor AMX), and software computes it many times slower than "
+        "float32; take float32"
+    )

@@ -11,7 +11,7 @@ from ..metrics import policy as policy_metrics
 from ..on_policy import OnPolicyConfig, PromptData, Rollout
 from ..preferences import NEEDS, scale_knob
 from ..recipe import Need, Output, Recipe, Slot
-from ..rewards.base import Matcher, TaskJudges
+from ..rewards.base import PRECISION_AT, Matcher, MatcherPrecision, TaskJudges, precision_knob
 from ..rewards.parts import Composition, RewardPart
 from ..rewards.tasks import FlawsPart, JudgementForm, OutcomePart, RationalePart, WellFormedPart
 
@@ -58,6 +58,7 @@ class JudgementReward(TaskJudges):
         "What finds the human reason that a reason repeats: `embeddings` of the installed MiniLM, the `words` that both have, "
         "or a `judge` version of kind reason matcher",
     )
+    matcher_precision: MatcherPrecision = precision_knob()
     matching_judge: str = knob(
         "",
         "The judge that matches reasons, such as `Matcher v2`. It is asked about every judgement of a pair with human reasons",
@@ -92,6 +93,7 @@ class JudgeConfig(OnPolicyConfig):
         reward, form = self.reward, self.data.form
         matching: dict[str, Any] = {
             "matcher": reward.matcher,
+            "matcher_precision": reward.matcher_precision,
             "judge": reward.matching_judge,
             "threshold": reward.threshold,
         }
@@ -163,6 +165,7 @@ RECIPE = Recipe(
         "rollout.max_new_tokens",
         "data.form",
         "reward.matcher",
+        PRECISION_AT,
         MATCHED_AT,
         "reward.threshold",
     ),

@@ -12,7 +12,7 @@ from ..metrics import writer as writer_metrics
 from ..on_policy import OnPolicyConfig, PromptData, Rollout
 from ..preferences import NEEDS, scale_knob
 from ..recipe import Output, Recipe, Slot
-from ..rewards.base import Matcher, TaskJudges
+from ..rewards.base import PRECISION_AT, Matcher, MatcherPrecision, TaskJudges, precision_knob
 from ..rewards.parts import Composition, RewardPart
 from ..rewards.writer import RubricChoicePart, RubricFormPart, RubricPreferencePart, RubricQualityPart, RubricRecallPart
 
@@ -81,6 +81,7 @@ class WriterReward(TaskJudges):
         "rewarded: `embeddings` of the installed MiniLM, the `words` that both have, or a `judge` version of kind rubric matcher",
         advanced=True,
     )
+    matcher_precision: MatcherPrecision = precision_knob()
     matching_judge: str = knob(
         "",
         "The judge that matches criteria, such as `Matcher v2`. Where it cannot be asked, training goes on without its numbers",
@@ -107,6 +108,7 @@ class RubricWriterConfig(OnPolicyConfig):
             quality = {**_paid(reward.quality_weight), **reward.asking, "judge": reward.quality_judge}
             parts.append(RubricQualityPart(form=form, **quality))
         matching = {**reward.asking, "on_missing": "exclude", "matcher": reward.matcher, "judge": reward.matching_judge}
+        matching["matcher_precision"] = reward.matcher_precision
         parts.append(RubricRecallPart(form=form, shadow=True, **matching))
         return Composition(tuple(parts))
 
@@ -170,6 +172,7 @@ RECIPE = Recipe(
         "reward.by",
         "reward.judge",
         "reward.matcher",
+        PRECISION_AT,
         MATCHED_AT,
     ),
     headline="eval/preference_accuracy",

@@ -2,7 +2,8 @@
 
 from urllib.parse import urlsplit
 
-from trainer.config import RecipeConfig
+from trainer.config import OnPolicyConfig, RecipeConfig
+from trainer.config.rewards.base import NARROW, PRECISION_AT, MatchedPart
 from trainer.config.sections.sampler import Sampler
 from trainer.devices import CHOICE, REMEDY, cards, on_purpose
 from trainer.inference.models import best_device
@@ -58,3 +59,11 @@ def slow_precision(config: RecipeConfig) -> str:
         "model.dtype is bfloat16, and this processor has no arithmetic for it (neither AVX512-BF16 nor AMX): software computes "
         "it, many times slower than float32. It saves memory here, not time."
     )
+
+
+def narrow_matcher(config: RecipeConfig) -> str:
+    """What to say of a matcher that embeds in bfloat16; empty if none does."""
+    parts = config.composition.parts if isinstance(config, OnPolicyConfig) else ()
+    if not any(isinstance(part, MatchedPart) and part.found_by == NARROW for part in parts):
+        return ""
+    return f"{PRECISION_AT} is bfloat16: the matcher embeds people's items and the model's in it; its results say '{NARROW}'."

@@ -45,7 +45,7 @@ async def match_lists(part: MatchedPart, of: Kind, lists: Sequence[Compared], se
         return []
     if not part.asks_judge:
         pairs = [(each.human, each.model) for each in lists]
-        found = await asyncio.to_thread(services.matchers[part.matcher].scores, pairs, of)
+        found = await asyncio.to_thread(services.matchers[part.found_by].scores, pairs, of)
         return [Matched(scores) for scores in found]
     said = await services.judges[part.judge].ask([_question(of, each) for each in lists])
     return [Matched(_scores(of, each, answers), answers) for each, answers in zip(lists, said, strict=True)]
