@@ -1,7 +1,9 @@
 """Asynchronous runs beside synchronous ones on the same cores, and beside what the simulator foretells. Tiny model.
 
-For each schedule and number of workers one run is made to calibrate the simulator, as `python -m trainer simulate --from-run`
-does, and another one with other prompts' order and other draws to be foretold: the error is that of its steps per hour. The
+For each schedule and number of workers three runs are made, each with another order of the prompts and other draws. The first and the
+last calibrate the simulator, as `python -m trainer simulate --from-run` does, and foretell the one between them: the mean of both, so
+that a load of the machine which grows or falls meanwhile is in what is foretold, too. The error is that of its steps per hour. Beside it
+stand the error of what the run foretells of itself, which is the simulator's alone, and how far the three are apart. The
 synchronous run has as many threads as there are cores, each process of the others one; all train on the same prompts.
 """
 
@@ -50,6 +52,10 @@ class Row:
     workers: int
     real: float
     foretold: float
+    itself: float
+    """What the simulator makes of the run's own timings."""
+    apart: float
+    """The fastest of the three runs over the slowest, less 1."""
 
     @property
     def error(self) -> float:
@@ -83,15 +89,16 @@ def asynchronous(steps: int, schedules: Sequence[str], workers: Sequence[int], h
     for schedule in schedules:
         for count in workers:
             runner = {"kind": "async", "workers": count} | SCHEDULES[schedule]
-            known, unknown = (here / f"{schedule}-{count}-{seed}" for seed in (0, 1))
-            run(config(steps, 0, runner), here / "tiny", known)
-            foretold = prediction(known)
-            run(config(steps, 1, runner), here / "tiny", unknown)
-            yield Row(schedule, count, measured(unknown).steps_per_hour, foretold)
+            folders = [here / f"{schedule}-{count}-{seed}" for seed in range(3)]
+            for seed, folder in enumerate(folders):
+                run(config(steps, seed, runner), here / "tiny", folder)
+            speeds = [measured(folder).steps_per_hour for folder in folders]
+            before, itself, after = map(prediction, folders)
+            yield Row(schedule, count, speeds[1], (before + after) / 2, itself, max(speeds) / min(speeds) - 1)
 
 
 def prediction(calibrated: Path) -> float:
-    """Steps per hour, from the timings of another run."""
+    """Steps per hour, from the timings of a run."""
     simulation = Simulation.model_validate(measured(calibrated).simulation)
     draws = Draws(simulation)
     policy = simulation.schedule.policies[0]
@@ -108,12 +115,15 @@ def synchronous(steps: int, here: Path) -> float:
 def report(steps: int, cores: int, sync: float, rows: Sequence[Row]) -> None:
     print(f"{describe()}, torch {torch.__version__}; sync on {cores} threads, the others on one thread per process")
     print(f"{steps} steps of {PROMPTS} prompts x {GROUP} responses of up to {NEW_TOKENS} tokens")
-    print(f"{'':12}{'workers':>8}{'steps/h':>10}{'over sync':>11}{'foretold':>10}{'error':>8}")
+    print(
+        f"{'':12}{'workers':>8}{'steps/h':>10}{'over sync':>11}{'foretold':>10}{'error':>8}{'of itself':>11}{'apart':>8}"
+    )
     print(f"{'sync':12}{'':>8}{sync:10,.0f}{1:11.2f}")
     found = {}
     for row in rows:
+        speeds = f"{row.real:10,.0f}{row.real / sync:11.2f}{row.foretold:10,.0f}"
         print(
-            f"{row.schedule:12}{row.workers:>8}{row.real:10,.0f}{row.real / sync:11.2f}{row.foretold:10,.0f}{row.error:+8.1%}"
+            f"{row.schedule:12}{row.workers:>8}{speeds}{row.error:+8.1%}{row.itself / row.real - 1:+11.1%}{row.apart:8.1%}"
         )
         name = f"{row.schedule} with {row.workers} workers"
         found[f"runner, {name} over sync"] = entry(row.real, sync, "steps/h on the same cores")

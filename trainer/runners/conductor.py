@@ -70,6 +70,8 @@ class _Tally:
     busy_s: float = 0.0
     present_s: float = 0.0
     spent: Spent = field(default_factory=Spent)
+    transit_s: list[float] = field(default_factory=list)
+    """Of each response, on its way to the worker and back: from being handed out to being heard of, without the worker's time."""
     scoring_s: list[float] = field(default_factory=list)
     """Of each group, from its last token to its rewards."""
 
@@ -124,6 +126,8 @@ class Conductor:
         self._digests: dict[int, str] = {}
         self._sampling: dict[Key, str] = {}
         """The worker that samples a response."""
+        self._sent_at: dict[Key, float] = {}
+        """When a response that is sampled was handed out."""
         self._unscored: dict[int, list[Key]] = {}
         """By group, responses with all their tokens, until the others of the group have theirs."""
         self._scores: dict[int, ScoreJob] = {}
@@ -246,6 +250,7 @@ class Conductor:
                 for ended in report.ended:
                     if self._sampling.get(ended.key) == report.worker:  # not one that was given up
                         del self._sampling[ended.key]
+                        self._tally.transit_s.append(time.monotonic() - self._sent_at.pop(ended.key) - ended.held_s)
                         self._sampled(report.worker, ended)
             case ScoreWaits():
                 self.waits = report.reason
@@ -323,6 +328,7 @@ class Conductor:
 
     def _dispatch(self, worker: str, keys: list[Key], version: int) -> None:
         self._sampling.update(dict.fromkeys(keys, worker))
+        self._sent_at.update(dict.fromkeys(keys, time.monotonic()))
         self._fleet.sample(worker, SampleJob(tuple(keys), tuple(map(self._responses.request, keys)), version))
 
     def _tell(self, event: Event, then: Callable[[], None] = lambda: None) -> None:
@@ -359,6 +365,7 @@ class Conductor:
         if stop.keep:
             self._stopped.add(key)  # it goes on to the end of its segment
         elif self._sampling.pop(key, None):
+            del self._sent_at[key]
             self._responses.lose(key)
             self._stopped.discard(key)
             self._fleet.withdraw(stop.worker, [key])
@@ -366,7 +373,7 @@ class Conductor:
     def _lose(self, worker: str) -> None:
         self._workers.discard(worker)
         for key in [key for key, owner in self._sampling.items() if owner == worker]:
-            del self._sampling[key]
+            del self._sampling[key], self._sent_at[key]
             self._responses.lose(key)
             self._stopped.discard(key)
 
@@ -401,6 +408,7 @@ class Conductor:
             | {
                 "sizes": [len(taken.rows) for taken in train.groups],
                 "scoring_s": tally.scoring_s,
+                "transit_s": tally.transit_s,
                 **tally.spent.written(),
             },
         )

@@ -30,13 +30,15 @@ class SampleJob:
 
 class Ended(NamedTuple):
     """A response that is not sampled any more. `digest` is that of the weights as the worker holds them, read back after
-    they were loaded. Without a `result`, `problem` says why, although the worker lives."""
+    they were loaded. Without a `result`, `problem` says why, although the worker lives. `held_s`: since a
+    turn of the worker could begin with it."""
 
     key: Key
     result: SampleResult | None
     version: int
     digest: str = ""
     problem: str = ""
+    held_s: float = 0.0
 
 
 Fetch = Callable[[], Weights]
@@ -68,6 +70,7 @@ class Feed:
         self._sampler, self._slots = sampler, slots
         self._waiting: list[_Waiting] = []
         self._open: dict[int, _Open] = {}
+        self._came_at: dict[Key, float] = {}
         self._spent = Spent()
         self._ended_at: float | None = None
         """When the last turn ended, if it left something to go on with."""
@@ -82,6 +85,7 @@ class Feed:
 
     def submit(self, job: SampleJob, fetch: Fetch) -> None:
         """`fetch` gives the weights of the job's version, where they are not here yet."""
+        self._came_at.update(dict.fromkeys(job.keys, time.monotonic()))
         self._waiting += [
             _Waiting(key, request, job.version, fetch) for key, request in zip(job.keys, job.requests, strict=True)
         ]
@@ -89,6 +93,8 @@ class Feed:
     def withdraw(self, keys: Collection[Key]) -> None:
         """What nobody wants any more makes room at once."""
         self._waiting = [waiting for waiting in self._waiting if waiting.key not in keys]
+        for key in keys:
+            self._came_at.pop(key, None)
         for opened in self._open.values():
             if gone := opened.keys.intersection(keys):
                 opened.running.leave(gone)
@@ -111,7 +117,7 @@ class Feed:
         if busy:
             self._spent.turn(len(busy), rows, rows - before, now - began - (self._spent.loads[1] - loaded))
         self._ended_at = None if self.idle else now
-        return ended
+        return [each._replace(held_s=now - self._came_at.pop(each.key, now)) for each in ended]
 
     def take_spent(self) -> Spent:
         """The time that went into it since the last call."""

@@ -87,6 +87,9 @@ class Engine(Section):
         0.0125, "Reading a prompt, or a carried response again; the others wait meanwhile", unit="s", ge=0
     )
     load_s: float = knob(1.0, "Loading a version of the weights; the others wait meanwhile", unit="s", ge=0)
+    transit_s: float = knob(
+        0.0, "A response on its way to the engine and back, which holds up nobody else there", unit="s", ge=0
+    )
     lives_s: float | None = knob(None, "Mean time until an engine crashes; empty: never", unit="s", gt=0)
     restart_s: float = knob(120.0, "Until another takes its place", unit="s", ge=0)
 

@@ -76,6 +76,7 @@ def _simulation(asked: dict[str, Any], rows: Sequence[dict[str, Any]]) -> dict[s
     for row in rows:
         spent.add(Spent.read(row))
     scoring = [math.log(max(seconds, 1e-6)) for row in rows for seconds in row["scoring_s"]]
+    transit = [seconds for row in rows for seconds in row.get("transit_s", ())]  # not told by earlier releases
     known = {name: runner[name] for name in ("ahead", "oversample", "max_staleness", "push_every", "late")}
     return {
         "steps": WARMUP + 200,
@@ -87,6 +88,7 @@ def _simulation(asked: dict[str, Any], rows: Sequence[dict[str, Any]]) -> dict[s
             "slots": asked["slots"],
             "versions": None if asked["sampler"] == "local" else 1,
             "load_s": spent.loads[1] / spent.loads[0] if spent.loads[0] else 0.0,
+            "transit_s": max(0.0, statistics.fmean(transit)) if transit else 0.0,
             **decoding_costs(spent),
         },
         "lengths": {"measured": [length for row in rows for length in row["lengths"]]},

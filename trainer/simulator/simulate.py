@@ -136,11 +136,17 @@ class Run:
     def _end(self, engine: Engine, stamp: int) -> None:
         if engine.stamp != stamp or engine.name not in self._engines:
             return
-        self._deliver(engine, engine.ended(self._now))
+        start = engine.ended(self._now)
+        stretches = engine.stretches(start, self._draws.tokens(start.sample), self._rules.pinned)
+        if transit_s := self._config.engine.transit_s:
+            self._at(self._now + transit_s, lambda: self._deliver(start, stretches))
+        else:
+            self._deliver(start, stretches)
         self._expect(engine)
 
-    def _deliver(self, engine: Engine, start: Start) -> None:
-        stretches = engine.stretches(start, self._draws.tokens(start.sample), self._rules.pinned)
+    def _deliver(self, start: Start, stretches: tuple[Stretch, ...]) -> None:
+        if not self._scheduler.awaits(start.sample, start.attempt):  # given up while it was on its way
+            return
         self.record.versions.append(len({stretch.version for stretch in stretches}))
         group = start.sample.group
         self._whole.setdefault(group, []).append(Finished(start.sample, start.attempt, stretches))

@@ -187,6 +187,23 @@ def test_vllm_is_asked_for_the_same_whatever_joins_when(slots: int) -> None:
     assert {one.digest for one in ended} == {"held"}
 
 
+def test_a_response_is_held_from_its_coming_to_the_end_of_its_last_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [100.0]
+    monkeypatch.setattr("trainer.runners.feed.time.monotonic", lambda: clock[0])
+    sampler = Counting(versions_at_once=1)
+    monkeypatch.setattr(
+        CountingRun, "join", lambda *a, join=CountingRun.join: clock.__setitem__(0, clock[0] + 1) or join(*a)
+    )
+    feed = Feed(sampler, slots=1)  # type: ignore[arg-type]
+    submit(feed, job(0, [1, 1, 1]))
+    feed.withdraw([Key(SampleId(0, 1), 1)])
+    clock[0] += 10
+    (first,), (second,) = feed.turn(), feed.turn()
+    assert (first.key.sample.place, first.held_s) == (0, 11.0)
+    assert (second.key.sample.place, second.held_s) == (2, 12.0), "and what waited for a place has waited here"
+    assert not feed._came_at
+
+
 def test_a_turn_lasts_from_the_last_one_on_unless_nothing_was_left(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr("trainer.runners.feed.time.monotonic", lambda: now[0])

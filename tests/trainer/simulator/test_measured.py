@@ -86,6 +86,17 @@ def test_the_sizes_that_a_budget_gave_are_those_of_the_simulation(tmp_path: Path
     assert simulation.batch.sizes[:4] == [4, 4, 2, 6] and simulation.rules("urb").largest == 6
 
 
+def test_the_way_of_responses_is_their_mean_and_none_where_the_run_does_not_tell(tmp_path: Path) -> None:
+    found = measured(run_of(tmp_path)).simulation["engine"]
+    assert found["transit_s"] == 0.0, "a run of an earlier release"
+    timings = Timings(tmp_path / TIMINGS, no_warning)
+    for step in range(1, 15):
+        ways = {"transit_s": [0.1, 0.4] if step > 6 else []}
+        timings.step(step, [7, 9], SECONDS | ways | {"scoring_s": [0.2, 0.2], **spent().written()})
+    simulation = Simulation.model_validate(measured(tmp_path).simulation)
+    assert simulation.engine.transit_s == pytest.approx(0.25)
+
+
 def test_the_command_sets_the_run_beside_its_simulation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--from-run", str(run_of(tmp_path)), "--set", "steps=12"]) == 0
     *_, said, last = capsys.readouterr().out.splitlines()

@@ -60,6 +60,20 @@ def test_a_synchronous_step_takes_its_decoding_its_latency_its_update_and_its_pu
     assert values["learner_busy"] == pytest.approx((update - 3.0) / (decode + 2.0 + update))
 
 
+@pytest.mark.parametrize("policy", ["sync", "april", "urb", "dora"])
+def test_responses_take_their_time_on_the_way(policy: Any) -> None:
+    """One engine without anything else to wait for: the way makes each step longer where nothing is sampled meanwhile."""
+    slow = {"slots": 64, "transit_s": 3.0, "start_s": 0.0, "load_s": 0.0}
+    steps = []
+    for engine in (slow | {"transit_s": 0.0}, slow):
+        rules = {"policies": [policy], "ahead": 1, "max_staleness": 0 if policy == "dora" else 4}
+        found = config(schedule=rules, engine=engine, lengths=SAME_LENGTHS)
+        record, _ = results(found, policy)
+        steps.append(record.done_at[0])
+        assert len(record.done_at) == 12 and not record.drops
+    assert steps[1] == pytest.approx(steps[0] + 3.0)
+
+
 def engine_of(pinned: bool = True, **settings: Any) -> Engine:
     free = {"start_s": 0.0, "load_s": 0.0, "response_s": 0.0}
     return Engine("e", EngineConfig(**(free | settings)), 0.0, 0, pinned)
