@@ -25,7 +25,7 @@ class SlotLayer(CacheLayerMixin):
     def __init__(self, keys: Tensor, values: Tensor) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # transformers leaves it so
         self.keys, self.values = keys, values
-        self.rows_B = self.places_B = torch.empty(0, dtype=torch.long)
+        self.places_B = torch.empty(0, dtype=torch.long)
         self.seen = 0
         self.is_initialized = True
 
@@ -34,8 +34,9 @@ class SlotLayer(CacheLayerMixin):
 
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
         B = len(self.places_B)
-        self.keys[self.rows_B, :, self.places_B] = key_states[:, :, 0]
-        self.values[self.rows_B, :, self.places_B] = value_states[:, :, 0]
+        rows_B = torch.arange(B, device=self.places_B.device)
+        self.keys[rows_B, :, self.places_B] = key_states[:, :, 0]
+        self.values[rows_B, :, self.places_B] = value_states[:, :, 0]
         return self.keys[:B, :, : self.seen], self.values[:B, :, : self.seen]
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
@@ -102,9 +103,8 @@ class SlotCache(Cache):
         Returns the mask of that pass, [B, 1, 1, slots]: True where a row may look. Its slots are a multiple of `width`.
         """
         seen = -(-(int(places_B.max()) + 1) // width) * width
-        rows_B = torch.arange(len(places_B), device=places_B.device)
         for layer in self._slots:
-            layer.rows_B, layer.places_B, layer.seen = rows_B, places_B, seen
+            layer.places_B, layer.seen = places_B, seen
         slots = torch.arange(seen, device=places_B.device)
         return (slots[None, :] <= places_B[:, None])[:, None, None]
 

@@ -15,7 +15,6 @@ from torch import Tensor
 from trainer.config.architectures import KNOWN
 
 from .attention import use_grouped_attention
-from .fused_layers import fuse_layers
 from .models import ModelInvalid
 from .prefix import PrefixTree
 
@@ -43,7 +42,6 @@ def make_ready(model: Any) -> None:
     """Before its first pass. Raises ModelInvalid for an architecture that no mask suits."""
     if is_known(model):
         use_grouped_attention(model)
-        fuse_layers(model)
     else:
         _kinds(model.config)
         _head(model)
@@ -105,15 +103,6 @@ def masks(config: Any, seen: Tensor, distance: Tensor) -> Any:
         return seen
     near = seen & (distance < window)
     return near if kinds == {SLIDING} else {FULL: seen, SLIDING: near}
-
-
-def decoding_masks(model: Any, seen: Tensor, places_B: Tensor) -> Any:
-    """The same where each row has one token, that of `places_B`. Attention by groups is given what is added to its scores, which
-    would otherwise be made of `seen` anew in each layer."""
-    if is_known(model):
-        return torch.zeros((), dtype=model.dtype, device=seen.device).where(seen, -torch.inf)
-    distance_BS = places_B[:, None] - torch.arange(seen.shape[-1], device=seen.device)
-    return masks(model.config, seen, distance_BS[:, None, None])
 
 
 def tried(model: Any, seed: int = 0) -> Tried | None:

@@ -27,7 +27,7 @@ def draw_tokens(logits_BV: Tensor, uniforms_B: Tensor, temperature: float, top_p
     if temperature == 0:
         tokens_B = logits_BV.argmax(-1)
         return tokens_B, torch.zeros_like(logits_BV[:, 0])
-    scaled_BV = logits_BV if temperature == 1 else logits_BV / temperature
+    scaled_BV = logits_BV / temperature
     if top_p < 1:
         return _draw_nucleus(scaled_BV, uniforms_B, top_p)
     probabilities_BV = torch.softmax(scaled_BV, dim=-1)

@@ -13,7 +13,7 @@ from transformers import DynamicCache, GenerationConfig, PreTrainedModel, PreTra
 from .cache import SlotCache
 from .chat import response_text
 from .checksum import Checksum, Weights, digest_of
-from .decoders import body, decoding_masks, make_ready, tree_inputs
+from .decoders import body, make_ready, masks, tree_inputs
 from .draw import draw_tokens, uniforms
 from .prefix import PrefixTree, pack
 from .products import laid_out
@@ -329,10 +329,12 @@ class _Stream:
         """Write the drawn tokens behind their sequences; hidden states [B, D] from which the next ones are drawn."""
         places_B = self._padded(self._places_B)
         seen = self._slots.aim(places_B, self._width)
+        slots = torch.arange(seen.shape[-1], device=self._device)
+        distance = (places_B[:, None] - slots)[:, None, None]
         output = body(self._model)(
             input_ids=self._padded(self._drawn_B)[:, None],
             position_ids=places_B[:, None],
-            attention_mask=decoding_masks(self._model, seen, places_B),
+            attention_mask=masks(self._model.config, seen, distance),
             past_key_values=self._cache,
         )
         self._places_B = self._places_B + 1

@@ -65,8 +65,7 @@ class _Adapted(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Any) -> Any:
         slope_NO, (x_NI, inner_NR, weight_OI, a_RI, b_OR) = gradients[0], ctx.saved_tensors
         inner_slope_NR = (slope_NO @ b_OR).mul_(ctx.scale)
-        # The second as the transpose of its transpose, which MKL multiplies in up to half the time.
-        a_slope_RI, b_slope_OR = inner_slope_NR.T @ x_NI, (inner_NR.T @ slope_NO).T
+        a_slope_RI, b_slope_OR = inner_slope_NR.T @ x_NI, slope_NO.T @ inner_NR
         x_slope_NI = None
         if ctx.needs_input_grad[0]:
             x_slope_NI = product(slope_NO, weight_OI.T).addmm_(inner_slope_NR, a_RI)
