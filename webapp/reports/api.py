@@ -50,15 +50,18 @@ def change_report(request: HttpRequest, report_id: s.Id, payload: s.ReportPageCh
     membership = require(request)
     row = access.report_write(membership, report_id)
     given = payload.model_dump(exclude_unset=True)
+    about = {}
+    if "experiment" in given or "project" in given:
+        wanted = {"experiment": row.experiment_id, "project": row.project_id} | given
+        about = services.about(membership, wanted["experiment"], wanted["project"])
     if "title" in given or "body" in given:
         newest = queries.newest(row)
         if payload.base is None:
             raise Invalid("Which version have you read?", {"base": f"is needed; the newest is {newest.number}"})
         title = newest.title if payload.title is None else payload.title
         services.write(membership, row, payload.base, title, newest.body if payload.body is None else payload.body)
-    if "experiment" in given or "project" in given:
-        wanted = {"experiment": row.experiment_id, "project": row.project_id} | given
-        services.place(membership, row, **services.about(membership, wanted["experiment"], wanted["project"]))
+    if about:
+        services.place(membership, row, **about)
     if payload.archived is not None:
         (services.archive if payload.archived else services.unarchive)(membership, row)
     row = access.report_read(membership, report_id)

@@ -127,6 +127,13 @@ def test_the_page_compare_begins_a_report_of_its_runs(cast):
     assert "runs: 3,4" in html
 
 
+def test_a_change_that_is_refused_in_one_field_saves_nothing_of_the_others(cast, report):
+    api, path = ApiClient(cast.researcher), f"/reports/{report.pk}"
+    refused = api.patch(path, {"base": 1, "title": "Half", "project": 10**9})
+    assert refused.status_code == 422 and refused.json()["error"]["fields"][0]["path"] == "project"
+    assert (api.get(path).json()["version"], api.get(path).json()["title"]) == (1, report.title)
+
+
 def test_the_api_writes_reads_and_refuses_what_is_out_of_date(cast, report):
     api = ApiClient(cast.researcher)
     made = api.post("/reports", {"title": "By program", "body": "one"})
