@@ -192,3 +192,14 @@ def test_an_older_version_is_looked_at_and_restored(open_page, as_researcher, ca
     page.get_by_role("button", name="Restore version 1").click()
     expect(page.get_by_text("Then the run that is under way:")).to_be_visible()
     expect(page.get_by_text("Version 3, saved by")).to_be_visible()
+
+
+def test_a_double_click_writes_one_report(open_page, as_researcher, lab):
+    page = open_page(as_researcher)
+    page.goto("/reports/new")
+    page.get_by_label("Title").fill("Once")
+    page.get_by_role("button", name="Save", exact=True).evaluate(
+        "(button) => { button.click(); setTimeout(() => button.click(), 60); }"
+    )
+    expect(page.get_by_role("heading", name="Once")).to_be_visible()
+    assert ReportPage.objects.filter(title="Once").count() == 1

@@ -61,7 +61,10 @@ function insert(block) {
 }
 
 addEventListener("beforeunload", (event) => written() && !sending && event.preventDefault());
-form.addEventListener("submit", () => (sending = true));
+form.addEventListener("submit", (event) => {
+  if (sending) event.preventDefault(); // a double click would write a new report twice
+  sending = true;
+});
 addEventListener("pageshow", () => (sending = false));
 text.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
