@@ -16,12 +16,13 @@ from difflib import get_close_matches
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from webapp.core.numbers import whole
+
 FENCE = re.compile(r"(`{3,}|~{3,})\s*([\w-]*)")
 MOST_METRICS = 6
 MOST_ROWS = 100
 MOST_COLUMNS = 12
 MOST_RUNS = 1000
-ID = re.compile(r"\d{1,18}\Z")
 
 
 class BadValue(ValueError):
@@ -92,10 +93,11 @@ def _names(most: int, what: str) -> Callable[[str], tuple[str, ...]]:
 
 
 def _ids(value: str) -> tuple[int, ...]:
-    parts = [part.strip() for part in value.split(",") if part.strip()]
-    if not parts or len(parts) > MOST_RUNS or not all(ID.match(part) for part in parts):
+    found = [whole(part.strip()) for part in value.split(",") if part.strip()]
+    ids = [number for number in found if number is not None]
+    if not 1 <= len(found) <= MOST_RUNS or len(ids) < len(found):
         raise BadValue(f"1 to {MOST_RUNS:,} numbers of runs, as in their addresses, with commas between: 12, 15")
-    return tuple(dict.fromkeys(map(int, parts)))
+    return tuple(dict.fromkeys(ids))
 
 
 def _one_of(*names: str) -> Callable[[str], str]:
@@ -109,9 +111,10 @@ def _one_of(*names: str) -> Callable[[str], str]:
 
 def _whole(low: int, high: int) -> Callable[[str], int]:
     def read(value: str) -> int:
-        if not ID.match(value) or not low <= int(value) <= high:
+        number = whole(value)
+        if number is None or not low <= number <= high:
             raise BadValue(f"must be a whole number from {low} to {high:,}")
-        return int(value)
+        return number
 
     return read
 
