@@ -33,6 +33,18 @@ def look(page, name: str) -> None:
         page.screenshot(path=f"{folder}/{name}.png", full_page=True)
 
 
+def shades_of(chart) -> list[str]:
+    """Of steps 2 to 5, at a height where no curve goes: a band from step 4 on is darker than what lies before it."""
+    return chart.evaluate(
+        """(node) => {
+          const { plot } = node.chart;
+          const y = plot.bbox.top + plot.bbox.height - 3;
+          const at = (step) => [...plot.ctx.getImageData(Math.round(plot.valToPos(step, "x", true)), y, 1, 1).data].join();
+          return [at(2.1), at(3.1), at(4.4), at(5.4)];
+        }"""
+    )
+
+
 def test_phases_are_drawn_behind_the_curves_as_they_come(open_page, as_researcher, run, process):
     trainer = process(run)
     page = open_page(as_researcher)
@@ -47,15 +59,7 @@ def test_phases_are_drawn_behind_the_curves_as_they_come(open_page, as_researche
     expect(rows.nth(2)).to_contain_text("hot not yet: once")
     chart = page.locator("#chart-reward-mean")
     chart.locator("canvas").wait_for()
-    # The band of step 4 and later is darker than what lies before it: the pixels at a height where no curve goes.
-    shades = chart.evaluate(
-        """(node) => {
-          const { plot } = node.chart;
-          const y = plot.bbox.top + plot.bbox.height - 3;
-          const at = (step) => [...plot.ctx.getImageData(Math.round(plot.valToPos(step, "x", true)), y, 1, 1).data].join();
-          return [at(2.1), at(3.1), at(4.4), at(5.4)];
-        }"""
-    )
+    shades = shades_of(chart)
     assert shades[0] == shades[1] != shades[2] == shades[3]
     expect(page.locator("#chart-phase-number")).to_have_count(0)  # it has no chart of its own
     assert faults(page) == []
@@ -126,14 +130,7 @@ def test_a_run_on_stored_pairs_has_phases_too(open_page, as_researcher, comparin
     )
     chart = page.locator("#chart-train-loss")
     chart.locator("canvas").wait_for()
-    shades = chart.evaluate(
-        """(node) => {
-          const { plot } = node.chart;
-          const y = plot.bbox.top + plot.bbox.height - 3;
-          const at = (step) => [...plot.ctx.getImageData(Math.round(plot.valToPos(step, "x", true)), y, 1, 1).data].join();
-          return [at(2.1), at(3.1), at(4.4), at(5.4)];
-        }"""
-    )
+    shades = shades_of(chart)
     assert shades[0] == shades[1] != shades[2] == shades[3]
     expect(page.locator("#chart-train-pool")).to_be_visible()
     in_both(page, "phases-dpo")
