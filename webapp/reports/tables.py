@@ -1,7 +1,7 @@
 """The rows of a table block: what the table of runs holds, in words that need no script."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -9,7 +9,7 @@ from webapp.accounts.models import Membership
 from webapp.core.problems import Invalid
 from webapp.experiments.models import Run
 from webapp.experiments.table import folded, queries
-from webapp.experiments.table.columns import PICTURES
+from webapp.experiments.table.columns import PICTURES, Column
 from webapp.experiments.table.language import QueryProblem
 from webapp.experiments.table.queries import Layout
 from webapp.experiments.templatetags.run_table import cell_text, interval_text, is_number, mean_text
@@ -67,14 +67,19 @@ def table(membership: Membership, block: ReportBlock) -> tuple[Sequence[str], di
 
 
 def _alone(row: queries.Row) -> TableRow:
-    cells = tuple(_cell(row.run, cell) for cell in row.cells if cell.column.name not in PICTURES)
+    cells = tuple(_aligned(_cell(row.run, cell), cell.column) for cell in row.cells if cell.column.name not in PICTURES)
     return TableRow(row.run, 1, row.run.experiment.name, cells)
 
 
 def _family(row: folded.Row) -> TableRow:
     seeds = f" · seeds {', '.join(row.seeds)}" if len(row.ids) > 1 and row.seeds else ""
-    cells = tuple(_folded(row, cell) for cell in row.cells if cell.column.name not in PICTURES)
+    cells = tuple(_aligned(_folded(row, cell), cell.column) for cell in row.cells if cell.column.name not in PICTURES)
     return TableRow(row.run, len(row.ids), f"{row.run.experiment.name}{seeds}", cells)
+
+
+def _aligned(cell: TableCell, column: Column) -> TableCell:
+    """A dash stands where the column's numbers stand."""
+    return replace(cell, number=True) if cell.missing and not column.is_text else cell
 
 
 def _cell(run: Run, cell: queries.Cell) -> TableCell:

@@ -42,6 +42,11 @@ def test_a_table_says_what_it_leaves_out_and_what_it_cannot_do(cast, seeds):
     assert "Line 3: Notes has no order" in page_of(cast.researcher, "```runs\nquery: state:queued\nsort: notes\n```")
 
 
+def test_what_is_missing_stands_where_the_numbers_of_its_column_stand(cast, seeds):
+    shown = page_of(cast.reviewer, f"```runs\nruns: {seeds[0].pk}\ncolumns: took, group\n```")
+    assert re.findall(r'<td class="([^"]*)">–', shown) == ["num missing", " missing"]
+
+
 def test_a_rollout_shows_its_words_verdicts_and_parts(cast, seeds):
     made = services.create(
         cast.researcher, "One", f"```rollout\nrun: {seeds[0].pk}\nstep: 2\nprompt: 4\nresponse: 2\n```"
