@@ -43,6 +43,8 @@ class Run(TypedDict):
     attempt: int
     under_way_s: float | None
     time_limit_s: float | None
+    judge_token_limit: int | None
+    judge_money_limit: float | None
     not_before: str | None
     retries: int
     last_seq: int

@@ -109,6 +109,9 @@ class Run(models.Model):
     under_way = models.DurationField(default=timedelta, db_default=models.Value(timedelta()))
     begun_at = models.DateTimeField(null=True, blank=True)
     time_limit = models.DurationField(null=True, blank=True)
+    # what all its judges together may use: tokens of prompts and replies, money in the unit of their prices (null: no limit)
+    judge_token_limit = models.BigIntegerField(null=True, blank=True)
+    judge_money_limit = models.DecimalField(max_digits=16, decimal_places=8, null=True, blank=True)
     launch_key = models.CharField(max_length=64, null=True, blank=True)  # noqa: DJ001 null: nothing to be unique with
     launch_digest = models.CharField(max_length=64, blank=True)  # of what was asked for with the key
     start_step = models.PositiveIntegerField(default=0)  # of the checkpoint of `forked_from` that it goes on from

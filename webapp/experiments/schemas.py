@@ -92,6 +92,8 @@ class RunOut(Schema):
                 "attempt": 1,
                 "under_way_s": 118.2,
                 "time_limit_s": None,
+                "judge_token_limit": None,
+                "judge_money_limit": None,
                 "not_before": None,
                 "retries": 2,
                 "last_seq": 118,
@@ -124,6 +126,10 @@ class RunOut(Schema):
         description="For how long it has run, all attempts together; null of a run that was logged from outside"
     )
     time_limit_s: float | None = Field(description="For how long it may; then it stops and saves. null: no limit")
+    judge_token_limit: int | None = Field(
+        description="All its judges together; then it stops and saves. null: no limit"
+    )
+    judge_money_limit: float | None = Field(description="The same, in the unit of their endpoints' prices")
     not_before: datetime | None = Field(
         description="It takes no place in the line before this time. null: any time will do"
     )

@@ -1,6 +1,7 @@
 """What is done to a run after its launch, over the API."""
 
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 from django.http import HttpRequest
@@ -13,7 +14,9 @@ from .. import access, serializers
 from .. import schemas as s
 from ..models import Run
 from ..parameters import RunId, router
-from . import schedule, services, time_limit
+from ..rewards.budgets import KEEP
+from ..rewards.schemas import BudgetIn
+from . import schedule, services, spending, time_limit
 from .schemas import ExtendIn, PriorityIn, RenameIn, ScheduleIn, TimeLimitIn
 
 
@@ -77,6 +80,19 @@ def limit(request: HttpRequest, run_id: RunId, payload: TimeLimitIn) -> dict[str
     run = access.run_write(membership, run_id)
     wanted = None if payload.seconds is None else timedelta(seconds=payload.seconds)
     return serializers.run(time_limit.change(membership, run, wanted, timezone.now()))
+
+
+@router.post("/runs/{run_id}/budget", response=s.RunOut, summary="Limit what its judges may use together")
+def spending_limit(request: HttpRequest, run_id: RunId, payload: BudgetIn) -> dict[str, Any]:
+    """Once they have used it, the run stops with a checkpoint, and is resumed only with a new limit (409, `spending_limit`). 422 if
+    that much is used already. A judge may have a budget of its own, for which the run waits instead."""
+    membership = require(request)
+    run = access.run_write(membership, run_id)
+    given = payload.dict(exclude_unset=True)
+    money = given.get("budget_money", KEEP)
+    tokens = given.get("budget_tokens", KEEP)
+    amount = Decimal(str(money)) if isinstance(money, float) else money
+    return serializers.run(spending.change(membership, run, tokens, amount))
 
 
 @router.post("/runs/{run_id}/schedule", response=s.RunOut, summary="Start not before a time")

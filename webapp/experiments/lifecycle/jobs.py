@@ -23,7 +23,7 @@ from webapp.core.ray_jobs import LEASE, Entrypoint, RayJobKind, ask, death, kill
 from ..live import broadcasts
 from ..models import ALIVE, LogLine, Run
 from ..outputs import artifact_store as storing
-from . import resources, stopping, time_limit, tokens, waiting_line
+from . import resources, stopping, tokens, waiting_line
 from . import services as lifecycle
 from .commands import trainer_command
 from .states import ENDS, State, move
@@ -111,8 +111,8 @@ def watch() -> datetime:
     waiting_line.let_in()
     for run in waiting_line.launched(ALIVE).with_names():
         try:
-            if time_limit.is_used_up(run, now):
-                lifecycle.stop_used_up(run)
+            if told := lifecycle.used_up(run, now):
+                lifecycle.stop_used_up(run, told)
             _inspect(run, now, since)
         except Exception:  # one odd run must not keep the others from being watched
             logger.exception("cannot inspect run %s", run.id)

@@ -1,6 +1,7 @@
 """What is done to a run after its launch. Each function checks, changes rows, audits, and tells pages and workers after commit."""
 
 from collections.abc import Collection
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
@@ -18,7 +19,7 @@ from .. import names, table_facts
 from ..live import broadcasts
 from ..models import OVER, LoggedElsewhere, Run
 from ..outputs import artifacts, starting_points
-from . import retries, stopping, time_limit, tokens, waiting_line
+from . import retries, spending, stopping, time_limit, tokens, waiting_line
 from .states import ENDS, WORKING, State, move
 
 RESUMABLE = (State.PAUSED, State.STOPPED, State.FAILED)
@@ -37,6 +38,7 @@ def extend(membership: Membership, run: Run, steps: int) -> Run:
     if steps <= run.steps_total:
         raise ConfigInvalid([FieldProblem("steps", f"must be more than the {run.steps_total:,} it has")])
     time_limit.check(run, timezone.now())
+    spending.check(run)
     config = resolve(run.recipe, stored(run.recipe, run.config) | {"steps": steps}).model_dump(mode="json")
     if user := artifacts.user_of(run):
         reason = f"{user} uses the model that this run has trained, and extending would change it. Fork the run from its last checkpoint instead."
@@ -69,9 +71,15 @@ def stop_now(membership: Membership, run: Run) -> Run:
     return run
 
 
-def stop_used_up(run: Run) -> Run:
-    """The time that the run may take is over."""
-    told = f"Its time limit of {time_limit.words(run.time_limit or time_limit.NONE)} is used up"
+def used_up(run: Run, now: datetime) -> str:
+    """Which limit of the run is used up, in words; empty if none is."""
+    if time_limit.is_used_up(run, now):
+        return f"Its time limit of {time_limit.words(run.time_limit or time_limit.NONE)} is used up"
+    return spending.used_up(run)
+
+
+def stop_used_up(run: Run, told: str) -> Run:
+    """`told`: which limit of the run is used up."""
     return stop_as(None, run, f"{told}{stopping.finishing(run)}")
 
 
@@ -128,6 +136,7 @@ def resume(membership: Membership, run: Run) -> Run:
             f"Only paused, stopped and failed runs can be resumed; this one is {run.state}.", code="not_resumable"
         )
     time_limit.check(run, timezone.now())
+    spending.check(run)
     _again(run, RESUMABLE, actor=membership.user, **_wanted(run))
     return run
 

@@ -16,7 +16,8 @@ from webapp.core.problems import Problem
 
 from .. import access
 from ..models import Run
-from . import line_page, moments, schedule, services, time_limit
+from ..rewards import forms
+from . import line_page, moments, schedule, services, spending, time_limit
 
 
 @member(access.WRITER)
@@ -101,6 +102,19 @@ def run_limit(request: HttpRequest, run_id: int) -> HttpResponseBase:
         time_limit.change(membership, run, limit, timezone.now())
     except Problem as problem:
         messages.error(request, f"Time limit: {problem.fields.get('seconds', problem.message)}.")
+    return redirect("run", run_id)
+
+
+@member(access.WRITER)
+@require_POST
+def run_spending(request: HttpRequest, run_id: int) -> HttpResponseBase:
+    """What all judges together may use; an empty field is no limit."""
+    membership = require(request)
+    run = access.run_write(membership, run_id)
+    try:
+        spending.change(membership, run, *forms.budget(request.POST))
+    except Problem as problem:
+        messages.error(request, f"Spending limit: {'; '.join(problem.fields.values()) or problem.message}")
     return redirect("run", run_id)
 
 

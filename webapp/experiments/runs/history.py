@@ -26,6 +26,7 @@ WORDS = {
     "run.pausing": "Asked to pause",
     "run.rename": "Renamed",
     "run.time_limit": "Time limit changed",
+    "run.spending": "Spending limit changed",
     "run.not_before": "Time to start changed",
     "run.stop_now": "Asked to stop at once",
     "run.priority": "Priority in the line changed",
@@ -119,10 +120,10 @@ def _why(entry: AuditEntry) -> str:
     detail = entry.detail
     if "tags" in detail:
         return ", ".join(detail["tags"]) or "no tags"
-    if entry.action == "run.budget":
+    if entry.action in ("run.budget", "run.spending"):
         limits = {"budget_tokens": "tokens", "budget_money": "money"}
         told = [f"{word} {detail[key] or 'without limit'}" for key, word in limits.items() if key in detail]
-        return f"{detail.get('judge', '')}: {', '.join(told)}"
+        return ": ".join(part for part in (detail.get("judge", ""), ", ".join(told)) if part)
     if entry.action == "run.time_limit":
         return "lifted" if detail["seconds"] is None else f"to {time_limit.words(timedelta(seconds=detail['seconds']))}"
     if detail.get("not_before"):

@@ -16,7 +16,7 @@ from webapp.core.problems import Problem
 from .. import access, recipe_metrics, serializers
 from ..after import queries as chains
 from ..alarms import services as alarms
-from ..lifecycle import moments
+from ..lifecycle import moments, spending
 from ..lifecycle.services import RESUMABLE
 from ..lifecycle.states import WORKING, State
 from ..models import ACTIVE, ALIVE, OVER, ClaimRun, Run, RunTag, SweepRun
@@ -98,7 +98,8 @@ def run_page(request: HttpRequest, run_id: int, tab: str = "charts") -> HttpResp
         "agreements": reason_matches.agreements(run) if reason_matches.matches_reasons(run) else [],
         **_what_can_be_done(run, may_write),
         "command": "" if run.is_logged else pages.curl(run),
-        "judges": budgets.shown(run),
+        "judges": (judges := budgets.shown(run)),
+        "spent": spending.spent(judges),
         "not_before": moments.field(run.not_before),
         "limit_hours": run.time_limit.total_seconds() / 3600 if run.time_limit else "",
         "licences": list(budgets.licences(run).values()),
