@@ -192,3 +192,18 @@ def test_the_pages_are_read_by_everybody(open_page, as_researcher, runs):
             page.evaluate(AXE.read_text())
             found += [f"{address}, {scheme}: {each}" for each in page.evaluate(LOOK)]
     assert found == []
+
+
+def test_many_are_paused_and_resumed(open_page, as_researcher, runs):
+    Run.objects.filter(pk__in=[run.pk for run in runs[:2]]).update(state="queued", ended_at=None)
+    page = open_page(as_researcher)
+    page.goto("/experiments")
+    page.get_by_label("Choose all runs of this page").check()
+    page.get_by_role("button", name="Pause", exact=True).press("Enter")
+    expect(page.get_by_text("Asked to pause: 2 runs")).to_be_visible()
+    expect(page.locator("tbody").get_by_text("Paused")).to_have_count(2)
+    page.get_by_role("button", name="Resume", exact=True).press("Enter")
+    expect(page.get_by_text("Resumed 2 runs")).to_be_visible()
+    assert Run.objects.filter(state="queued").count() == 2
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert faults(page) == []

@@ -26,6 +26,8 @@ EVENTS = {
     "run.finished": "A run reached its end",
     "run.failed": "A run ended with an error",
     "run.stopped": "A run was stopped: by a person, by its time limit or by its sweep",
+    "run.paused": "A run was paused: it has saved, and others have its place",
+    "run.resumed": "Somebody let a run go on that was paused, stopped or had failed; what goes on by itself is not announced",
     "run.stalled": "The process of a run lives and its steps no longer come; again once they came and ceased again",
     "run.alarm": "A run shows a sign that its policy games its reward, or that it learns nothing; once for each sign",
     "sweep.started": "A sweep was launched; one that goes on does not start again",

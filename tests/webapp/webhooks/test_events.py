@@ -56,7 +56,7 @@ def test_a_run_begins_once_for_each_attempt_and_going_on_is_no_beginning(run, ca
     lifecycle.resume(cast.researcher, run)
     for state in ("starting", "running"):
         assert move(run, state)
-    assert heard("run")[2:] == ["run.started"] and told()[-1][1]["attempt"] == 2
+    assert heard("run")[2:] == ["run.resumed", "run.started"] and told()[-1][1]["attempt"] == 2
 
 
 @pytest.mark.django_db(transaction=True)
@@ -171,3 +171,18 @@ def test_a_moved_alias_and_a_new_stage_are_told_once(cast):
         ("model.alias_moved", {**facts, "alias": "champion", "before": "old", "reason": "better"}),
         ("model.stage_changed", {**facts, "stage": "production", "before": "", "reason": ""}),
     ]
+
+
+def test_a_run_that_is_paused_and_one_that_somebody_resumes_are_told_once(run, cast):  # noqa: F811
+    listen(cast.owner)
+    for _ in range(2):
+        lifecycle.pause(cast.researcher, Run.objects.with_names().get(pk=run.pk))
+    assert heard("run") == ["run.paused"] and told()[-1][1]["reason"] == "Paused before it started"
+    first, second = (Run.objects.with_names().get(pk=run.pk) for _ in range(2))
+    lifecycle.resume(cast.researcher, first)
+    lifecycle.resume(cast.researcher, second)
+    assert heard("run") == ["run.paused", "run.resumed"] and told()[-1][1]["attempt"] == 2
+    for state in ("starting", "running"):
+        move(first, state)
+    assert lifecycle.go_on(first, "its process was lost")
+    assert heard("run")[2:] == ["run.started"], "by itself"

@@ -14,13 +14,14 @@ from webapp.core.problems import Conflict
 from webapp.core.tasks import enqueue
 from webapp.inference.models import RegisteredModel
 from webapp.inference.registry import services as registry
+from webapp.webhooks.services import announce
 
 from .. import names, table_facts
 from ..live import broadcasts
 from ..models import OVER, LoggedElsewhere, Run
 from ..outputs import artifacts, starting_points
 from . import retries, spending, stopping, time_limit, tokens, waiting_line
-from .states import ENDS, WORKING, State, move
+from .states import ENDS, WORKING, State, facts, move
 
 RESUMABLE = (State.PAUSED, State.STOPPED, State.FAILED)
 
@@ -137,7 +138,9 @@ def resume(membership: Membership, run: Run) -> Run:
         )
     time_limit.check(run, timezone.now())
     spending.check(run)
-    _again(run, RESUMABLE, actor=membership.user, **_wanted(run))
+    with transaction.atomic():
+        if _again(run, RESUMABLE, actor=membership.user, **_wanted(run)):
+            announce(run.experiment.workspace_id, "run.resumed", facts(run), by=membership.user_id)
     return run
 
 

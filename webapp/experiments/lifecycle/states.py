@@ -35,7 +35,7 @@ SOURCES: dict[str, frozenset[str]] = {
 }
 ENDS = {State.STOPPING.value: State.STOPPED, State.PAUSING.value: State.PAUSED}
 """What a run comes to whose process was asked to save and to end."""
-TOLD = frozenset({State.FINISHED, State.FAILED, State.STOPPED})  # to webhooks and people
+TOLD = frozenset({State.FINISHED, State.FAILED, State.STOPPED, State.PAUSED})  # to webhooks and people
 
 
 def move(

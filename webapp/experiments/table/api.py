@@ -94,12 +94,18 @@ def complete(
 
 @router.post("/runs/table/actions", response={201: s.RunChangeOut}, summary="Change many runs at once")
 def act(request: HttpRequest, payload: s.RunsActionIn) -> Status[dict[str, Any]]:
-    """Up to 1,000. Only runs that are over are archived. `stop` cannot be undone: resume them."""
+    """Up to 1,000. Only runs that are over are archived. `stop` cannot be undone: resume them. `pause` is for those that wait or run,
+    `resume` for those that are paused; `refused` says of each that could not, why."""
     membership = runs.may_write(require(request))
     ids = chosen(membership, payload.runs, payload.q)
     if payload.action == "stop":
         asked = services.stop(membership, ids)
         return Status(201, {"id": None, "action": "stop", "word": "", "changed": asked, "undone_at": None})
+    if payload.action in ("pause", "resume"):
+        moved = services.pause if payload.action == "pause" else services.resume
+        done, refused = moved(membership, ids)
+        told = {"id": None, "action": payload.action, "word": "", "changed": done, "undone_at": None}
+        return Status(201, told | {"refused": refused})
     act = {"archive": services.archive, "restore": services.restore}.get(payload.action)
     if act is not None:
         return Status(201, _change(act(membership, ids)))

@@ -106,7 +106,7 @@ class RunsActionIn(Schema):
         extra="forbid", json_schema_extra={"example": {"action": "tag", "word": "ablation", "runs": [1, 2]}}
     )
 
-    action: Literal["archive", "restore", "tag", "untag", "group", "stop"]
+    action: Literal["archive", "restore", "tag", "untag", "group", "stop", "pause", "resume"]
     word: Annotated[str, Field(max_length=200)] = Field("", description="The tag, or the group; an empty group is none")
     runs: list[RunIdIn] = Field([], max_length=1000)
     q: Annotated[str, Field(max_length=1000)] | None = None
@@ -118,6 +118,7 @@ class RunChangeOut(Schema):
     word: str
     changed: int = Field(description="Runs that were not so already")
     undone_at: datetime | None
+    refused: list[str] = Field([], description="Of those that could not be paused or resumed, why")
 
 
 class RunViewIn(Schema):

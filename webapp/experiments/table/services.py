@@ -1,6 +1,6 @@
 """All that people do to rows of the table: labels of one run, actions on many with their undoing, saved views."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -11,8 +11,8 @@ from webapp.core import audit
 from webapp.core.problems import Conflict, Invalid
 
 from ..lifecycle import services as runs
-from ..lifecycle.states import State
-from ..models import OVER, Run
+from ..lifecycle.states import WORKING, State
+from ..models import ACTIVE, LOGGED, OVER, Run, RunQuerySet
 from .columns import MAX_SHOWN
 from .models import MAX_TAG, RunChange, RunStar, RunTag, RunView, RunViewChoice
 from .queries import Layout
@@ -164,15 +164,42 @@ def undo(membership: Membership, change: RunChange) -> RunChange:
     return change
 
 
-def stop(membership: Membership, ids: Sequence[int]) -> int:
-    """Asks those that are under way to end; how many that were. It cannot be undone: they can be resumed. Raises Invalid at `runs`."""
+def _in(membership: Membership, ids: Sequence[int], states: Collection[str]) -> RunQuerySet:
+    """Raises Invalid at `runs`."""
     if not 1 <= len(ids) <= MAX_AT_ONCE:
         raise Invalid("Choose runs first.", {"runs": f"1 to {MAX_AT_ONCE:,} at once"})
-    under_way = Run.objects.with_names().filter(pk__in=ids, experiment__workspace_id=membership.workspace_id)
-    asked = list(under_way.exclude(state__in=[*OVER, State.STOPPING]).order_by("pk"))
+    mine = Run.objects.with_names().filter(pk__in=ids, experiment__workspace_id=membership.workspace_id)
+    return mine.filter(state__in=states).order_by("pk")
+
+
+def stop(membership: Membership, ids: Sequence[int]) -> int:
+    """Asks those that are under way to end; how many that were. It cannot be undone: they can be resumed. Raises Invalid at `runs`."""
+    asked = list(_in(membership, ids, [state for state in ACTIVE if state != State.STOPPING]))
     for run in asked:
         runs.stop(membership, run)
     return len(asked)
+
+
+def pause(membership: Membership, ids: Sequence[int]) -> tuple[int, list[str]]:
+    """Asks those that wait or run to save and to give their places back; as `resume`."""
+    return _each(membership, _in(membership, ids, WORKING | {State.QUEUED}), runs.pause)
+
+
+def resume(membership: Membership, ids: Sequence[int]) -> tuple[int, list[str]]:
+    """Lets those go on that are paused, and none that was stopped or failed: how many, and what kept each other one of them from it, such
+    as a limit that is used up. Raises Invalid at `runs`."""
+    return _each(membership, _in(membership, ids, [State.PAUSED]), runs.resume)
+
+
+def _each(membership: Membership, chosen: RunQuerySet, act: Callable[[Membership, Run], Run]) -> tuple[int, list[str]]:
+    done, refused = 0, []
+    for run in list(chosen.exclude(recipe=LOGGED)):
+        try:
+            act(membership, run)
+            done += 1
+        except Conflict as problem:
+            refused.append(f"{run}: {problem.message}")
+    return done, refused
 
 
 # ---- saved views ----

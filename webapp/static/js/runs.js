@@ -10,6 +10,7 @@ import { toast } from "./toast.js";
 const API = "/api/v1/runs";
 const list = document.getElementById("run-list");
 const DONE = { archive: "Archived", restore: "Restored", tag: "Tagged", untag: "Took the tag off", group: "Grouped", stop: "Asked to stop:" };
+Object.assign(DONE, { pause: "Asked to pause:", resume: "Resumed" });
 const runs = (n) => `${n.toLocaleString("en")} run${n === 1 ? "" : "s"}`;
 const complain = (error) => toast(error.fields?.[0] ? `${error.message} ${error.fields[0].message ?? ""}` : error.message, { tone: "bad", id: error.id });
 
@@ -80,10 +81,12 @@ async function chooseEverything() {
 async function act(action, word = "") {
   const change = await json(`${API}/table/actions`, { body: { action, word, ...choice.body() } });
   const text = `${DONE[action]} ${runs(change.changed)}`;
-  if (!change.changed) return toast("Nothing to change: they are so already.", { tone: "info" });
+  if (change.refused.length) toast(change.refused.join(" "), { tone: "warn" });
+  else if (!change.changed) toast("Nothing to change: they are so already.", { tone: "info" });
+  if (!change.changed) return;
   const undo = change.id === null ? null : { label: "Undo", run: () => takeBack(change.id) };
   remember(text, change.id);
-  if (action === "stop") return toast(text, { tone: "good", action: undo });
+  if (["stop", "pause", "resume"].includes(action)) return toast(text, { tone: "good", action: undo });
   location.reload();
 }
 
@@ -179,6 +182,8 @@ const ACTIONS = {
   },
   tag: () => askForWord("tag"),
   group: () => askForWord("group"),
+  pause: () => act("pause").catch(complain),
+  resume: () => act("resume").catch(complain),
   archive: () => act("archive").catch(complain),
   restore: () => act("restore").catch(complain),
 };

@@ -1,5 +1,6 @@
 """Labels and actions on many runs: who may, what is undone, and what two people at once come to."""
 
+from datetime import timedelta
 from functools import partial
 
 import pytest
@@ -87,6 +88,21 @@ def test_stopping_many_stops_those_under_way(act, runs):
     told = act("stop", runs).json()
     assert (told["changed"], told["id"]) == (1, None)
     assert Run.objects.get(pk=runs[0].pk).state == "stopped"
+
+
+def test_many_are_paused_and_resumed_and_those_that_cannot_say_why(act, runs):
+    ids = [run.pk for run in runs]
+    Run.objects.filter(pk__in=ids[:2]).update(state="queued", ended_at=None)
+    told = act("pause", runs).json()
+    assert (told["changed"], told["id"], told["refused"]) == (2, None, [])
+    assert act("pause", runs).json()["changed"] == 0, "they are so already"
+    Run.objects.filter(pk=ids[1]).update(time_limit=timedelta(hours=1), under_way=timedelta(hours=2))
+    told = act("resume", runs).json()
+    assert told["changed"] == 1 and len(told["refused"]) == 1
+    assert "Its time limit is used up" in told["refused"][0]
+    states = dict(Run.objects.filter(pk__in=ids).values_list("pk", "state"))
+    assert (states[ids[0]], states[ids[1]]) == ("queued", "paused")
+    assert all(states[pk] not in ("queued", "paused") for pk in ids[2:]), "what is over stays so"
 
 
 def test_runs_of_another_workspace_are_not_touched(runs, cast):
