@@ -12,8 +12,8 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
-from trainer.config import RECIPES, ConfigInvalid
-from trainer.metrics.claims import PLANS, RULE, Plan
+from trainer.config import RECIPES, ConfigInvalid, Recipe
+from trainer.metrics.claims import PLANS, RULE, Plan, Setting
 from trainer.metrics.claims.methods import METHODS, Method
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
@@ -86,14 +86,18 @@ class StudyForm:
     model: str = ""
     seeds: str = str(SEEDS)
     shared: str = ""
+    size: str = ""
     key: str = field(default_factory=lambda: uuid4().hex)
     problems: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def blank(cls, membership: Membership, plan: Plan) -> "StudyForm":
+    def blank(cls, membership: Membership, plan: Plan, size: str = "") -> "StudyForm":
+        """With the settings of this size of the plan, or of its smallest."""
         version = choices.fitting_version(membership.workspace_id, RECIPES[plan.recipe])
         chosen = f"{version.dataset_id}:{version.number}" if version else ""
-        return cls(membership, plan, dataset=chosen, shared=json.dumps(plan.shared, indent=2))
+        form = cls(membership, plan, dataset=chosen, size=size)
+        form.shared = json.dumps(form.setting.config, indent=2)
+        return form
 
     @classmethod
     def posted(cls, membership: Membership, plan: Plan, post: Mapping[str, str]) -> "StudyForm":
@@ -104,8 +108,32 @@ class StudyForm:
             model=post.get("model", ""),
             seeds=post.get("seeds", ""),
             shared=post.get("shared", ""),
+            size=post.get("size", ""),
             key=post.get("key", "")[:64] or uuid4().hex,
         )
+
+    @property
+    def setting(self) -> Setting:
+        """Of the chosen size."""
+        return next((setting for size, setting in self.plan.sizes.items() if size == self.size), self.smallest)
+
+    @property
+    def smallest(self) -> Setting:
+        return next(iter(self.plan.sizes.values()))
+
+    @property
+    def other_sizes(self) -> list[str]:
+        return [size for size, setting in self.plan.sizes.items() if setting is not self.setting]
+
+    @property
+    def recipes(self) -> list[Recipe]:
+        """What trains its arms, each once."""
+        return [RECIPES[name] for name in dict.fromkeys(map(self.plan.recipe_of, self.plan.arms))]
+
+    @property
+    def needed(self) -> list[str]:
+        """What the data must have for each recipe, in words."""
+        return [f"{recipe.title}: {_needed(recipe)}" for recipe in self.recipes]
 
     @property
     def dataset_choices(self) -> list[tuple[str, str]]:
@@ -165,6 +193,14 @@ class StudyForm:
             return {}
 
 
+def _needed(recipe: Recipe) -> str:
+    """Its needs; of those that share an `either`, one is enough."""
+    groups: dict[str, list[str]] = {}
+    for need in recipe.needs:
+        groups.setdefault(need.either or need.count, []).append(need.words)
+    return "; ".join(" or ".join(words) for words in groups.values()) or "prompts"
+
+
 @member(access.READER)
 @never_cache
 @require_GET
@@ -188,7 +224,7 @@ def study_new(request: HttpRequest, plan: str) -> HttpResponseBase:
     found = PLANS.get(plan)
     if found is None:
         raise Http404("no such claim")
-    form = StudyForm.blank(membership, found)
+    form = StudyForm.blank(membership, found, request.GET.get("size", ""))
     if request.method == "POST":
         form = StudyForm.posted(membership, found, request.POST)
         study = form.launch()

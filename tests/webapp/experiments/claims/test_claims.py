@@ -293,3 +293,16 @@ def test_turns_of_judge_and_writer_are_launched_arm_by_arm(cast, pairs, model, a
     assert ClaimRun.objects.filter(study=made).count() == 6
     shown = as_researcher.get(f"/experiments/claims/{made.pk}").content.decode()
     assert all(escape(claim.text[1:]) in shown for claim in plan.claims)
+
+
+def test_the_form_says_what_data_and_model_it_takes_and_offers_the_other_size(as_researcher, pairs, model):
+    page = as_researcher.get("/experiments/claims/rationale/new").content.decode()
+    assert "was taught two ways to judge" in page
+    assert "pairs" in page and "?size=demo" in page
+    other = as_researcher.get("/experiments/claims/rationale/new?size=demo").content.decode()
+    assert "SmolLM2-135M-Instruct with adapters" in other and "?size=tiny" in other
+    assert escape('"max_prompt_tokens": 256') in other and escape('"max_prompt_tokens": 256') not in page
+    both = as_researcher.get("/experiments/claims/judge_policy/new").content.decode()
+    assert "Judge" in both and "Policy from rubrics: " in both
+    unknown = as_researcher.get("/experiments/claims/judge_policy/new?size=huge").content.decode()
+    assert "?size=" not in unknown
