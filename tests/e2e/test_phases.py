@@ -152,6 +152,27 @@ def test_a_run_on_stored_pairs_has_phases_too(open_page, as_researcher, comparin
     in_both(page, "phases-dpo-form")
 
 
+def test_a_phase_changes_the_order_on_the_form_with_shares_where_it_mixes(open_page, as_researcher, run):
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{run.id}/fork")
+    rows = page.get_by_role("list", name="Phases of the run").get_by_role("listitem")
+    order = unfold(page, "f-phases-0-order")
+    expect(page.locator("#f-phases-0-easy_share")).to_be_hidden()
+    order.select_option("uncertain")
+    expect(rows.nth(1)).to_contain_text("temperature 1.2, the most uncertain first step 4")
+    order.select_option("mixed")
+    for name, share in (("data", "1"), ("uncertain", "3")):
+        page.locator(f"#f-phases-0-{name}_share").fill(share)
+        page.locator(f"#f-phases-0-{name}_share").press("Tab")
+    expect(rows.nth(1)).to_contain_text("order: 25% by data, 75% by uncertainty step 4")
+    page.locator("#f-phases-0-easy_share").fill("1")
+    page.locator("#f-phases-0-easy_share").press("Tab")
+    expect(
+        page.get_by_text("no training prompt has a pass rate yet (`meta.pass_rate`), so there is no order").first
+    ).to_be_visible()
+    in_both(page, "phases-order")
+
+
 def test_a_stage_that_the_run_ends_before_is_marked_while_one_types(open_page, as_researcher, run):
     page = open_page(as_researcher)
     page.goto("/runs/new?recipe=chain")

@@ -161,9 +161,10 @@ class OnPolicyConfig(RecipeConfig):
         yield from self._phase_problems()
         if self.data.order:
             yield from self._order_problems(self.data.order)
-        if self.data.replicas > 1 and self.data.order:
+        mixed = "data.order" if self.data.order else next(phases.mixing(self.phases), "")
+        if self.data.replicas > 1 and mixed:
             yield FieldProblem(
-                "data.replicas", "an order that is mixed (data.order) has each prompt once a step; set it to 1"
+                "data.replicas", f"an order that is mixed ({mixed}) has each prompt once a step; set it to 1"
             )
         if self.pass_rates.pass_over and self.runner.kind != "sync":
             yield FieldProblem(

@@ -39,7 +39,7 @@ def replicas(rate: float | None, most: int) -> int:
 class PromptOrder:
     """Endless passes over the prompts of a pool, which is all of them until a phase narrows it.
 
-    With `mix` the places of a step are dealt out among the orders in proportion to their shares, each place to the one that is
+    With a mixture, from the config or from a phase, the places of a step are dealt out among the orders in proportion to their shares, each place to the one that is
     furthest behind; a prompt comes once a step as long as the pool has others.
     """
 
@@ -53,9 +53,11 @@ class PromptOrder:
         most: int = 1,
     ) -> None:
         """`most`: replicas of a prompt in one pass (`replicas`); without a mixture only."""
-        self._known, self._seed, self._shuffle, self._mix, self._rates = known, seed, shuffle, mix, rates
+        self._known, self._seed, self._shuffle, self._rates = known, seed, shuffle, rates
         self._pool, self._most = Pool(), most
         self._number = 0
+        self._configured = self._mix = mix
+        self._mixed: tuple[int, Order | None] = (0, None)
         self._begin()
 
     @property
@@ -75,8 +77,13 @@ class PromptOrder:
 
     @property
     def passes(self) -> float:
-        """How often the order of the data has gone through the pool since it was named."""
-        return float(self._data.state_dict()["position"]) / len(self._places)
+        """How many places have been given out since the pool was named, by its size."""
+        return self._drawn / len(self._places)
+
+    @property
+    def mixed_by(self) -> tuple[int, Order | None]:
+        """The number of the phase that has named the mixture, and the mixture; 0 and None for that of the config."""
+        return self._mixed
 
     def fitting(self, pool: Pool) -> int:
         """How many prompts are in it."""
@@ -92,8 +99,17 @@ class PromptOrder:
         self._number, self._pool = number, pool
         self._begin()
 
+    def blend(self, number: int, mix: Order | None) -> None:
+        """From now on the next prompts come by `mix`, which phase `number` has named; None: as the config says. The order of the data
+        goes on where it is, the one from easy to hard begins anew."""
+        self._mix_by(number, mix)
+        self._start_mix()
+        if self._mix is None:
+            self._drawn = int(self._data.state_dict()["position"])
+
     def take(self, wanted: int, besides: Collection[int] = ()) -> list[int]:
         """The next `wanted` indices; of a mixture, besides those that the step has already."""
+        self._drawn += wanted
         if self._mix is None:
             return [self._places[place] for place in self._data.take(wanted)]
         orders = {"data": self._in_data(), "easy_first": self._ascending(), "uncertain": self._by_doubt()}
@@ -108,14 +124,17 @@ class PromptOrder:
         return [self._places[place] for place in chosen]
 
     def at(self, position: int) -> int:
-        """The index at any place of the data's own order, 0 being the first of the run: of runs without phases and mix."""
+        """The index at any place of the data's own order, 0 being the first of the run: of runs without phases and mixtures."""
         return self._places[self._data.at(position)]
 
     def state_dict(self) -> dict[str, Any]:
         own: dict[str, Any] = {"position": self._data.state_dict()["position"], "count": len(self._known)}
         if self._number:
             own |= {"phase": self._number, "pool": self._pool.model_dump(mode="json")}
-        return own | ({"easy": self._easy, "given": dict(self._given)} if self._mix else {})
+        number, mix = self._mixed
+        if mix:
+            own |= {"mixed_by": number, "mix": mix.model_dump(mode="json")}
+        return own | ({"easy": self._easy, "given": dict(self._given), "drawn": self._drawn} if self._mix else {})
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Raises ValueError when the state belongs to a data set of another size, or lacks a part."""
@@ -124,10 +143,14 @@ class PromptOrder:
                 f"the checkpoint was made with {state['count']} training prompts, now there are {len(self._known)}"
             )
         self._number, self._pool = state.get("phase", 0), Pool.model_validate(state.get("pool", {}))
+        mix = state.get("mix")
+        self._mix_by(state.get("mixed_by", 0), mix and Order.model_validate(mix))
         self._begin()
         self._data.load_state_dict({"position": state["position"], "count": len(self._places)})
+        self._drawn = state["position"]
         if self._mix and "given" in state:  # a fork may mix what was not mixed before
             self._easy, self._given = state["easy"], dict(state["given"])
+            self._drawn = state.get("drawn", state["position"])
 
     def _begin(self) -> None:
         self._places = [
@@ -138,6 +161,13 @@ class PromptOrder:
         ]
         seed = derive_seed(self._seed, "pool", self._number) if self._number else self._seed
         self._data = DataOrder(len(self._places), seed, self._shuffle)
+        self._drawn = 0
+        self._start_mix()
+
+    def _mix_by(self, number: int, mix: Order | None) -> None:
+        self._mixed, self._mix = (number, mix), mix or self._configured
+
+    def _start_mix(self) -> None:
         self._easy, self._given = 0, dict.fromkeys(("data", "easy_first", "uncertain"), 0)
         # Ties and prompts without a pass rate, which come last, stand in the order of the data.
         places = range(len(self._places)) if self._mix else ()

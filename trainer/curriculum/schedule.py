@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trainer.config.sections.order import Pool
+from trainer.config.sections.order import Order, Pool
 from trainer.config.sections.phases import REWARD, Phase
 
 from .plateau import level
@@ -56,6 +56,12 @@ class Schedule:
         """What prompts are drawn from, and the number of the phase that has said so; 0 and all of them before any has."""
         said = [(n, phase) for n, phase in enumerate(self._phases[: self.number], 1) if phase.prompts != "same"]
         return (said[-1][0], said[-1][1].pool) if said else (0, Pool())
+
+    @property
+    def mix(self) -> tuple[int, Order | None]:
+        """The orders that prompts come in, and the number of the phase that has said so; 0 and None before any has."""
+        said = [(n, phase.mix) for n, phase in enumerate(self._phases[: self.number], 1) if phase.order != "same"]
+        return said[-1] if said else (0, None)
 
     @property
     def verifying(self) -> Phase | None:

@@ -79,6 +79,64 @@ def test_a_step_that_is_larger_than_its_pool_repeats_prompts() -> None:
     assert Counter(small.take(4)) == {2: 2, 3: 2}
 
 
+EASY, PLAIN = Order(data=0.0, easy_first=1.0), Order()
+
+
+def test_a_phase_names_another_order_and_the_data_goes_on_where_it_was() -> None:
+    changing = order()
+    assert changing.take(2) == [0, 1]
+    changing.blend(1, EASY)
+    assert changing.take(4) == [4, 3, 2, 1]
+    changing.blend(2, PLAIN)
+    assert (changing.take(2), changing.mixed_by) == ([2, 3], (2, PLAIN))
+    changing.blend(3, EASY)
+    assert changing.take(2) == [4, 3], "from the easiest again"
+    assert changing.passes == pytest.approx(10 / 6)
+    changing.blend(0, None)
+    assert (changing.take(2), changing.state_dict()) == ([4, 5], {"position": 6, "count": 6})
+
+
+def test_an_order_stays_when_a_phase_narrows_the_pool() -> None:
+    both = order()
+    both.blend(1, EASY)
+    both.take(1)
+    both.narrow(2, Pool(tags=["odd"]))
+    assert (both.take(3), both.passes) == ([3, 1, 5], 1.0)
+
+
+@pytest.mark.parametrize(
+    ("mix", "words"),
+    [
+        (EASY, "from easy to hard"),
+        (Order(data=0.0, uncertain=2.0), "the most uncertain first"),
+        (Order(data=3.0, easy_first=1.0), "order: 75% by data, 25% from easy to hard"),
+    ],
+)
+def test_a_mixture_in_a_few_words(mix: Order, words: str) -> None:
+    assert mix.short == words
+
+
+@given(
+    st.lists(st.integers(1, 7), max_size=8),
+    st.lists(st.integers(1, 7), min_size=1, max_size=8),
+    st.sampled_from([None, Order(), EASY, Order(data=1.0, easy_first=0.5)]),
+    st.sampled_from([None, EASY]),
+    st.booleans(),
+)
+def test_a_saved_order_that_a_phase_has_named_goes_on_as_if_nothing_had_happened(
+    before: list[int], after: list[int], named: Order | None, configured: Order | None, back: bool
+) -> None:
+    first, second = order(configured, shuffle=True), order(configured, shuffle=True)
+    for wanted in before:
+        first.take(wanted)
+    first.blend(1, named) if named else None
+    first.take(3)
+    first.blend(0, None) if back else None
+    second.load_state_dict(json.loads(json.dumps(first.state_dict())))
+    assert [first.take(wanted) for wanted in after] == [second.take(wanted) for wanted in after]
+    assert (first.state_dict(), first.passes) == (second.state_dict(), second.passes)
+
+
 @given(st.lists(st.integers(1, 7), max_size=8), st.lists(st.integers(1, 7), min_size=1, max_size=8), st.booleans())
 def test_a_saved_order_goes_on_as_if_nothing_had_happened(before: list[int], after: list[int], narrow: bool) -> None:
     mix = Order(data=1.0, easy_first=0.5, uncertain=0.7)

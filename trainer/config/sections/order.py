@@ -5,6 +5,13 @@ from collections.abc import Collection, Iterator, Mapping
 from ..errors import FieldProblem
 from ..fields import Section, knob
 
+_ALONE = {
+    "data": "in the order of the data",
+    "easy_first": "from easy to hard",
+    "uncertain": "the most uncertain first",
+}
+_IN_A_MIX = {"data": "by data", "easy_first": "from easy to hard", "uncertain": "by uncertainty"}
+
 
 class Order(Section):
     """A mixture of orders: each gives its share of the prompts of a run."""
@@ -27,8 +34,16 @@ class Order(Section):
     def shares(self) -> dict[str, float]:
         """The share of each order; they sum to 1, and orders without a share are left out."""
         given = {"data": self.data, "easy_first": self.easy_first, "uncertain": self.uncertain}
-        total = sum(given.values())
+        total = sum(given.values())  # 0 where none has a share
         return {name: share / total for name, share in given.items() if share}
+
+    @property
+    def short(self) -> str:
+        """The mixture in a few words, for a line of a schedule."""
+        shares = self.shares
+        if len(shares) == 1:
+            return _ALONE[next(iter(shares))]
+        return "order: " + ", ".join(f"{100 * share:.3g}% {_IN_A_MIX[name]}" for name, share in shares.items())
 
     def problems(self) -> Iterator[FieldProblem]:
         """The paths begin at the section."""

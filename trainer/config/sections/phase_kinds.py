@@ -57,6 +57,7 @@ class UnrewardedPhase(Phase):
     every: ClassVar[int] = 20  # type: ignore[misc]
     quantile: ClassVar[float] = 0.8  # type: ignore[misc]
     solved: ClassVar[float] = 0.5  # type: ignore[misc]
+    uncertain_share: ClassVar[float] = 0.0  # type: ignore[misc]
     verification: ClassVar[Literal["same", "on", "off"]] = "same"  # type: ignore[misc]
     judged: ClassVar[int] = 4  # type: ignore[misc]
     judgements: ClassVar[int] = 4  # type: ignore[misc]
@@ -66,6 +67,11 @@ class UnrewardedPhase(Phase):
         "step",
         "What it waits for, once the phase before it has begun. `step`: a step that you name. `plateau`: `metric` has levelled off, so "
         "that the slope over its last values cannot be told from 0",
+    )
+    order: Literal["same", "data", "easy_first", "mixed"] = knob(
+        "same",
+        "Which of these comes next: in the `same` order as before; in that of the `data`; `easy_first`, from the easiest to the hardest "
+        "by pass rate (`meta.pass_rate`); or `mixed`, both with a share",
     )
     window: int = knob(
         20,
@@ -92,6 +98,11 @@ class UnrewardedPhase(Phase):
     def refused(cls, field: str, value: Any) -> str:
         if field == "begins" and value == "pass_rate":
             return "no reward says here which responses are correct, so there is no pass rate to wait for; choose 'step' or 'plateau'"
+        if (field, value) == ("order", "uncertain") or field == "uncertain_share":
+            return (
+                "a run without rewards learns nothing of pass rates, so the same would stay uncertain and come in every step; choose "
+                "'easy_first' or 'data'"
+            )
         if field in _REWARDED:
             return "no response has a reward in this recipe, which this field of a phase is about; take it away"
         return ""

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from ..errors import FieldProblem
 from ..fields import Section, knob
 from .common import Evaluation
-from .order import Pool
+from .order import Order, Pool, same_rates
 
 REWARD = "reward/mean"
 """The key of the metric whose plateau phases wait for where responses are rewarded."""
@@ -123,6 +123,25 @@ class Phase(Section):
         [], "Only prompts of one of these domains. None: any", max_length=50, when=("prompts", ("some",))
     )
 
+    order: Literal["same", "data", "easy_first", "uncertain", "mixed"] = knob(
+        "same",
+        "Which of these comes next: in the `same` order as before; in that of the `data`; `easy_first`, from the easiest to the hardest "
+        "by pass rate (`meta.pass_rate`); `uncertain`, those whose pass rate is least certain; or `mixed`, each order with a share",
+    )
+    data_share: float = knob(
+        1.0, "Share of the order of the data, shuffled or not", ge=0, le=1000, when=("order", ("mixed",))
+    )
+    easy_share: float = knob(
+        0.0, "Share of the order from the easiest to the hardest", ge=0, le=1000, when=("order", ("mixed",))
+    )
+    uncertain_share: float = knob(
+        0.0,
+        "Share of those whose pass rate is least certain, by what the run has seen of them: near one half, or met seldom",
+        ge=0,
+        le=1000,
+        when=("order", ("mixed",)),
+    )
+
     verification: Literal["same", "on", "off"] = knob(
         "same",
         "Whether the policy also judges its own responses, and learns to see what they are worth: the `same` as before, `on`, or `off` "
@@ -180,6 +199,15 @@ class Phase(Section):
         return Pool(above=self.rate_above, up_to=self.rate_up_to, tags=self.tags, domains=self.domains)
 
     @property
+    def mix(self) -> Order | None:
+        """The share of each order from this phase on; None if it changes no order."""
+        if self.order == "same":
+            return None
+        if self.order == "mixed":
+            return Order(data=self.data_share, easy_first=self.easy_share, uncertain=self.uncertain_share)
+        return Order(**{"data": 0.0, "easy_first": 0.0, "uncertain": 0.0, self.order: 1.0})
+
+    @property
     def grid(self) -> list[float]:
         """The temperatures that the phase tries, in ascending order."""
         gap = (self.highest - self.lowest) / (self.tried - 1)
@@ -235,6 +263,8 @@ class Phase(Section):
             yield self.pool.short
         elif self.prompts == "all":
             yield "all prompts"
+        if self.mix:
+            yield self.mix.short
         if self.verification == "on":
             yield f"judges {self.judged} of its own responses a step"
         elif self.verification == "off":
@@ -258,6 +288,8 @@ class Phase(Section):
     def problems(self, held_out: int) -> Iterator[FieldProblem]:
         """Problems of the phase by itself; the paths begin at the phase. `held_out`: the most examples of an evaluation."""
         yield from self._pool_problems()
+        if self.order == "mixed" and not (self.mix and self.mix.shares):
+            yield FieldProblem("data_share", "no order has a share; give one to at least one of them")
         if self.begins == "plateau" and self.by_evaluation and not held_out:
             yield FieldProblem("metric", f"{self.watched} needs held-out examples; set evaluation.max_examples above 0")
         if self.temperature == "search":
@@ -278,6 +310,9 @@ class Phase(Section):
         if why := self.pool.unfit(counts.get("train", {})):
             path = "rate_above" if self.rate_above is not None else "rate_up_to"
             yield FieldProblem(path, f"{why}, so the phase would have no prompt")
+        if self.mix and self.mix.easy_first and (why := same_rates(counts.get("train", {}))):
+            path = "easy_share" if self.order == "mixed" else "order"
+            yield FieldProblem(path, f"{why}, so there is no order from easy to hard; choose another")
 
 
 def phases_knob() -> Any:
@@ -340,6 +375,11 @@ def problems(phases: Sequence[Phase], steps: int, evaluation: Evaluation) -> Ite
         earliest = possible or earliest
         for problem in phase.problems(evaluation.max_examples):
             yield FieldProblem(f"{at}.{problem.path}", problem.message)
+
+
+def mixing(phases: Sequence[Phase]) -> Iterator[str]:
+    """The places of the config where phases name an order."""
+    return (f"phases.{place}.order" for place, phase in enumerate(phases) if phase.mix)
 
 
 def data_problems(phases: Sequence[Phase], counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:

@@ -11,7 +11,7 @@ from .stage import Tell
 
 
 class PhaseWatch:
-    """Moves a schedule on, and narrows the order of the data by it. A recipe with phases of its own kind derives from it."""
+    """Moves a schedule on, and narrows and mixes the order of the data by it. A recipe with phases of its own kind derives from it."""
 
     drawn = "prompts"
     """What the data has, in the plural."""
@@ -35,6 +35,8 @@ class PhaseWatch:
             )
         if self.order.drawn_from != schedule.pool:  # those phases had another pool
             self.order.narrow(*schedule.pool)
+        if self.order.mixed_by != schedule.mix:  # or another order
+            self.order.blend(*schedule.mix)
         while phase := schedule.due(step):
             now = self._begin(phase, step, tell)
             tell.metrics({"phase/number": float(schedule.number)})
@@ -65,10 +67,12 @@ class PhaseWatch:
         temperature = self._temperature(phase, step, tell)
         self.schedule.begin(step, temperature)
         now = "" if temperature is None else f"; the temperature is {temperature:g}"
-        if phase.prompts == "same":
-            return now
-        self.order.narrow(*self.schedule.pool)
-        return f"{now}; {self.order.size} of {self.order.count} {self.drawn}"
+        if phase.prompts != "same":
+            self.order.narrow(*self.schedule.pool)
+            now += f"; {self.order.size} of {self.order.count} {self.drawn}"
+        if phase.order != "same":
+            self.order.blend(*self.schedule.mix)
+        return now
 
     def _temperature(self, phase: Phase, step: int, tell: Tell) -> float | None:
         """What the phase samples with; None where that stays."""

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+from tests.trainer.killed import killed
 from tests.trainer.running import run
+from trainer import checkpoints
 from trainer.config import ConfigInvalid
 from trainer.contracts import Example
 
@@ -78,12 +80,43 @@ def test_a_stage_without_prompts_ends_the_run_before_its_first_step(
     assert not metrics_of(tmp_path / "run")
 
 
+ORDERS = [
+    {"begins": "step", "step": 2, "order": "easy_first"},
+    {"begins": "step", "step": 4, "order": "mixed", "data_share": 0.0, "easy_share": 1.0, "uncertain_share": 1.0},
+]
+
+
+def test_phases_change_the_order_and_a_killed_run_repeats_it(rated: Path, tiny_dir: Path, tmp_path: Path) -> None:
+    """From easy to hard: rows 4, 1, 0, 2, 3, 5, two a step."""
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    config = staged(steps=5, phases=ORDERS, data={}, evaluation={"every": 0, "max_examples": 0})
+    assert run(config, rated, tiny_dir, whole)
+    keys: dict[int, set[str]] = {}
+    for event in events_of(whole):
+        if event.data.kind == "rollouts":
+            keys.setdefault(event.step, set()).update(row.example_key for row in event.data.rollouts)
+    assert (keys[2], keys[3]) == ({"row-4", "row-1"}, {"row-0", "row-2"})
+    assert keys[4] & {"row-4"}, "the easiest again, beside the one whose pass rate is least certain"
+    said = [event.data.message for event in events_of(whole) if event.data.kind == "log"]
+    assert "phase 2 begins: order: 50% from easy to hard, 50% by uncertainty" in said
+
+    killed("trainer.monitors:RunMonitor.metrics", config, rated, tiny_dir, broken, step=4)
+    assert checkpoints.steps(broken / "checkpoints")[-1] == 3
+    assert run(config, rated, tiny_dir, broken, resume=True)
+    ends = [checkpoints.load(out / "checkpoints" / "step-000005") for out in (whole, broken)]
+    assert ends[0].state["order"] == ends[1].state["order"]
+    for owner, tensors in ends[0].tensors.items():
+        assert all(tensors[key].equal(ends[1].tensors[owner][key]) for key in tensors), owner
+
+
 @pytest.mark.parametrize(
     ("changes", "path"),
     [
         ({"phases": [{"prompts": "some"}]}, "phases.0.prompts"),
         ({"phases": [{"prompts": "some", "rate_above": 0.5, "rate_up_to": 0.5}]}, "phases.0.rate_up_to"),
         ({"data": {"order": {"data": 0.0}}}, "data.order.data"),
+        ({"phases": [ORDERS[1] | {"step": 2, "easy_share": 0.0, "uncertain_share": 0.0}]}, "phases.0.data_share"),
+        ({"phases": ORDERS, "data": {"replicas": 2}}, "data.replicas"),
         ({"phases": [], "runner": {"kind": "offline", "push_every": 2}}, "data.order"),
     ],
 )

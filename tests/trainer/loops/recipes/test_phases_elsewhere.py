@@ -85,6 +85,36 @@ def test_only_the_phases_own_examples_are_drawn(recipe: str, tiny_dir: Path, tmp
     assert drawn[:6] != sorted(drawn[:6])
 
 
+EASY = {"begins": "step", "step": 2, "order": "easy_first"}
+MIXED = {"begins": "step", "step": 4, "order": "mixed", "data_share": 1.0, "easy_share": 2.0}
+
+
+@pytest.mark.parametrize("recipe", ("sft", "dpo"))
+def test_phases_change_the_order_and_a_killed_run_repeats_it(recipe: str, tiny_dir: Path, tmp_path: Path) -> None:
+    """The rows are harder and harder, so from easy to hard they come by number."""
+    rated = [row.model_copy(update={"meta": {"pass_rate": 1 - i / 20}}) for i, row in enumerate(rows(recipe))]
+    data, whole, broken = written(rated, tmp_path / "data.jsonl"), tmp_path / "whole", tmp_path / "broken"
+    config = phased(recipe, steps=5, phases=[EASY, MIXED], batch_size=4)
+    monitor = RunMonitor(Spool(tmp_path / "events.jsonl"))
+    stage: Any = make_stage(job_of(config, data, tiny_dir, tmp_path / "drawn", monitor))
+    stage._fitter._watch.enter(2, _Quiet())
+    assert [int(item.key.split("-")[1]) for item in stage._fitter.draw(8)] == [*range(8)]
+
+    assert run(config, data, tiny_dir, whole)
+    assert [line for line in logged(whole) if line.startswith("phase")] == [
+        "phase 1 begins: from easy to hard",
+        "phase 2 begins: order: 33.3% by data, 66.7% from easy to hard",
+    ]
+    assert curve(whole, "train/epoch") == pytest.approx({step: 4 * step / 12 for step in range(1, 6)})
+    killed("trainer.monitors:RunMonitor.metrics", config, data, tiny_dir, broken, step=4)
+    assert checkpoints.steps(broken / "checkpoints")[-1] == 3
+    assert run(config, data, tiny_dir, broken, resume=True)
+    ends = [checkpoints.load(out / "checkpoints" / "step-000005") for out in (whole, broken)]
+    assert ends[0].state["order"] == ends[1].state["order"]
+    for owner, tensors in ends[0].tensors.items():
+        assert all(tensors[key].equal(ends[1].tensors[owner][key]) for key in tensors), owner
+
+
 class _Quiet:
     def metrics(self, *_: Any) -> None: ...
 
@@ -121,6 +151,9 @@ def problems(recipe: str, **changes: Any) -> dict[str, str]:
         ({"temperature": "set"}, "temperature", "samples none, so it has no temperature"),
         ({"lengths": "toggle"}, "lengths", "no response has a reward"),
         ({"verification": "on"}, "verification", "no response has a reward"),
+        ({"order": "uncertain"}, "order", "a run without rewards learns nothing of pass rates"),
+        ({"order": "mixed", "uncertain_share": 1.0}, "uncertain_share", "choose 'easy_first' or 'data'"),
+        ({"order": "mixed", "data_share": 0.0}, "data_share", "no order has a share"),
         ({"begins": "pass_rate"}, "begins", "no pass rate to wait for; choose 'step' or 'plateau'"),
         ({"begins": "plateau", "window": 4, "learning_rate": "times"}, "window", "it cannot begin before step 5"),
         ({"begins": "plateau", "metric": "eval/loss", "learning_rate": "times"}, "window", "before step 39, and the"),
@@ -146,6 +179,12 @@ def test_a_plateau_that_no_evaluation_can_show_is_said_at_the_form(recipe: str) 
     unrated = configured(recipe, phases=[{"step": 2, "prompts": "some", "rate_above": 0.2}])
     said = {each.path: each.message for each in unrated.data_problems({"train": {"references": 4, "examples": 4}})}
     assert "no training prompt has a pass rate yet" in said["phases.0.rate_above"]
+    plans = [EASY, MIXED | {"step": 3}]
+    said = {
+        each.path: each.message
+        for each in configured(recipe, phases=plans).data_problems({"train": {"references": 4, "examples": 4}})
+    }
+    assert "no order from easy to hard; choose another" in said["phases.0.order"] and "phases.1.easy_share" in said
 
 
 @pytest.mark.parametrize("recipe", ["chain", "alternating", "iterative_dpo"])

@@ -65,6 +65,29 @@ def test_a_fork_with_another_pool_draws_from_that() -> None:
     assert heard.values == {"phase/number": 1.0, "rollout/pool": 3.0}
 
 
+def test_a_phase_changes_the_order_and_a_fork_without_it_draws_as_configured_again() -> None:
+    easy = PairPhase(step=2, order="easy_first")
+    mixed = PairPhase(step=3, order="mixed", data_share=1.0, easy_share=1.0, prompts="some", domains=["odd"])
+    found, plain = watch([easy, mixed]), PromptOrder(KNOWN, 3, True)
+    assert found.order.take(2) == plain.take(2)
+    heard = Heard()
+    found.enter(2, heard)  # type: ignore[arg-type]
+    assert found.order.take(6) == [5, 4, 3, 2, 1, 0]
+    before = saved(found)
+    found.enter(3, heard)  # type: ignore[arg-type]
+    assert sorted(found.order.take(3)) == [1, 3, 5]
+    assert heard.lines == [
+        "phase 1 begins: from easy to hard",
+        "phase 2 begins: domains odd, order: 50% by data, 50% from easy to hard; 3 of 6 prompts",
+    ]
+    found.load_state_dict(before)
+    assert found.order.take(2) == [5, 4], "round again, all of them"
+    fork = watch([])
+    fork.load_state_dict(before)
+    fork.enter(3, Heard())  # type: ignore[arg-type]
+    assert fork.order.take(4) == plain.take(4)
+
+
 def test_a_plateau_of_evaluations_counts_those_since_the_phase_before_and_no_step() -> None:
     found = watch([ODD, SLOWER])
     begun = {}
