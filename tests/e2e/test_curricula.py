@@ -34,7 +34,7 @@ def look(page, name: str) -> None:
 
 @pytest.fixture
 def run(server, cast):
-    version = make_version(cast.owner)
+    version = make_version(cast.owner, tags=("logic", "code"))
     RegisteredModel.objects.create(workspace=cast.workspace, name="smollm2", source="local", path="/models/smollm2")
     choice = checks.DatasetChoice(id=version.dataset_id)
     config = {"steps": 20, "model": {"name": "smollm2"}, "scaffold": None, "phases": STAGES}
@@ -59,6 +59,11 @@ def test_stages_and_hints_say_on_the_form_what_the_data_lacks(open_page, as_rese
     above.fill("0.2")
     above.press("Tab")
     expect(page.get_by_text("no training prompt has a pass rate yet (`meta.pass_rate`)").first).to_be_visible()
+    page.locator("#f-phases-0-tags").fill("logic\ncod")
+    page.locator("#f-phases-0-tags").press("Tab")
+    expect(
+        page.get_by_text("no training prompt has the tag 'cod'; the tags of the data are code (3), logic (3)").first
+    ).to_be_visible()
     assert faults(page) == []
     look(page, "stages-form")
 

@@ -13,13 +13,14 @@ from typing import Any, ClassVar, Literal
 from pydantic import ConfigDict
 
 from trainer.contracts.counted import counted
+from trainer.contracts.labels import Labels
 
 from .errors import FieldProblem
 from .fields import Section, When, knob
 from .holdings import Holdings
 from .rewards.parts import RewardPart
 from .sections.common import Checkpoint, Evaluation, Model, Optim
-from .sections.phases import Line, Phase, lines
+from .sections.phases import Line, Phase, label_problems, lines
 
 Samples = Literal["rollout", "pair", "text", "judgement", "episode"]
 """The viewer of the Samples tab of a run."""
@@ -238,6 +239,11 @@ class RecipeConfig(Section):
         `counts` are the training counts of the version, by `train` and `heldout`; counts of 0 may be left out.
         """
         yield from ()
+
+    def label_problems(self, known: Mapping[str, Labels]) -> Iterator[FieldProblem]:
+        """Names that the config chooses examples by and that no training example has. `known` are those of the version, by kind
+        (`tags`, `domains`); a kind that is left out is not known."""
+        yield from label_problems(getattr(self, "phases", ()), known)
 
     @classmethod
     def suited(cls, counts: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:

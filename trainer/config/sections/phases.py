@@ -6,6 +6,8 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import ValidationError
 
+from trainer.contracts.labels import Labels
+
 from ..errors import FieldProblem
 from ..fields import Section, knob
 from .common import Evaluation
@@ -387,6 +389,19 @@ def data_problems(phases: Sequence[Phase], counts: Mapping[str, Mapping[str, int
     for place, phase in enumerate(phases):
         for problem in phase.data_problems(counts):
             yield FieldProblem(f"phases.{place}.{problem.path}", problem.message)
+
+
+def label_problems(phases: Sequence[Phase], known: Mapping[str, Labels]) -> Iterator[FieldProblem]:
+    """Tags and domains that the phases name and no training prompt has. `known` are those of the data, by `tags` and `domains`."""
+    for place, phase in enumerate(phases):
+        for field, words in (("tags", "has the tag"), ("domains", "is of the domain")):
+            labels = known.get(field)
+            named = getattr(phase, field) if phase.prompts == "some" else ()
+            if labels and (lacking := [name for name in named if labels.lacks(name)]):
+                there = f"the {field} of the data are {labels.words}" if labels.counts else f"the data has no {field}"
+                yield FieldProblem(
+                    f"phases.{place}.{field}", f"no training prompt {words} {' or '.join(map(repr, lacking))}; {there}"
+                )
 
 
 def why_not(kind: str, replay: int, processes: int) -> str:

@@ -1,23 +1,27 @@
 """What recipes count of a version: `trainer.contracts.training_counts` over its examples, by split.
 
-Counted when somebody first asks, and kept: a version never changes. Of a large version a worker counts.
+Counted when somebody first asks, and kept: a version never changes. Of a large version a worker counts. The tags and domains
+of what is trained on are counted with it, so that a config can name them without a look at the examples.
 """
 
 from collections import Counter
+from typing import Any
 
 from django.core.cache import cache
 
 from trainer.contracts import Example, training_counts
+from trainer.contracts.labels import Labels
 from webapp.core.tasks import enqueue
 
 from .. import queries
 from ..models import DatasetVersion
 
-FORM = 5  # raise it with a change of what is counted: what was kept is then counted again
+FORM = 6  # raise it with a change of what is counted: what was kept is then counted again
 AT_ONCE = 5_000  # examples that a page may wait for
 ASKED_S = 600  # a worker that does not answer in this time is asked again
 HELDOUT = "heldout"
 Counts = dict[str, dict[str, int]]
+LABELS = ("tags", "domains")
 
 
 def kept(version: DatasetVersion) -> Counts | None:
@@ -43,13 +47,31 @@ def counted(version: DatasetVersion) -> Counts:
     if (found := kept(version)) is not None:
         return found
     sides: dict[str, Counter[str]] = {"train": Counter(), HELDOUT: Counter()}
+    labels: dict[str, Counter[str]] = {kind: Counter() for kind in LABELS}
     for _, line in queries.stream_canonical(version):
         example = Example.model_validate_json(line)
-        sides[HELDOUT if example.split == HELDOUT else "train"].update(training_counts(example))
+        side = HELDOUT if example.split == HELDOUT else "train"
+        sides[side].update(training_counts(example))
+        if side == "train":
+            labels["tags"].update(set(example.tags))
+            labels["domains"][example.domain] += 1
     counts = {split: dict(sorted(each.items())) for split, each in sides.items()}
-    version.training = {"form": FORM, **counts}
+    version.training = {"form": FORM, **counts, "labels": {kind: _stored(each) for kind, each in labels.items()}}
     DatasetVersion.every.filter(pk=version.pk).update(training=version.training)
     return counts
+
+
+def _stored(counts: Counter[str]) -> dict[str, Any]:
+    """In pairs, because jsonb keeps no order of keys."""
+    found = Labels.of(counts)
+    return {"counts": list(found.counts.items()), "others": found.others}
+
+
+def labels(version: DatasetVersion) -> dict[str, Labels]:
+    """The tags and the domains of the examples that are trained on, of a version that is counted; nothing of any other."""
+    found = version.training if kept(version) is not None else None
+    stored = found["labels"] if found else {}
+    return {kind: Labels(dict(each["counts"]), each["others"]) for kind, each in stored.items()}
 
 
 def count(version_id: int) -> None:

@@ -236,6 +236,7 @@ def _data_problems(recipe: Recipe, config: RecipeConfig | None, version: Dataset
     yield from fitting.problems(fitting.fit(recipe, counts, config), version, wanted)
     if config:
         yield from config.data_problems(counts)
+        yield from config.label_problems(training_counts.labels(version))
 
 
 def continues(plan: Plan, source: Run, step: int) -> None:

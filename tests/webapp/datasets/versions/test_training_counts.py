@@ -5,6 +5,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from tests.webapp.experiments.conftest import make_version
+from trainer.contracts.labels import Labels
 from webapp.datasets.models import DatasetVersion
 from webapp.datasets.versions import training_counts
 
@@ -26,6 +27,17 @@ def test_counts_are_by_split_and_kept(version):
     with CaptureQueriesContext(connection) as queries:
         assert training_counts.known(fresh) == found
     assert len(queries) == 0
+
+
+def test_tags_and_domains_are_counted_with_it_of_what_is_trained_on(cast):
+    version = make_version(cast.owner, train=2, heldout=1, tags=("logic", "code", "logic"), domain="maths")
+    assert training_counts.labels(version) == {}, "not counted yet"
+    training_counts.counted(version)
+    fresh = again(version)
+    with CaptureQueriesContext(connection) as queries:
+        found = training_counts.labels(fresh)
+    assert len(queries) == 0
+    assert found == {"tags": Labels({"code": 2, "logic": 2}), "domains": Labels({"maths": 2})}
 
 
 def test_what_was_counted_another_way_is_counted_again(version):

@@ -54,6 +54,40 @@ def rewarded(*parts, expression="") -> dict:
     return {"config": {"steps": 2, "scaffold": None, "rewards": list(parts), "reward_expression": expression}}
 
 
+# Which prompts a phase names
+
+
+@pytest.mark.parametrize(
+    ("names", "field", "words"),
+    [
+        (
+            {"tags": ["logic", "proofs"]},
+            "tags",
+            "no training prompt has the tag 'proofs'; the tags of the data are logic (3)",
+        ),
+        (
+            {"domains": ["art", "law"]},
+            "domains",
+            "no training prompt is of the domain 'art' or 'law'; the domains of the data are maths (3)",
+        ),
+    ],
+)
+def test_a_phase_for_prompts_that_the_data_lacks_is_refused_with_what_there_is(
+    cast, launch, model, names, field, words
+):
+    version = make_version(cast.owner, "labelled", tags=("logic",), domain="maths", digest="f" * 64)
+    config = {"steps": 4, "phases": [{"step": 2, "prompts": "some"} | names]}
+    choice = checks.DatasetChoice(id=version.dataset_id)
+    assert refused(launch, f"phases.0.{field}", config=config, dataset=choice) == words
+    there = {"tags": ["logic"], "domains": ["maths"]}
+    assert launch(config={"steps": 4, "phases": [{"step": 2, "prompts": "some"} | there]}, dataset=choice)
+
+
+def test_a_phase_by_tags_of_data_without_any_is_refused(launch):
+    config = {"steps": 4, "phases": [{"step": 2, "prompts": "some", "tags": ["logic"]}]}
+    assert refused(launch, "phases.0.tags", config=config).endswith("has the tag 'logic'; the data has no tags")
+
+
 # What a run would never come to
 
 
