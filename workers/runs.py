@@ -6,6 +6,7 @@ from celery import shared_task
 
 from webapp.core.artifact_store import StoreAway
 from webapp.experiments.lifecycle import jobs
+from webapp.experiments.metrics import condensing
 from webapp.experiments.outputs import artifact_store
 from webapp.experiments.people import graded
 
@@ -43,3 +44,8 @@ def prune(self: Any, run_id: int) -> None:
 @shared_task(name="workers.runs.ask_people")
 def ask_people(run_id: int) -> None:
     graded.ask(run_id)
+
+
+@shared_task(name="workers.runs.condense")
+def condense(run_id: int) -> None:
+    condensing.condense(run_id)

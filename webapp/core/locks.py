@@ -32,6 +32,7 @@ class Work(IntEnum):
     BACKUP_FILES = 7322
     PERSONAL_DATA = 7323
     DEMO = 7330
+    LEVELS = 7316
 
 
 def until_commit(work: Work, key: int = 0) -> None:

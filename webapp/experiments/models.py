@@ -319,6 +319,28 @@ class MetricPoint(models.Model):
         return f"{self.key}@{self.step}"
 
 
+class MetricLevel(models.Model):
+    """A stretch of one metric's points, condensed: see `metrics.levels`. Made by workers from points alone, so that any of it may be
+    deleted at any time; it is, from the step on that comes again."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="levels")
+    key = models.CharField(max_length=250)
+    level = models.PositiveSmallIntegerField()
+    number = models.PositiveIntegerField()  # its place among those of its level: 0, 1, 2, ...
+    last_step = models.PositiveIntegerField()
+    points = models.BinaryField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["run", "key", "level", "last_step"], include=["number"], name="one_level_per_stretch"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.key}~{self.level}.{self.number}"
+
+
 class Rollout(models.Model):
     """One sampled response; `content` is `trainer.contracts.RolloutRecord`, the other columns are its filters.
 

@@ -25,6 +25,7 @@ from webapp.experiments.bulk import StepMetrics
 from webapp.experiments.launch.services import create_experiment
 from webapp.experiments.lifecycle.states import State, facts, tell
 from webapp.experiments.live import broadcasts
+from webapp.experiments.metrics import condensing
 from webapp.experiments.models import LOGGED, OVER, Experiment, Run
 from webapp.experiments.table.models import MAX_PATH
 from webapp.webhooks.services import announce
@@ -143,6 +144,10 @@ def log(
             row.save(update_fields=["tags"])
         if news:
             _insert(run.pk, news)
+            newest_first = sorted(news, key=lambda each: each.step, reverse=True)
+            condensing.written(
+                run.pk, {each.key: each.step for each in newest_first}, len({each.step for each in news})
+            )
             fields |= _progress(run, news)
         if fields:
             Run.objects.filter(pk=run.pk).update(**fields)

@@ -5,7 +5,7 @@ whatever the number of deliveries and however many of them arrive at the same mo
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +33,7 @@ from ..lifecycle import services as lifecycle
 from ..lifecycle import tokens
 from ..lifecycle.states import ENDS, State, move
 from ..live import broadcasts
+from ..metrics import condensing
 from ..models import OVER, LogLine, Run, RunAlarm
 from ..outputs import artifacts as outputs
 from ..outputs import starting_points
@@ -105,6 +106,7 @@ def _store(run: Run, fresh: list[RunEvent], begins: int) -> None:
     for event in fresh:
         _gather(run, event, gathered, fields)
     bulk.upsert_points(run.id, gathered.steps.values())
+    condensing.written(run.id, _first_steps(gathered.steps), len(gathered.steps))
     bulk.upsert_rollouts(run.id, gathered.rollouts.values())
     graded.draw(run, gathered.rollouts.values())
     bulk.upsert_artifacts(run.id, gathered.artifacts.values())
@@ -126,6 +128,10 @@ def _store(run: Run, fresh: list[RunEvent], begins: int) -> None:
     ]  # every one in turn: a batch may hold a whole life
     if not any(moved) and fields.keys() - {"heartbeat_at", "last_seq"}:
         broadcasts.run_changed(run)
+
+
+def _first_steps(steps: Mapping[int, bulk.StepMetrics]) -> dict[str, int]:
+    return {key: step for step in sorted(steps, reverse=True) for key in steps[step].values}
 
 
 def _gather(run: Run, event: RunEvent, gathered: Gathered, fields: dict[str, Any]) -> None:

@@ -1,11 +1,16 @@
 """Curves and histograms of a run. Every answer is bounded, however long a run has become."""
 
 import json
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 from django.db import connection
 
+from webapp.core.tasks import enqueue
+
 from ..models import MetricPoint, Run
+from . import condensing, levels, stored
 
 MAX_CURVES = 200  # keys answered at once
 MAX_POINTS_PER_PAGE = 5000
@@ -25,31 +30,6 @@ FROM keys CROSS JOIN LATERAL (
     SELECT histogram FROM experiments_metricpoint p
     WHERE p.run_id = %(run)s AND p.key = keys.key ORDER BY step DESC LIMIT 1
 ) AS newest
-"""
-
-# Per key, as JSON: all points where they fit, else of every bucket of steps the lowest and the highest, so that no spike is
-# smoothed away, and always the first and the last point. The database writes the text, as nobody here reads the numbers.
-CURVES = """
-WITH points AS (
-    SELECT key, step, value, extract(epoch FROM time)::float8 AS at,
-        count(*) OVER whole AS n, min(step) OVER whole AS low, max(step) OVER whole AS high
-    FROM experiments_metricpoint
-    WHERE run_id = %(run)s AND key = ANY(%(keys)s) AND value IS NOT NULL
-    WINDOW whole AS (PARTITION BY key)
-), bucketed AS (
-    SELECT *, (step - low)::bigint * %(buckets)s / (high - low + 1) AS bucket FROM points
-), ranked AS (
-    SELECT *,
-        row_number() OVER (PARTITION BY key, bucket ORDER BY value, step) AS from_low,
-        row_number() OVER (PARTITION BY key, bucket ORDER BY value DESC, step) AS from_high
-    FROM bucketed
-)
-SELECT key, json_build_object(
-    'steps', json_agg(step ORDER BY step), 'values', json_agg(value ORDER BY step), 'times', json_agg(at ORDER BY step)
-)::text
-FROM ranked
-WHERE n <= %(max_points)s OR from_low = 1 OR from_high = 1 OR step IN (low, high)
-GROUP BY key ORDER BY key
 """
 
 
@@ -77,13 +57,61 @@ def curves(run: Run, keys: list[str] | None = None, max_points: int = 600) -> st
     return f'{{"curves": {{{written}}}, {json.dumps(beside)[1:]}'
 
 
-def _drawn(run_id: int, keys: list[str], max_points: int) -> list[tuple[str, str]]:
+def _drawn(run_id: int, keys: list[str], max_points: int) -> Iterator[tuple[str, str]]:
     """Key and curve, as JSON, of those of the keys that have values."""
-    sizes = {"max_points": max_points, "buckets": max(max_points // 2, 1)}
-    with connection.cursor() as cursor:
-        cursor.execute(CURVES, {"run": run_id, "keys": keys[:MAX_CURVES], **sizes})
-        found: list[tuple[str, str]] = cursor.fetchall()
-    return found
+    for key, found in drawn(run_id, keys[:MAX_CURVES], max_points):
+        times = np.round(found["at"] / 1e6 + levels.EPOCH_S, 3)
+        curve = {"steps": found["step"].tolist(), "values": found["value"].tolist(), "times": times.tolist()}
+        yield key, json.dumps(curve)
+
+
+def drawn(run_id: int, keys: Sequence[str], max_points: int) -> Iterator[tuple[str, levels.Points]]:
+    """Of each of the keys that have values: all points where they fit, else of every bucket of steps the lowest and the highest, so
+    that no spike is smoothed away, and always the first and the last point. Two queries, a third where the run has levels."""
+    buckets = max(max_points // 2, 1)
+    held: dict[int, list[bytes]] = {}
+    for place, _, row in stored.rows(run_id, keys, _levels(stored.covered(run_id, keys), buckets)):
+        held.setdefault(place, []).append(row)
+    parts = {place: [levels.opened(b"".join(each))] for place, each in held.items()}
+    after = [int(parts[place][0]["step"][-1]) if place in parts else -1 for place in range(len(keys))]
+    tails = Tails()
+    for place, found in stored.points(run_id, keys, after):
+        tails.add(place, found)
+    if tails.are_long:
+        enqueue(condensing.TASK, run_id)
+    for place, key in enumerate(keys):
+        if pieces := parts.get(place, []) + tails.of(place):
+            whole = np.concatenate(pieces)
+            yield key, whole if len(whole) <= max_points else levels.thinned(whole, buckets)
+
+
+def _levels(reach: Sequence[stored.Covered], buckets: int) -> Iterator[tuple[int, int, int]]:
+    """(place, level, step) of what is read: the highest level that has a unit for each bucket, and behind its end the lower ones."""
+    for place, covered in enumerate(reach):
+        enough = [level for level, rows in covered.rows.items() if rows * levels.UNITS >= buckets]
+        for level in range(max(enough, default=-1) + 1):
+            yield place, level, -1 if level == max(enough) else covered.beyond(level)
+
+
+class Tails:
+    """Points behind the levels. Where nobody has condensed a long run yet, they are thinned as they come, so that memory stays small."""
+
+    def __init__(self) -> None:
+        self.are_long = False
+        self._thinned: dict[int, list[levels.Points]] = {}
+        self._whole: dict[int, list[levels.Points]] = {}
+
+    def add(self, place: int, points: levels.Points) -> None:
+        self._whole.setdefault(place, []).append(points)
+        if sum(map(len, self._whole[place])) >= stored.BLOCK:
+            self.are_long = True
+            found = np.concatenate(self._whole[place])
+            rest = len(found) // levels.ROW * levels.ROW
+            self._thinned.setdefault(place, []).append(levels.opened(b"".join(levels.rows(found))))
+            self._whole[place] = [found[rest:]]
+
+    def of(self, place: int) -> list[levels.Points]:
+        return self._thinned.get(place, []) + self._whole.get(place, [])
 
 
 def points(run: Run, key: str, after_step: int | None = None, limit: int = MAX_POINTS_PER_PAGE) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def test_other_runs_stay_out(run, launch):
 def test_curves_cost_the_same_queries_for_any_number_of_keys(run, django_assert_num_queries):
     for i in range(30):
         points(run, f"k{i:02}", [(1, 1.0)])
-    with django_assert_num_queries(3):
+    with django_assert_num_queries(4):
         assert len(curves_of(run)["curves"]) == 30
 
 

@@ -1,0 +1,122 @@
+"""Levels are made by workers, and forgotten where points come again.
+
+Whoever writes points and whoever condenses them hold the lock of the run: a stretch is condensed once all its points are there to
+stay, and one that changes later is forgotten in the transaction that changes it. What is not condensed is read point by point, so
+that nothing depends on a task that was lost.
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from django.db import connection, transaction
+
+from webapp.core import locks
+from webapp.core.tasks import enqueue
+
+from ..models import Run
+from . import levels, stored
+
+TASK = "workers.runs.condense"
+EVERY = 512  # steps of a run, on average
+KEYS_AT_ONCE, POINTS_AT_ONCE = (
+    16,
+    16 * levels.ROW,
+)  # under one lock: 65,536 points, which take less than a tenth of a second
+
+# level 0 alone tells whether any row holds the step; mostly none does
+FORGOTTEN = """
+WITH again AS (
+    SELECT key, step FROM unnest(%(keys)s::text[], %(steps)s::int[]) AS told(key, step)
+    WHERE EXISTS (
+        SELECT FROM experiments_metriclevel AS row
+        WHERE row.run_id = %(run)s AND row.key = told.key AND row.level = 0 AND row.last_step >= told.step
+    )
+)
+DELETE FROM experiments_metriclevel AS row USING again
+WHERE row.run_id = %(run)s AND row.key = again.key AND row.last_step >= again.step
+"""
+# from key to key along the index; of those whose newest row has no value, such as histograms, nothing is drawn
+KEYS = """
+WITH RECURSIVE keys AS (
+    (SELECT key FROM experiments_metricpoint WHERE run_id = %(run)s ORDER BY key LIMIT 1)
+    UNION ALL
+    SELECT (SELECT key FROM experiments_metricpoint WHERE run_id = %(run)s AND key > keys.key ORDER BY key LIMIT 1)
+    FROM keys WHERE keys.key IS NOT NULL
+)
+SELECT keys.key FROM keys CROSS JOIN LATERAL (
+    SELECT value FROM experiments_metricpoint AS point
+    WHERE point.run_id = %(run)s AND point.key = keys.key ORDER BY step DESC LIMIT 1
+) AS newest
+WHERE newest.value IS NOT NULL
+"""
+WRITTEN = """
+INSERT INTO experiments_metriclevel (run_id, key, level, number, last_step, points)
+SELECT %(run)s, * FROM unnest(%(keys)s::text[], %(levels)s::int[], %(numbers)s::int[], %(steps)s::int[], %(rows)s::bytea[])
+"""
+
+
+def written(run_id: int, first_steps: Mapping[str, int], steps: int) -> None:
+    """Tells of points that were written: of each key from that step on, in so many steps. Whoever calls it holds the lock of the run."""
+    if not first_steps:
+        return
+    keys = list(first_steps)
+    with connection.cursor() as cursor:
+        cursor.execute(FORGOTTEN, {"run": run_id, "keys": keys, "steps": [first_steps[key] for key in keys]})
+    # by chance: nobody counts the points of a run, and a stretch that waits a little longer costs little
+    if random.random() * EVERY < steps:  # noqa: S311
+        enqueue(TASK, run_id)
+
+
+def condense(run_id: int) -> None:
+    """Brings the levels of a run up to date. Does nothing where somebody else is at it."""
+    with locks.alone(locks.Work.LEVELS, run_id) as ours:
+        waiting = _keys(run_id) if ours else []
+        while waiting:
+            now, waiting = waiting[:KEYS_AT_ONCE], waiting[KEYS_AT_ONCE:]
+            waiting = _condense(run_id, now) + waiting
+
+
+def _keys(run_id: int) -> list[str]:
+    with connection.cursor() as cursor:
+        cursor.execute(KEYS, {"run": run_id})
+        return [key for (key,) in cursor.fetchall()]
+
+
+def _condense(run_id: int, keys: list[str]) -> list[str]:
+    """Those of the keys of which more points may wait."""
+    with transaction.atomic():
+        if not Run.objects.select_for_update(no_key=True).filter(pk=run_id).exists():
+            return []
+        reach = stored.covered(run_id, keys)
+        parts: dict[int, list[levels.Points]] = {}
+        for place, points in stored.points(run_id, keys, [each.steps.get(0, -1) for each in reach], POINTS_AT_ONCE):
+            parts.setdefault(place, []).append(points)
+        tails = {place: np.concatenate(each) for place, each in parts.items()}
+        fresh = {place: levels.rows(tail) for place, tail in tails.items() if len(tail) >= levels.ROW}
+        if fresh:
+            _write(run_id, keys, reach, fresh)
+    return [keys[place] for place, tail in tails.items() if len(tail) == POINTS_AT_ONCE]
+
+
+def _write(run_id: int, keys: Sequence[str], reach: Sequence[stored.Covered], fresh: Mapping[int, list[bytes]]) -> None:
+    """Rows of level 0, and of each further level those that are whole now."""
+    wanted = [(place, level, reach[place].beyond(level)) for place in fresh for level in reach[place].rows]
+    waiting: dict[tuple[int, int], list[bytes]] = {}
+    for place, level, row in stored.rows(run_id, keys, wanted):
+        waiting.setdefault((place, level), []).append(row)
+    made: list[tuple[str, int, int, int, bytes]] = []
+    for place, rows in fresh.items():
+        level, new = 0, rows
+        while new and level <= levels.HIGHEST:
+            first = reach[place].rows.get(level, 0)
+            made += [(keys[place], level, first + i, levels.last_step(row), row) for i, row in enumerate(new)]
+            four = waiting.get((place, level), []) + new
+            new = [
+                levels.merged(four[i : i + levels.FANOUT])
+                for i in range(0, len(four) - levels.FANOUT + 1, levels.FANOUT)
+            ]
+            level += 1
+    names = ("keys", "levels", "numbers", "steps", "rows")
+    with connection.cursor() as cursor:
+        cursor.execute(WRITTEN, {"run": run_id, **dict(zip(names, map(list, zip(*made, strict=True)), strict=True))})
