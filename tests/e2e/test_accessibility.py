@@ -42,6 +42,7 @@ PAGES = (
     "/experiments",
     "/runs/{run}",
     "/runs/{run}/rollouts",
+    "/runs/{run}/rollouts/dataset",
     "/runs/{run}/log",
     "/runs/{run}/config",
     "/runs/{run}/lineage",

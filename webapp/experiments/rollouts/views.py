@@ -49,15 +49,30 @@ HELP = {
 }
 
 
+FIELDS = {
+    "short": ("shortest",),
+    "format": ("form", "form_of"),
+    "incorrect": ("correct",),
+    "low": ("least", "part"),
+    "protocol": ("protocol_part",),
+    "not_best": ("best",),
+}
+"""What the filters ask for, by the names of the inputs."""
+_PLACED = {"first", "last", "steps", "name", *(field for fields in FIELDS.values() for field in fields)}
+"""Fields beside which the page shows what is wrong with them."""
+
+
 @dataclass(frozen=True)
 class FilterRow:
-    """A filter as the page draws it. `step` is None where it is off or asks for nothing."""
+    """A filter as the page draws it. `step` is None where it is off, asks for nothing, or nothing was counted. `problem` is what is wrong
+    with what it asks for."""
 
     key: str
     on: bool
     step: FilterStep | None = None
     shown: bool = False
     url: str = ""
+    problem: str = ""
 
     @property
     def title(self) -> str:
@@ -82,6 +97,15 @@ class Form:
     preview: Preview | None = None
     problem: str = ""
     problems: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def elsewhere(self) -> list[str]:
+        """Problems of what has no input of its own on the page."""
+        return [f"{path}: {why}" for path, why in self.problems.items() if path not in _PLACED]
+
+    def problem_of(self, key: str) -> str:
+        """What is wrong with what a filter asks for; empty if nothing is."""
+        return "; ".join(self.problems[field] for field in FIELDS.get(key, ()) if field in self.problems)
 
 
 @member(access.WRITER)
@@ -129,7 +153,14 @@ def _context(run: Run, form: Form, sent: QueryDict) -> dict[str, Any]:
     show, page = sent.get("show", ""), whole(sent.get("page", ""), 6) or 0
     steps = {step.key: step for step in form.preview.steps} if form.preview else {}
     rows = [
-        FilterRow(key, key not in SWITCHED or key in form.on, steps.get(key), key == show, _url(sent, show=key))
+        FilterRow(
+            key,
+            key not in SWITCHED or key in form.on,
+            steps.get(key),
+            key == show,
+            _url(sent, show=key),
+            form.problem_of(key),
+        )
         for key in LEFT_OUT
         if key in SWITCHED or (key in steps and steps[key].left_out)
     ]

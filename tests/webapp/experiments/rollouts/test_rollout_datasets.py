@@ -1,5 +1,6 @@
 """Making a dataset of what a run has sampled: by API and by the page's form, as an import, within its workspace."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -135,7 +136,7 @@ def test_the_form_makes_one_too_and_shows_its_import(cast, sampled, client):
 @pytest.mark.parametrize(
     ("form", "words"),
     [
-        ({"least": "much"}, "must be a number"),
+        ({"least": "much"}, "Must be a number"),
         ({"first": "-1"}, "must be a whole number"),
         ({"first": "3", "last": "2"}, "must be 3 or more"),
         ({"first": "9"}, "hold none that was sampled"),
@@ -245,7 +246,27 @@ def test_the_page_counts_shows_cases_and_makes_what_it_counted(filtered, client,
     shown = client.get(f"/imports/{job.pk}").content.decode()
     assert "Train on it" in shown and "Annotate it" in shown
     bad = client.get(address, {"filtered": "1", "on": ON, "least": "much"})
-    assert bad.status_code == 422 and "must be a number" in bad.content.decode()
+    assert bad.status_code == 422 and "Must be a number" in bad.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("given", "place", "why"),
+    [
+        ({"least": "much"}, 'name="least".*?aria-describedby="e-low"', "Must be a number, or empty."),
+        ({"correct": "2"}, 'name="correct".*?aria-describedby="e-incorrect"', "Must be a share from 0 to 1, or empty."),
+        ({"form": "tags"}, 'name="form_of".*?aria-describedby="e-format"', "Name the tags."),
+        ({"first": "9"}, 'name="first".*?aria-describedby="e-steps"', "These steps hold none that was sampled."),
+    ],
+)
+def test_what_is_wrong_is_said_at_its_field_and_nothing_counts_as_asked_for(filtered, client, cast, given, place, why):
+    client.force_login(cast.researcher.user)
+    reply = client.get(f"/runs/{filtered.pk}/rollouts/dataset", {"filtered": "1", "on": ON, **given})
+    page = reply.content.decode()
+    error = place.split('"')[-2]
+    assert reply.status_code == 422 and re.search(place, page)
+    assert why in page[page.index(f'id="{error}"') :].split("</p>")[0], "and once"
+    assert page.count(why[1:].rstrip(".")) == 1
+    assert "not counted" in page and "asks for nothing" not in page
 
 
 def test_count_again_and_make_both_go_by_what_the_form_says(filtered, client, cast):
