@@ -62,4 +62,4 @@ def _nothing(counts: Counter[str], responses: int, below: float) -> str:
     seen = ", ".join(f"{name} {counts[name] / responses:.2%}" for name in FAULTS if counts[name])
     if not seen:
         return f"None of the {responses:,} responses has a fault that is looked for ({', '.join(FAULTS)})."
-    return f"No fault is rarer than {below:.3g} of the {responses:,} responses: {seen}. Raise the share, or train on all of them."
+    return f"No fault is in fewer than {100 * below:.3g}% of the {responses:,} responses: {seen}. Raise the share, or train on all of them."

@@ -20,6 +20,7 @@ from ..exploration import bias_report
 from ..leakage import leaks
 from ..leakage.near_leaks import Pair, near
 from ..models import CurationJob
+from .asked import asked
 
 SHOWN = 30
 CARDS = {
@@ -105,7 +106,8 @@ def curate(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBa
 
 
 def _card(kind: str, words: dict[str, str], job: CurationJob | None) -> dict[str, Any]:
-    return {"kind": kind, **words, "row": job, "told": job.result and told(job) if job else ""}
+    found = {"told": told(job) if job.result else "", "asked": asked(job)} if job else {}
+    return {"kind": kind, **words, "row": job, **found}
 
 
 @member(access.WRITER)
@@ -215,6 +217,7 @@ def curation(request: HttpRequest, job_id: int) -> HttpResponseBase:
         "tab": "curate",
         "may_write": membership.may(Role.RESEARCHER),
         "alive": job.state in ("queued", "running"),
+        "asked": asked(job),
     }
     if request.headers.get("HX-Request") and not request.GET.get("cursor"):
         response = render(request, "datasets/_curation.html", context)

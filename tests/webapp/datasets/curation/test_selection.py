@@ -143,7 +143,10 @@ def test_prompts_that_provoke_a_rare_fault_stay(make, look, as_researcher):
     assert (job.result["rare"], job.result["without"]) == (["repetition"], 1)
     page = as_researcher.get(f"/datasets/{version.dataset_id}/versions/1/curate").content.decode()
     assert "of 12 responses: mixed scripts 0, repetition 1, broken format 2 (not rare)" in page
-    assert look(version, "faulty", below=0.05).error.startswith("No fault is rarer than 0.05 of the 12 responses")
+    failed = look(version, "faulty", below=0.05)
+    assert failed.error.startswith("No fault is in fewer than 5% of the 12 responses")
+    page = as_researcher.get(f"/datasets/{version.dataset_id}/versions/1/curate").content.decode()
+    assert failed.error in page and "faults below 5%" in page, "said on the card, with what was asked for"
     clean = make(fine, "Clean")
     assert look(clean, "faulty").error.startswith("None of the 8 responses has a fault")
 
@@ -195,6 +198,7 @@ def test_the_page_offers_what_is_measured_and_tells_what_would_go(make, cast, as
     assert to == f"/curations/{job.pk}" and job.params == {"log_probs": hard.pk, "window": 512, "share": 0.5}
     runner.run(job.pk)
     shown = as_researcher.get(to).content.decode()
+    assert f"Asked for: hard by logprobs of it (job {hard.pk}), in windows of 512 tokens; 50% go." in shown
     assert "1 of 3 examples would go; the hardest window of those that stay has 2.00 nats or more." in shown
     assert "1 nats" in shown or "1.00 nats" in shown
     look(version, "balance")
@@ -202,3 +206,24 @@ def test_the_page_offers_what_is_measured_and_tells_what_would_go(make, cast, as
     refused = as_researcher.post(f"{page}/start", {"kind": "balance", "most": "many"}, follow=True).content.decode()
     assert "must be from 1 to" in refused
     assert "Start one" not in browser(cast.reviewer).get(page).content.decode()
+
+
+def test_what_a_look_was_asked_for_stands_beside_what_it_found(make, cast, as_researcher, look):
+    version = make([record("a", 1), record("b", 2), record("c", 3)])
+    vectors = embeddings(cast, version, a=[1, 0], b=[0, 1], c=[-1, 0])
+    hard = log_probs(cast, version, a=[-1], b=[-2], c=[-3])
+
+    def said(kind, **params) -> str:
+        return as_researcher.get(f"/curations/{look(version, kind, **params).pk}").content.decode()
+
+    named = f"embed of it (job {vectors.pk})"
+    assert f"Asked for: {named}; by distance alone; 10% stay." in said("cover", embeddings=vectors.pk)
+    weighed = f"{named}; weighed by what is hard by logprobs of it (job {hard.pk}), in windows of 8 tokens; 50% stay."
+    assert weighed in said("cover", embeddings=vectors.pk, log_probs=hard.pk, window=8, share=0.5)
+    assert f"Asked for: {named}; from a cosine of 0.9." in said("meaning", embeddings=vectors.pk, likeness=0.9)
+    assert "Asked for: 25% go." in said("shortest", share=0.25)
+    assert "Asked for: drawn with seed 3." in said("balance", seed=3)
+    assert "Asked for: prompts, 90% alike." in said("duplicates", scope="prompt", threshold=0.9)
+    assert "Asked for" not in said("structure")
+    CurationJob.objects.update(params={})
+    assert as_researcher.get(f"/curations/{CurationJob.objects.latest('id').pk}").status_code == 200
