@@ -29,6 +29,7 @@ class Constructed:
 TASKS: Mapping[Task, Constructed] = {
     "syllables": Constructed(lambda setting: toy.examples(setting.wanted), toy.make_model),
     "graded": Constructed(lambda setting: toy.graded(), toy.make_model),
+    "near": Constructed(lambda setting: toy.near(), toy.make_model),
     "halves": Constructed(lambda setting: toy.halves(), toy.make_model),
     "pool": Constructed(lambda setting: pool.demonstrations(), toy.make_model, by_seed=pool.demonstrations),
     "wordy": Constructed(lambda setting: toy.graded(), toy.make_wordy),

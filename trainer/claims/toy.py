@@ -28,6 +28,8 @@ GRADES: tuple[tuple[str, tuple[int, ...]], ...] = (
     ("hard", (5, 25)),
 )
 """Of each topic the difficulty, and the ranks of the syllables that a good answer says all of."""
+NEAR = (*GRADES[:5], ("hard", (30,)), ("hard", (45,)), ("hard", (60,)))
+"""As GRADES, with hard topics that ask for one rare syllable: seldom said, and not out of reach."""
 HALVES = ("first", "second")
 TAILS: tuple[tuple[str, tuple[int, ...]], ...] = (
     *(("short", (rank,)) for rank in (2, 3, 4, 5, 6, 7)),
@@ -65,6 +67,11 @@ def graded(seed: int = 5) -> list[Example]:
     and then, and a `hard` one hardly ever (`chance`, which stands in the data as the pass rate).
     """
     return _passing(zip(TOPICS, GRADES, strict=True), seed)
+
+
+def near(seed: int = 5) -> list[Example]:
+    """The same with hard topics that the untrained model passes a few times in a hundred (NEAR)."""
+    return _passing(zip(TOPICS, NEAR, strict=True), seed)
 
 
 def halves(seed: int = 5) -> list[Example]:

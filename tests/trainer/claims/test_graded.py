@@ -16,6 +16,16 @@ def test_difficulties_are_far_apart() -> None:
     assert max(chances["hard"]) < 0.02
 
 
+def test_hard_prompts_within_reach_are_parted_from_moderate_ones_as_the_stages_are() -> None:
+    rates = defaultdict(list)
+    for row in toy.near():
+        rates[row.domain].append(row.meta["pass_rate"])
+    assert min(rates["hard"]) > 0.01 and max(rates["hard"]) < 0.04 < min(rates["middle"])
+    assert {key: rates[key] for key in ("easy", "middle")} == {
+        key: [row.meta["pass_rate"] for row in toy.graded() if row.domain == key] for key in ("easy", "middle")
+    }
+
+
 def test_an_answer_says_all_or_is_worth_nothing() -> None:
     rows = toy.graded()
     assert len({row.key for row in rows}) == len(rows) == 80

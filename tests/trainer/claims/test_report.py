@@ -23,7 +23,7 @@ def test_every_plan_has_a_report_before_it_is_run(name: str, size: Any) -> None:
     plan = PLANS[name]
     text = report.markdown(plan, size, [], {}, ABOUT)
     assert "\n3 steps of " in text, "what was run, not what the plan has"
-    assert "AdamW at 0." in text
+    assert "AdamW at " in text
 
 
 @pytest.mark.parametrize("name", PLANS)

@@ -1,7 +1,7 @@
 """Claims of papers as plans: what is compared, what decides, and the verdict. Torch-free: the web side reads them too."""
 
 from .budgets import BUDGETS
-from .curricula import HINTS, STAGES
+from .curricula import HINTS, STAGES, STAGES_NEAR
 from .downstream import JUDGE_POLICY
 from .judges import RATIONALE
 from .lengths import TOGGLE, TOGGLE_SMOLLM
@@ -9,7 +9,7 @@ from .mismatch import QUANTIZED, STALE, WPSM
 from .plan import SIZES, Arm, Claim, Part, Plan, Setting, Size
 from .policies import OAPL, OAPL_OFFLINE, RUSCARL
 from .scaffolds import RUSCARL_SHAPE
-from .schedules import TAILS
+from .schedules import TAILS, TAILS_STILL
 from .selection import KCENTER
 from .stages import CROSS_STAGE, CROSS_STAGE_LEARNT, SELF_DISTIL
 from .turns import RUBRIC_ARM
@@ -46,6 +46,7 @@ PLANS: dict[str, Plan] = {
         OAPL_OFFLINE,
         BUDGETS,
         STAGES,
+        STAGES_NEAR,
         HINTS,
         CROSS_STAGE,
         CROSS_STAGE_LEARNT,
@@ -57,6 +58,7 @@ PLANS: dict[str, Plan] = {
         STALE,
         QUANTIZED,
         TAILS,
+        TAILS_STILL,
         RUSCARL_SHAPE,
     )
 }

@@ -17,43 +17,74 @@ _NOTE = (
 )
 
 
-def _setting(**changes: Any) -> Setting:
-    return Setting(merged(TINY, {"steps": 80, "evaluation": {"every": 5, "samples": 8}} | changes), _SEEDS, note=_NOTE)
+def _setting(seeds: tuple[int, ...] = _SEEDS, **changes: Any) -> Setting:
+    return Setting(merged(TINY, {"steps": 80, "evaluation": {"every": 5, "samples": 8}} | changes), seeds, note=_NOTE)
 
 
-STAGES = Plan(
+def _stages(name: str, title: str, hard_up_to: float, setting: Setting, claims: tuple[Claim, ...], **told: Any) -> Plan:
+    """Two stages, the second from step 41 on; hard is a pass rate up to `hard_up_to`."""
+    moderate = {"begins": "step", "step": 1, "prompts": "some", "rate_above": hard_up_to}
+    hard = {"begins": "step", "step": 41, "prompts": "some", "rate_above": 0.0, "rate_up_to": hard_up_to}
+    return Plan(
+        name,
+        title,
+        "GLM-4.5 (2025); LongCat-Flash-Thinking-2601 (2026)",
+        arms=(
+            Arm("one", "all prompts throughout"),
+            Arm("two", "moderate prompts to step 40, then the hard ones", {"phases": [moderate, hard]}),
+        ),
+        claims=claims,
+        sizes={"tiny": setting},
+        measured="curves",
+        **told,
+    )
+
+
+_REACH = (
+    Claim(
+        "a second stage of hard prompts brings more of them within reach than one stage does",
+        (Part("score on hard prompts", _HARD, "two", "one"),),
+    ),
+    Claim(
+        "and the held-out score over all prompts is higher",
+        (Part("score over all prompts", "eval/rubric_score:last", "two", "one"),),
+    ),
+)
+_TITLE = "Two stages of difficulty against one"
+
+STAGES = _stages(
     "stages",
-    "Two stages of difficulty against one",
-    "GLM-4.5 (2025); LongCat-Flash-Thinking-2601 (2026)",
-    arms=(
-        Arm("one", "all prompts throughout"),
-        Arm(
-            "two",
-            "moderate prompts to step 40, then the hard ones",
-            {
-                "phases": [
-                    {"begins": "step", "step": 1, "prompts": "some", "rate_above": 0.02},
-                    {"begins": "step", "step": 41, "prompts": "some", "rate_above": 0.0, "rate_up_to": 0.02},
-                ]
-            },
-        ),
-    ),
-    claims=(
-        Claim(
-            "a second stage of hard prompts brings more of them within reach than one stage does",
-            (Part("score on hard prompts", _HARD, "two", "one"),),
-        ),
-        Claim(
-            "and the held-out score over all prompts is higher",
-            (Part("score over all prompts", "eval/rubric_score:last", "two", "one"),),
-        ),
-    ),
-    sizes={"tiny": _setting()},
+    _TITLE,
+    0.02,
+    _setting(),
+    _REACH,
     task="graded",
-    measured="curves",
     columns=_COLUMNS,
     summary="Moderate prompts first, then those that were hardly ever solved.",
 )
+
+_SINCE = "eval/rubric_score:since_40"
+STAGES_NEAR = _stages(
+    "stages_near",
+    f"{_TITLE}, where hard prompts are within reach",
+    0.04,
+    _setting((5, 6, 7, 8, 9), steps=120, evaluation={"every": 10, "samples": 8}),
+    (
+        Claim(
+            "with a second stage the held-out score keeps rising after the first",
+            (Part("score over all prompts, the end over step 40", _SINCE, "two"),),
+        ),
+        Claim(
+            "and by more than one stage's does in the same steps",
+            (Part("the same rise, over one stage's", _SINCE, "two", "one"),),
+        ),
+        *_REACH,
+    ),
+    task="near",
+    columns=(*_COLUMNS, ("score at step 40", "eval/rubric_score:at_40"), ("rise since then", _SINCE)),
+    summary="The same with hard prompts that are solved a few times in a hundred: does a second stage keep the score rising?",
+)
+"""Planned after `stages`, in whose runs no arm passed a hard prompt; with other seeds."""
 
 
 def _hint(gamma: float) -> dict[str, Any]:

@@ -142,7 +142,7 @@ METHODS: tuple[Method, ...] = (
         "The score goes on rising where one stage levels off.",
         "GLM-4.5 (2025)",
         recipe="policy",
-        plans=("stages",),
+        plans=("stages", "stages_near"),
     ),
     Method(
         "ahrl",
@@ -201,7 +201,7 @@ METHODS: tuple[Method, ...] = (
         "ERNIE 5.0 (2026)",
         recipe="policy",
         at={"runner.kind": "async", "runner.policy": "urb", "objective.name": "double_sided", "scaffold": ""},
-        plans=("tails",),
+        plans=("tails", "tails_still"),
     ),
     Method(
         "double_sided",

@@ -18,7 +18,18 @@ SIZES: tuple[Size, ...] = ("tiny", "demo")
 RESPONSES = 16
 """To each held-out prompt, of a plan that measures responses."""
 Task = Literal[
-    "syllables", "graded", "wordy", "tailed", "halves", "pool", "faults", "answers", "rubrics", "rubric_pairs", "turns"
+    "syllables",
+    "graded",
+    "near",
+    "wordy",
+    "tailed",
+    "halves",
+    "pool",
+    "faults",
+    "answers",
+    "rubrics",
+    "rubric_pairs",
+    "turns",
 ]
 """Constructed tasks of `trainer.claims`, each with a model that was taught for it."""
 

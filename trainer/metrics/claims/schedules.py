@@ -19,28 +19,57 @@ def _april(max_staleness: int) -> dict[str, Any]:
     return _async("april", oversample=2.0, segment_tokens=_SEGMENT, max_staleness=max_staleness)
 
 
+_ARMS = (
+    Arm("urb", "U-RB, two batches at once", _async("urb", ahead=2)),
+    Arm("april", "APRIL; nothing is too old", _april(1000)),
+    Arm("april_fresh", "APRIL; what is more than two steps old is dropped (stale_keep)", _april(2)),
+)
+_SHARES = (
+    Claim(
+        "APRIL that drops what is too old trains on fewer long responses than U-RB, which has as many as the data",
+        (Part("share of long responses missing", _SHARE.format("mean"), "urb", "april_fresh"),),
+    ),
+    Claim(
+        "and so does APRIL that drops nothing",
+        (Part("share of long responses missing", _SHARE.format("mean"), "urb", "april"),),
+    ),
+    Claim(
+        "most of all in the first steps (ours)",
+        (Part("share missing in the first fifth", _SHARE.format("early"), "urb", "april"),),
+    ),
+)
+_LEARNING: dict[str, Any] = merged(
+    TINY,
+    {
+        "steps": 36,
+        "rollout": {"prompts_per_step": 8, "group_size": 4, "max_new_tokens": 64},
+        "objective": {"name": "double_sided"},
+        "evaluation": {"every": 12, "samples": 4},
+        "checkpoint": {"every": 18, "keep": 1},
+    },
+)
+_NOTE = (
+    "A random model of two layers that was taught to say 2 syllables on six topics and 16 on two, by Zipf's law "
+    "(trainer/claims/toy.py): a quarter of the prompts is long, whatever the policy learns. Real asynchronous runs: one "
+    "worker samples and one scores, as processes of Ray beside the learner. A response is worth 1 or 0, and a point less where it has the "
+    "length of the other kind"
+)
+_COLUMNS = (
+    ("long, all steps", _SHARE.format("mean")),
+    ("long, first fifth", _SHARE.format("early")),
+    ("long, last fifth", _SHARE.format("late")),
+    ("tokens a response trained on", "rollout/length:mean"),
+    ("groups dropped a step", "async/dropped_groups:mean"),
+    ("oldest, steps, last fifth", "async/staleness_max:late"),
+)
+
 TAILS = Plan(
     "tails",
     "U-RB against APRIL where a quarter of the responses are long",
     "ERNIE 5.0 (2026); APRIL (2025)",
-    arms=(
-        Arm("urb", "U-RB, two batches at once", _async("urb", ahead=2)),
-        Arm("april", "APRIL; nothing is too old", _april(1000)),
-        Arm("april_fresh", "APRIL; what is more than two steps old is dropped (stale_keep)", _april(2)),
-    ),
+    arms=_ARMS,
     claims=(
-        Claim(
-            "APRIL that drops what is too old trains on fewer long responses than U-RB, which has as many as the data",
-            (Part("share of long responses missing", _SHARE.format("mean"), "urb", "april_fresh"),),
-        ),
-        Claim(
-            "and so does APRIL that drops nothing",
-            (Part("share of long responses missing", _SHARE.format("mean"), "urb", "april"),),
-        ),
-        Claim(
-            "most of all in the first steps (ours)",
-            (Part("share missing in the first fifth", _SHARE.format("early"), "urb", "april"),),
-        ),
+        *_SHARES,
         Claim(
             "what is dropped costs score on held-out prompts with long answers (ours)",
             (Part("score on long prompts lost", _LONG, "urb", "april_fresh"),),
@@ -50,36 +79,33 @@ TAILS = Plan(
             (Part("score on long prompts lost", _LONG, "urb", "april"),),
         ),
     ),
-    sizes={
-        "tiny": Setting(
-            merged(
-                TINY,
-                {
-                    "steps": 36,
-                    "rollout": {"prompts_per_step": 8, "group_size": 4, "max_new_tokens": 64},
-                    "objective": {"name": "double_sided"},
-                    "evaluation": {"every": 12, "samples": 4},
-                    "checkpoint": {"every": 18, "keep": 1},
-                },
-            ),
-            (0, 1, 2, 3, 4),
-            note="A random model of two layers that was taught to say 2 syllables on six topics and 16 on two, by Zipf's law "
-            "(trainer/claims/toy.py): a quarter of the prompts is long, whatever the policy learns. Real asynchronous runs: one "
-            "worker samples and one scores, as processes of Ray beside the learner. A response is worth 1 or 0, and a point less where it has the "
-            "length of the other kind, so that lengths stay what they are.",
-        )
-    },
+    sizes={"tiny": Setting(_LEARNING, (0, 1, 2, 3, 4), note=f"{_NOTE}, so that lengths stay what they are.")},
     task="tailed",
     measured="curves",
     columns=(
-        ("long, all steps", _SHARE.format("mean")),
-        ("long, first fifth", _SHARE.format("early")),
-        ("long, last fifth", _SHARE.format("late")),
-        ("tokens a response trained on", "rollout/length:mean"),
-        ("groups dropped a step", "async/dropped_groups:mean"),
-        ("oldest, steps, last fifth", "async/staleness_max:late"),
+        *_COLUMNS,
         ("score on long prompts", _LONG),
         ("score on short prompts", "eval/domain/short:last"),
     ),
     summary="Which share of the long responses is trained on, where the first to finish come first.",
 )
+
+TAILS_STILL = Plan(
+    "tails_still",
+    "U-RB against APRIL where a quarter of the responses are long, and lengths stay as they are",
+    TAILS.paper,
+    arms=_ARMS,
+    claims=_SHARES,
+    sizes={
+        "tiny": Setting(
+            merged(_LEARNING, {"optim": {"lr": 1e-9}, "evaluation": {"every": 0}}),
+            (5, 6, 7, 8, 9),
+            note=f"{_NOTE}. The learning rate is so small that the policy stays what it is, and with it the lengths of its responses.",
+        )
+    },
+    task="tailed",
+    measured="curves",
+    columns=_COLUMNS,
+    summary="The same with a policy that does not learn, so that which responses are trained on is all that differs.",
+)
+"""Planned after `tails`, in whose runs training moved the lengths; with other seeds."""
