@@ -187,7 +187,7 @@ OAPL_OFFLINE = Plan(
         ),
     ),
     sizes={
-        "tiny": Setting(merged(TINY, _LONGER), (0, 1, 2), wanted=2, note=_TOY),
+        "tiny": Setting(merged(TINY, _LONGER), (0, 1, 2, 3, 4), wanted=2, note=_TOY),
         "demo": Setting(merged(_DEMO, {"steps": 150}), (0, 1, 2), note=SMOLLM),
     },
     columns=COLUMNS,
