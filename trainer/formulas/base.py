@@ -1,6 +1,7 @@
 """What a formula is: a function whose parameters declare the inputs, and what it may answer."""
 
 import inspect
+import json
 import math
 from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass
@@ -99,8 +100,14 @@ class Formula:
         if item["type"] == "missing":
             return field, f"missing; expected {self.usage()}"
         message = str(item["msg"]).removeprefix("Value error, ")
+        if item["type"] == "too_short":
+            found, least = item["ctx"]["actual_length"], item["ctx"]["min_length"]
+            return (
+                field,
+                f"is empty; at least {least} expected" if not found else f"has {found}; at least {least} expected",
+            )
         if isinstance(item["input"], str | int | float | None):
-            shown = repr(item["input"])
+            shown = json.dumps(item["input"], ensure_ascii=False)  # as it stands in the file
             message += f", found {shown if len(shown) <= 40 else shown[:37] + '...'}"
         return field, message[:1].lower() + message[1:]
 

@@ -97,7 +97,26 @@ def test_it_loads_no_torch() -> None:
         (["cohens_d", "-"], '{"chosen": [NaN], "rejected": [0]}', "chosen[0]: input should be a finite number"),
         (["cohens_d", "-"], '{"chosen": [1e999], "rejected": [0]}', "chosen[0]: input should be a finite number"),
         (["cohens_d", "-"], '{"chosen": ["1"], "rejected": [0]}', "chosen[0]: input should be a valid number"),
-        (["cohens_d", "-"], '{"chosen": [true], "rejected": [0]}', "chosen[0]: input should be a valid number"),
+        (
+            ["cohens_d", "-"],
+            '{"chosen": [true], "rejected": [0]}',
+            "chosen[0]: input should be a valid number, found true",
+        ),
+        (
+            ["ahrl", "-"],
+            '{"p0": 1, "gamma": 1, "t": 1, "pass0": null}',
+            "pass0: input should be a valid number, found null",
+        ),
+        (
+            ["ahrl", "-"],
+            '{"p0": 1, "gamma": 1, "t": 1, "pass0": NaN}',
+            "pass0: input should be a finite number, found NaN",
+        ),
+        (
+            ["kcenter", "-"],
+            '{"embeddings": [], "ppl": [], "k": 1}',
+            "embeddings: is empty; at least 1 expected; ppl: is empty; at least 1 expected",
+        ),
         (["cohens_d", "-"], '{"chosen": [1]}', "rejected: missing"),
         (
             ["cohens_d", "-"],
