@@ -132,11 +132,12 @@ class _Parts(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
-        """Each part's own backward pass, given the whole result and log-sum-exp: its probabilities are then the whole's."""
+        """Each part's own backward pass, given the whole result and log-sum-exp: its probabilities are then the whole's. In
+        float32 also where the pass was in bfloat16, for which torch's takes several times as long."""
         query, key, value, whole, lse = ctx.saved_tensors
         heads, heads_kv = query.shape[1], key.shape[1]
-        q, k, v = (_by_repeat(each, heads_kv, heads) for each in (query, key, value))
-        out, slope = (_by_repeat(each.transpose(1, 2), heads_kv, heads) for each in (whole, gradients[0]))
+        q, k, v = (_by_repeat(each.to(lse.dtype), heads_kv, heads) for each in (query, key, value))
+        out, slope = (_by_repeat(each.to(lse.dtype).transpose(1, 2), heads_kv, heads) for each in (whole, gradients[0]))
         q_slope, k_slope, v_slope = (torch.zeros_like(each, dtype=lse.dtype) for each in (query, key, value))
         to_q = _by_repeat(q_slope, heads_kv, heads)
         for part in ctx.tree.parts:

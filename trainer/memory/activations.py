@@ -7,7 +7,7 @@ really saves (tests/trainer/memory). D hidden, Q queries, K keys, F width of the
 from .shape import ModelShape
 
 WIDE = 4
-"""Bytes of a float32, in which norms, adapters and the sums behind logits are computed."""
+"""Bytes of a float32, in which norms and the sums behind logits are computed."""
 ROWS_ON_CPU, ROWS_ON_GPU = 256, 2048
 """Tokens whose logits exist at once (`trainer.loops.learner.head`)."""
 
@@ -18,8 +18,7 @@ def layer_bytes(shape: ModelShape, element: int, rank: int | None) -> int:
     Both norms keep their input in float32 (D each) and one scale; attention one sum per head. All weights trained: the norms
     keep what they scale and what they give, 2 D each; attention its queries, keys, values and its output, 2 Q + 2 K, and no
     mask (`trainer.inference.tree_attention`); the
-    MLP 4 F. With adapters the base's weights are frozen and need no input. The adapters, float32, need theirs: where the model
-    is float32 that is the same tensor, in bfloat16 a wide copy for each of the seven matrices (5 D + Q + F). They also keep
+    MLP 4 F. With adapters the base's weights are frozen and the norms give 2 D alone, which the adapters need. They also keep
     what lies between their two matrices, `rank` numbers for each of the seven.
     """
     d, q, k, f = shape.hidden, shape.queries, shape.keys, shape.inner
@@ -28,10 +27,7 @@ def layer_bytes(shape: ModelShape, element: int, rank: int | None) -> int:
         kept += WIDE * (q + k + shape.heads + shape.key_heads) + (element * (q + k) if rank is None else 0)
     if rank is None:
         return kept + element * (4 * d + 2 * q + 2 * k + 4 * f)
-    kept += 7 * WIDE * rank
-    if element == WIDE:
-        return kept + element * (2 * d + 2 * q + 2 * k + 4 * f)
-    return kept + WIDE * (5 * d + q + f) + element * (2 * q + 2 * k + 3 * f)
+    return kept + element * (2 * d + 2 * q + 2 * k + 4 * f + 7 * rank)
 
 
 def pass_bytes(shape: ModelShape, tokens: int, element: int, rank: int | None, recompute: bool) -> int:

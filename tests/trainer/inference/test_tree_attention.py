@@ -126,6 +126,25 @@ def test_bfloat16_is_put_together_in_float32() -> None:
     assert float((ours - exact).abs().mean()) <= 1.5 * float((dense - exact).abs().mean())
 
 
+@pytest.mark.usefixtures("_in_parts")
+def test_gradients_in_bfloat16_are_computed_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch's own backward pass in bfloat16 takes several times as long, and is less exact."""
+    mask, backward = group(40, 6, 30).mask, module._backward
+    given_ = inputs(mask, torch.bfloat16)
+    slope = torch.randn_like(tree_attention(*given_, mask, None))
+    exact = torch.autograd.grad(written_out(*(part.double() for part in given_), mask), given_, slope.double())
+
+    def only_wide(*tensors: Any, **named: Any) -> Any:
+        assert all(each.dtype == torch.float32 for each in tensors[:6])
+        return backward(*tensors, **named)
+
+    monkeypatch.setattr(module, "_backward", only_wide)
+    ours = torch.autograd.grad(tree_attention(*given_, mask, None), given_, slope)
+    for mine, right in zip(ours, exact, strict=True):
+        assert mine.dtype == torch.bfloat16
+        assert float((mine - right).norm()) < 0.01 * float(right.norm())
+
+
 def blocks_of(mask: TreeMask) -> Iterator[tuple[int, int, Tensor]]:
     """Each block of the dense mask, with zeros where the last ones end."""
     dense, size = mask.dense(), module.BLOCK

@@ -4,6 +4,10 @@ peft scales what an adapter gives and adds it to the layer's output: two tensors
 back. Scaled between its two matrices, where it has `rank` numbers a token, and added by the product itself, it makes none;
 and what flows back to the layer's input is added up in the same way.
 
+On a layer in bfloat16, whose adapters are trained in float32, peft widens what goes in and out of the layer, forward and back.
+Here the adapters are rounded to what the layer computes in, a few numbers, and gradients are widened once they are as small: like
+the weights of a model all of which is trained (`masters.py`).
+
 Axes: N tokens, I in, O out, R rank.
 """
 
@@ -19,7 +23,7 @@ from trainer.inference.products import product
 
 def fuse(model: Any) -> None:
     """Let every linear layer of a peft model with one plain adapter, `default`, compute in this way. Numbers differ from peft's
-    by rounding; where an adapter is of another precision than its layer, peft computes."""
+    by rounding; where a layer is given another precision than its own, or its adapter is of a lower one, peft computes."""
     from peft.tuners.lora import Linear
 
     for layer in model.modules():
@@ -30,7 +34,7 @@ def fuse(model: Any) -> None:
 def _forward(layer: Any, stock: Any, x: Tensor) -> Tensor:
     a_RI, b_OR = layer.lora_A["default"].weight, layer.lora_B["default"].weight
     base = layer.base_layer
-    if layer.merged or not x.dtype == a_RI.dtype == base.weight.dtype:
+    if layer.merged or x.dtype != base.weight.dtype or torch.promote_types(x.dtype, a_RI.dtype) != a_RI.dtype:
         found: Tensor = stock(x)
         return found
     x_NI = x.reshape(-1, x.shape[-1])
@@ -44,7 +48,8 @@ def _forward(layer: Any, stock: Any, x: Tensor) -> Tensor:
 
 
 class _Adapted(torch.autograd.Function):
-    """x W^T + b + s (x A^T) B^T, of which A and B are trained. Keeps x and what lies between A and B."""
+    """x W^T + b + s (x A^T) B^T in the precision of x, of which A and B are trained, in theirs. Keeps x and what lies between A
+    and B."""
 
     @staticmethod
     def forward(
@@ -56,17 +61,18 @@ class _Adapted(torch.autograd.Function):
         b_OR: Tensor,
         scale: float,
     ) -> Tensor:
-        inner_NR = linear(x_NI, a_RI).mul_(scale)
+        inner_NR = linear(x_NI, a_RI.to(x_NI.dtype)).mul_(scale)
         ctx.save_for_backward(x_NI, inner_NR, weight_OI, a_RI, b_OR)
         ctx.scale = scale
-        return product(x_NI, weight_OI, bias_O).addmm_(inner_NR, b_OR.T)
+        return product(x_NI, weight_OI, bias_O).addmm_(inner_NR, b_OR.T.to(x_NI.dtype))
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         slope_NO, (x_NI, inner_NR, weight_OI, a_RI, b_OR) = gradients[0], ctx.saved_tensors
-        inner_slope_NR = (slope_NO @ b_OR).mul_(ctx.scale)
-        a_slope_RI, b_slope_OR = inner_slope_NR.T @ x_NI, slope_NO.T @ inner_NR
+        inner_slope_NR = (slope_NO @ b_OR.to(slope_NO.dtype)).mul_(ctx.scale)
+        # The second as the transpose of its transpose, which a processor multiplies in up to half the time.
+        a_slope_RI, b_slope_OR = inner_slope_NR.T @ x_NI, (inner_NR.T @ slope_NO).T.contiguous()
         x_slope_NI = None
         if ctx.needs_input_grad[0]:
-            x_slope_NI = product(slope_NO, weight_OI.T).addmm_(inner_slope_NR, a_RI)
-        return x_slope_NI, None, None, a_slope_RI, b_slope_OR, None
+            x_slope_NI = product(slope_NO, weight_OI.T).addmm_(inner_slope_NR, a_RI.to(slope_NO.dtype))
+        return x_slope_NI, None, None, a_slope_RI.to(a_RI.dtype), b_slope_OR.to(b_OR.dtype), None
