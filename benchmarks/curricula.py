@@ -24,7 +24,7 @@ import numpy as np
 from benchmarks.machine import describe
 from trainer.config.sections.budget import Budget
 from trainer.config.sections.order import Order
-from trainer.config.sections.phases import Phase
+from trainer.config.sections.phase_kinds import RewardedPhase
 from trainer.curriculum import GroupSizes, Known, PassRates, PromptOrder
 from trainer.curriculum.schedule import Schedule as Phases
 from trainer.selection import k_center, near_duplicates
@@ -45,7 +45,7 @@ class Schedule:
         mix = Order(data=2.0, easy_first=1.0, uncertain=1.0)
         self._order = PromptOrder(known, 0, True, mix, self._rates)
         self._sizes = GroupSizes(GROUP, Budget(low=2, high=32), self._rates)
-        self._phases = Phases([Phase.model_validate(each) for each in PHASES])
+        self._phases = Phases([RewardedPhase.model_validate(each) for each in PHASES])
         self._per_step = per_step
 
     def step(self, number: int) -> dict[str, int]:
@@ -60,7 +60,7 @@ class Schedule:
     def _pass_phases(self, step: int, found: dict[str, list[bool]]) -> None:
         """Steps of a run count from 1. The length budget of a prompt is made up; a run takes it from its responses."""
         while phase := self._phases.due(step):
-            self._phases.begin(step, phase.set_to if phase.temperature == "set" else None)
+            self._phases.begin(step, phase.sampled_at)
         if self._phases.in_budget(step):
             for key, passed in found.items():
                 self._phases.budgets.setdefault(key, float(len(passed)))

@@ -17,6 +17,7 @@ from .sections.closing import Closing
 from .sections.common import Evaluation, Optim
 from .sections.hint import Hint
 from .sections.order import Order, same_rates
+from .sections.phase_kinds import RewardedPhase
 from .sections.phases import Phase, phases_knob
 from .sections.runner import Runner
 from .sections.sampler import Sampler
@@ -102,7 +103,7 @@ class PolicyEvaluation(Evaluation):
 class OnPolicyConfig(RecipeConfig):
     """Sample, reward, update, evaluate. A recipe says for which prompts it samples and, by `composition`, what the reward is."""
 
-    phase_kind: ClassVar[type[Phase] | None] = Phase
+    phase_kind: ClassVar[type[Phase] | None] = RewardedPhase
     asks_of_pairs: ClassVar[bool] = False
     """Whether the prompts are questions about pairs. A held-out example then gives several prompts; only the data shows how many."""
     data: PromptData = PromptData()
@@ -111,7 +112,7 @@ class OnPolicyConfig(RecipeConfig):
     objective: Objective = Grpo()
     optim: PolicyOptim = PolicyOptim()
     runner: Runner = Runner()
-    phases: list[Phase] = phases_knob()
+    phases: list[RewardedPhase] = phases_knob()
     pass_rates: PassRates = PassRates()
     well_learned: WellLearned | None = knob(
         None, "Learn less from responses that the policy is sure of, to prompts that it mostly solves (WPSM)"
@@ -190,6 +191,8 @@ class OnPolicyConfig(RecipeConfig):
             yield FieldProblem("phases", f"{why}; take the phases away")
         yield from phases.problems(self.phases, self.steps, self.evaluation)
         for place, phase in enumerate(self.phases):
+            if not isinstance(phase, RewardedPhase):
+                continue
             if phase.lengths == "toggle" and self.rollout.replace_flat:
                 yield FieldProblem(
                     f"phases.{place}.lengths",

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trainer.config.sections.order import Order, Pool
-from trainer.config.sections.phases import REWARD, Phase
+from trainer.config.sections.phase_kinds import REWARD, RewardedPhase, rewarded
+from trainer.config.sections.phases import Phase
 
 from .plateau import level
 from .toggle import budget_phase
@@ -46,9 +47,13 @@ class Schedule:
         return self._phases[self.number :]
 
     @property
-    def toggle(self) -> tuple[Phase, int] | None:
+    def toggle(self) -> tuple[RewardedPhase, int] | None:
         """The phase whose toggle is on, and its first step."""
-        said = [each for each in zip(self._phases, self.began, strict=False) if each[0].lengths != "same"]
+        said = [
+            (phase, first)
+            for phase, first in zip(self._phases, self.began, strict=False)
+            if isinstance(phase, RewardedPhase) and phase.lengths != "same"
+        ]
         return said[-1] if said and said[-1][0].lengths == "toggle" else None
 
     @property
@@ -64,9 +69,9 @@ class Schedule:
         return said[-1] if said else (0, None)
 
     @property
-    def verifying(self) -> Phase | None:
+    def verifying(self) -> RewardedPhase | None:
         """The phase by which the policy judges its own responses now."""
-        said = [phase for phase in self._phases[: self.number] if phase.verification != "same"]
+        said = [phase for phase in rewarded(self._phases[: self.number]) if phase.verification != "same"]
         return said[-1] if said and said[-1].verification == "on" else None
 
     @property
@@ -82,18 +87,18 @@ class Schedule:
     def due(self, step: int) -> Phase | None:
         """The next phase where it begins with `step`; changes nothing."""
         for phase in self.waiting[:1]:
+            if isinstance(phase, RewardedPhase) and phase.begins == "pass_rate":
+                shares = self._passed[-phase.window :]
+                return phase if len(shares) == phase.window and _reaches(shares, phase.pass_rate) else None
             if phase.begins == "step":
                 return phase if step >= phase.step else None
             seen = self._means[-phase.window :]
-            shares = self._passed[-phase.window :]
-            if phase.begins == "pass_rate":
-                return phase if len(shares) == phase.window and _reaches(shares, phase.pass_rate) else None
             return phase if len(seen) == phase.window and level(seen) else None
         return None
 
     def begin(self, step: int, temperature: float | None) -> None:
         """The next phase begins with `step`; `temperature`: what it samples with, None where that stays."""
-        if self.waiting[0].lengths != "same":
+        if any(phase.lengths != "same" for phase in rewarded(self.waiting[:1])):
             self.budgets = {}
         self.began.append(step)
         self._means, self._passed = [], []
@@ -102,9 +107,10 @@ class Schedule:
 
     def note(self, rewards: Sequence[float]) -> None:
         """A step has happened, with these rewards; one without any counts in no window."""
-        for phase in self.waiting[:1] if rewards else ():
+        for phase in rewarded(self.waiting[:1]) if rewards else ():
             correct = sum(reward >= phase.correct - _ROUNDING for reward in rewards)
             self._passed = [*self._passed, correct / len(rewards)][-self._longest :]
+        if rewards:
             self.measured({REWARD: math.fsum(rewards) / len(rewards)})
 
     def measured(self, values: Mapping[str, float]) -> None:

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from trainer.config.sections.phases import Phase
+from trainer.config.sections.phase_kinds import RewardedPhase
 from trainer.curriculum import Schedule
 
 
-def phases(*each: dict[str, Any]) -> list[Phase]:
-    return [Phase.model_validate({"temperature": "set", **one}) for one in each]
+def phases(*each: dict[str, Any]) -> list[RewardedPhase]:
+    return [RewardedPhase.model_validate({"temperature": "set", **one}) for one in each]
 
 
 def played(schedule: Schedule, means: list[float | None], first: int = 1) -> None:

@@ -1,12 +1,14 @@
-"""Phases of recipes that do not learn from rewards: without the fields that only a reward or a sampler could follow."""
+"""The kinds of phases that recipes list: of those that sample for a reward, and of those that learn without one."""
 
-from typing import Any, ClassVar, Literal
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal
 
-from pydantic import ConfigDict
-
+from ..errors import FieldProblem
 from ..fields import knob
 from .phases import Phase
 
+REWARD = "reward/mean"
+"""The key of the metric whose plateau phases wait for where responses are rewarded."""
 _WORDS = {
     "train/loss": "the training loss",
     "eval/loss": "the held-out loss",
@@ -14,23 +16,202 @@ _WORDS = {
     "policy/kl_teacher": "the gap to the teachers",
     "eval/gap": "the held-out gap",
 }
-_REWARDED = frozenset(
-    ("pass_rate", "correct", "lowest", "highest", "tried", "within", "lengths", "every", "quantile", "solved")
-    + ("verification", "judged", "judgements", "tied")
-)
+
+
+class RewardedPhase(Phase):
+    """A phase lasts until the next one begins. The fields that it names change; all others stay as in the phase before."""
+
+    begins: Literal["step", "plateau", "pass_rate"] = knob(  # type: ignore[assignment]
+        "step",
+        "What it waits for, once the phase before it has begun. `step`: a step that you name. `plateau`: the mean reward has "
+        "levelled off, so that the slope over the last steps cannot be told from 0. `pass_rate`: enough responses of the last "
+        "steps are correct",
+    )
+    window: int = knob(
+        20,
+        "Steps that are looked at, all of this phase's predecessor. Few steps of a noisy reward look level "
+        "although they rise",
+        unit="steps",
+        ge=4,
+        le=10_000,
+        when=("begins", ("plateau", "pass_rate")),
+    )
+    pass_rate: float = knob(
+        0.5,
+        "Mean share of correct responses of these steps from which it begins",
+        unit="of the responses",
+        gt=0,
+        le=1,
+        when=("begins", ("pass_rate",)),
+    )
+    correct: float = knob(
+        1.0,
+        "Reward from which a response is correct, for a pass rate and for the budgets of a toggle",
+        advanced=True,
+    )
+    temperature: Literal["same", "set", "search"] = knob(
+        "same",
+        "Sampling temperature: the `same` as before; `set` to a number; or by `search` on the held-out prompts the highest of "
+        "several that costs no score (dynamic temperature)",
+    )
+    set_to: float = knob(1.0, "The temperature", gt=0, le=5, when=("temperature", ("set",)))
+    lowest: float = knob(0.6, "Lowest temperature that is tried", gt=0, le=5, when=("temperature", ("search",)))
+    highest: float = knob(1.4, "Highest temperature that is tried", gt=0, le=5, when=("temperature", ("search",)))
+    tried: int = knob(
+        5,
+        "How many are tried, evenly spaced. Each is an evaluation of the held-out prompts",
+        unit="temperatures",
+        ge=2,
+        le=50,
+        when=("temperature", ("search",)),
+    )
+    within: float = knob(
+        0.01,
+        "Of the best held-out score, how much the chosen temperature may lose",
+        unit="of the score",
+        ge=0,
+        lt=1,
+        when=("temperature", ("search",)),
+        advanced=True,
+    )
+
+    lengths: Literal["same", "toggle", "free"] = knob(
+        "same",
+        "Length of responses: the `same` as before; `toggle` between steps with a budget for each prompt and free ones; `free` "
+        "from now on",
+    )
+    every: int = knob(
+        20,
+        "How long a stretch with a budget lasts, and a free one after it; the phase begins with a budget",
+        unit="steps",
+        ge=1,
+        le=1_000_000,
+        when=("lengths", ("toggle",)),
+    )
+    quantile: float = knob(
+        0.8,
+        "Of the lengths of a prompt's correct responses, the quantile that becomes its budget; it is taken once, from the first "
+        "group of the phase that has a correct response",
+        ge=0,
+        le=1,
+        when=("lengths", ("toggle",)),
+    )
+    solved: float = knob(
+        0.5,
+        "Mean reward of a group from which its budget is enforced: prompts that the policy hardly solves stay free",
+        when=("lengths", ("toggle",)),
+    )
+
+    order: Literal["same", "data", "easy_first", "uncertain", "mixed"] = knob(  # type: ignore[assignment]
+        "same",
+        "Which of these comes next: in the `same` order as before; in that of the `data`; `easy_first`, from the easiest to the hardest "
+        "by pass rate (`meta.pass_rate`); `uncertain`, those whose pass rate is least certain; or `mixed`, each order with a share",
+    )
+    uncertain_share: float = knob(
+        0.0,
+        "Share of those whose pass rate is least certain, by what the run has seen of them: near one half, or met seldom",
+        ge=0,
+        le=1000,
+        when=("order", ("mixed",)),
+    )
+
+    verification: Literal["same", "on", "off"] = knob(
+        "same",
+        "Whether the policy also judges its own responses, and learns to see what they are worth: the `same` as before, `on`, or `off` "
+        "from now on (self-verification)",
+    )
+    judged: int = knob(
+        4,
+        "Responses of each step that are judged, those to the hardest prompts first",
+        unit="responses",
+        ge=1,
+        le=4096,
+        when=("verification", ("on",)),
+    )
+    judgements: int = knob(4, "Judgements of each", unit="judgements", ge=2, le=256, when=("verification", ("on",)))
+    tied: float = knob(
+        0.5,
+        "How far the reward of a judgement is tied to the quality of what it judges. 0: not at all; 1: whoever sees that a response "
+        "is worthless earns nothing by it",
+        ge=0,
+        le=1,
+        when=("verification", ("on",)),
+    )
+
+    @property
+    def watched(self) -> str:
+        return REWARD
+
+    @property
+    def watched_words(self) -> str:
+        return "the mean reward"
+
+    @property
+    def _shares(self) -> dict[str, float]:
+        return super()._shares | {"uncertain": self.uncertain_share}
+
+    @property
+    def sampled_at(self) -> float | None:
+        return self.set_to if self.temperature == "set" else None
+
+    @property
+    def grid(self) -> list[float]:
+        """The temperatures that the phase tries, in ascending order."""
+        gap = (self.highest - self.lowest) / (self.tried - 1)
+        return [round(self.lowest + place * gap, 6) for place in range(self.tried)]
+
+    @property
+    def when(self) -> str:
+        if self.begins != "pass_rate":
+            return super().when
+        return f"once {self.pass_rate:.3g} of the responses of {self.window} steps are correct"
+
+    @property
+    def awaited(self) -> str:
+        if self.begins != "pass_rate":
+            return super().awaited
+        return f"{self.pass_rate:.3g} of the responses of {self.window} steps to be correct"
+
+    def _sampling_changes(self) -> Iterator[str]:
+        if self.temperature == "set":
+            yield f"temperature {self.set_to:g}"
+        elif self.temperature == "search":
+            yield f"the best temperature of {self.lowest:g} to {self.highest:g}"
+        if self.lengths == "toggle":
+            yield f"length budget on and off every {self.every} steps"
+        elif self.lengths == "free":
+            yield "lengths free"
+
+    def _judging_changes(self) -> Iterator[str]:
+        if self.verification == "on":
+            yield f"judges {self.judged} of its own responses a step"
+        elif self.verification == "off":
+            yield "judges its responses no more"
+
+    def problems(self, held_out: int) -> Iterator[FieldProblem]:
+        yield from super().problems(held_out)
+        if self.temperature == "search":
+            if self.highest <= self.lowest:
+                yield FieldProblem("highest", f"not above the lowest, which is {self.lowest:g}")
+            if not held_out:
+                yield FieldProblem(
+                    "temperature", "a search needs held-out prompts; set evaluation.max_examples above 0"
+                )
+
+    def data_problems(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:
+        yield from super().data_problems(counts)
+        if self.temperature == "search" and not counts.get("heldout", {}).get("examples"):
+            yield FieldProblem("temperature", "a search needs held-out prompts, and the dataset version has none")
+
+
+def rewarded(phases: Iterable[Phase]) -> Iterator[RewardedPhase]:
+    """The phases whose responses have a reward."""
+    return (phase for phase in phases if isinstance(phase, RewardedPhase))
+
+
+_TEMPERATURE = ("temperature", "set_to")
+_REWARDED = RewardedPhase.model_fields.keys() - Phase.model_fields.keys() - {*_TEMPERATURE, "uncertain_share"}
 """Fields of a phase that need a reward."""
-
-
-def _as_drawn(schema: dict[str, Any]) -> None:
-    """Puts the metric behind what makes it to be read."""
-    fields = schema.get("properties", {})
-    if "metric" in fields:
-        metric = {"metric": fields.pop("metric")}
-        schema["properties"] = {
-            key: each
-            for name in fields
-            for key, each in ({name: fields[name]} | (metric if name == "begins" else {})).items()
-        }
 
 
 def metric_knob(default: str) -> Any:
@@ -45,41 +226,6 @@ def metric_knob(default: str) -> Any:
 class UnrewardedPhase(Phase):
     """A phase lasts until the next one begins. The fields that it names change; all others stay as in the phase before."""
 
-    model_config = ConfigDict(json_schema_extra=_as_drawn)
-
-    pass_rate: ClassVar[float] = 0.5  # type: ignore[misc]
-    correct: ClassVar[float] = 1.0  # type: ignore[misc]
-    lowest: ClassVar[float] = 0.6  # type: ignore[misc]
-    highest: ClassVar[float] = 1.4  # type: ignore[misc]
-    tried: ClassVar[int] = 5  # type: ignore[misc]
-    within: ClassVar[float] = 0.01  # type: ignore[misc]
-    lengths: ClassVar[Literal["same", "toggle", "free"]] = "same"  # type: ignore[misc]
-    every: ClassVar[int] = 20  # type: ignore[misc]
-    quantile: ClassVar[float] = 0.8  # type: ignore[misc]
-    solved: ClassVar[float] = 0.5  # type: ignore[misc]
-    uncertain_share: ClassVar[float] = 0.0  # type: ignore[misc]
-    verification: ClassVar[Literal["same", "on", "off"]] = "same"  # type: ignore[misc]
-    judged: ClassVar[int] = 4  # type: ignore[misc]
-    judgements: ClassVar[int] = 4  # type: ignore[misc]
-    tied: ClassVar[float] = 0.5  # type: ignore[misc]
-
-    begins: Literal["step", "plateau"] = knob(
-        "step",
-        "What it waits for, once the phase before it has begun. `step`: a step that you name. `plateau`: `metric` has levelled off, so "
-        "that the slope over its last values cannot be told from 0",
-    )
-    order: Literal["same", "data", "easy_first", "mixed"] = knob(
-        "same",
-        "Which of these comes next: in the `same` order as before; in that of the `data`; `easy_first`, from the easiest to the hardest "
-        "by pass rate (`meta.pass_rate`); or `mixed`, both with a share",
-    )
-    window: int = knob(
-        20,
-        "How many values of the metric are looked at, all since the phase before has begun. Few of them look level although they fall",
-        ge=4,
-        le=10_000,
-        when=("begins", ("plateau",)),
-    )
     metric: str = ""
 
     @property
@@ -89,10 +235,6 @@ class UnrewardedPhase(Phase):
     @property
     def watched_words(self) -> str:
         return _WORDS[self.metric]
-
-    @property
-    def by_evaluation(self) -> bool:
-        return self.metric.startswith("eval/")
 
     @classmethod
     def refused(cls, field: str, value: Any) -> str:
@@ -111,14 +253,11 @@ class UnrewardedPhase(Phase):
 class FittingPhase(UnrewardedPhase):
     """A phase lasts until the next one begins. The fields that it names change; all others stay as in the phase before."""
 
-    temperature: ClassVar[Literal["same", "set", "search"]] = "same"  # type: ignore[misc]
-    set_to: ClassVar[float] = 1.0  # type: ignore[misc]
-
     metric: Literal["train/loss", "eval/loss"] = metric_knob("train/loss")
 
     @classmethod
     def refused(cls, field: str, value: Any) -> str:
-        if field in ("temperature", "set_to"):
+        if field in _TEMPERATURE:
             return "this recipe trains on stored texts and samples none, so it has no temperature; take it away"
         return super().refused(field, value)
 
@@ -135,7 +274,16 @@ class DistillPhase(UnrewardedPhase):
     temperature: Literal["same", "set"] = knob(
         "same", "Sampling temperature: the `same` as before, or `set` to a number"
     )
+    set_to: float = knob(1.0, "The temperature", gt=0, le=5, when=("temperature", ("set",)))
     metric: Literal["policy/kl_teacher", "eval/gap"] = metric_knob("policy/kl_teacher")
+
+    @property
+    def sampled_at(self) -> float | None:
+        return self.set_to if self.temperature == "set" else None
+
+    def _sampling_changes(self) -> Iterator[str]:
+        if self.temperature == "set":
+            yield f"temperature {self.set_to:g}"
 
     @classmethod
     def refused(cls, field: str, value: Any) -> str:

@@ -1,10 +1,11 @@
-"""Phases: what changes in the middle of a run, and when. `phase_kinds` has those of recipes that do not sample for a reward."""
+"""Phases: what changes in the middle of a run, and when. `Phase` has what every recipe with phases has; the kinds that recipes list are in
+`phase_kinds`."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from pydantic import ValidationError
+from pydantic import ConfigDict, ValidationError
 
 from trainer.contracts.labels import Labels
 
@@ -13,94 +14,39 @@ from ..fields import Section, knob
 from .common import Evaluation
 from .order import Order, Pool, same_rates
 
-REWARD = "reward/mean"
-"""The key of the metric whose plateau phases wait for where responses are rewarded."""
+_WHEN = ("name", "begins", "metric", "step", "window", "pass_rate", "correct")
+_SAMPLED = ("temperature", "set_to", "lowest", "highest", "tried", "within", "lengths", "every", "quantile", "solved")
+_DRAWN = (
+    *("prompts", "rate_above", "rate_up_to", "tags", "domains"),
+    *("order", "data_share", "easy_share", "uncertain_share"),
+)
+_LEARNT = ("verification", "judged", "judgements", "tied", "learning_rate", "lr_times")
+
+
+def _in_order(schema: dict[str, Any]) -> None:
+    """Sorts the fields as forms draw them: each stands behind the field that makes it to be read."""
+    fields = schema.get("properties", {})
+    schema["properties"] = {name: fields[name] for name in (*_WHEN, *_SAMPLED, *_DRAWN, *_LEARNT) if name in fields}
 
 
 class Phase(Section):
     """A phase lasts until the next one begins. The fields that it names change; all others stay as in the phase before."""
 
+    model_config = ConfigDict(json_schema_extra=_in_order)
+
     name: str = knob("", "What pages call it; empty: what it changes", max_length=40)
-    begins: Literal["step", "plateau", "pass_rate"] = knob(
+    begins: Literal["step", "plateau"] = knob(
         "step",
-        "What it waits for, once the phase before it has begun. `step`: a step that you name. `plateau`: the mean reward has "
-        "levelled off, so that the slope over the last steps cannot be told from 0. `pass_rate`: enough responses of the last "
-        "steps are correct",
+        "What it waits for, once the phase before it has begun. `step`: a step that you name. `plateau`: `metric` has levelled off, so "
+        "that the slope over its last values cannot be told from 0",
     )
     step: int = knob(1, "Its first step", ge=1, le=10_000_000, when=("begins", ("step",)))
     window: int = knob(
         20,
-        "Steps that are looked at, all of this phase's predecessor. Few steps of a noisy reward look level "
-        "although they rise",
-        unit="steps",
+        "How many values of the metric are looked at, all since the phase before has begun. Few of them look level although they fall",
         ge=4,
         le=10_000,
-        when=("begins", ("plateau", "pass_rate")),
-    )
-    pass_rate: float = knob(
-        0.5,
-        "Mean share of correct responses of these steps from which it begins",
-        unit="of the responses",
-        gt=0,
-        le=1,
-        when=("begins", ("pass_rate",)),
-    )
-    correct: float = knob(
-        1.0,
-        "Reward from which a response is correct, for a pass rate and for the budgets of a toggle",
-        advanced=True,
-    )
-    temperature: Literal["same", "set", "search"] = knob(
-        "same",
-        "Sampling temperature: the `same` as before; `set` to a number; or by `search` on the held-out prompts the highest of "
-        "several that costs no score (dynamic temperature)",
-    )
-    set_to: float = knob(1.0, "The temperature", gt=0, le=5, when=("temperature", ("set",)))
-    lowest: float = knob(0.6, "Lowest temperature that is tried", gt=0, le=5, when=("temperature", ("search",)))
-    highest: float = knob(1.4, "Highest temperature that is tried", gt=0, le=5, when=("temperature", ("search",)))
-    tried: int = knob(
-        5,
-        "How many are tried, evenly spaced. Each is an evaluation of the held-out prompts",
-        unit="temperatures",
-        ge=2,
-        le=50,
-        when=("temperature", ("search",)),
-    )
-    within: float = knob(
-        0.01,
-        "Of the best held-out score, how much the chosen temperature may lose",
-        unit="of the score",
-        ge=0,
-        lt=1,
-        when=("temperature", ("search",)),
-        advanced=True,
-    )
-
-    lengths: Literal["same", "toggle", "free"] = knob(
-        "same",
-        "Length of responses: the `same` as before; `toggle` between steps with a budget for each prompt and free ones; `free` "
-        "from now on",
-    )
-    every: int = knob(
-        20,
-        "How long a stretch with a budget lasts, and a free one after it; the phase begins with a budget",
-        unit="steps",
-        ge=1,
-        le=1_000_000,
-        when=("lengths", ("toggle",)),
-    )
-    quantile: float = knob(
-        0.8,
-        "Of the lengths of a prompt's correct responses, the quantile that becomes its budget; it is taken once, from the first "
-        "group of the phase that has a correct response",
-        ge=0,
-        le=1,
-        when=("lengths", ("toggle",)),
-    )
-    solved: float = knob(
-        0.5,
-        "Mean reward of a group from which its budget is enforced: prompts that the policy hardly solves stay free",
-        when=("lengths", ("toggle",)),
+        when=("begins", ("plateau",)),
     )
 
     prompts: Literal["same", "some", "all"] = knob(
@@ -125,46 +71,16 @@ class Phase(Section):
         [], "Only prompts of one of these domains. None: any", max_length=50, when=("prompts", ("some",))
     )
 
-    order: Literal["same", "data", "easy_first", "uncertain", "mixed"] = knob(
+    order: Literal["same", "data", "easy_first", "mixed"] = knob(
         "same",
         "Which of these comes next: in the `same` order as before; in that of the `data`; `easy_first`, from the easiest to the hardest "
-        "by pass rate (`meta.pass_rate`); `uncertain`, those whose pass rate is least certain; or `mixed`, each order with a share",
+        "by pass rate (`meta.pass_rate`); or `mixed`, both with a share",
     )
     data_share: float = knob(
         1.0, "Share of the order of the data, shuffled or not", ge=0, le=1000, when=("order", ("mixed",))
     )
     easy_share: float = knob(
         0.0, "Share of the order from the easiest to the hardest", ge=0, le=1000, when=("order", ("mixed",))
-    )
-    uncertain_share: float = knob(
-        0.0,
-        "Share of those whose pass rate is least certain, by what the run has seen of them: near one half, or met seldom",
-        ge=0,
-        le=1000,
-        when=("order", ("mixed",)),
-    )
-
-    verification: Literal["same", "on", "off"] = knob(
-        "same",
-        "Whether the policy also judges its own responses, and learns to see what they are worth: the `same` as before, `on`, or `off` "
-        "from now on (self-verification)",
-    )
-    judged: int = knob(
-        4,
-        "Responses of each step that are judged, those to the hardest prompts first",
-        unit="responses",
-        ge=1,
-        le=4096,
-        when=("verification", ("on",)),
-    )
-    judgements: int = knob(4, "Judgements of each", unit="judgements", ge=2, le=256, when=("verification", ("on",)))
-    tied: float = knob(
-        0.5,
-        "How far the reward of a judgement is tied to the quality of what it judges. 0: not at all; 1: whoever sees that a response "
-        "is worthless earns nothing by it",
-        ge=0,
-        le=1,
-        when=("verification", ("on",)),
     )
 
     learning_rate: Literal["same", "times"] = knob(
@@ -177,16 +93,16 @@ class Phase(Section):
     @property
     def watched(self) -> str:
         """The key of the metric whose plateau the phase may wait for."""
-        return REWARD
+        raise NotImplementedError
 
     @property
     def watched_words(self) -> str:
-        return "the mean reward"
+        raise NotImplementedError
 
     @property
     def by_evaluation(self) -> bool:
         """Whether that metric has a value for each evaluation, not for each step."""
-        return False
+        return self.watched.startswith("eval/")
 
     @classmethod
     def refused(cls, field: str, value: Any) -> str:
@@ -205,33 +121,31 @@ class Phase(Section):
         """The share of each order from this phase on; None if it changes no order."""
         if self.order == "same":
             return None
-        if self.order == "mixed":
-            return Order(data=self.data_share, easy_first=self.easy_share, uncertain=self.uncertain_share)
-        return Order(**{"data": 0.0, "easy_first": 0.0, "uncertain": 0.0, self.order: 1.0})
+        named = self._shares if self.order == "mixed" else {self.order: 1.0}
+        return Order(**({"data": 0.0} | named))
 
     @property
-    def grid(self) -> list[float]:
-        """The temperatures that the phase tries, in ascending order."""
-        gap = (self.highest - self.lowest) / (self.tried - 1)
-        return [round(self.lowest + place * gap, 6) for place in range(self.tried)]
+    def _shares(self) -> dict[str, float]:
+        return {"data": self.data_share, "easy_first": self.easy_share}
+
+    @property
+    def sampled_at(self) -> float | None:
+        """The temperature that the phase sets; None if it sets none."""
+        return None
 
     @property
     def when(self) -> str:
         """When the phase begins, in words."""
         if self.begins == "step":
             return f"step {self.step}"
-        if self.begins == "plateau":
-            return f"once {self.watched_words} has levelled off over {self.window} {self._unit}"
-        return f"once {self.pass_rate:.3g} of the responses of {self.window} steps are correct"
+        return f"once {self.watched_words} has levelled off over {self.window} {self._unit}"
 
     @property
     def awaited(self) -> str:
         """What it waits for, to go on after "it waited for"."""
         if self.begins == "step":
             return f"step {self.step}"
-        if self.begins == "plateau":
-            return f"{self.watched_words} to level off over {self.window} {self._unit}"
-        return f"{self.pass_rate:.3g} of the responses of {self.window} steps to be correct"
+        return f"{self.watched_words} to level off over {self.window} {self._unit}"
 
     @property
     def _unit(self) -> str:
@@ -253,26 +167,22 @@ class Phase(Section):
         return self.name or ", ".join(self._changes()) or "nothing changes"
 
     def _changes(self) -> Iterator[str]:
-        if self.temperature == "set":
-            yield f"temperature {self.set_to:g}"
-        elif self.temperature == "search":
-            yield f"the best temperature of {self.lowest:g} to {self.highest:g}"
-        if self.lengths == "toggle":
-            yield f"length budget on and off every {self.every} steps"
-        elif self.lengths == "free":
-            yield "lengths free"
+        yield from self._sampling_changes()
         if self.prompts == "some":
             yield self.pool.short
         elif self.prompts == "all":
             yield "all prompts"
         if self.mix:
             yield self.mix.short
-        if self.verification == "on":
-            yield f"judges {self.judged} of its own responses a step"
-        elif self.verification == "off":
-            yield "judges its responses no more"
+        yield from self._judging_changes()
         if self.learning_rate == "times":
             yield f"learning rate × {self.lr_times:g}"
+
+    def _sampling_changes(self) -> Iterator[str]:
+        yield from ()
+
+    def _judging_changes(self) -> Iterator[str]:
+        yield from ()
 
     @property
     def changes(self) -> bool:
@@ -294,19 +204,10 @@ class Phase(Section):
             yield FieldProblem("data_share", "no order has a share; give one to at least one of them")
         if self.begins == "plateau" and self.by_evaluation and not held_out:
             yield FieldProblem("metric", f"{self.watched} needs held-out examples; set evaluation.max_examples above 0")
-        if self.temperature == "search":
-            if self.highest <= self.lowest:
-                yield FieldProblem("highest", f"not above the lowest, which is {self.lowest:g}")
-            if not held_out:
-                yield FieldProblem(
-                    "temperature", "a search needs held-out prompts; set evaluation.max_examples above 0"
-                )
 
     def data_problems(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:
         """What the phase needs and the data lacks. The paths begin at the phase."""
         held_out = counts.get("heldout", {}).get("examples")
-        if self.temperature == "search" and not held_out:
-            yield FieldProblem("temperature", "a search needs held-out prompts, and the dataset version has none")
         if self.begins == "plateau" and self.by_evaluation and not held_out:
             yield FieldProblem("metric", f"{self.watched} needs held-out examples, and the dataset version has none")
         if why := self.pool.unfit(counts.get("train", {})):

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
+from trainer.config.sections.phase_kinds import RewardedPhase, rewarded
 from trainer.config.sections.phases import Phase
 from trainer.curriculum import PromptOrder, warmest
 from trainer.curriculum.toggle import toggle_budget, toggle_rewards
@@ -70,7 +71,7 @@ class Phases(PhaseWatch):
         ], budget
 
     def _tell_budget(self, step: int, tell: Tell) -> None:
-        if any(phase.lengths == "toggle" for phase in self._parts.config.phases):
+        if any(phase.lengths == "toggle" for phase in rewarded(self._parts.config.phases)):
             tell.metrics({"phase/budget": float(self._parts.schedule.in_budget(step))})
 
     def passed(self, step: int, trajectories: Sequence[Trajectory], tell: Tell) -> None:
@@ -80,7 +81,7 @@ class Phases(PhaseWatch):
         self.over(step, tell)
 
     def _temperature(self, phase: Phase, step: int, tell: Tell) -> float | None:
-        if phase.temperature != "search":
+        if not isinstance(phase, RewardedPhase) or phase.temperature != "search":
             return super()._temperature(phase, step, tell)
         scores = {temperature: self._score(temperature, step, tell) for temperature in phase.grid}
         found = warmest(scores, phase.within)

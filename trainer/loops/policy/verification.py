@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean
 
-from trainer.config.sections.phases import Phase
+from trainer.config.sections.phase_kinds import RewardedPhase
 from trainer.contracts import Message
 from trainer.curriculum.verification import Candidate, hardest, question, read_score, worth
 from trainer.inference.chat import encode_prompt
@@ -45,7 +45,12 @@ class Verification:
         return replace(collected, trajectories=trajectories, rows=rows)
 
     def _judged(
-        self, step: int, phase: Phase, chosen: Sequence[tuple[Trajectory, float]], collected: Collected, tell: Tell
+        self,
+        step: int,
+        phase: RewardedPhase,
+        chosen: Sequence[tuple[Trajectory, float]],
+        collected: Collected,
+        tell: Tell,
     ) -> list[Trajectory]:
         first = 1 + max((t.plan.group for t in collected.trajectories), default=-1)
         plans = [

@@ -76,4 +76,4 @@ class PhaseWatch:
 
     def _temperature(self, phase: Phase, step: int, tell: Tell) -> float | None:
         """What the phase samples with; None where that stays."""
-        return phase.set_to if phase.temperature == "set" else None
+        return phase.sampled_at
