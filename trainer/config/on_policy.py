@@ -10,6 +10,7 @@ from .holdings import Holdings, Sampling
 from .objectives import policy as policy_objective
 from .objectives.policy import Grpo, Objective
 from .recipe import Amount, RecipeConfig, whole_number
+from .rewards.bounds import ROUNDING
 from .rewards.parts import Composition
 from .sections import phases
 from .sections.budget import Budget, PassRates
@@ -160,6 +161,7 @@ class OnPolicyConfig(RecipeConfig):
         yield from self._batch_problems()
         yield from self._group_problems()
         yield from self._phase_problems()
+        yield from self._threshold_problems()
         if self.data.order:
             yield from self._order_problems(self.data.order)
         mixed = "data.order" if self.data.order else next(phases.mixing(self.phases), "")
@@ -191,23 +193,38 @@ class OnPolicyConfig(RecipeConfig):
             yield FieldProblem("phases", f"{why}; take the phases away")
         yield from phases.problems(self.phases, self.steps, self.evaluation)
         for place, phase in enumerate(self.phases):
-            if not isinstance(phase, RewardedPhase):
-                continue
-            if phase.lengths == "toggle" and self.rollout.replace_flat:
-                yield FieldProblem(
-                    f"phases.{place}.lengths",
-                    "a budget teaches groups that are solved, which rollout.replace_flat replaces; set that to 0",
-                )
+            for problem in self._reward_problems(phase) if isinstance(phase, RewardedPhase) else ():
+                yield replace(problem, path=f"phases.{place}.{problem.path}")
 
-            if phase.verification == "on" and (why := self._cannot_verify()):
-                yield FieldProblem(f"phases.{place}.verification", f"{why}; set it to 'same'")
-            most = self.composition.ceiling
-            if (phase.begins == "pass_rate" or phase.lengths == "toggle") and most is not None and phase.correct > most:
-                yield FieldProblem(
-                    f"phases.{place}.correct",
-                    f"no response can be correct: the parts of the reward add up to {most:g} at most, and this asks for {phase.correct:g}; "
-                    "lower it",
-                )
+    def _reward_problems(self, phase: RewardedPhase) -> Iterator[FieldProblem]:
+        """What a phase asks of rewards, and cannot have. The paths begin at the phase."""
+        toggles = phase.lengths == "toggle"
+        if toggles and self.rollout.replace_flat:
+            yield FieldProblem(
+                "lengths", "a budget teaches groups that are solved, which rollout.replace_flat replaces; set that to 0"
+            )
+        if phase.verification == "on" and (why := self._cannot_verify()):
+            yield FieldProblem("verification", f"{why}; set it to 'same'")
+        most = self.composition.ceiling
+        if most is None:
+            return
+        worth = f"no response is worth more than {most:.6g} by the parts of the reward"
+        if (phase.begins == "pass_rate" or toggles) and phase.correct > most + ROUNDING:
+            yield FieldProblem("correct", f"{worth}, so none is correct from {phase.correct:g} on; lower it")
+        if toggles and phase.solved > most + ROUNDING:
+            yield FieldProblem(
+                "solved",
+                f"{worth}, so no group has a mean of {phase.solved:g}, and no budget would ever be enforced; lower it",
+            )
+
+    def _threshold_problems(self) -> Iterator[FieldProblem]:
+        """A prompt with a rubric is solved by its score, which is 1 at most; any other by its reward."""
+        most, threshold = self.composition.ceiling, self.pass_rates.threshold
+        if most is not None and threshold > max(most, 1.0) + ROUNDING:
+            yield FieldProblem(
+                "pass_rates.threshold",
+                f"no score is above 1, and no reward above {most:.6g}, so no response could solve its prompt; lower it",
+            )
 
     def _cannot_verify(self) -> str:
         """Why the policy cannot judge its own responses too; empty if it can."""

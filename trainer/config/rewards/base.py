@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ..errors import FieldProblem
 from ..fields import Section, knob
+from .bounds import Bounds
 
 _NAME = r"^[a-z][a-z0-9_]*$"
 Matcher = Literal["embeddings", "words", "judge"]
@@ -19,8 +20,8 @@ PRECISION_AT = "reward.matcher_precision"
 class PartBase(Section):
     """The fields that every part of a reward has. Charts (`reward/<name>`) and the expression use its `name`."""
 
-    highest_value: ClassVar[float | None] = None
-    """The greatest value that any response can have; None if there is no bound, or none that is known here."""
+    values: ClassVar[Bounds] = Bounds()
+    """Between which values every response lies, before `at_least` and `at_most`."""
     fewer_is_better: ClassVar[bool] = False
     """Whether a high value is bad for the response, as for a share of flaws."""
 
@@ -37,15 +38,14 @@ class PartBase(Section):
         return self.at_most if self.at_most is not None and value > self.at_most else value
 
     @property
-    def ceiling(self) -> float | None:
-        """The most that the part can add to a sum of parts; None if no bound is known."""
-        lowest, highest = self.at_least, self.highest_value
-        if self.at_most is not None:
-            highest = self.at_most if highest is None else min(highest, self.at_most)
-        if highest is not None and lowest is not None:
-            highest = max(highest, lowest)
-        bound = highest if self.weight >= 0 else lowest
-        return None if bound is None else self.weight * bound
+    def bounds(self) -> Bounds:
+        """Between which values every response lies as it counts, before the weight."""
+        low, high = self._values
+        return Bounds(self.clipped(low), self.clipped(high))
+
+    @property
+    def _values(self) -> Bounds:
+        return self.values
 
     @property
     def needs_rubric(self) -> bool:

@@ -3,6 +3,7 @@
 The module needs no torch; `trainer.rewards` measures the parts.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
@@ -12,6 +13,7 @@ from pydantic import BeforeValidator, Field
 from ..errors import FieldProblem
 from ..fields import knob
 from .base import Judged, PartBase, part_kind, part_name
+from .bounds import Bounds, bounds_of, summed
 from .expression import FUNCTIONS, Expression, ExpressionInvalid, parse
 from .tasks import TaskPart
 
@@ -34,7 +36,7 @@ PROTOCOL_KINDS: dict[str, tuple[str, ...]] = {
 class VerifierPart(PartBase):
     """Met points over positive points, of the criteria that a program decides."""
 
-    highest_value: ClassVar[float | None] = 1.0
+    values: ClassVar[Bounds] = Bounds(high=1.0)
     kind: Literal["verifier"] = part_kind("verifier")
     name: str = part_name("verifier")
 
@@ -46,7 +48,7 @@ class VerifierPart(PartBase):
 class RubricPart(Judged):
     """Met points over positive points, of all criteria: programs decide those that have one, the judge the others."""
 
-    highest_value: ClassVar[float | None] = 1.0
+    values: ClassVar[Bounds] = Bounds(high=1.0)
     kind: Literal["rubric"] = part_kind("rubric")
     name: str = part_name("rubric")
     judge: str = knob(
@@ -113,6 +115,13 @@ class JudgePart(Judged):
     def judges_criteria(self) -> bool:
         return self.protocol in ("criterion", "checklist")
 
+    @property
+    def _values(self) -> Bounds:
+        """A scale of ratings is the judge's own, which the config does not know."""
+        if self.protocol == "pairwise":
+            return Bounds(0.0, 1.0)
+        return Bounds(high=1.0) if self.judges_criteria else Bounds()
+
     def problems(self) -> Iterator[FieldProblem]:
         yield from super().problems()
         if not self.judge:
@@ -147,7 +156,7 @@ class RewardModelPart(PartBase):
 class FormatPart(PartBase):
     """1 if the response has the form that was asked for, else 0."""
 
-    highest_value: ClassVar[float | None] = 1.0
+    values: ClassVar[Bounds] = Bounds(0.0, 1.0)
     kind: Literal["format"] = part_kind("format")
     name: str = part_name("format")
     form: Literal["tags", "json", "pattern"] = knob(
@@ -181,7 +190,7 @@ class FormatPart(PartBase):
 class OverlongPart(PartBase):
     """0 up to the soft limit; from there it falls to -1 at the length at which responses are cut (DAPO)."""
 
-    highest_value: ClassVar[float | None] = 0.0
+    values: ClassVar[Bounds] = Bounds(-1.0, 0.0)
     kind: Literal["overlong"] = part_kind("overlong")
     name: str = part_name("overlong")
     soft_tokens: int = knob(48, "From here on it falls", unit="tokens", ge=1)
@@ -256,11 +265,17 @@ class Composition:
 
     @property
     def ceiling(self) -> float | None:
-        """The most that a response can be worth; None if no bound is known, as for an expression."""
-        bounds = [part.ceiling for part in self.parts if not part.shadow]
-        if self.expression.strip() or not bounds or None in bounds:
+        """The most that a response can be worth; None if no bound is known."""
+        counted = [part for part in self.parts if not part.shadow]
+        try:
+            expression = parsed(self.parts, self.expression)
+        except ExpressionInvalid:
             return None
-        return sum(bound for bound in bounds if bound is not None)
+        if expression:
+            found = bounds_of(expression.root, {part.name: part.bounds for part in counted})
+        else:
+            found = summed(part.bounds.times(part.weight) for part in counted)
+        return found.high if counted and math.isfinite(found.high) else None
 
 
 def problems(
