@@ -6,8 +6,8 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.e2e.look import faults, unfold
-from tests.webapp.experiments.conftest import make_version
-from trainer.contracts import Example
+from tests.webapp.experiments.conftest import VERIFIER, make_version
+from trainer.contracts import Criterion, Example, Message, Rubric
 from webapp.datasets import probe_services
 from webapp.datasets.curation import runner
 from webapp.datasets.curation import services as curating
@@ -66,6 +66,37 @@ def test_stages_and_hints_say_on_the_form_what_the_data_lacks(open_page, as_rese
     ).to_be_visible()
     assert faults(page) == []
     look(page, "stages-form")
+
+
+def test_a_hint_says_on_the_form_what_is_unknown_and_what_happens_instead(open_page, as_researcher, cast, run):
+    rubric = Rubric(criteria=(Criterion(id="c", text="Names a colour", points=1, verifier=VERIFIER),))
+    asked = (Message(role="user", content="Which colour?"),)
+    rows = [
+        Example(
+            key=f"k{n}",
+            prompt=asked,
+            reference="blue",
+            rubric=rubric,
+            split="train",
+            meta={"pass_rate": 1.0} if n else {},
+        )
+        for n in range(3)
+    ]
+    made = Dataset.objects.create(workspace=cast.workspace, name="Colours")
+    version = datasets.new_version(cast.researcher, made, rows, None, {"from": "import", "file": "colours.jsonl"})
+    page = open_page(as_researcher)
+    page.goto(f"/runs/new?recipe=policy&dataset={version.dataset_id}&at.scaffold=&at.hint.unknown=0.5")
+    notes = page.get_by_role("list", name="What the data lacks").get_by_role("listitem")
+    page.locator("#f-steps").fill("21")
+    page.locator("#f-steps").press("Tab")
+    expect(notes).to_have_text(
+        [
+            "1 of 3 training prompts (33%) have no pass rate yet (meta.pass_rate): their hint fades as if it were 0.5 "
+            "(hint.unknown); the other 2 were always solved, so a hint can teach nothing there"
+        ]
+    )
+    assert faults(page) == []
+    look(page, "hint-form")
 
 
 def test_pass_rates_are_written_into_the_next_version(open_page, as_researcher, cast, version):

@@ -240,6 +240,10 @@ class RecipeConfig(Section):
         """
         yield from ()
 
+    def data_notes(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+        """What a person should know of this config on data with these training counts, though nothing is wrong with it."""
+        yield from ()
+
     def label_problems(self, known: Mapping[str, Labels]) -> Iterator[FieldProblem]:
         """Names that the config chooses examples by and that no training example has. `known` are those of the version, by kind
         (`tags`, `domains`); a kind that is left out is not known."""

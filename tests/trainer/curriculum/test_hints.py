@@ -61,7 +61,7 @@ def test_what_the_data_lacks_is_said_with_its_number() -> None:
     said = {problem.path: problem.message for problem in Hint().data_problems(train)}
     assert set(said) == {"hint.without", "hint.unknown"}
     assert said["hint.without"].startswith("12 of 40 training prompts have neither")
-    assert said["hint.unknown"].startswith("10 of 40 training prompts have no pass rate yet")
+    assert said["hint.unknown"].startswith("10 of 40 training prompts (25%) have no pass rate yet")
     assert not list(Hint(without="plain", unknown=0.0).data_problems(train))
     (none,) = Hint(without="drop", unknown=0.5).data_problems(train | {"reasonings": 0})
     assert none.path == "hint"
@@ -80,3 +80,36 @@ def test_a_hint_where_every_prompt_is_solved_or_none_is_refused_at_its_field() -
         assert not list(Hint().data_problems(train | counts))
     some = train | {"rated": 30, "rated_solved": 30}
     assert not list(Hint(unknown=0.5).data_problems(some)), "of ten nobody knows"
+
+
+def test_where_some_pass_rates_are_known_it_is_said_which_share_is_not_and_what_happens_instead() -> None:
+    train = {"examples": 40, "reasonings": 40, "rated": 30}
+    unknown = "10 of 40 training prompts (25%) have no pass rate yet (`meta.pass_rate`)"
+    assert list(Hint(unknown=0.5).data_notes(train)) == [
+        f"{unknown}: their hint fades as if it were 0.5 (`hint.unknown`)"
+    ]
+    (solved,) = Hint(unknown=0.0).data_notes(train | {"rated_solved": 30})
+    assert solved == (
+        f"{unknown}: their hint never fades (`hint.unknown`); the other 30 were always solved, so a hint can teach nothing there"
+    )
+    (never,) = Hint(unknown=0.5).data_notes(train | {"rated_unsolved": 30})
+    assert never.endswith("; none of the other 30 was ever solved, so their hint never fades")
+    (plain,) = Hint(without="plain").data_notes({"examples": 40, "reasonings": 30, "rated": 40})
+    assert plain == (
+        "10 of 40 training prompts (25%) have no reference reasoning and are trained on without a hint (`hint.without`)"
+    )
+    assert not list(Hint(unknown=0.5).data_notes(train | {"rated": 40})), "all is known"
+
+
+def test_a_hint_that_never_fades_by_what_the_unknown_ones_count_as_is_refused() -> None:
+    train = {"examples": 40, "reasonings": 40, "rated": 30, "rated_unsolved": 30}
+    (gamma,) = Hint(unknown=0.0).data_problems(train)
+    assert gamma.path == "hint.gamma"
+    assert gamma.message.startswith(
+        "10 of 40 training prompts (25%) have no pass rate yet (`meta.pass_rate`) and count as"
+    )
+    assert (
+        "never solved (`hint.unknown`), and none of the others was ever solved, so no hint would fade" in gamma.message
+    )
+    assert not list(Hint(unknown=0.5).data_problems(train)), "the hints of ten fade"
+    assert not list(Hint(unknown=0.0).data_problems(train | {"rated_unsolved": 29}))

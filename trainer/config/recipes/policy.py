@@ -155,6 +155,11 @@ class PolicyConfig(OnPolicyConfig):
                 "scaffold", "shows a part of the rubric while sampling, and no training prompt has one; switch it off"
             )
 
+    def data_notes(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+        yield from super().data_notes(counts)
+        if self.hint:
+            yield from self.hint.data_notes(counts.get("train", {}))
+
 
 RECIPE = Recipe(
     name="policy",

@@ -39,17 +39,18 @@ class Hint(Section):
     def data_problems(self, train: Mapping[str, int]) -> Iterator[FieldProblem]:
         """`train`: the training counts of the training prompts. The paths begin at the config's root."""
         prompts, known, rated = (train.get(key, 0) for key in ("examples", "reasonings", "rated"))
+        unrated, unsolved = prompts - rated, train.get("rated_unsolved", 0)
         if prompts and prompts == train.get("rated_solved", 0):
             yield FieldProblem(
                 "hint",
                 f"all {prompts:,} training prompts were always solved before the run (`meta.pass_rate`), so a hint can teach nothing; "
                 "switch it off, or take harder prompts",
             )
-        if prompts and prompts == train.get("rated_unsolved", 0) and self.gamma:
+        if prompts and self.gamma and prompts == unsolved + (unrated if self.unknown == 0 else 0):
             yield FieldProblem(
                 "hint.gamma",
-                f"none of the {prompts:,} training prompts was ever solved before the run (`meta.pass_rate`), so no hint would fade and the "
-                "policy would never try without one; set it to 0 if that is meant, or take easier prompts too",
+                f"{_never_solved(unrated, prompts)}, so no hint would fade and the policy would never try without one; set it to 0 if that is meant, or take "
+                "easier prompts too",
             )
         if prompts and not known:
             yield FieldProblem(
@@ -61,9 +62,38 @@ class Hint(Section):
                 f"{prompts - known:,} of {prompts:,} training prompts have neither `meta.reasoning` nor a reference; choose "
                 "'plain' to train on them without a hint, or 'drop'",
             )
-        if rated < prompts and self.unknown is None:
+        if unrated and self.unknown is None:
             yield FieldProblem(
                 "hint.unknown",
-                f"{prompts - rated:,} of {prompts:,} training prompts have no pass rate yet (`meta.pass_rate`); say what they count "
-                "as: at 0 their hint never fades, at 1 it fades fastest",
+                f"{_unrated(unrated, prompts)}; say what they count as: at 0 their hint never fades, at 1 it fades fastest",
             )
+
+    def data_notes(self, train: Mapping[str, int]) -> Iterator[str]:
+        """What happens with prompts of which something is not known. `train`: the training counts of the training prompts."""
+        prompts, known, rated = (train.get(key, 0) for key in ("examples", "reasonings", "rated"))
+        solved, unsolved = train.get("rated_solved", 0), train.get("rated_unsolved", 0)
+        if rated < prompts and self.unknown is not None:
+            fades = f"fades as if it were {self.unknown:g}" if self.unknown and self.gamma else "never fades"
+            others = ""
+            if rated and rated == solved:
+                others = f"; the other {rated:,} were always solved, so a hint can teach nothing there"
+            elif rated and rated == unsolved and self.gamma:
+                others = f"; none of the other {rated:,} was ever solved, so their hint never fades"
+            yield f"{_unrated(prompts - rated, prompts)}: their hint {fades} (`hint.unknown`){others}"
+        if 0 < known < prompts and self.without != "refuse":
+            what = "are left out" if self.without == "drop" else "are trained on without a hint"
+            yield (
+                f"{prompts - known:,} of {prompts:,} training prompts ({(prompts - known) / prompts:.0%}) have no reference reasoning and "
+                f"{what} (`hint.without`)"
+            )
+
+
+def _never_solved(unrated: int, prompts: int) -> str:
+    if not unrated:
+        return f"none of the {prompts:,} training prompts was ever solved before the run (`meta.pass_rate`)"
+    others = ", and none of the others was ever solved" if unrated < prompts else ""
+    return f"{_unrated(unrated, prompts)} and count as never solved (`hint.unknown`){others}"
+
+
+def _unrated(count: int, prompts: int) -> str:
+    return f"{count:,} of {prompts:,} training prompts ({count / prompts:.0%}) have no pass rate yet (`meta.pass_rate`)"

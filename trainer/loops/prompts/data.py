@@ -70,7 +70,7 @@ def read_examples(path: Path) -> list[Example]:
 def prepare_prompts(examples: Sequence[Example], tokenizer: Any, config: PolicyConfig) -> PromptSets:
     """Split and encode. Raises RunFailed when nothing is left to train on, when criteria need a judge, the reward has
     none and `data.unjudged` refuses that, or when a hint asks for what the prompts lack."""
-    _check_hints(examples, config)
+    notes = _hint_notes(examples, config)
     sets: dict[str, list[Prompt]] = {"train": [], "heldout": []}
     reasons: Counter[str] = Counter()
     unjudged = Unjudged()
@@ -90,7 +90,7 @@ def prepare_prompts(examples: Sequence[Example], tokenizer: Any, config: PolicyC
         )
     if unjudged.dropped:
         left_out.append(f"{counted(unjudged.dropped, 'criteria')} left out: they need a judge, and the reward has none")
-    return PromptSets(sets["train"], sets["heldout"][: config.evaluation.max_examples], left_out)
+    return PromptSets(sets["train"], sets["heldout"][: config.evaluation.max_examples], [*left_out, *notes])
 
 
 def _usable(example: Example, tokenizer: Any, config: PolicyConfig, unjudged: Unjudged) -> Prompt | str:
@@ -109,10 +109,11 @@ def _usable(example: Example, tokenizer: Any, config: PolicyConfig, unjudged: Un
     return Prompt(example, fitted.rubric, tokens, reasoning=shown)
 
 
-def _check_hints(examples: Sequence[Example], config: PolicyConfig) -> None:
-    """What the form says where there is one."""
+def _hint_notes(examples: Sequence[Example], config: PolicyConfig) -> list[str]:
+    """What the form says where there is one: what is wrong ends the run, what happens instead of a hint is returned."""
     if config.hint is None:
-        return
+        return []
     train = sum((training_counts(each) for each in examples if each.split != "heldout"), Counter[str]())
     for problem in config.hint.data_problems(train):
         raise RunFailed(f"{problem.path}: {problem.message}")
+    return list(config.hint.data_notes(train))

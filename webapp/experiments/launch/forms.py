@@ -189,6 +189,16 @@ class RunForm:
         """The phases of the run, as far as they can be told."""
         return RECIPES[self.recipe].schema.outline(self.raw)
 
+    @cached_property
+    def notes(self) -> list[str]:
+        """What the data means for the config, as far as the version is counted."""
+        version = choices.named_version(self.membership.workspace_id, self.dataset)
+        counts = training_counts.kept(version) if version else None
+        try:
+            return list(resolve(self.recipe, self.raw).data_notes(counts)) if counts else []
+        except ConfigInvalid:
+            return []  # its problems are said
+
     @property
     def device(self) -> devices.Expected:
         return devices.expected()

@@ -81,6 +81,10 @@ def test_prompts_without_reasoning_are_refused_or_dropped_as_was_said(reasoned: 
     found = prepare_prompts(reasoned, tokenizer, dropping)
     assert (len(found.train), len(found.heldout)) == (4, 2)
     assert found.left_out[0].startswith("2 examples left out: they have no reference reasoning")
+    assert found.left_out[1].startswith(
+        "4 of 6 training prompts (67%) have no pass rate yet (`meta.pass_rate`): their hint never"
+    )
+    assert found.left_out[2].endswith("have no reference reasoning and are left out (`hint.without`)")
 
 
 @pytest.mark.parametrize(
