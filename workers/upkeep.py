@@ -5,6 +5,7 @@ from celery import shared_task
 from webapp.accounts import sessions
 from webapp.core import cluster, jobs
 from webapp.experiments.after import rounds as chains
+from webapp.experiments.claims import services as claims
 from webapp.experiments.lifecycle import jobs as runs
 from webapp.experiments.lifecycle import stalls
 from webapp.experiments.people import graded
@@ -24,6 +25,7 @@ def watch_runs() -> None:
     tracking.mark_lost(since=runs.watch())
     graded.ask_waiting()
     chains.watch()
+    claims.watch()
     stalls.watch()
 
 

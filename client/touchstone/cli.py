@@ -25,6 +25,8 @@ from .spool import send_kept
 app = typer.Typer(help="A Touchstone server from the terminal.", no_args_is_help=True, add_completion=False)
 runs_app = typer.Typer(help="Runs: list, show, follow.", no_args_is_help=True)
 app.add_typer(runs_app, name="runs")
+claims_app = typer.Typer(help="Claims of papers: put one to the test, see how it stands.", no_args_is_help=True)
+app.add_typer(claims_app, name="claims")
 # what is no table is printed with soft_wrap: lines that a script reads are not broken at the width of a terminal that is not there
 out, err = Console(), Console(stderr=True)
 FOLLOW_S = 2.0
@@ -190,6 +192,52 @@ def runs_resume(run: int) -> None:
 def _moved(run: int, how: str) -> None:
     with told():
         out.print(_headline(server().post(f"/runs/{run}/{how}")), soft_wrap=True)
+
+
+@claims_app.command("list")
+def claims_list() -> None:
+    """The methods whose claims can be put to the test, by the plans that do so."""
+    with told():
+        for method in server().get("/claims/methods")["items"]:
+            for plan in method["plans"]:
+                out.print(Text(f"{plan:20} {method['claim']}"), soft_wrap=True)
+
+
+@claims_app.command("start")
+def claims_start(
+    plan: Annotated[str, typer.Argument(help="Such as rationale; `claims list` has them")],
+    seeds: Annotated[int, typer.Option(help="Every arm runs with each of them")] = 5,
+    dataset: Annotated[str, typer.Option(help="By name; without it and a model, the plan's own task is made")] = "",
+    model: Annotated[str, typer.Option(help="By its name in the registry")] = "",
+    config: Annotated[
+        Path | None, typer.Option(help="YAML: the settings that all arms share; without it, those of the plan")
+    ] = None,
+    key: Annotated[str, typer.Option(help="Starts once, however often the command runs with it")] = "",
+) -> None:
+    """Launches every arm of a claim, and prints the number of the study."""
+    with told():
+        body = {"plan": plan, "seeds": seeds, "dataset": dataset or None, "model": model or None}
+        if config is not None:
+            body["config"] = yaml.safe_load(config.read_text(encoding="utf-8"))
+        print(server().post("/claims", body, key=key or uuid4().hex)["id"])
+
+
+@claims_app.command("show")
+def claims_show(study: int, as_json: Annotated[bool, typer.Option("--json")] = False) -> None:
+    """How a study stands: its task while that is made, its runs, and the verdict on each claim."""
+    with told():
+        found = server().get(f"/claims/{study}")
+        if as_json:
+            print(json.dumps(found, indent=2))
+            return
+        out.print(Text(f"{found['title']} · {found['finished']} of {found['runs']} runs", style="bold"), soft_wrap=True)
+        if making := found["making"]:
+            said = making["problem"] or making["phase"]
+            out.print(Text(f"  its task: job {making['job']} · {making['state']} · {said}"), soft_wrap=True)
+        if found["problem"]:
+            out.print(Text(f"  not launched: {found['problem']}", style="red"), soft_wrap=True)
+        for claim in found["claims"] if found["runs"] else []:
+            out.print(Text(f"  {claim['verdict']}: {claim['claim']}"), soft_wrap=True)
 
 
 @app.command()

@@ -15,10 +15,11 @@ from tests.webapp.experiments.conftest import make_version
 from trainer.contracts import jsonlines
 from webapp.datasets.ingest import services as imports
 from webapp.datasets.models import DatasetVersion, ImportJob
-from webapp.experiments.models import Run
+from webapp.experiments.models import ClaimStudy, Run
 from webapp.inference.folders import stored
 from webapp.inference.models import RegisteredModel
 from webapp.inference.serving import process
+from webapp.weights.models import WeightsJob
 
 pytestmark = pytest.mark.django_db
 
@@ -202,3 +203,20 @@ def test_a_model_answers_as_it_writes(run, cast, monkeypatch):
     failed = run("generate", model.pk, "This fails.")
     assert failed.exit_code == 2 and "does not fit" in failed.output
     assert run("generate", 999_999, "Hi").exit_code == 1
+
+
+def test_a_claim_is_started_with_its_own_task_and_shown(run, cast, tmp_path):
+    assert "rationale" in run("claims", "list").output
+    settings = tmp_path / "settings.yaml"
+    settings.write_text("{steps: 4, reward: {matcher: words}, data: {form: lines}}")
+    started = run("claims", "start", "rationale", "--seeds", 2, "--config", settings, "--key", "k")
+    assert started.exit_code == 0, started.output
+    study, job = ClaimStudy.objects.get(), WeightsJob.objects.get()
+    assert started.output.strip() == str(study.pk) and study.asked["seeds"] == 2 and study.asked["config"]["steps"] == 4
+    again = run("claims", "start", "rationale", "--seeds", 2, "--config", settings, "--key", "k")
+    assert again.output == started.output
+    shown = run("claims", "show", study.pk).output
+    assert "0 of 0 runs" in shown and f"job {job.pk} · queued" in shown
+    assert json.loads(run("claims", "show", study.pk, "--json").output)["state"] == "waiting"
+    refused = run("claims", "start", "rationale", "--model", "m")
+    assert refused.exit_code == 1 and "name the data too" in refused.output

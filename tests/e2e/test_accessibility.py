@@ -64,6 +64,7 @@ PAGES = (
     "/experiments/claims",
     "/experiments/claims/rationale/new",
     "/experiments/claims/{study}",
+    "/experiments/claims/{making}",
     "/runs/new",
     "/runs/new?recipe=policy",
     "/datasets",
@@ -159,6 +160,7 @@ def addresses(server, cast, process) -> list[str]:
     known |= {"model": model.pk} | looked_through(cast, version) | asked(cast) | judged(cast)
     known["report"] = reported(cast, run)
     known["study"] = studied(cast, model.name)
+    known["making"] = claims.launch(cast.owner, "stages", dataset=None, model=None, seeds=2).pk
     known["measured"] = measured(cast)
     known["sweep"] = swept(cast, run)
     give_rubrics(cast.owner, run)

@@ -1,17 +1,24 @@
-"""A claim whose policies wait for their judges, in a browser: one click starts it, its table fills by itself, the verdict stands above."""
+"""Claims in a browser: one click starts every arm, with a task that is made first where nothing is here; the table fills by itself, and the verdict
+stands above."""
 
 import json
 import re
 
 import pytest
+from django.conf import settings
 from playwright.sync_api import expect
 
 from tests import patience
 from tests.e2e.look import faults
+from tests.webapp.experiments.claims.test_tasks import made, write_model  # noqa: F401 - a fixture
 from tests.webapp.experiments.claims.test_waiting_arms import data, finish  # noqa: F401 - fixtures
 from tests.webapp.experiments.conftest import model  # noqa: F401
+from tests.webapp.weights.conftest import Process
 from webapp.experiments.after import rounds
+from webapp.experiments.claims import services as claims
+from webapp.experiments.claims import tasks
 from webapp.experiments.models import ClaimRun, ClaimStudy, Run
+from webapp.weights.models import WeightsJob
 
 pytestmark = pytest.mark.browser
 
@@ -60,3 +67,38 @@ def test_a_claim_is_started_once_fills_its_table_and_is_decided(open_page, as_re
     assert Run.objects.count() == 8 and ClaimStudy.objects.count() == 1
     link.click()
     expect(page.get_by_role("link", name="claim: judge_policy", exact=True)).to_be_visible()
+
+
+def test_from_nothing_one_click_makes_the_task_and_starts(open_page, as_researcher, made):  # noqa: F811
+    page = open_page(as_researcher)
+    page.goto("/experiments/claims")
+    page.locator("a[href='/experiments/claims/rationale/new']").first.click()
+    expect(page.get_by_text("No dataset yet")).to_be_visible()
+    page.get_by_label("Seeds").fill("2")
+    looked_at(page)
+    page.get_by_role("button", name="Make its task and start").dblclick()
+    page.wait_for_url(re.compile(r"/experiments/claims/\d+$"))
+    study, job = ClaimStudy.objects.get(), WeightsJob.objects.get()
+    standing = page.locator("#standing")
+    expect(standing).to_contain_text("Its 4 runs start when its task is made")
+    looked_at(page)
+    made(job, leaves=False)
+    expect(standing).to_contain_text("is not on this server")
+    looked_at(page)
+    page.get_by_role("button", name="Try again").click()
+    expect(standing.get_by_text("Queued")).to_be_visible()
+    job.refresh_from_db()
+    write_model(settings.VAR / "weights" / str(job.pk) / tasks.MODEL)
+    WeightsJob.objects.filter(pk=job.pk).update(state="starting", ray_job_id=f"weights-{job.pk}-{job.attempt}")
+    process = Process(job)
+    assert process.post(phase="teaching the model, step 340 of 1,200").status_code == 200
+    expect(standing).to_contain_text("teaching the model, step 340 of 1,200")  # without a reload
+    expect(standing).to_contain_text("80 are made")
+    assert process.post(1, state="finished", outcome={"examples": 80, "files": []}).status_code == 200
+    claims.begin(study.pk)
+    expect(standing).to_contain_text("0 of 4 runs have finished")
+    assert ClaimRun.objects.filter(study=study).count() == 4 == Run.objects.count()
+    page.goto("/experiments/claims/rationale/new")
+    expect(page.get_by_role("button", name="Start with its task")).to_be_visible()
+    expect(page.get_by_role("link", name="claim-faults v1")).to_be_visible()
+    looked_at(page)

@@ -1,5 +1,5 @@
-"""The messages between the server and a job that needs weights: to generate, score, measure, embed, judge or export (`python -m trainer
-weights-job`)."""
+"""The messages between the server and a job that needs weights: to generate, score, measure, embed, judge, export or make the task of
+a claim (`python -m trainer weights-job`)."""
 
 from typing import Annotated, Any, Literal
 
@@ -21,7 +21,7 @@ class WeightsAssignment(Record):
     """
 
     job_id: int
-    kind: Literal["generate", "score", "logprobs", "embed", "export", "judge"]
+    kind: Literal["generate", "score", "logprobs", "embed", "export", "judge", "task"]
     params: dict[str, Any]
     models: dict[str, ModelSource] = Field(default_factory=dict)
     attempt: int

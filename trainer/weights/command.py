@@ -28,6 +28,7 @@ WORK = {
     "embed": "trainer.weights.embed:work",
     "judge": "trainer.weights.judge:work",
     "export": "trainer.weights.export:work",
+    "task": "trainer.weights.claim_task:work",
 }
 _TRACEBACK_LINES = 12
 

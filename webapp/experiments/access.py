@@ -67,7 +67,15 @@ def alarm_write(membership: Membership, run_id: int, alarm_id: int) -> RunAlarm:
 
 
 def study_read(membership: Membership, study_id: int) -> ClaimStudy:
-    found = studies(may_read(membership).workspace_id).filter(id=study_id).first()
+    return _study(may_read(membership), study_id)
+
+
+def study_write(membership: Membership, study_id: int) -> ClaimStudy:
+    return _study(may_write(membership), study_id)
+
+
+def _study(membership: Membership, study_id: int) -> ClaimStudy:
+    found = studies(membership.workspace_id).filter(id=study_id).first()
     if found is None:
         raise Http404("no such study of a claim")
     return found

@@ -11,12 +11,12 @@ from webapp.datasets.models import DatasetVersion
 from webapp.inference.models import RegisteredModel
 
 from .after.models import ChainStep
-from .claims.models import ClaimRun, ClaimStudy
+from .claims.models import ClaimRun, ClaimStudy, ClaimTask
 from .sweeps.models import Sweep, SweepRun, SweepTrial
 from .table.models import SHOWN_NAME, RunChange, RunColumn, RunStar, RunTag, RunValue, RunView, RunViewChoice
 
 __all__ = ["ChainStep", "RunChange", "RunColumn", "RunStar", "RunTag", "RunValue", "RunView", "RunViewChoice"]
-__all__ += ["ClaimRun", "ClaimStudy", "Sweep", "SweepRun", "SweepTrial"]
+__all__ += ["ClaimRun", "ClaimStudy", "ClaimTask", "Sweep", "SweepRun", "SweepTrial"]
 
 LOGGED = "logged"
 """The recipe of a run that another program trains and logs here: nothing of it is ours to start, stop or resume."""

@@ -24,6 +24,7 @@ urlpatterns = [
     path("experiments/claims", claims.methods, name="claims"),
     path("experiments/claims/<int:study_id>", claims.study, name="claim_study"),
     path("experiments/claims/<int:study_id>/standing", claims.study_standing, name="claim_standing"),
+    path("experiments/claims/<int:study_id>/again", claims.study_again, name="claim_again"),
     path("experiments/claims/<slug:plan>/new", claims.study_new, name="claim_new"),
     path("experiments/sweeps", sweeps.sweeps, name="sweeps"),
     path("experiments/sweeps/<int:sweep_id>", sweeps.sweep, name="sweep"),

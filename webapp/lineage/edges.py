@@ -154,6 +154,8 @@ EDGES: tuple[Relation | NamedRelation, ...] = (
     NamedRelation("run", "evaluation", EVALUATION, "config", RUNS),
     NamedRelation("project", "evaluation", EVALUATION, "config", PROJECTS),
     Relation("run", "study", "experiments_claimrun t", "t.run_id", "t.study_id"),
+    Relation("job", "version", "experiments_claimtask t", "t.job_id", "t.version_id"),
+    Relation("job", "model", "experiments_claimtask t", "t.job_id", "t.model_id"),
 )
 
 

@@ -18,6 +18,7 @@ class WeightsJob(models.Model):
         EMBED = "embed", "Embeddings"
         EXPORT = "export", "Export"
         JUDGE = "judge", "Judge"
+        TASK = "task", "Task of a claim"
 
     class State(models.TextChoices):
         QUEUED = "queued", "Queued"

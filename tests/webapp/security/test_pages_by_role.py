@@ -66,7 +66,7 @@ REVIEWERS_CHANGE = {
 }
 # a row of each is made here: where even the least role that may come in hears 404, nothing was tried
 MADE = {
-    "claim_new", "claim_standing", "claim_study", "curation", "dataset_version", "endpoint", "evaluation", "example", "import_job", "judge", "judge_trial", "lineage", "model", "project",
+    "claim_again", "claim_new", "claim_standing", "claim_study", "curation", "dataset_version", "endpoint", "evaluation", "example", "import_job", "judge", "judge_trial", "lineage", "model", "project",
     "project_task", "report", "report_edit", "report_file", "report_history", "report_version", "review_task", "run", "run_tab", "sweep", "sweep_new", "sweep_standing", "webhook", "weights_job", "chain_new",
 }  # fmt: skip
 

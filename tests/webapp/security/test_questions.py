@@ -41,7 +41,7 @@ KEEPS_BESIDE = {"installation_rights", "unmap_group"}  # is given again by the s
 KEEPS = {
     "directory_key_new", "installation_directories",
     "address_check", "ask_second_factor", "map_group", "unmap_group", "mfa_authenticate", "openid_connect_login",
-    "backup_cancel", "backup_start", "chain_cancel", "chain_evaluate", "drill_cancel", "drill_start", "curation_start", "dataset_freeze", "dataset_pass_rates_write", "dataset_housekeeping", "dataset_tag", "endpoint_act",
+    "backup_cancel", "backup_start", "chain_cancel", "chain_evaluate", "claim_again", "drill_cancel", "drill_start", "curation_start", "dataset_freeze", "dataset_pass_rates_write", "dataset_housekeeping", "dataset_tag", "endpoint_act",
     "endpoint_recorded", "evaluation_rename", "evaluation_rerun", "evaluation_study", "evaluation_study_read",
     "evaluation_tasks", "import_cancel", "judge_act", "judge_edit", "limit_sessions", "model_act", "model_as_judge", "model_promote", "model_stage", "objective_calculate", "participant_add", "personal_data",
     "project", "project_publish", "project_state", "project_task", "recording_new", "review_majority", "review_match",

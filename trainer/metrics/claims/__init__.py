@@ -6,7 +6,7 @@ from .downstream import JUDGE_POLICY
 from .judges import RATIONALE
 from .lengths import TOGGLE, TOGGLE_SMOLLM
 from .mismatch import QUANTIZED, STALE, WPSM
-from .plan import SIZES, Arm, Claim, Part, Plan, Setting, Size
+from .plan import SIZES, TASK_FORM, Arm, Claim, Part, Plan, Setting, Size
 from .policies import OAPL, OAPL_OFFLINE, RUSCARL
 from .scaffolds import RUSCARL_SHAPE
 from .schedules import TAILS, TAILS_STILL
@@ -20,6 +20,7 @@ __all__ = [
     "PLANS",
     "RULE",
     "SIZES",
+    "TASK_FORM",
     "Arm",
     "Claim",
     "ClaimResult",

@@ -32,6 +32,8 @@ Task = Literal[
     "turns",
 ]
 """Constructed tasks of `trainer.claims`, each with a model that was taught for it."""
+TASK_FORM = 1
+"""Raise it when the examples of a task, or what its model is taught, change: installations then make them anew."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,7 @@ class Plan:
 
     def config(self, arm: Arm, shared: Mapping[str, Any], seed: int) -> dict[str, Any]:
         """The raw config of one run: the settings that all arms share, what the arm changes, and the seed."""
-        given = {"steps": shared["steps"]} if self.recipe_of(arm) != self.recipe else shared
+        given = {"steps": shared.get("steps")} if self.recipe_of(arm) != self.recipe else shared
         config = merged(merged(given, arm.config), {"seed": seed})
         if arm.rounds:
             config = merged(config, {"runner": {"kind": "offline", "push_every": config["steps"] // arm.rounds}})
@@ -164,6 +166,11 @@ class Plan:
         """The score from which on pass@k counts a response."""
         asked = {size: setting.config.get("evaluation", {}).get("closing", {}) for size, setting in self.sizes.items()}
         return {size: closing.get("passed", 1.0) for size, closing in asked.items()}
+
+    @property
+    def constructed(self) -> Setting | None:
+        """The setting that its constructed task suits; None for a plan that is about given data alone."""
+        return self.sizes.get("tiny")
 
     @property
     def digest(self) -> str:

@@ -1,7 +1,7 @@
 """Claims of papers by the API: methods, launching a study, its verdict. Reading needs the role reviewer, launching researcher."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from django.http import HttpRequest
 from ninja import Path, Router, Schema, Status
@@ -42,12 +42,14 @@ class ClaimMethodList(Schema):
 class ClaimStudyIn(Schema):
     model_config = ConfigDict(
         extra="forbid",
-        json_schema_extra={"example": {"plan": "rationale", "dataset": "faults", "model": "taught", "seeds": 5}},
+        json_schema_extra={"example": {"plan": "rationale", "seeds": 5}},
     )
 
     plan: str
-    dataset: DatasetRef
-    model: str = Field(description="Name in the model registry")
+    dataset: DatasetRef | None = Field(
+        None, description="Left out, as the model: both are those of the plan's constructed task, made here if need be"
+    )
+    model: str | None = Field(None, description="Name in the model registry")
     seeds: int = Field(5, description="2 to 20: every arm runs with each of them")
     config: dict[str, Any] | None = Field(None, description="Settings that all arms share; null: the plan's")
 
@@ -56,6 +58,10 @@ class ClaimStudyOut(Schema):
     id: int
     plan: str
     title: str
+    state: Literal["waiting", "launched", "refused"] = Field(
+        description="waiting: for its task to be made; refused: its runs could not be launched, see `problem`"
+    )
+    problem: str
     runs: int
     finished: int
     created_at: datetime
@@ -99,7 +105,15 @@ class ClaimStudyRunOut(Schema):
     measures: dict[str, float | None] = Field(description="Empty until the run has finished")
 
 
+class ClaimMakingOut(Schema):
+    job: int = Field(description="Under `/weights-jobs`")
+    state: str
+    phase: str
+    problem: str
+
+
 class ClaimStandingOut(ClaimStudyOut):
+    making: ClaimMakingOut | None = Field(description="The job that makes the task for which it waits")
     rule: str
     changed: bool = Field(description="The plan decides by something else than when the study was launched")
     claims: list[ClaimOut]
@@ -126,11 +140,14 @@ def studies(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) 
 
 @router.post("/claims", response={201: ClaimStandingOut}, summary="Launch every arm of a claim with several seeds")
 def launch(request: HttpRequest, payload: ClaimStudyIn, idempotency_key: LaunchKey = None) -> Status[dict[str, Any]]:
-    """All runs or none: 422 with every field that is wrong."""
+    """All runs or none: 422 with every field that is wrong.
+
+    Without `dataset` and `model`, a job makes the examples of the plan's constructed task and teaches a small model for it, once for the
+    workspace; the runs are launched when both are there. `state` and `making` say how far that is."""
     study = services.launch(
         access.may_write(require(request)),
         payload.plan,
-        dataset=choice(payload.dataset),
+        dataset=None if payload.dataset is None else choice(payload.dataset),
         model=payload.model,
         seeds=payload.seeds,
         config=payload.config,
@@ -144,11 +161,20 @@ def study(request: HttpRequest, study_id: StudyId) -> dict[str, Any]:
     return _standing(access.study_read(require(request), study_id))
 
 
+@router.post("/claims/{study_id}/again", response=ClaimStandingOut, summary="Make or launch once more what failed")
+def again(request: HttpRequest, study_id: StudyId) -> dict[str, Any]:
+    """Helps a study whose task could not be made, or whose runs were refused. Any other study stays as it is."""
+    membership = require(request)
+    return _standing(services.again(membership, access.study_write(membership, study_id)))
+
+
 def _study(row: ClaimStudy, runs: int, finished: int) -> dict[str, Any]:
     return {
         "id": row.pk,
         "plan": row.plan,
         "title": PLANS[row.plan].title,
+        "state": row.state,
+        "problem": row.problem,
         "runs": runs,
         "finished": finished,
         "created_at": row.created_at,
@@ -182,5 +208,7 @@ def _standing(row: ClaimStudy) -> dict[str, Any]:
         for line in found.rows
         for cell in line.cells
     ]
-    beside = {"rule": RULE, "changed": found.changed, "claims": shown, "table": table}
+    job = found.making
+    making = job and {"job": job.pk, "state": job.state, "phase": job.phase, "problem": job.problem}
+    beside = {"making": making, "rule": RULE, "changed": found.changed, "claims": shown, "table": table}
     return _study(row, len(table), found.finished) | beside

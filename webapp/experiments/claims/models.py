@@ -1,17 +1,54 @@
-"""Claims of papers put to the test: a study, and which arm and seed of it a run is."""
+"""Claims of papers put to the test: a study, and which arm and seed of it a run is; constructed tasks that were made here."""
 
 from django.db import models
+
+
+class ClaimTask(models.Model):
+    """A constructed task (`trainer.claims.tasks`) as this workspace has it: its examples and the small model that was taught for it.
+
+    `job` makes both, and they are entered together; either is null until then, and again if somebody deletes it. The workspace has
+    one row for each task, so that many who ask at once share one job. `form` is TASK_FORM of the program that makes it.
+    """
+
+    workspace = models.ForeignKey("accounts.Workspace", on_delete=models.CASCADE, related_name="claim_tasks")
+    task = models.CharField(max_length=40)
+    wanted = models.PositiveIntegerField()
+    form = models.PositiveIntegerField()
+    job = models.ForeignKey("weights.WeightsJob", null=True, on_delete=models.SET_NULL, related_name="+")
+    version = models.ForeignKey("datasets.DatasetVersion", null=True, on_delete=models.SET_NULL, related_name="+")
+    model = models.ForeignKey("inference.RegisteredModel", null=True, on_delete=models.SET_NULL, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["workspace", "task", "wanted", "form"], name="one_task_of_claims_a_workspace"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.task}-{self.wanted}" if self.task == "syllables" else self.task
 
 
 class ClaimStudy(models.Model):
     """A paper's claim put to the test: every arm of a plan (`trainer.metrics.claims`) with several seeds, as ordinary runs.
 
-    `plan_digest` is of what decides, as it stood at the launch.
+    `plan_digest` is of what decides, as it stood at the launch. A study with a `task` waits until that is made; then its runs are launched
+    as they were `asked` for, or refused, which `problem` explains.
     """
+
+    class State(models.TextChoices):
+        WAITING = "waiting", "Waiting"
+        LAUNCHED = "launched", "Launched"
+        REFUSED = "refused", "Refused"
 
     workspace = models.ForeignKey("accounts.Workspace", on_delete=models.CASCADE, related_name="claim_studies")
     plan = models.CharField(max_length=40)
     plan_digest = models.CharField(max_length=64)
+    state = models.CharField(max_length=8, choices=State.choices, default=State.LAUNCHED)
+    task = models.ForeignKey(ClaimTask, null=True, on_delete=models.PROTECT, related_name="studies")
+    asked = models.JSONField(default=dict)  # of a study with a task: {"seeds", "config"}
+    problem = models.TextField(blank=True)
     launch_key = models.CharField(max_length=64, null=True, blank=True)  # noqa: DJ001 null: nothing to be unique with
     launch_digest = models.CharField(max_length=64, blank=True)  # of what was asked for with the key
     created_by = models.ForeignKey("accounts.User", null=True, on_delete=models.SET_NULL, related_name="+")

@@ -1,5 +1,6 @@
 """Claims of papers, tested by ordinary runs: launching a study, and what it has shown so far."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -7,20 +8,23 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
-from trainer.config import RECIPES, ConfigInvalid, FieldProblem
+from trainer.config import ConfigInvalid, FieldProblem
 from trainer.metrics.claims import PLANS, Arm, ClaimResult, Plan, judge_all
-from trainer.metrics.claims.plan import merged
 from webapp.accounts.models import Membership
 from webapp.core import audit, once
-from webapp.core.problems import Invalid
+from webapp.core.problems import Conflict, Invalid, Problem
+from webapp.core.tasks import enqueue
+from webapp.weights.models import WeightsJob
 
-from ..after import services as chains
+from .. import access
 from ..after.queries import looks, why
 from ..launch import checks
-from ..launch import services as launching
-from ..models import OVER, ChainStep, ClaimRun, ClaimStudy, Run
+from ..models import OVER, ChainStep, ClaimRun, ClaimStudy, ClaimTask, Run
+from . import arms, tasks
 
+logger = logging.getLogger(__name__)
 MOST_SEEDS = 20
+State = ClaimStudy.State
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,26 @@ class Standing:
 
     @property
     def over(self) -> bool:
+        """Nothing more comes of it by itself."""
+        if self.study.state == State.WAITING:
+            return self.making is not None and self.making.is_over and not self.made
         return all(cell.over for cell in self.cells)
+
+    @property
+    def making(self) -> WeightsJob | None:
+        """The job that makes the task which its runs wait for."""
+        task = self.study.task if self.study.state == State.WAITING else None
+        return task.job if task else None
+
+    @property
+    def made(self) -> bool:
+        """The task is there: its runs are launched within moments."""
+        return self.study.task is not None and tasks.is_ready(self.study.task)
+
+    @property
+    def planned(self) -> int:
+        """Runs that the launch will make."""
+        return len(self.plan.arms) * int(self.study.asked.get("seeds", 0))
 
 
 def plan_of(name: str) -> Plan:
@@ -108,8 +131,8 @@ def launch(
     membership: Membership,
     name: str,
     *,
-    dataset: checks.DatasetChoice,
-    model: str,
+    dataset: checks.DatasetChoice | None,
+    model: str | None,
     seeds: int,
     config: Mapping[str, Any] | None = None,
     key: str | None = None,
@@ -117,27 +140,32 @@ def launch(
     """Every arm with the seeds 0 to `seeds` - 1 as runs in the usual line, all of them or none. An arm that uses what an earlier one
     leaves waits behind that one's run.
 
-    `config` has the settings that all arms share; None: the plan's. What an arm is about and the seed stand above it. Raises
-    Invalid or ConfigInvalid with every field that is wrong, KeyReused where the key came with another request.
+    Without `dataset` and `model` they are those of the plan's constructed task: the study waits until a job has made them, or is launched
+    at once if they are there. `config` has the settings that all arms share; None: the plan's. What an arm is about and the seed
+    stand above it. Raises Invalid or ConfigInvalid with every field that is wrong, KeyReused if the key came with another request.
     """
     plan = plan_of(name)
     asked = once.key(key, name, str(dataset), model, seeds, config)
     if earlier := once.earlier(_mine(membership), asked):
         return earlier
-    if not 2 <= seeds <= MOST_SEEDS:
-        raise ConfigInvalid([FieldProblem("seeds", f"2 to {MOST_SEEDS}: one seed has no spread")])
+    shared = plan.shared if config is None else config
+    _checked(plan, seeds, shared, dataset, model)
     try:
         with transaction.atomic():
             study = ClaimStudy.objects.create(
                 workspace=membership.workspace,
                 plan=name,
                 plan_digest=plan.digest,
+                asked={"seeds": seeds, "config": shared},
                 launch_key=asked and asked.text,
                 launch_digest=asked.digest if asked else "",
                 created_by=membership.user,
             )
             audit.record(membership, membership.user, "claim.launch", study, plan=name, seeds=seeds)
-            _launch_arms(membership, study, plan, dataset, model, seeds, plan.shared if config is None else config)
+            if dataset is None or model is None:
+                _with_its_task(membership, study, plan)
+            else:
+                arms.launch_arms(membership, study, plan, dataset, model, seeds, shared)
     except IntegrityError:  # two requests with one key at the same moment: the other one made it
         if earlier := once.made_meanwhile(ClaimStudy, membership.user, _mine(membership), asked):
             return earlier
@@ -145,47 +173,102 @@ def launch(
     return study
 
 
-def _launch_arms(
-    membership: Membership,
-    study: ClaimStudy,
-    plan: Plan,
-    dataset: checks.DatasetChoice,
-    model: str,
-    seeds: int,
-    shared: Mapping[str, Any],
+def _checked(
+    plan: Plan, seeds: int, shared: Mapping[str, Any], dataset: checks.DatasetChoice | None, model: str | None
 ) -> None:
-    """Seed by seed, so that a line that is cut short has whole comparisons."""
-    for seed in range(seeds):
-        placed: dict[str, tuple[Run, ChainStep | None]] = {}
-        for arm in plan.arms:
-            given: dict[str, Any] = {
-                "recipe": plan.recipe_of(arm),
-                "config": plan.config(arm, shared, seed),
-                "dataset": dataset,
-                "experiment": f"Claim: {plan.name} {study.pk}",
-                "name": f"{arm.name}, seed {seed}",
-            }
-            if not arm.uses:
-                run = launching.launch(membership, **given, model=model)
-                placed[arm.name] = run, None
-                ClaimRun.objects.create(study=study, run=run, arm=arm.name, seed=seed)
-                continue
-            first, behind = placed[plan.waits_for(arm).name]
-            step = chains.add(membership, first, _asked(plan, arm, model, given), behind)
-            placed[arm.name] = first, step
-            ClaimRun.objects.create(study=study, step=step, arm=arm.name, seed=seed)
+    """Raises ConfigInvalid for what is wrong whatever the data are."""
+    problems = []
+    if not 2 <= seeds <= MOST_SEEDS:
+        problems.append(FieldProblem("seeds", f"2 to {MOST_SEEDS}: one seed has no spread"))
+    if not isinstance(shared.get("steps"), int):
+        problems.append(FieldProblem("steps", "say how many steps every run has, as a whole number"))
+    if dataset is None and model is not None:
+        problems.append(FieldProblem("dataset", "name the data too, or leave out the model: then both are the plan's"))
+    if dataset is not None and model is None:
+        problems.append(FieldProblem("model.name", "name a model too, or leave out the data: then both are the plan's"))
+    if problems:
+        raise ConfigInvalid(problems)
 
 
-def _asked(plan: Plan, arm: Arm, model: str, given: dict[str, Any]) -> chains.StepAsked:
-    """An arm that uses what an earlier one leaves, as a step behind that one's run."""
-    named = {
-        place: output or RECIPES[plan.recipe_of(used)].outputs[0].role
-        for place, (used, output) in plan.used(arm).items()
-    }
-    begins = named.pop(checks.BASE, None) is not None
-    if not begins:
-        given = given | {"config": merged(given["config"], {"model": {"name": model}})}
-    return chains.StepAsked(kind=ChainStep.Kind.RUN, **given, with_output=begins, judges=named)
+def _with_its_task(membership: Membership, study: ClaimStudy, plan: Plan) -> None:
+    """Launched at once if the task is there, and else when its job has made it."""
+    arms.check(membership, plan, study.asked["config"])
+    study.task = task = tasks.ask(membership, plan)
+    if tasks.is_ready(task):
+        _launch_on(membership, study, task)
+    else:
+        study.state = State.WAITING
+        enqueue(tasks.BEGIN, study.pk)  # the task may be made by the time that others see this study
+    study.save(update_fields=["task", "state"])
+
+
+def _launch_on(membership: Membership, study: ClaimStudy, task: ClaimTask) -> None:
+    version, model = task.version, task.model
+    assert version is not None and model is not None  # noqa: S101  the task is ready
+    data = checks.DatasetChoice(id=version.dataset_id, version=version.number)
+    asked = study.asked
+    arms.launch_arms(membership, study, plan_of(study.plan), data, model.name, asked["seeds"], asked["config"])
+
+
+def begin(study_id: int) -> None:
+    """Launches the runs of a study that waits, if its task is made. Called by workers, perhaps twice or at once: one of them does it."""
+    with transaction.atomic():
+        rows = ClaimStudy.objects.select_for_update(no_key=True)
+        study = rows.filter(pk=study_id, state=State.WAITING).first()
+        if study is None or study.task_id is None:
+            return
+        task = ClaimTask.objects.select_related("version", "model").get(pk=study.task_id)
+        if not tasks.is_ready(task):
+            return
+        try:
+            with transaction.atomic():  # all runs or none
+                _launch_on(_of_who_asked(study), study, task)
+            study.state, study.problem = State.LAUNCHED, ""
+        except (ConfigInvalid, Problem) as error:
+            study.state, study.problem = State.REFUSED, _words(error)
+            audit.record(study.workspace, None, "claim.refused", study, reason=study.problem)
+        study.save(update_fields=["state", "problem"])
+
+
+def _of_who_asked(study: ClaimStudy) -> Membership:
+    """Raises Conflict if they may not launch here any more."""
+    rows = Membership.objects.filter(workspace_id=study.workspace_id, user=study.created_by_id)
+    found = rows.select_related("user", "workspace").first()
+    if found is None or not found.may(access.WRITER):
+        raise Conflict("Whoever asked for it may not launch anything here any more. Launch the claim anew.")
+    return found
+
+
+def _words(error: ConfigInvalid | Problem) -> str:
+    if isinstance(error, ConfigInvalid):
+        return "; ".join(f"{problem.path}: {problem.message}" for problem in error.problems)
+    return " ".join([error.message, *(f"{path}: {why}." for path, why in error.fields.items())])
+
+
+def again(membership: Membership, study: ClaimStudy) -> ClaimStudy:
+    """Tries once more what could not be made or launched. Nothing changes in a study that is launched, or whose task is being made."""
+    with transaction.atomic():
+        held = ClaimStudy.objects.select_for_update(no_key=True).get(pk=study.pk)
+        if held.task_id is None or held.state == State.LAUNCHED:
+            return study
+        tasks.make(membership, ClaimTask.objects.select_related("version", "model").get(pk=held.task_id))
+        if held.state == State.REFUSED:
+            held.state, held.problem = State.WAITING, ""
+            held.save(update_fields=["state", "problem"])
+            audit.record(membership, membership.user, "claim.again", held)
+        enqueue(tasks.BEGIN, held.pk)
+    study.refresh_from_db()
+    return study
+
+
+def watch() -> None:
+    """Launches what a lost message has left waiting."""
+    made = ClaimStudy.objects.filter(state=State.WAITING, task__version__isnull=False, task__model__isnull=False)
+    for pk in list(made.order_by("pk").values_list("pk", flat=True)):
+        try:
+            begin(pk)
+        except Exception:  # one study must not keep the others waiting
+            logger.exception("the runs of study %s could not be launched; the next round tries again", pk)
 
 
 def _mine(membership: Membership) -> QuerySet[ClaimStudy]:

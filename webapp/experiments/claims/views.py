@@ -10,7 +10,7 @@ from uuid import uuid4
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from trainer.config import RECIPES, ConfigInvalid, Recipe
 from trainer.metrics.claims import PLANS, RULE, Plan, Setting
@@ -24,9 +24,9 @@ from webapp.inference import queries as inference
 
 from .. import access, queries
 from ..launch import checks
-from ..models import ClaimStudy
+from ..models import ClaimStudy, ClaimTask
 from ..recipes import choices, gallery
-from . import services
+from . import services, tasks
 
 MOST_SHOWN = 50  # studies on the page, the newest
 MAX_JSON = 100_000
@@ -78,7 +78,7 @@ def _card(method: Method, paces: Mapping[str, gallery.Pace]) -> Card:
 
 @dataclass
 class StudyForm:
-    """What is chosen before a study is launched. `shared` is JSON."""
+    """What is chosen before a study is launched. `shared` is JSON; `own`: with the plan's constructed task, whatever else is chosen."""
 
     membership: Membership
     plan: Plan
@@ -87,6 +87,7 @@ class StudyForm:
     seeds: str = str(SEEDS)
     shared: str = ""
     size: str = ""
+    own: bool = False
     key: str = field(default_factory=lambda: uuid4().hex)
     problems: dict[str, str] = field(default_factory=dict)
 
@@ -109,6 +110,7 @@ class StudyForm:
             seeds=post.get("seeds", ""),
             shared=post.get("shared", ""),
             size=post.get("size", ""),
+            own=bool(post.get("own")),
             key=post.get("key", "")[:64] or uuid4().hex,
         )
 
@@ -124,6 +126,17 @@ class StudyForm:
     @property
     def other_sizes(self) -> list[str]:
         return [size for size, setting in self.plan.sizes.items() if setting is not self.setting]
+
+    @property
+    def offers_task(self) -> bool:
+        """Whether the shown settings are those of its constructed task."""
+        return self.plan.constructed is self.setting
+
+    @property
+    def task(self) -> ClaimTask | None:
+        """Its constructed task, if it is there already."""
+        found = tasks.of_plan(self.membership.workspace_id, self.plan) if self.offers_task else None
+        return found if found and tasks.is_ready(found) else None
 
     @property
     def recipes(self) -> list[Recipe]:
@@ -165,8 +178,8 @@ class StudyForm:
             return services.launch(
                 self.membership,
                 self.plan.name,
-                dataset=checks.DatasetChoice(id=whole(dataset), version=whole(version, 9)),
-                model=self.model,
+                dataset=None if self.own else checks.DatasetChoice(id=whole(dataset), version=whole(version, 9)),
+                model=None if self.own else self.model,
                 seeds=whole(self.seeds, 4) or 0,
                 config=shared,
                 key=self.key,
@@ -241,6 +254,15 @@ def study(request: HttpRequest, study_id: int) -> HttpResponseBase:
     return render(request, "experiments/claim_study.html", _standing(request, study_id))
 
 
+@member(access.WRITER)
+@require_POST
+def study_again(request: HttpRequest, study_id: int) -> HttpResponseBase:
+    """Makes or launches once more what failed."""
+    membership = require(request)
+    services.again(membership, access.study_write(membership, study_id))
+    return redirect("claim_study", study_id)
+
+
 @member(access.READER)
 @never_cache
 @require_GET
@@ -250,10 +272,11 @@ def study_standing(request: HttpRequest, study_id: int) -> HttpResponseBase:
 
 
 def _standing(request: HttpRequest, study_id: int) -> dict[str, Any]:
-    found = services.standing(access.study_read(require(request), study_id))
+    membership = require(request)
+    found = services.standing(access.study_read(membership, study_id))
     table = [
         (row.arm, cell, [(title, cell.measures.get(key)) for title, key in found.plan.columns])
         for row in found.rows
         for cell in row.cells
     ]
-    return {"standing": found, "table": table, "rule": RULE}
+    return {"standing": found, "table": table, "rule": RULE, "may_write": membership.may(access.WRITER)}

@@ -53,6 +53,23 @@ def register(
     return _add(membership, name=name, source=source, path=path, description=description, **found)
 
 
+def register_made(membership: Membership, *, name: str, path: str, description: str) -> RegisteredModel:
+    """Adds a model that the program has made in a folder of its own, wherever models may lie that people register.
+
+    Raises Invalid at `name` or `path`.
+    """
+    found = inspection.inspect(Path(path))
+    source = RegisteredModel.Source.LOCAL
+    return _add(
+        membership,
+        name=names.checked(name, "model"),
+        source=source,
+        path=path,
+        description=description,
+        **found,
+    )
+
+
 def _of_hub(path: str, head: str, base: int | None) -> dict[str, Any]:
     if not HUB_ID.fullmatch(path):
         raise Invalid("This is not a hub id.", {"path": "must look like owner/name"})

@@ -1,0 +1,323 @@
+"""The constructed task of a claim: asked for by one click, made by one job, entered whole, and found again; then its runs are launched."""
+
+import json
+import struct
+
+import pytest
+
+from tests.at_once import at_once
+from tests.cast import browser
+from tests.webapp.weights.conftest import Process
+from trainer.claims import faults
+from trainer.claims.tasks import TASKS
+from trainer.config import ConfigInvalid
+from trainer.metrics.claims import PLANS
+from webapp.accounts.models import Membership
+from webapp.core.models import AuditEntry
+from webapp.core.problems import Invalid
+from webapp.datasets.models import Dataset, DatasetVersion
+from webapp.datasets.versions.lineage import describe
+from webapp.experiments.claims import services as claims
+from webapp.experiments.claims import tasks
+from webapp.experiments.launch.checks import DatasetChoice
+from webapp.experiments.models import ClaimStudy, ClaimTask, Run
+from webapp.inference.models import RegisteredModel
+from webapp.lineage import queries as lineage
+from webapp.weights.models import WeightsJob, WeightsResult
+
+PLAN = PLANS["rationale"]
+STEPS = {**PLAN.shared, "steps": 4}
+FORM = "/experiments/claims/rationale/new"
+
+
+@pytest.fixture
+def ask(cast):
+    """Launches the claim with its own task."""
+
+    def _ask(membership=None, plan=PLAN.name, **given) -> ClaimStudy:
+        plain = {"dataset": None, "model": None, "seeds": 2, "config": STEPS}
+        return claims.launch(membership or cast.researcher, plan, **(plain | given))
+
+    return _ask
+
+
+@pytest.fixture
+def made(settings):
+    """The process of a job does its work: it sends the examples and leaves a model behind."""
+
+    def _made(job: WeightsJob, examples=None, leaves=True, count=None) -> None:
+        WeightsJob.objects.filter(pk=job.pk).update(state="starting", ray_job_id=f"weights-{job.pk}-{job.attempt}")
+        process = Process(job)
+        rows = [*faults.examples()[:60], *faults.examples()[-20:]] if examples is None else examples
+        sent = [{"canonical": row.canonical()} for row in rows]
+        assert process.post(1, *sent).status_code == 200
+        if leaves:
+            write_model(settings.VAR / "weights" / str(job.pk) / tasks.MODEL)
+        outcome = {"examples": len(sent) if count is None else count, "files": []}
+        assert process.post(min(1, len(sent)), state="finished", outcome=outcome).status_code == 200
+        job.refresh_from_db()
+
+    return _made
+
+
+def write_model(folder) -> None:
+    """What the registry looks at, and nothing that could be loaded."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps({"architectures": ["LlamaForCausalLM"], "model_type": "llama"}))
+    header = json.dumps({"model.norm.weight": {"dtype": "F32", "shape": [6], "data_offsets": [0, 0]}}).encode()
+    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header)
+    (folder / "tokenizer.json").write_text("{}")
+    (folder / "chat_template.jinja").write_text("{{ messages }}")
+
+
+def test_one_click_makes_the_task_and_then_launches_the_runs(cast, ask, made):
+    study = ask()
+    assert (study.state, Run.objects.count()) == ("waiting", 0)
+    job = WeightsJob.objects.get()
+    assert (job.kind, job.params, job.state) == ("task", {"task": "faults", "wanted": 4}, "queued")
+    claims.begin(study.pk)  # a message that came too early
+    assert not Run.objects.exists()
+    made(job)
+    assert job.state == "finished", job.problem
+    claims.begin(study.pk)
+    claims.begin(study.pk)  # and one that came twice
+    study.refresh_from_db()
+    assert study.state == "launched" and study.runs.count() == 4 == Run.objects.count()
+    version, model = DatasetVersion.objects.get(), RegisteredModel.objects.get()
+    assert (version.dataset.name, version.state, model.name) == ("claim-faults", "frozen", "claim-faults")
+    assert version.counts["examples"] == 80 and {run.data for run in Run.objects.all()} == {version}
+    assert {run.base for run in Run.objects.all()} == {model}
+    assert {run.config["steps"] for run in Run.objects.all()} == {4}
+
+
+def test_what_was_made_says_where_it_comes_from(cast, ask, made):
+    ask()
+    job = WeightsJob.objects.get()
+    made(job)
+    version, model = DatasetVersion.objects.get(), RegisteredModel.objects.get()
+    assert version.lineage == {"from": "claim", "task": "faults", "job": job.pk}
+    assert "faults" in describe(version.lineage)[0] and "rationale" in version.dataset.description
+    assert f"job {job.pk}" in model.description and "rationale" in model.description
+    assert job.outcome == {"examples": 80, "versions": [version.pk], "models": [model.pk]}
+    found = lineage.walked(cast.owner, "model", model.pk, "up")
+    assert [row.pk for row in found.rows("job")] == [job.pk]
+    found = lineage.walked(cast.owner, "job", job.pk, "down")
+    assert [row.pk for row in found.rows("version")] == [version.pk]
+
+
+def test_a_task_that_is_there_is_found_again(cast, ask, made):
+    first = ask()
+    made(WeightsJob.objects.get())
+    claims.begin(first.pk)
+    second = ask(cast.owner, seeds=3)
+    assert second.state == "launched" and second.runs.count() == 6
+    assert (WeightsJob.objects.count(), Dataset.objects.count(), RegisteredModel.objects.count()) == (1, 1, 1)
+    other = ask(plan="stages", config=None)
+    assert other.state == "waiting" and WeightsJob.objects.count() == 2, "another task is another job"
+
+
+def test_two_claims_of_one_task_share_it(ask):
+    ask(plan="stages", config=None)
+    ask(plan="budgets", config=None)
+    assert WeightsJob.objects.count() == 1 and ClaimTask.objects.count() == 1
+    ask(plan="ruscarl", config=None)
+    ask(plan="oapl", config=None)  # two words are wanted there, four here
+    assert ClaimTask.objects.count() == 3
+
+
+@pytest.mark.django_db(transaction=True)
+def test_clicks_at_one_moment_make_one_task_and_with_one_key_one_study(cast, ask, made):
+    found = at_once([lambda: ask(key="k")] * 6 + [ask] * 6)
+    assert len({study.pk for study in found[:6]}) == 1 and ClaimStudy.objects.count() == 7
+    assert (ClaimTask.objects.count(), WeightsJob.objects.count()) == (1, 1)
+    made(WeightsJob.objects.get())
+    waiting = list(ClaimStudy.objects.values_list("pk", flat=True))
+    at_once([lambda pk=pk: claims.begin(pk) for pk in waiting * 2])
+    assert set(ClaimStudy.objects.values_list("state", flat=True)) == {"launched"}
+    assert Run.objects.count() == 7 * 4
+    assert (Dataset.objects.count(), RegisteredModel.objects.count()) == (1, 1)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_click_while_the_job_ends_waits_for_nobody(cast, ask, made):
+    ask()
+    job = WeightsJob.objects.get()
+    results = at_once([lambda: made(job), *[ask] * 5])
+    assert len(results) == 6
+    job.refresh_from_db()
+    assert job.state == "finished" and job.attempt == 1
+    claims.watch()
+    assert set(ClaimStudy.objects.values_list("state", flat=True)) == {"launched"} and Run.objects.count() == 6 * 4
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"leaves": False}, "is not on this server"),
+        ({"count": 81}, "80 examples have come, not the 81"),
+        ({"examples": []}, "0 examples have come"),
+    ],
+)
+def test_nothing_is_entered_by_half(ask, made, given, said):
+    study = ask()
+    job = WeightsJob.objects.get()
+    made(job, **given)
+    assert job.state == "failed" and said in job.problem
+    assert not Dataset.objects.exists() and not RegisteredModel.objects.exists()
+    study.refresh_from_db()
+    assert study.state == "waiting" and claims.standing(study).over and claims.standing(study).making == job
+
+
+def test_what_failed_is_tried_again_from_the_page(cast, as_researcher, ask, made):
+    study = ask()
+    job = WeightsJob.objects.get()
+    made(job, leaves=False)
+    page = as_researcher.get(f"/experiments/claims/{study.pk}").content.decode()
+    assert "is not on this server" in page and "Try again</button>" in page and "every 3s" not in page
+    assert "Try again</button>" not in browser(cast.reviewer).get(f"/experiments/claims/{study.pk}").content.decode()
+    assert browser(cast.reviewer).post(f"/experiments/claims/{study.pk}/again").status_code == 403
+    assert as_researcher.post(f"/experiments/claims/{study.pk}/again").status_code == 302
+    job.refresh_from_db()
+    assert (job.state, job.attempt) == ("queued", 2)
+    page = as_researcher.get(f"/experiments/claims/{study.pk}").content.decode()
+    assert "4 runs start when its task is made" in page and "every 3s" in page and "Try again</button>" not in page
+
+
+def test_a_task_whose_data_were_deleted_is_made_again(cast, ask, made):
+    study = ask()
+    made(WeightsJob.objects.get())
+    version = DatasetVersion.objects.get()
+    version.dataset.delete()
+    claims.begin(study.pk)
+    study.refresh_from_db()
+    assert study.state == "waiting" and claims.standing(study).over
+    claims.again(cast.researcher, study)
+    job = WeightsJob.objects.get()
+    assert (job.state, job.attempt) == ("queued", 2) and not WeightsResult.objects.exists()
+    made(job)
+    claims.begin(study.pk)
+    assert Run.objects.count() == 4 and RegisteredModel.objects.count() == 1
+
+
+def test_names_that_are_taken_get_a_number(cast, ask, made):
+    Dataset.objects.create(workspace=cast.workspace, name="claim-faults")
+    RegisteredModel.objects.create(workspace=cast.workspace, name="claim-faults", source="hub", path="o/m")
+    ask()
+    made(WeightsJob.objects.get())
+    assert ClaimTask.objects.get().version.dataset.name == "claim-faults-2"
+    assert ClaimTask.objects.get().model.name == "claim-faults-2"
+
+
+def test_who_left_launches_nothing(cast, ask, made):
+    study = ask()
+    made(WeightsJob.objects.get())
+    Membership.objects.filter(pk=cast.researcher.pk).update(role="annotator")
+    claims.begin(study.pk)
+    study.refresh_from_db()
+    assert study.state == "refused" and "may not launch" in study.problem and not Run.objects.exists()
+    assert AuditEntry.objects.filter(action="claim.refused").exists()
+    page = browser(cast.owner).get(f"/experiments/claims/{study.pk}").content.decode()
+    assert "may not launch anything here any more" in page and "could not be launched" in page
+
+
+def test_a_task_is_entered_in_the_name_of_somebody_who_may(cast, ask, made):
+    ask()
+    Membership.objects.filter(pk=cast.researcher.pk).update(role="annotator")
+    job = WeightsJob.objects.get()
+    made(job)
+    assert job.state == "failed" and "Nobody who asked" in job.problem
+    other = ask(cast.owner)
+    job.refresh_from_db()
+    assert job.state == "queued", "whoever asks next has it tried again"
+    WeightsResult.objects.all().delete()
+    WeightsJob.objects.update(acked=0, done=0)
+    job.refresh_from_db()
+    made(job)
+    claims.begin(other.pk)
+    assert Run.objects.count() == 4
+
+
+def test_wrong_settings_are_told_before_anything_is_made(cast, ask):
+    with pytest.raises(ConfigInvalid) as caught:
+        ask(config={**STEPS, "optim": {"lr": -1.0}}, seeds=2)
+    assert [problem.path for problem in caught.value.problems] == ["optim.lr"]
+    with pytest.raises(ConfigInvalid) as caught:
+        ask(plan="mams", config=None)
+    assert [problem.path for problem in caught.value.problems] == ["reward.quality_judge"]
+    with pytest.raises(ConfigInvalid) as caught:
+        ask(seeds=1, config={})
+    assert [problem.path for problem in caught.value.problems] == ["seeds", "steps"]
+    with pytest.raises(Invalid) as refused:
+        ask(plan="toggle_smollm", config=None)
+    assert set(refused.value.fields) == {"dataset", "model.name"}
+    assert not ClaimStudy.objects.exists() and not WeightsJob.objects.exists() and not ClaimTask.objects.exists()
+
+
+def test_data_without_a_model_are_told(cast, ask):
+    with pytest.raises(ConfigInvalid) as caught:
+        ask(dataset=DatasetChoice(id=1))
+    assert [problem.path for problem in caught.value.problems] == ["model.name"]
+    with pytest.raises(ConfigInvalid) as caught:
+        ask(model="m")
+    assert [problem.path for problem in caught.value.problems] == ["dataset"]
+
+
+def test_the_form_starts_with_nothing_here(cast, as_researcher, made):
+    page = as_researcher.get(FORM).content.decode()
+    assert "Make its task and start" in page and "No dataset yet" in page
+    shared = '{"steps": 4, "data": {"form": "lines"}, "reward": {"matcher": "words"}}'
+    sent = {"own": "1", "seeds": "2", "shared": shared, "key": "a"}
+    answer = as_researcher.post(FORM, sent)
+    study = ClaimStudy.objects.get()
+    assert answer.status_code == 302 and answer.url == f"/experiments/claims/{study.pk}"
+    assert as_researcher.post(FORM, sent).url == answer.url and ClaimStudy.objects.count() == 1
+    page = as_researcher.get(answer.url).content.decode()
+    assert "Its 4 runs start when its task is made" in page and 'data-follow="weights_job-' in page
+    assert "Its task is being made" in as_researcher.get("/experiments/claims").content.decode()
+    made(WeightsJob.objects.get())
+    claims.begin(study.pk)
+    page = as_researcher.get(FORM).content.decode()
+    assert "Start with its task" in page and "claim-faults v1" in page
+    assert "0 of 4 runs have finished" in as_researcher.get(answer.url).content.decode()
+    wrong = as_researcher.post(FORM, {**sent, "seeds": "1", "key": "b"})
+    assert wrong.status_code == 422 and "one seed has no spread" in wrong.content.decode()
+
+
+def test_a_claim_about_given_data_offers_no_task(as_researcher):
+    page = as_researcher.get("/experiments/claims/toggle_smollm/new").content.decode()
+    assert "Make its task" not in page and "Launch all runs" in page
+    page = as_researcher.get(f"{FORM}?size=demo").content.decode()
+    assert "Make its task" not in page
+
+
+def test_the_api_makes_the_task_too(cast, api, made):
+    answer = api.post("/claims", {"plan": "rationale", "seeds": 2, "config": STEPS})
+    assert answer.status_code == 201
+    told, job = answer.json(), WeightsJob.objects.get()
+    assert told["state"] == "waiting" and told["making"]["job"] == job.pk and told["table"] == []
+    made(job, leaves=False)
+    told = api.get(f"/claims/{told['id']}").json()
+    assert told["making"]["state"] == "failed" and "is not on this server" in told["making"]["problem"]
+    again = api.post(f"/claims/{told['id']}/again", {})
+    assert again.status_code == 200 and again.json()["making"]["state"] == "queued"
+    assert api.post("/claims", {"plan": "rationale", "model": "m"}).json()["error"]["fields"][0]["path"] == "dataset"
+
+
+def test_upkeep_launches_what_a_lost_message_left(cast, ask, made, monkeypatch):
+    study = ask()
+    made(WeightsJob.objects.get())
+    claims.watch()
+    study.refresh_from_db()
+    assert study.state == "launched"
+
+
+def test_every_plan_with_a_constructed_task_names_one_that_the_trainer_makes():
+    for plan in PLANS.values():
+        if plan.constructed is not None:
+            assert plan.task in TASKS
+
+
+def test_a_job_of_another_workspace_is_another_one(cast, ask):
+    ask()
+    ask(cast.outsider)
+    assert WeightsJob.objects.count() == 2 and ClaimTask.objects.count() == 2

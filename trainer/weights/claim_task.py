@@ -1,0 +1,33 @@
+"""The constructed task of a claim, made on the cluster: its examples, and the small model that was taught for it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from trainer.claims.tasks import TASKS
+from trainer.metrics.claims import Setting
+
+from .client import JobClient
+
+MODEL = "model"
+"""The folder of the model below that of the job, and its name in the artifact store."""
+
+
+def work(client: JobClient) -> Mapping[str, Any]:
+    """`{"examples", "files"}`. The examples are the results of the job, in their order; `files` are those of the model if they were sent to
+    the artifact store. The same params make the same examples and the same model, so a job that was killed makes what is missing."""
+    told = client.assignment
+    task = TASKS[told.params["task"]]
+    client.phase = "making the examples"
+    examples = task.examples(Setting({}, (), wanted=int(told.params["wanted"])))
+    client.store([{"canonical": row.canonical()} for row in examples[told.done :]])
+
+    def progress(done: int, total: int) -> None:
+        client.phase = f"teaching the model, step {done:,} of {total:,}"
+        client.check()
+
+    folder = Path(told.folder) / MODEL
+    client.phase = "teaching the model"
+    task.make_model(folder, progress)
+    files = client.objects.keep(folder, MODEL) if client.objects else ()
+    return {"examples": len(examples), "files": [file.model_dump(mode="json") for file in files]}
