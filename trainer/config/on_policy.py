@@ -1,5 +1,6 @@
 """The fields of recipes that sample a policy, reward its responses and update it: recipe `policy`, and the tasks of `trainer.tasks`."""
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
@@ -305,8 +306,21 @@ class OnPolicyConfig(RecipeConfig):
     def _sampling(self, prompt: int, new: int, held_out: int) -> Sampling:
         runner = self.runner
         workers = runner.workers if runner.kind == "async" else 0
-        found = self.sampler.sampling(prompt, new, max(self.batch_size, held_out), workers, runner.gpus_per_worker)
+        at_once = max(self._asked_at_once(), held_out)
+        found = self.sampler.sampling(prompt, new, at_once, workers, runner.gpus_per_worker)
         return replace(found, by="learner") if self.one_memory else found
+
+    def _asked_at_once(self) -> int:
+        """The most responses to training prompts that a sampler is asked for at once. Where they are spread over steps, the first step samples
+        its own groups, half of each of the next step's, a third of those after it and so on. A worker of an asynchronous run is given its part
+        of what is outstanding, and a group more (`trainer.scheduling.rules`)."""
+        rollout, runner = self.rollout, self.runner
+        if runner.kind != "async":
+            steps = min(runner.spread, self.steps)
+            return rollout.prompts_per_step * sum(-(-rollout.group_size // parts) for parts in range(1, steps + 1))
+        groups = math.ceil(rollout.prompts_per_step * runner.batches_at_once)
+        largest = rollout.budget.high if rollout.budget else rollout.group_size
+        return rollout.group_size * -(-groups // runner.workers) + largest
 
     def memory_knobs(self) -> str:
         return f"for the update, {', '.join(self._update_knobs())}; for sampling, {self._sampling_knobs()}"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.trainer.memory.shapes import QWEN_7B, shape
-from trainer.config import RECIPES, resolve
+from trainer.config import RECIPES, OnPolicyConfig, resolve
 from trainer.inference import local
 from trainer.memory.advice import advice, cache_problem, problem
 from trainer.memory.forecast import (
@@ -19,6 +19,7 @@ from trainer.memory.forecast import (
     forecast,
 )
 from trainer.memory.shape import GIB, ModelShape
+from trainer.runners.conductor import rules_of
 
 H100 = Device("gpu", 80 * GIB, "NVIDIA H100")
 SMALL_CARD = Device("gpu", 24 * GIB, "NVIDIA L4")
@@ -108,6 +109,44 @@ def test_while_it_samples_on_a_processor_its_matrices_are_there_once_more() -> N
     assert laid_out(model__dtype="bfloat16") == laid_out() // 2
     assert laid_out(H100) == laid_out(sampler__max_batch=7) == 0
     assert laid_out(rollout__max_new_tokens=15) == 0
+
+
+def at_once(**changes: Any) -> int:
+    asked = {"rollout__prompts_per_step": 4, "rollout__group_size": 6, "evaluation__max_examples": 0}
+    sampling = resolve("policy", raw(**{**asked, "sampler__max_batch": 4096, **changes})).holdings().sampling
+    return sampling.sequences if sampling else 0
+
+
+def test_responses_that_are_spread_over_steps_are_begun_for_several_steps_at_once() -> None:
+    spread = {"objective": {"name": "oapl"}, "steps": 10}
+    assert at_once(**spread) == 24
+    assert at_once(**spread, runner__spread=3) == 4 * (6 + 3 + 2), (
+        "half of the next step's groups, a third of those after it"
+    )
+    assert at_once(**{**spread, "steps": 2}, runner__spread=3) == 4 * (6 + 3)
+    assert at_once(**spread, runner__spread=3, sampler__max_batch=30) == 30
+
+
+@pytest.mark.parametrize(
+    ("runner", "most"),
+    [
+        ({"workers": 1, "ahead": 2}, 2 * 24 + 6),
+        ({"workers": 3, "ahead": 2}, 3 * 6 + 6),
+        ({"workers": 2, "policy": "april", "oversample": 1.5}, 3 * 6 + 6),
+        ({"workers": 4, "policy": "dora", "max_staleness": 3}, 4 * 6 + 6),
+    ],
+)
+def test_a_worker_has_its_part_of_what_is_outstanding_and_a_group_more(runner: dict[str, Any], most: int) -> None:
+    changes = {f"runner__{key}": value for key, value in {"kind": "async", "max_staleness": 4, **runner}.items()}
+    assert at_once(**changes) == most
+    config = resolve("policy", raw(rollout__prompts_per_step=4, rollout__group_size=6, **changes))
+    assert isinstance(config, OnPolicyConfig)
+    assert rules_of(config).places(4096, config.runner.workers) == most, "as the schedule deals them out"
+
+
+def test_a_worker_may_be_given_the_largest_group_of_a_budget() -> None:
+    budget = {"rollout__budget": {"low": 2, "high": 20}}
+    assert at_once(runner__kind="async", runner__workers=1, **budget) == 2 * 24 + 20
 
 
 def test_workers_lay_nothing_out_since_responses_join_and_leave_what_they_have_under_way() -> None:

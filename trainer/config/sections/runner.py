@@ -160,6 +160,11 @@ class Runner(Section):
         when=OFFLINE,
     )
 
+    @property
+    def batches_at_once(self) -> float:
+        """Steps whose groups workers sample at once, as `trainer.scheduling.Rules` counts them; without what quotas ask for on top."""
+        return {"april": self.oversample, "urb": self.ahead, "dora": self.max_staleness + 1}[self.policy]
+
     def problems(self, prompts: int, max_new_tokens: int, stop: list[str], objective: Any) -> Iterator[FieldProblem]:
         """Combinations of values that cannot work. Fields that the `kind` does not use are not checked."""
         if self.kind != "async":
