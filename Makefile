@@ -32,7 +32,7 @@ INSTALL := -m pip install -qq --disable-pip-version-check --no-compile
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-fast $(TESTS) gpu gpu-fits gpu-check vllm test-vllm lint format bench bench-results bench-judges bench-trainer bench-recipes bench-judge-training bench-curricula chaos soak screenshot pictures sbom audit-packages bundle bundle-check clean
+.PHONY: help setup run test test-fast $(TESTS) gpu gpu-fits gpu-check vllm test-vllm lint format bench bench-results bench-live bench-judges bench-trainer bench-recipes bench-judge-training bench-curricula chaos soak screenshot pictures sbom audit-packages bundle bundle-check clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -139,6 +139,10 @@ bench-results: setup  ## Train what docs/results.md shows: the demo, reward mode
 
 bench-backup: setup  ## Measure a backup, the next one, and a restoration of 1 GB; says what 20 GB would take
 	$(PY) -m benchmarks backup
+
+# LIVE="--only charts" takes some of its parts alone; `python -m benchmarks.live --help` tells them
+bench-live: setup  ## Measure ingest, charts, comparisons and pages of runs, beside MLflow and Trackio where these can be fetched
+	$(PY) -m benchmarks.live $(LIVE)
 
 bench-judges: setup  ## Measure judging through an endpoint, beside a bare loop and autorubric
 	$(PY) -m benchmarks judges

@@ -44,6 +44,9 @@ MODULES = {
     "start": Module("from `make run` to its page", 3, "--starts 1"),
     "launch": Module("from the launch of a run to its first point", 2, "--runs 1"),
     "ingest": Module("events stored per second", 1, "--posts 5"),
+    "live": Module(
+        "points stored per second, charts of a million points, pages while a run goes on", 12, "--small --alone"
+    ),
     "compare_runs": Module("1,000 runs x 50 metrics beside each other", 2, "--runs 100 --rounds 1"),
     "lineage": Module("what a row reached and what it rests on, among a million rows", 15, "--nodes 620 --rounds 1"),
     "runs_table": Module("a page of the table of runs, among 100,000", 6, "--runs 2000 --rounds 1"),

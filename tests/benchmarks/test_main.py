@@ -112,7 +112,8 @@ class TestOne:
 
 @pytest.mark.parametrize("name", bench.MODULES)
 def test_every_measurement_has_the_options_that_make_it_small(name):
-    source = Path(bench.__file__).with_name(f"{name}.py").read_text()
+    place = Path(bench.__file__).with_name(name)
+    source = (place / "__main__.py" if place.is_dir() else place.with_suffix(".py")).read_text()
     module = bench.MODULES[name]
     assert module.small
     for option in (word for word in f"{module.small} {module.full}".split() if word.startswith("--")):

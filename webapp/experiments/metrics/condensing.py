@@ -95,11 +95,11 @@ def _condense(run_id: int, keys: list[str]) -> list[str]:
         tails = {place: np.concatenate(each) for place, each in parts.items()}
         fresh = {place: levels.rows(tail) for place, tail in tails.items() if len(tail) >= levels.ROW}
         if fresh:
-            _write(run_id, keys, reach, fresh)
+            write(run_id, keys, reach, fresh)
     return [keys[place] for place, tail in tails.items() if len(tail) == POINTS_AT_ONCE]
 
 
-def _write(run_id: int, keys: Sequence[str], reach: Sequence[stored.Covered], fresh: Mapping[int, list[bytes]]) -> None:
+def write(run_id: int, keys: Sequence[str], reach: Sequence[stored.Covered], fresh: Mapping[int, list[bytes]]) -> None:
     """Rows of level 0, and of each further level those that are whole now."""
     wanted = [(place, level, reach[place].beyond(level)) for place in fresh for level in reach[place].rows]
     waiting: dict[tuple[int, int], list[bytes]] = {}
