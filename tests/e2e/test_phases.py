@@ -174,6 +174,26 @@ def test_a_phase_changes_the_order_on_the_form_with_shares_where_it_mixes(open_p
     in_both(page, "phases-order")
 
 
+def test_a_phase_of_rounds_begins_with_one_and_a_recipe_without_phases_says_what_it_has(open_page, as_researcher, run):
+    page = open_page(as_researcher)
+    page.goto("/runs/new?recipe=iterative_dpo&at.phases.0.step=12&at.phases.0.temperature=set")
+    step = unfold(page, "f-phases-0-step")
+    expect(page.locator("#f-phases-0-verification")).to_have_count(0)  # pairs are learnt, not rewards
+    step.press("Tab")
+    step.fill("15")
+    step.press("Tab")
+    expect(page.get_by_text("step 15 is in the middle of one; choose 11 or 21").first).to_be_visible()
+    step.fill("21")
+    step.press("Tab")
+    rows = page.get_by_role("list", name="Phases of the run").get_by_role("listitem")
+    expect(rows).to_contain_text(["as configured step 1", "temperature 1 step 21"])
+    expect(page.get_by_text("in the middle of one")).to_have_count(0)
+    in_both(page, "phases-rounds")
+    page.goto("/runs/new?recipe=alternating")
+    expect(page.get_by_text("No phases: its warm-up and its turns say who is trained and when.")).to_be_visible()
+    in_both(page, "phases-none")
+
+
 def test_a_stage_that_the_run_ends_before_is_marked_while_one_types(open_page, as_researcher, run):
     page = open_page(as_researcher)
     page.goto("/runs/new?recipe=chain")

@@ -18,7 +18,8 @@ def drawn(kind: type[Phase]) -> list[str]:
 def test_a_field_stands_behind_what_makes_it_to_be_read() -> None:
     measured = [*TIMED[:2], "metric", *TIMED[2:]]
     assert drawn(phase_kinds.FittingPhase) == [*measured, *POOL, *RATE]
-    assert drawn(phase_kinds.DistillPhase) == [*measured, "temperature", "set_to", *POOL, *RATE]
+    for kind in (phase_kinds.DistillPhase, phase_kinds.RoundPhase):
+        assert drawn(kind) == [*measured, "temperature", "set_to", *POOL, *RATE]
     rewarded = drawn(phase_kinds.RewardedPhase)
     assert rewarded[: len(TIMED) + 2] == [*TIMED, "pass_rate", "correct"]
     at = rewarded.index("prompts")
@@ -26,7 +27,9 @@ def test_a_field_stands_behind_what_makes_it_to_be_read() -> None:
     assert set(rewarded) == set(phase_kinds.RewardedPhase.model_fields), "a field that no form draws"
 
 
-@pytest.mark.parametrize("kind", [phase_kinds.FittingPhase, phase_kinds.PairPhase, phase_kinds.DistillPhase])
+@pytest.mark.parametrize(
+    "kind", [phase_kinds.FittingPhase, phase_kinds.PairPhase, phase_kinds.DistillPhase, phase_kinds.RoundPhase]
+)
 def test_without_rewards_a_phase_has_no_field_of_rewards_and_says_why(kind: type[Phase]) -> None:
     for field in ("pass_rate", "correct", "lengths", "solved", "verification", "judged", "tried", "uncertain_share"):
         assert not hasattr(kind(), field)

@@ -98,3 +98,8 @@ STORED_PHASES = (
     ),
 )
 """The metrics of phases in recipes that train on stored texts."""
+
+ROUND_PHASES = tuple(
+    metric for metric in PHASES if metric.key in ("rollout/temperature", "rollout/pool", "phase/number")
+)
+"""The metrics of phases in recipes that sample in rounds."""

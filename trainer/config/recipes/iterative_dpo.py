@@ -6,13 +6,16 @@ from typing import Any, ClassVar, Literal
 from ..errors import FieldProblem
 from ..fields import Section, knob
 from ..holdings import Holdings
+from ..metrics.phases import ROUND_PHASES
 from ..metrics.policy import JUDGE
 from ..metrics.supervised import FITTING
 from ..on_policy import Rollout
 from ..recipe import Amount, Metric, Need, Output, Recipe, RecipeConfig, Slot, whole_number
 from ..rewards import parts as rewards
 from ..rewards.parts import AnyPart, JudgePart, RewardPart, RubricPart
+from ..sections import phases
 from ..sections.common import Evaluation
+from ..sections.phase_kinds import UNCERTAIN_ROUNDS, RoundPhase, first_of_round
 from ..sections.sampler import Sampler
 from .dpo import REWARDS, DpoOptim, PairTerms
 from .policy import Data, PolicyConfig
@@ -50,7 +53,7 @@ class SampledPairs(Section):
 class IterativeDpoConfig(RecipeConfig):
     """Sample pairs from the policy itself, find out which answer is better, raise it, and begin again."""
 
-    instead_of_phases: ClassVar[str] = "its rounds sample and label anew with the newest policy"
+    phase_kind: ClassVar[type[phases.Phase] | None] = RoundPhase
     round_steps: int = knob(10, "Updates in a round; the next round samples from the new weights", unit="steps", ge=1)
     data: Data = Data()
     rollout: RoundRollout = RoundRollout()
@@ -76,6 +79,7 @@ class IterativeDpoConfig(RecipeConfig):
         "What the loss measures from: the model that the run began with, or the policy as it was when the round began",
     )
     optim: DpoOptim = DpoOptim()
+    phases: list[RoundPhase] = phases.phases_knob()
     evaluation: Evaluation = Evaluation()
 
     @property
@@ -109,6 +113,31 @@ class IterativeDpoConfig(RecipeConfig):
         yield from rewards.problems(self.rewards, self.reward_expression, longest, "", False, sampled_pairs=True)
         yield from self.sampler.problems(self.model.lora is not None, "sync")
         yield from self._comparing_problems() if self.comparing else self._valuing_problems()
+        yield from self._phase_problems()
+        if self.data.order:
+            for problem in self.data.order.problems():
+                yield FieldProblem(f"data.order.{problem.path}", problem.message)
+            if self.data.order.uncertain:
+                yield FieldProblem("data.order.uncertain", f"{UNCERTAIN_ROUNDS} (set this to 0)")
+
+    def _phase_problems(self) -> Iterator[FieldProblem]:
+        yield from phases.problems(self.phases, self.steps, self.evaluation, self.round_steps)
+        for place, phase in enumerate(self.phases):
+            if phase.begins == "step" and (first := first_of_round(phase.step, self.round_steps)) != phase.step:
+                yield FieldProblem(
+                    f"phases.{place}.step",
+                    f"a phase begins with a round, and step {phase.step} is in the middle of one; choose "
+                    f"{first - self.round_steps} or {first}",
+                )
+            if phase.begins == "plateau" and not phase.by_evaluation and self.comparing:
+                yield FieldProblem(
+                    f"phases.{place}.metric",
+                    "a judge that compares gives no reward that could level off; choose 'eval/score'",
+                )
+        if self.data.replicas > 1 and (mixed := next(phases.mixing(self.phases), "")):
+            yield FieldProblem(
+                "data.replicas", f"an order that is mixed ({mixed}) has each prompt once a round; set it to 1"
+            )
 
     def _comparing_problems(self) -> Iterator[FieldProblem]:
         for i, part in enumerate(self.rewards):
@@ -142,6 +171,9 @@ class IterativeDpoConfig(RecipeConfig):
 
     def data_problems(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:
         yield from rewards.data_problems(self.rewards, False, self.data.unjudged, counts)
+        yield from phases.data_problems(self.phases, counts)
+        if self.data.order:
+            yield from self.data.order.data_problems(counts.get("train", {}))
 
     def holdings(self) -> Holdings:
         prompt, new = self.data.max_prompt_tokens, self.rollout.max_new_tokens
@@ -368,6 +400,7 @@ RECIPE = Recipe(
         *JUDGE,
         *LABELS,
         *ANSWERS,
+        *ROUND_PHASES,
         *(metric for metric in FITTING if metric.key not in _OWN),
     ),
     opened=("model", "rewards", "rollout", "pairs"),

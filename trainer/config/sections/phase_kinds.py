@@ -15,6 +15,8 @@ _WORDS = {
     "eval/accuracy": "the held-out accuracy",
     "policy/kl_teacher": "the gap to the teachers",
     "eval/gap": "the held-out gap",
+    REWARD: "the mean reward",
+    "eval/score": "the held-out score",
 }
 
 
@@ -268,14 +270,13 @@ class PairPhase(FittingPhase):
     metric: Literal["train/loss", "eval/loss", "eval/accuracy"] = metric_knob("train/loss")  # type: ignore[assignment]
 
 
-class DistillPhase(UnrewardedPhase):
+class SampledPhase(UnrewardedPhase):
     """A phase lasts until the next one begins. The fields that it names change; all others stay as in the phase before."""
 
     temperature: Literal["same", "set"] = knob(
         "same", "Sampling temperature: the `same` as before, or `set` to a number"
     )
     set_to: float = knob(1.0, "The temperature", gt=0, le=5, when=("temperature", ("set",)))
-    metric: Literal["policy/kl_teacher", "eval/gap"] = metric_knob("policy/kl_teacher")
 
     @property
     def sampled_at(self) -> float | None:
@@ -290,3 +291,50 @@ class DistillPhase(UnrewardedPhase):
         if field == "temperature" and value == "search":
             return "no reward says here what a temperature costs; choose 'set' and a number"
         return super().refused(field, value)
+
+
+class DistillPhase(SampledPhase):
+    """A phase lasts until the next one begins. The fields that it names change; all others stay as in the phase before."""
+
+    metric: Literal["policy/kl_teacher", "eval/gap"] = metric_knob("policy/kl_teacher")
+
+
+class RoundPhase(SampledPhase):
+    """A phase begins with a round and lasts until the next one begins. The fields that it names change; all others stay as in the phase
+    before."""
+
+    step: int = knob(
+        1, "Its first step, which is the first of a round", ge=1, le=10_000_000, when=("begins", ("step",))
+    )
+    metric: Literal["reward/mean", "eval/score"] = knob(
+        "eval/score",
+        "What must have levelled off: `reward/mean` of a round's answers, a value for each round, or the held-out score, one for each "
+        "evaluation, the one before the first step among them",
+        when=("begins", ("plateau",)),
+    )
+
+    @property
+    def _unit(self) -> str:
+        return "evaluations" if self.by_evaluation else "rounds"
+
+    def earliest(self, after: int, every: int, round_steps: int = 1) -> int | None:
+        if self.begins == "plateau" and not self.by_evaluation:  # a round is measured with its first step, in its phase
+            return first_of_round(max(after, 1), round_steps) + self.window * round_steps
+        found = super().earliest(after, every)
+        return None if found is None else first_of_round(found, round_steps)
+
+    @classmethod
+    def refused(cls, field: str, value: Any) -> str:
+        if (field, value) == ("order", "uncertain") or field == "uncertain_share":
+            return UNCERTAIN_ROUNDS
+        if field in _REWARDED or (field, value) == ("begins", "pass_rate"):
+            return "pairs are learnt by which of two answers is better, not by how much one is worth or whether it is correct; take it away"
+        return super().refused(field, value)
+
+
+UNCERTAIN_ROUNDS = "rounds keep no pass rates, so the same prompts would stay uncertain and come in every round; choose 'easy_first' or 'data'"
+
+
+def first_of_round(step: int, round_steps: int) -> int:
+    """The first step of a round that is not before `step`."""
+    return -(-(step - 1) // round_steps) * round_steps + 1

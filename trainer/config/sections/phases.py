@@ -151,9 +151,9 @@ class Phase(Section):
     def _unit(self) -> str:
         return "evaluations" if self.by_evaluation else "steps"
 
-    def earliest(self, after: int, every: int) -> int | None:
+    def earliest(self, after: int, every: int, round_steps: int = 1) -> int | None:
         """The first step with which it can begin. `after`: the first step of the phase before it, 0 if it is the first; `every`: steps
-        between evaluations. None: with none."""
+        between evaluations; `round_steps`: those of a round, if it begins with a round. None: with none."""
         if self.begins == "step":
             return max(after, self.step)
         if not self.by_evaluation:
@@ -250,14 +250,16 @@ def lines(raw: Any, kind: type[Phase]) -> list[Line]:
     return found
 
 
-def problems(phases: Sequence[Phase], steps: int, evaluation: Evaluation) -> Iterator[FieldProblem]:
-    """Problems of the schedule by itself. `steps`: of the run."""
+def problems(
+    phases: Sequence[Phase], steps: int, evaluation: Evaluation, round_steps: int = 1
+) -> Iterator[FieldProblem]:
+    """Problems of the schedule by itself. `steps`: of the run; `round_steps`: of a round, if phases begin with rounds."""
     last = earliest = 0
     for place, phase in enumerate(phases):
         at = f"phases.{place}"
         if not phase.changes:
             yield FieldProblem(at, "changes nothing; say what it changes, or take it away")
-        possible = phase.earliest(earliest, evaluation.every)
+        possible = phase.earliest(earliest, evaluation.every, round_steps)
         if phase.begins == "step":
             if phase.step <= last:
                 yield FieldProblem(f"{at}.step", f"not after step {last}, where a phase before it begins")

@@ -135,7 +135,7 @@ class Rounds:
         progress = tell.watch(f"sampling, {self.name(number)}")
         watch = ScoringWatch(tell, len(plans), f"scoring, {self.name(number)}")
         groups = Groups(plans, parts.tasks, self._single, f"train/{number + 1}")
-        found = sample_and_score(parts.sampler, plans, parts.config.rollout, groups, self._single, progress, watch)
+        found = sample_and_score(parts.sampler, plans, parts.rollout, groups, self._single, progress, watch)
         lengths = [trajectory.length for trajectory in found.trajectories]
         cut = (trajectory.stop == "length" for trajectory in found.trajectories)
         metrics = {

@@ -27,6 +27,7 @@ from ..pairs.rounds import Labelled, Rounds
 from ..policy.parts import Parts
 from ..prompts.data import Prompt, prepare_prompts, read_examples
 from ..session.errors import StopRequested, Unrewarded
+from ..session.phases import PhaseWatch
 from ..session.stage import Job, ModelOutput, State, Tell
 from ..supervised.fitting import Fitter
 from .dpo import AnsweredPair, PairLoss, texts_of, update_metrics
@@ -63,6 +64,7 @@ class IterativeDpoStage:
         self._config: IterativeDpoConfig = job.config
         self._learner: Learner = parts.learner
         self._rounds = Rounds(job, parts)
+        self._phases = PhaseWatch(self._config.phases, parts.schedule, self._rounds.planner.order, self._config.steps)
         self._round: Round | None = None
         self._half_begun = False
         self._spent: dict[str, Any] = {}
@@ -84,9 +86,12 @@ class IterativeDpoStage:
             fitted = current.fitter.step(number, self._config.batch_size, loss, tell, phase)
             values |= update_metrics(fitted, self._config) | {"train/epoch": current.fitter.epoch}
         tell.metrics(values)
+        self._phases.over(number, tell)
 
     def evaluate(self, number: int, tell: Tell) -> dict[str, float]:
-        return self._rounds.evaluate(number, tell)
+        values = self._rounds.evaluate(number, tell)
+        self._parts.schedule.measured(values)
+        return values
 
     def state(self) -> State:
         if not self._half_begun:  # else what a judge said for the round is in no checkpoint yet, and stays written down
@@ -95,6 +100,7 @@ class IterativeDpoStage:
             "order": self._rounds.planner.order.state_dict(),
             "rewards": self._spent,
             "untrained": self._rounds.untrained,
+            "phases": self._parts.schedule.state_dict(),
         }
         tensors = self._learner.state_tensors()
         if (current := self._round) is not None:
@@ -108,6 +114,7 @@ class IterativeDpoStage:
     def restore(self, step: int, state: State) -> None:
         values = state.values
         self._rounds.planner.order.load_state_dict(values["order"])
+        self._parts.schedule.load_state_dict(values.get("phases", {}))
         self._spent, self._rounds.untrained = values["rewards"], values["untrained"]
         self._rounds.load_state_dict(self._spent)
         self._learner.load_state_tensors(state.tensors)
@@ -132,19 +139,22 @@ class IterativeDpoStage:
         self._learner.close()
 
     def _begun(self, number: int, step: int, tell: Tell) -> Round:
-        """Sample, label and measure. A stop in the middle leaves everything as it was before."""
-        order = self._rounds.planner.order
-        before, self._half_begun = order.state_dict(), True
+        """Sample, label and measure, in the phase that the round begins with. A stop in the middle leaves everything as it was before."""
+        before, self._half_begun = self._phases.state_dict(), True
         try:
+            self._phases.enter(step, tell)
+            if self._config.phases:
+                tell.metrics({"rollout/temperature": self._parts.rollout.temperature})
             found = self._rounds.labelled(number, step, tell)
             pairs = [self._pair(label) for label in found.kept]
             reference = self._referred(pairs, step, f"measuring, {self._rounds.name(number)}", tell)
         except (StopRequested, Unrewarded) as error:
-            order.load_state_dict(before)
+            self._phases.load_state_dict(before)
             # what gave no value is forgotten, so the checkpoint says what was spent on it
             self._half_begun = isinstance(error, StopRequested)
             raise
         self._half_begun = False
+        self._parts.schedule.measured(found.metrics)
         self._tell_round(number, found, pairs, tell)
         return self._made(number, pairs, reference)
 
@@ -183,7 +193,8 @@ class IterativeDpoStage:
         fitter: Fitter[AnsweredPair] | None = None
         if pairs:
             seed = derive_seed(self._config.seed, "batches", number)
-            fitter = Fitter(self._learner, self._config, self._job.run_dir, pairs, texts_of, True, seed)
+            times = self._parts.schedule.lr_times
+            fitter = Fitter(self._learner, self._config, self._job.run_dir, pairs, texts_of, True, seed, lr_times=times)
         return Round(number, pairs, reference, fitter)
 
     def _pair(self, label: Label) -> AnsweredPair:
@@ -217,6 +228,7 @@ def make(job: Job) -> IterativeDpoStage:
     job.monitor.log(
         f"{len(prompts.train):,} training and {len(prompts.heldout):,} held-out prompts; {learner.size:,} trained parameters"
     )
+    sampling = sampling.model_copy(update={"phases": config.phases})
     return IterativeDpoStage(job, Parts(sampling, prompts, tokenizer, sampler, learner, job.run_dir, base))
 
 

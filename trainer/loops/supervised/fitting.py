@@ -90,10 +90,11 @@ class Fitter(Generic[Item]):
         seed: int | None = None,
         phases: Sequence[Phase] = (),
         known: Callable[[Item], Known | None] = lambda _: None,
+        lr_times: float = 1.0,
     ) -> None:
-        """`known`: of an item what phases choose it by. Raises RunFailed where one of the phases would have no item."""
+        """`known`: of an item what phases choose it by. `lr_times`: times the learning rate of the config, besides the phases. Raises RunFailed where one of the phases would have no item."""
         self._trained, self._config, self._run_dir = trained, config, run_dir
-        self._items, self._texts = items, texts
+        self._items, self._texts, self._lr_times = items, texts, lr_times
         found = [(known(item) if phases else None) or Known(item.key, None, frozenset()) for item in items]
         self._order = PromptOrder(found, config.seed if seed is None else seed, shuffle)
         self._schedule = Schedule(phases)
@@ -165,7 +166,7 @@ class Fitter(Generic[Item]):
         phase: str,
     ) -> Fitted:
         started, progress = time.monotonic(), tell.watch(phase)
-        fitted = Fitted(learning_rate(self._config, number) * self._schedule.lr_times)
+        fitted = Fitted(learning_rate(self._config, number) * self._schedule.lr_times * self._lr_times)
         packs = self.packs(batch)
         self._trained.set_lr(fitted.lr)
         self._trained.begin_update()

@@ -189,6 +189,12 @@ class RunForm:
         """The phases of the run, as far as they can be told."""
         return RECIPES[self.recipe].schema.outline(self.raw)
 
+    @property
+    def instead_of_phases(self) -> str:
+        """What a recipe has that has no phases, in words."""
+        schema = self._recipe.schema
+        return "" if schema.phase_kind else schema.instead_of_phases
+
     @cached_property
     def notes(self) -> list[str]:
         """What the data means for the config, as far as the version is counted."""

@@ -281,3 +281,80 @@ def test_a_judge_that_cannot_be_read_ends_the_run_which_goes_on_once_it_can(
     server.answer = readable
     assert run(config, examples_file, tiny_dir, out, resume=True, access=access(server))
     assert learned(out) == learned(whole)
+
+
+ODD = {"begins": "step", "step": 3, "prompts": "some", "domains": ["odd"], "temperature": "set", "set_to": 1.3}
+SLOWER = {"begins": "step", "step": 5, "order": "easy_first", "learning_rate": "times", "lr_times": 0.5}
+VALUED = {"rewards": [{"kind": "rubric"}], "evaluation": {"every": 2, "max_examples": 2}}
+
+
+def test_phases_begin_with_rounds_and_a_killed_run_repeats_them(
+    examples: list[Example], tiny_dir: Path, tmp_path: Path
+) -> None:
+    rows = [
+        row.model_copy(update={"domain": ("even", "odd")[n % 2], "meta": {"pass_rate": n / 10}})
+        for n, row in enumerate(examples)
+    ]
+    data, whole, broken = tmp_path / "data.jsonl", tmp_path / "whole", tmp_path / "broken"
+    data.write_text("".join(row.canonical() + "\n" for row in rows))
+    odd = sum(row.domain == "odd" and row.split != "heldout" for row in rows)
+    rollout = {"prompts_per_round": 3, "samples": 4, "max_new_tokens": 8}
+    config = configured(steps=6, phases=[ODD, SLOWER], pairs={"choose": "all"}, rollout=rollout, **VALUED)
+    assert run(config, data, tiny_dir, whole)
+    found = metrics_of(whole)
+    curves = {key: {step: value for (step, name), value in found.items() if name == key} for _, key in found}
+    assert curves["phase/number"] == {3: 1.0, 5: 2.0}
+    assert curves["rollout/temperature"] == {1: 1.0, 3: 1.3, 5: 1.3}
+    assert curves["rollout/pool"] == {1: len(rows) - 2, 3: odd, 5: odd}
+    said = [event.data.message for event in events_of(whole) if event.data.kind == "log"]
+    assert (
+        f"phase 1 begins: temperature 1.3, domains odd; the temperature is 1.3; {odd} of {len(rows) - 2} prompts"
+        in said
+    )
+    assert "phase 2 begins: from easy to hard, learning rate × 0.5" in said
+    lr = curves["optim/lr"]
+    assert lr[5] == pytest.approx(lr[3] / 2)
+    keys: dict[int, set[str]] = {}
+    for event in events_of(whole):
+        if event.data.kind == "rollouts":
+            trained = [row for row in event.data.rollouts if row.phase == "train"]
+            keys.setdefault(event.step, set()).update(row.example_key for row in trained)
+    assert keys[3] | keys[5] <= {"row-1", "row-3", "row-5"}
+
+    killed("trainer.loops.pairs.rounds:Rounds.labelled", config, data, tiny_dir, broken, step=2)
+    assert checkpoints.steps(broken / "checkpoints")[-1] == 4, "the third round is not labelled"
+    assert run(config, data, tiny_dir, broken, resume=True)
+    ends = [checkpoints.load(out / "checkpoints" / "step-000006") for out in (whole, broken)]
+    assert ends[0].state["order"] == ends[1].state["order"] and ends[0].state["phases"] == ends[1].state["phases"]
+    for owner, tensors in ends[0].tensors.items():
+        assert all(tensors[key].equal(ends[1].tensors[owner][key]) for key in tensors), owner
+
+
+WAITS = {"begins": "plateau", "window": 4, "metric": "reward/mean", "learning_rate": "times"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "words"),
+    [
+        ({"phases": [ODD | {"step": 4}], "steps": 6}, "phases.0.step", "in the middle of one; choose 3 or 5"),
+        ({"phases": [WAITS], "steps": 8}, "phases.0.window", "it cannot begin before step 9"),
+        (
+            {"phases": [WAITS | {"metric": "eval/score"}], "steps": 6},
+            "phases.0.window",
+            "it cannot begin before step 7",
+        ),
+        ({"phases": [WAITS], "steps": 9, "rewards": [JUDGED, TRUTH]}, "phases.0.metric", "choose 'eval/score'"),
+        (
+            {"phases": [ODD | {"lengths": "toggle"}]},
+            "phases.0.lengths",
+            "pairs are learnt by which of two answers is better",
+        ),
+        ({"phases": [ODD | {"order": "uncertain"}]}, "phases.0.order", "rounds keep no pass rates"),
+        ({"data": {"order": {"uncertain": 1.0}}}, "data.order.uncertain", "rounds keep no pass rates"),
+        ({"data": {"replicas": 2}, "phases": [SLOWER], "steps": 6}, "data.replicas", "each prompt once a round"),
+    ],
+)
+def test_what_phases_of_rounds_cannot_be_is_said_at_its_field(changes: dict[str, Any], field: str, words: str) -> None:
+    with pytest.raises(ConfigInvalid) as caught:
+        configured(**VALUED | changes)
+    assert words in {problem.path: problem.message for problem in caught.value.problems}[field]

@@ -187,7 +187,7 @@ def test_a_plateau_that_no_evaluation_can_show_is_said_at_the_form(recipe: str) 
     assert "no order from easy to hard; choose another" in said["phases.0.order"] and "phases.1.easy_share" in said
 
 
-@pytest.mark.parametrize("recipe", ["chain", "alternating", "iterative_dpo"])
+@pytest.mark.parametrize("recipe", ["chain", "alternating"])
 def test_a_recipe_without_phases_says_what_it_has_instead(recipe: str) -> None:
     with pytest.raises(ConfigInvalid) as error:
         resolve(recipe, {"phases": [EVEN]})

@@ -57,6 +57,17 @@ def rewarded(*parts, expression="") -> dict:
 # Which prompts a phase names
 
 
+def test_a_recipe_without_phases_says_on_its_form_what_it_has_instead(cast, version, model, launch):
+    page = render_to_string("experiments/_form.html", {"form": RunForm.blank(cast.researcher, "alternating")})
+    assert "No phases: its warm-up and its turns say who is trained and when." in page
+    for recipe in ("policy", "iterative_dpo"):
+        assert "No phases" not in render_to_string(
+            "experiments/_form.html", {"form": RunForm.blank(cast.researcher, recipe)}
+        )
+    said = refused(launch, "phases", recipe="chain", config={"steps": 4, "phases": [{"step": 2}]})
+    assert said == "this recipe has no phases: its stages say what changes and when; take them away"
+
+
 @pytest.mark.parametrize(
     ("names", "field", "words"),
     [
