@@ -32,15 +32,16 @@ class PromptData(Section):
     shuffle: bool = knob(True, "Visit the training prompts in a new order each epoch")
     replicas: int = knob(
         1,
-        "Groups of a prompt that is never solved in one pass over the data; one that always is has 1, others are between, in proportion "
-        "to their pass rate (`meta.pass_rate`). Each group has advantages of its own",
+        "How many groups a prompt that is never solved has in one pass over the data. A prompt that is always solved has 1; others lie between, in "
+        "proportion to their pass rate (`meta.pass_rate`). Each group has its own advantages",
         unit="groups",
         ge=1,
         le=64,
         advanced=True,
     )
     order: Order | None = knob(
-        None, "Mix the order of the data with one from easy to hard, and with the prompts of which least is certain"
+        None,
+        "Mix the order of the data with an order from easy to hard, and with the prompts whose pass rate is least certain",
     )
 
 
@@ -49,18 +50,17 @@ class Rollout(Section):
     group_size: int = knob(8, "Responses sampled per prompt (G)", unit="responses", ge=1, le=256)
     max_new_tokens: int = knob(64, "Where a response is cut", unit="tokens", ge=1, le=65536)
     temperature: float = knob(1.0, "Sampling temperature", gt=0, le=5)
-    top_p: float = knob(1.0, "Nucleus: smallest set of tokens with this probability", gt=0, le=1)
+    top_p: float = knob(1.0, "Nucleus: sample from the smallest set of tokens that has this probability", gt=0, le=1)
     stop: list[str] = knob([], "Texts that end a response", advanced=True)
     truncated: Literal["train", "mask", "drop"] = knob(
         "train",
-        "Responses that were cut: `train` on them as on finished ones; `mask` them, so that their reward counts in the "
-        "group but they change no weights; or `drop` them, so that their reward does not count either",
+        "Responses that were cut at the limit. `train`: train on them as on finished ones. `mask`: their reward counts in the group, but they change no "
+        "weights. `drop`: their reward does not count either",
         advanced=True,
     )
     replace_flat: int = knob(
         0,
-        "Rounds in which groups whose rewards are all equal are replaced by groups of the prompts that come next (dynamic "
-        "sampling); 0: they stay",
+        "In how many rounds a step replaces groups whose rewards are all equal with groups of the next prompts (dynamic sampling); 0: they stay",
         unit="rounds",
         ge=0,
         le=100,
@@ -68,13 +68,12 @@ class Rollout(Section):
     )
     budget: Budget | None = knob(
         None,
-        "Give prompts whose pass rate says that they teach most more responses and others fewer (dynamic budget), by what this run "
-        "has seen of each; a step has P x G in all, as without",
+        "Give more responses to the prompts that teach most by their pass rate in this run, and fewer to others (dynamic budget); a step still has P x G "
+        "responses in all",
     )
     token_records: float = knob(
         1.0,
-        "Prompts whose responses are shown token by token (log-probability, ratio, mask); of the others text, reward and "
-        "verdicts are kept",
+        "Number of prompts whose responses are shown token by token (log-probability, ratio, mask); for the others, text, reward and verdicts are kept",
         unit="of the prompts",
         ge=0,
         le=1,
@@ -89,7 +88,7 @@ class PolicyOptim(Optim):
     epochs_per_step: int = knob(1, "Passes over each step's responses", ge=1, le=16, advanced=True)
     processes: int = knob(
         1,
-        "Processes that train one model together, each with a share of its weights; as many as there are GPUs",
+        "Processes that train one model together, each with a share of its weights; use as many as there are GPUs",
         unit="processes",
         ge=1,
         le=1024,
@@ -117,7 +116,7 @@ class OnPolicyConfig(RecipeConfig):
     phases: list[RewardedPhase] = phases_knob()
     pass_rates: PassRates = PassRates()
     well_learned: WellLearned | None = knob(
-        None, "Learn less from responses that the policy is sure of, to prompts that it mostly solves (WPSM)"
+        None, "Learn less from a response that the policy is sure of, if it mostly solves the prompt (WPSM)"
     )
     evaluation: PolicyEvaluation = PolicyEvaluation()
 
@@ -168,18 +167,18 @@ class OnPolicyConfig(RecipeConfig):
         mixed = "data.order" if self.data.order else next(phases.mixing(self.phases), "")
         if self.data.replicas > 1 and mixed:
             yield FieldProblem(
-                "data.replicas", f"an order that is mixed ({mixed}) has each prompt once a step; set it to 1"
+                "data.replicas", f"a mixed order ({mixed}) has each prompt once in a step; set it to 1"
             )
         if self.pass_rates.pass_over and self.runner.kind != "sync":
             yield FieldProblem(
                 "pass_rates.pass_over",
-                "needs runner.kind 'sync': others fix the prompts of a step before it is known which are trivial by then",
+                "needs runner.kind 'sync': other runners fix the prompts of a step before it is known which are trivial",
             )
         if self.well_learned and (why := self._knows_no_rates()):
             yield FieldProblem("well_learned", f"{why}; switch it off")
         longest, prompts = self.rollout.max_new_tokens, self.rollout.prompts_per_step
         if self.evaluation.samples > 1 and self.evaluation.temperature == 0:
-            yield FieldProblem("evaluation.samples", "greedy decoding gives the same response each time; set it to 1")
+            yield FieldProblem("evaluation.samples", "greedy decoding gives the same response each time; set this to 1")
         yield from self.sampler.problems(self.model.lora is not None, self.runner.kind)
         yield from self.runner.problems(prompts, longest, self.rollout.stop, self.objective)
         yield from self.runner.reuse_problems(self.steps, prompts, self.objective)
@@ -188,7 +187,7 @@ class OnPolicyConfig(RecipeConfig):
         if self.phases and self.runner.spread > 1:
             yield FieldProblem(
                 "phases",
-                "responses that earlier steps have sampled (runner.spread) are of the phase before; take the phases away",
+                "responses that earlier steps sampled (runner.spread) belong to the phase before; remove the phases",
             )
         if self.phases and (why := phases.why_not(self.runner.kind, self.runner.replay, self.optim.processes)):
             yield FieldProblem("phases", f"{why}; take the phases away")
@@ -249,7 +248,7 @@ class OnPolicyConfig(RecipeConfig):
         if self.runner.kind != "sync":
             yield FieldProblem(
                 "data.order",
-                "needs runner.kind 'sync': others fix the prompts of a step before the steps that would tell their order",
+                "needs runner.kind 'sync': other runners fix the prompts of a step before the steps that decide their order",
             )
 
     def _knows_no_rates(self) -> str:
@@ -271,9 +270,9 @@ class OnPolicyConfig(RecipeConfig):
                 "the prompts of an offline round are all sampled at its start, and runner.solved_above says which stay"
             )
         if self.objective.name == "distill":
-            return "distillation learns from every response, whatever its reward"
+            return "distillation learns from every response, with any reward"
         if getattr(self.objective, "advantage", "") == "remax":
-            return "the estimator 'remax' compares with the greedy response, so that equal rewards still teach"
+            return "the estimator 'remax' compares with the greedy response, so equal rewards still teach"
         return ""
 
     def holdings(self) -> Holdings:
@@ -381,7 +380,7 @@ class OnPolicyConfig(RecipeConfig):
         if self.runner.spread > 1 and rollout.replace_flat:
             yield FieldProblem(
                 "runner.spread",
-                "dynamic sampling (rollout.replace_flat) fills a step with groups of that step; set one of them off",
+                "dynamic sampling (rollout.replace_flat) fills a step with groups of that step; switch one of them off",
             )
         if rollout.replace_flat and self.runner.replay:
             yield FieldProblem(
@@ -402,13 +401,14 @@ class OnPolicyConfig(RecipeConfig):
         """Why all groups of a step must have the same size; empty if they need not."""
         if self.runner.kind == "async" and self.runner.policy != "urb":
             return (
-                f"schedule {self.runner.policy!r} takes whichever groups finish first, so no step has groups of its own to give its "
-                "responses out to; choose runner.policy 'urb', or more groups of hard prompts (data.replicas)"
+                f"schedule {self.runner.policy!r} takes the groups that finish first, so a step has no groups of its own "
+                "among which it could divide responses; choose runner.policy 'urb', or more groups of hard prompts "
+                "(data.replicas)"
             )
         if self.runner.kind == "offline":
             return "the prompts of an offline round are all sampled at its start, before anything is known of them"
         if self.objective.name == "distill":
-            return "distillation learns alike from every response, whatever the pass rate"
+            return "distillation learns equally from every response, at any pass rate"
         return ""
 
 

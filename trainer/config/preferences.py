@@ -10,7 +10,7 @@ def scale_knob() -> Any:
     """The field for the scale whose ratings count as comparisons too."""
     return knob(
         "",
-        "Ratings on the scale of this name count too: of two answers by one rater, the one rated higher is preferred",
+        "Ratings on the scale of this name count too: if one rater rated two answers, the higher rating is preferred",
         max_length=200,
     )
 
@@ -22,11 +22,12 @@ class PreferenceData(Section):
     scale: str = scale_knob()
     labels: Literal["share", "majority"] = knob(
         "share",
-        "`share`: a pair's target is the share of its votes for each answer, ties being half a vote; `majority`: the side "
-        "of most raters, as if it were certain",
+        "`share`: a pair's target is the share of its votes for each answer; a tie is half a vote for each. `majority`: the answer that most raters "
+        "preferred, as if it were certain",
     )
     ties: Literal["leave_out", "half"] = knob(
-        "leave_out", "Pairs with as many votes for the one as for the other; `half`: they are trained on as equals"
+        "leave_out",
+        "What to do with pairs that have equally many votes for both answers; `half`: train on them as equals",
     )
     shuffle: bool = knob(True, "Visit the pairs in a new order each epoch")
 

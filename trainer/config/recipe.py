@@ -198,7 +198,9 @@ class RecipeConfig(Section):
     """What such a recipe has instead, in words."""
 
     steps: int = knob(40, "Optimisation steps of the run", unit="steps", ge=1, le=10_000_000)
-    seed: int = knob(0, "Fixes data order, sampling and initial weights of what is added", ge=0, lt=2**31)
+    seed: int = knob(
+        0, "Fixes the order of the data, sampling, and the initial weights of added parameters", ge=0, lt=2**31
+    )
     model: Model = Model()
     optim: Optim = Optim()
     evaluation: Evaluation = Evaluation()

@@ -105,7 +105,7 @@ class ScoreIn(Schema):
         default_factory=list, max_length=100, description="A rubric in place of the example's"
     )
     judge: RowId | None = Field(None, description="A judge version: criterion, checklist, likert or pointwise")
-    reward_model: RowId | None = Field(None, description="A model of the registry that scores texts")
+    reward_model: RowId | None = Field(None, description="A registered model that scores texts")
     tokens: Annotated[int, Field(ge=1, le=1_000_000)] = Field(20_000, description="That the judge may use for it")
 
 

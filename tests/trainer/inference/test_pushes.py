@@ -176,7 +176,7 @@ def test_a_run_that_pushes_adapters_learns_as_one_that_merges_them(
     ("changes", "said"),
     [
         ({"model": FULL, "sampler": {"push": "adapters"}}, "there are no adapters without model.lora"),
-        ({"sampler": {"push": "adapters"}, "runner": {"kind": "async"}}, "merged weights only"),
+        ({"sampler": {"push": "adapters"}, "runner": {"kind": "async"}}, "only sure with merged weights"),
     ],
 )
 def test_adapters_are_pushed_where_there_are_some_and_they_can_be_held(

@@ -122,9 +122,9 @@ def test_a_run_samples_in_int8_and_says_how_far_off_it_is(
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"sampler": {"kind": "vllm"}}, "vLLM would have to round weights anew"),
-        ({"sampler": {"kind": "vllm_server"}}, "vLLM would have to round weights anew"),
-        ({"runner": {"kind": "async"}}, "take weights as they are trained"),
+        ({"sampler": {"kind": "vllm"}}, "vLLM would round the weights again"),
+        ({"sampler": {"kind": "vllm_server"}}, "vLLM would round the weights again"),
+        ({"runner": {"kind": "async"}}, "take the weights as they are trained"),
     ],
 )
 def test_it_is_refused_where_it_cannot_be(changes: dict[str, Any], said: str) -> None:

@@ -33,9 +33,9 @@ def _two(metric: Metric) -> Iterator[Metric]:
 
 
 _ACCURACY = (
-    "Share of held-out pairs of which the judge chooses the answer that people preferred, by the writer's rubric; both greedy. "
-    "Each pair is judged in both orders and counts once, with the mean of the two; the band is the 95% interval over pairs. "
-    "A rubric that cannot be read, a tie and a judgement without a decision are not right. 0.5 is what a coin would reach."
+    "Share of held-out pairs for which the judge, with the writer's rubric, chooses the answer that people preferred. Writer and judge decode greedily. "
+    "Each pair is judged in both orders and counts once, with the mean of the two; the band is the 95% interval over pairs. A rubric that cannot be "
+    "read, a tie and a judgement without a decision are not right. 0.5 is what a coin would reach."
 )
 OUTCOME = (
     *with_ends(
@@ -55,7 +55,7 @@ OUTCOME = (
         Metric(
             "eval/voting",
             "Held-out accuracy by voting",
-            "Share of held-out pairs of which more than half of the votes are right. A vote is a sampled rubric with a sampled judgement "
+            "Share of held-out pairs for which more than half of the votes are right. A vote is a sampled rubric with a sampled judgement "
             "by it. Each pair is decided in both orders and counts once. Half of the votes, or no vote at all, is not right.",
             "outcome",
             better="higher",
@@ -77,8 +77,8 @@ OUTCOME = (
     Metric(
         "eval/consistent",
         "Orders that agree",
-        "Share of held-out pairs of which the judge chooses the same answer in both orders. Pairs of which it decided nothing "
-        "in one of them are not among them, and are counted.",
+        "Share of held-out pairs for which the judge chooses the same answer in both orders. A pair that the judge did not decide in one of the orders "
+        "is left out here and counted.",
         "judge",
         better="higher",
         share=True,
@@ -88,7 +88,7 @@ OUTCOME = (
     Metric(
         "eval/undecided",
         "Held-out judgements without a decision",
-        "Share of the greedy judgements, of pairs whose rubric can be read, that decide nothing.",
+        "Share of the greedy judgements that decide nothing, among pairs whose rubric can be read.",
         "judge",
         better="lower",
         share=True,
@@ -137,14 +137,14 @@ JUDGING = (
     Metric(
         "judging/first",
         "Order bias of the judge",
-        "Of the step's decisions the share for the answer shown first. The order is drawn; 0.5 is no bias.",
+        "Share of the step's decisions that choose the answer shown first. The order is drawn at random; 0.5 means no bias.",
         "judge",
         share=True,
         optional=True,
     ),
 )
 TURNS = (
-    Metric("turn/round", "Round", "Which round the step belongs to; each has pairs of its own.", "data"),
+    Metric("turn/round", "Round", "Which round the step belongs to; each round has its own pairs.", "data"),
     Metric("turn/judge", "Judge's turn", "1 in steps that train the judge, 0 in those that train the writer.", "data"),
     Metric(
         "turn/rubrics",
@@ -159,8 +159,8 @@ TURNS = (
     Metric("turn/readable", "readable", "", "data", chart="Rubrics of a judge's turn", unit="rubrics", optional=True),
 )
 _WARM_LOSS = (
-    "Before the first turn: mean negative log-probability of the words that people wrote, over the demonstrations of the step. It falls "
-    "while the role learns the form; once it lies still, more steps repeat what is known."
+    "Before the first turn: mean negative log-probability of the words that people wrote, over the demonstrations of the step. It falls while the role "
+    "learns the form; once it stays level, more steps only repeat what the role knows."
 )
 
 
@@ -181,7 +181,7 @@ WARM_UP = (
     *_warm_up(
         "left_out",
         "Without a demonstration",
-        "For the judge pairs, for the writer prompts, of which people did not write what the form asks for. The log says why.",
+        "Pairs (for the judge) or prompts (for the writer) that lack a part which the form asks people to write. The log says why.",
         "data",
     ),
     *(metric for metric in PHASES if metric.key == "phase/number"),
@@ -194,9 +194,9 @@ VARIANCES = (
     Metric(
         "variance/writer",
         "step of the writer (18)",
-        "Before each round: rubrics and judgements of some of its pairs are sampled, and the gradient of the log-probability of each "
-        "is its score vector. What the variance of a single sample's gradient then is, for each role, as a mean over pairs. The paper "
-        "lets the judge learn first because the writer's is the larger.",
+        "Before each round, rubrics and judgements of some of its pairs are sampled. The gradient of the log-probability of each is its score vector. "
+        "The chart shows the variance of a single sample's gradient for each role, as a mean over pairs. The paper lets the judge learn first because "
+        "the writer's variance is larger.",
         "policy",
         chart=_VARIANCES,
         optional=True,
@@ -214,7 +214,7 @@ VARIANCES = (
     Metric(
         "variance/log_ratio",
         "The writer's variance over the judge's",
-        "As a power of ten: above 0 the writer's step is the noisier.",
+        "As a power of ten: above 0, the writer's step is noisier.",
         "policy",
         optional=True,
         count="variance/pairs",
@@ -222,7 +222,7 @@ VARIANCES = (
     Metric(
         "variance/noise",
         "noise",
-        "Noise is what remains when the judge is not sure by a rubric. Inconsistency is what rubrics for one pair pull in different directions.",
+        "Noise is the part that remains because the judge is not sure with one rubric. Inconsistency is the part that comes from rubrics for one pair that pull in different directions.",
         "policy",
         chart=_CAUSES,
         optional=True,
@@ -244,7 +244,7 @@ VARIANCES = (
     Metric(
         "variance/norm_ratio",
         "rubric over judgement",
-        "Length of a rubric's score vector over a judgement's, the bound above which the writer's step is the noisier, and the one less the other.",
+        "Length of a rubric's score vector divided by that of a judgement; the bound above which the writer's step is noisier; and the first less the second.",
         "policy",
         chart=_ASKED,
         optional=True,
@@ -273,8 +273,8 @@ VARIANCES = (
     Metric(
         "variance/c1",
         "C1",
-        "How much the rubrics of a pair disagree: the variance of p(r) times the score vector over the mean of its square. 1 at most; "
-        "0 where all pull alike. Missing where the judge was never right.",
+        "How much the rubrics of a pair disagree: the variance of p(r) times the score vector, divided by the mean of its square. At most 1; 0 if all "
+        "pull in the same direction. Missing if the judge was never right.",
         "policy",
         optional=True,
         count="variance/pairs",
@@ -282,7 +282,7 @@ VARIANCES = (
     Metric(
         "variance/pairs",
         "measured",
-        "A pair is measured where at least two of its rubrics can be read and used.",
+        "A pair is measured if at least two of its rubrics can be read and used.",
         "data",
         chart="Pairs behind the variances",
         optional=True,
@@ -297,11 +297,11 @@ VARIANCES = (
     ),
 )
 _PANEL = (
-    "After each turn of the role: what its responses were worth by people's choice, as a mean over the turn's examples, and what one "
-    "sampled response to each pair of the held-out panel is. Where training leaves the panel behind, the run raises an alarm."
+    "After each turn of the role: the mean worth of its responses on the turn's examples, by people's choice, beside the mean worth of one sampled "
+    "response to each pair of the held-out panel. If training rises far above the panel, the run raises an alarm."
 )
 
-_BEHIND = "Examples behind a value; where nothing of an example could be read and decided, it is not among them."
+_BEHIND = "Examples behind a value. An example does not count if nothing of it could be read and decided."
 
 
 def _panel(role: str) -> tuple[Metric, ...]:

@@ -31,7 +31,7 @@ CLOSING = (
     Metric(
         "closing/novel_above_*",
         "Novel responses",
-        "Whose tokens have become likelier by more than this factor than they were to the untrained model.",
+        "Share of responses whose tokens have become likelier, by more than this factor, than they were to the untrained model.",
         "closing",
         unit="responses",
         optional=True,
@@ -39,8 +39,7 @@ CLOSING = (
     Metric(
         "closing/self_bleu_diversity",
         "by words",
-        "How much the responses to one prompt differ: 1 - Self-BLEU, and the mean cosine distance of embeddings where their model "
-        "is installed.",
+        "How much the responses to one prompt differ: 1 - Self-BLEU, and the mean cosine distance of embeddings if the embedding model is installed.",
         "closing",
         chart="Diversity",
         optional=True,

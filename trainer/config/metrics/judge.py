@@ -11,8 +11,8 @@ OUTCOME = (
         Metric(
             "eval/accuracy",
             "Held-out accuracy",
-            "Share of verdicts that point the way of the human label; the band is its 95% interval over pairs. "
-            f"{_PAIRS} A verdict that cannot be read is not right. 0.5 is a coin that always decides.",
+            "Share of verdicts that agree with the human label; the band is its 95% interval over pairs. "
+            f"{_PAIRS} A verdict that cannot be read is not right. A coin would reach 0.5.",
             "outcome",
             better="higher",
             count="eval/pairs",
@@ -25,9 +25,9 @@ OUTCOME = (
         Metric(
             "eval/rc",
             "Held-out rationale consistency",
-            "How far the first five reasons are people's: the weight of the best one-to-one matching over the number of human "
-            f"reasons, mean over pairs that have any. {_PAIRS} Accuracy that rises while this falls is being right for the wrong "
-            "reasons.",
+            "How far the first five reasons are those of people: the weight of the best one-to-one matching, divided by "
+            f"the number of human reasons, as a mean over pairs that have any. {_PAIRS} If accuracy rises while this falls, "
+            "the judge is right for the wrong reasons.",
             "outcome",
             better="higher",
             count="eval/reasoned_pairs",
@@ -39,7 +39,7 @@ OUTCOME = (
         Metric(
             "eval/ap",
             "Held-out average precision of reasons",
-            "What the rationale arm rewards: matched reasons, the earlier the better, over the number of human reasons.",
+            "What the rationale arm rewards: matched reasons, earlier ones more, divided by the number of human reasons.",
             "outcome",
             better="higher",
             count="eval/reasoned_pairs",
@@ -50,9 +50,8 @@ OUTCOME = (
     Metric(
         "eval/consistent",
         "Orders that agree",
-        "Share of held-out pairs whose two verdicts, each with the answers in another order, name the same answer or both a "
-        "tie. Of several judgements per order, each of the one is compared with each of the other. Pairs with an order of which "
-        "no verdict can be read are not among them, and are counted.",
+        "Share of held-out pairs whose verdicts in the two orders name the same answer, or are both a tie. If there are several judgements per order, "
+        "each of the one order is compared with each of the other. A pair without a readable verdict in one of the orders is left out here and counted.",
         "judge",
         better="higher",
         share=True,
@@ -79,7 +78,7 @@ STEP = (
     Metric(
         "judging/accuracy",
         "Training accuracy",
-        "Share of the step's verdicts that point the way of the human label.",
+        "Share of the step's verdicts that agree with the human label.",
         "judge",
         better="higher",
         share=True,
@@ -87,7 +86,7 @@ STEP = (
     Metric(
         "judging/rc",
         "training",
-        "Of the step's judgements of pairs with human reasons, from their first five.",
+        "Over the step's judgements of pairs with human reasons, from the first five reasons of each.",
         "judge",
         "Consistency of reasons",
         better="higher",
@@ -100,7 +99,7 @@ STEP = (
         "Judgements without a verdict that can be read. They are wrong, never left out.",
         "lower",
     ),
-    *_both("no_reasons", "Judgements without reasons", "Those that can be read and give none.", "lower"),
+    *_both("no_reasons", "Judgements without reasons", "Judgements that can be read and give no reason.", "lower"),
     *_both(
         "tie",
         "Ties",
@@ -109,26 +108,26 @@ STEP = (
     *_both(
         "first",
         "Order bias",
-        "Share of the verdicts for one of two answers that are for the one shown first. In training the order is drawn; 0.5 is no bias.",
+        "Share of the decided verdicts that choose the answer shown first. In training the order is drawn at random; 0.5 means no bias.",
     ),
     *_both("reasons", "Reasons given", "Mean number of reasons in a readable judgement.", share=False, unit="reasons"),
     *_both(
         "generic",
         "Generic reasons",
-        "Share of reasons that name nothing of the case: none of their words of four letters or more stands in the question or in either answer. What this overlooks is a reason that repeats a word and still says nothing.",
+        "Share of reasons that name nothing of the case: none of their words of four letters or more occurs in the question or in either answer. This overlooks a reason that repeats a word and still says nothing.",
         "lower",
     ),
     *_both(
         "unmatched",
         "Reasons that no person gave",
-        "Share of reasons that the matcher joins to no human reason, of pairs that have any.",
+        "Share of reasons that the matcher joins to no human reason, over pairs that have human reasons.",
         "lower",
     ),
     *_both(
         "not_matched",
         "Judgements that nobody could match",
-        "Of those with reasons about pairs with human reasons: the judge that matches could not be asked, or gave an answer that "
-        "cannot be read. They are no part of the consistency; where reasons are rewarded, they are left out of training.",
+        "Judgements with reasons, about pairs with human reasons, for which the judge that matches could not be asked or gave an answer that cannot be "
+        "read. They do not count in the consistency; if reasons are rewarded, they are left out of training.",
         "lower",
     ),
 )
@@ -142,10 +141,10 @@ FLAWS = {
     "F7": "contradiction",
 }
 RESTS_ON = {"evidence": "in an answer", "criterion": "a demand", "generic": "neither"}
-_TAGGED = "By the judge that `reward.flaws_judge` names, as shares of the reasons that it tagged. "
+_TAGGED = "As shares of the reasons that the judge in `reward.flaws_judge` tagged. "
 _FLAWS = (
     _TAGGED
-    + "A reason may have several flaws. Each of them needs somebody who understands the reason; no program decides one."
+    + "A reason may have several flaws. Only somebody who understands the reason can see a flaw; no program decides one."
 )
 _RESTS = (
     _TAGGED
@@ -175,11 +174,11 @@ def _tags(
 
 
 TAGS = (
-    *_both("flawed", "Reasons with a flaw", _TAGGED + "Those with at least one of F1 to F7.", "lower"),
+    *_both("flawed", "Reasons with a flaw", _TAGGED + "Reasons with at least one of the flaws F1 to F7.", "lower"),
     *_both(
         "untagged",
         "Reasons without tags",
-        "Of those that the judge of flaws was to tag: it could not be asked, or its answer could not be read.",
+        "Reasons that the judge of flaws should tag and did not: it could not be asked, or its answer could not be read.",
         "lower",
     ),
     *_tags(
@@ -194,8 +193,8 @@ TAGS = (
 TRACES = (
     Trace(
         "Right, and for the right reasons",
-        "A point for each evaluation, joined in their order. To the right is a judge that is more often right, upwards one whose "
-        "reasons are more often people's. A line that runs right and down learns to be right for the wrong reasons.",
+        "A point for each evaluation, joined in their order. Further right, the judge is right more often; further up, its reasons are more often those "
+        "of people. A line that runs right and down shows a judge that learns to be right for the wrong reasons.",
         "outcome",
         x="eval/accuracy",
         y="eval/rc",

@@ -6,7 +6,7 @@ PHASES = (
     Metric(
         "rollout/temperature",
         "Temperature",
-        "That the step samples with, as its phase has set it.",
+        "The temperature that the step samples with, as its phase has set it.",
         "rollout",
         optional=True,
     ),
@@ -29,7 +29,7 @@ PHASES = (
     Metric(
         "phase/budget",
         "Budget of lengths",
-        "1 where a stretch of steps with a budget begins, 0 where a free one does; charts have a line at the top where it is on.",
+        "1 at the step where a stretch with a budget begins, 0 where a free stretch begins; charts have a line at the top while a budget is on.",
         "rollout",
         optional=True,
         marks=True,

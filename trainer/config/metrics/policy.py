@@ -32,7 +32,7 @@ RUBRIC_SCORE = (
     Metric(
         "eval/rubric_score_clipped",
         "Held-out score, clipped",
-        "The same with each response's score cut to between 0 and 1, as papers report it.",
+        "The same, with each response's score clipped to between 0 and 1, as papers report it.",
         "outcome",
         better="higher",
         optional=True,
@@ -42,8 +42,8 @@ HELD_OUT_REWARD = (
     Metric(
         "eval/reward",
         "Held-out reward",
-        "Mean reward on held-out prompts, without the scaffold: what training pushes, where the held-out score is what is "
-        "wanted. Reward that rises while the score falls is a reward that is being gamed.",
+        "Mean reward on held-out prompts, without the scaffold. Training raises the reward; what you want is a higher held-out score. If the reward "
+        "rises while the score falls, the policy games its reward.",
         "outcome",
         better="higher",
         optional=True,
@@ -53,7 +53,7 @@ OUTCOME = (
     Metric(
         "eval/domain/*",
         "Held-out score by domain",
-        f"Of the held-out prompts of each domain of the data, where there are 2 to 20. {_SCORE}",
+        f"Held-out score for each domain of the data, if there are 2 to 20 domains. {_SCORE}",
         "outcome",
         chart="Held-out score by domain",
         better="higher",
@@ -92,9 +92,8 @@ POLICY = (
     Metric(
         "policy/kl",
         "to untrained",
-        "How far the policy has moved from where it began. Healthy: grows slowly and steadily; a jump often comes before "
-        "degenerate text. Where all weights are trained it is measured only with a KL in the objective (kl_beta above 0), "
-        "since it needs a second copy of the model.",
+        "How far the policy has moved from where it began. Healthy: grows slowly and steadily; a jump often comes before degenerate text. If all weights "
+        "are trained, it is measured only with a KL in the objective (kl_beta above 0), because it needs a second copy of the model.",
         "policy",
         chart="KL to untrained model",
         unit=_TOKENS,
@@ -118,8 +117,8 @@ POLICY = (
     Metric(
         "policy/well_learned",
         "Well-learned responses",
-        "Share of the step's responses that count for less, because their prompt is mostly solved and the policy is sure of them "
-        "(well_learned). Grows as prompts are learned; much of it: harder data is due.",
+        "Share of the step's responses that count for less because their prompt is mostly solved and the policy is sure of them (well_learned). It grows "
+        "as prompts are learned; a large share means that it is time for harder data.",
         "policy",
         share=True,
         optional=True,
@@ -156,8 +155,8 @@ _EXCLUDED = (
 )
 _SIZES = "Largest and smallest group of the step (rollout.budget): prompts that teach most get most responses."
 _REACH = (
-    "Of the training prompts met so far: solved every time of late, sometimes, never. What is sometimes solved teaches most. "
-    "Much solved: harder data is due. Much out of reach: easier data, hints or a scaffold."
+    "The training prompts met so far: those solved every time lately, sometimes, or never. Prompts that are sometimes solved teach most. Many are "
+    "solved: use harder data. Many are out of reach: use easier data, hints or a scaffold."
 )
 ROLLOUT = (
     Metric("rollout/length", "training", _LENGTH, "rollout", chart="Response length", unit="tokens"),
@@ -182,8 +181,8 @@ ROLLOUT = (
     Metric(
         "rollout/domain/*",
         "Domains trained on",
-        "Share of the step's responses that are to prompts of each domain of the data, where there are 2 to 20. Healthy: about their "
-        "shares of the data. Less of a domain: a schedule or a filter leaves it out, such as one that trains on what is finished first.",
+        "Share of the step's responses by the domain of their prompt, if the data has 2 to 20 domains. Healthy: about the domain's share of the data. If "
+        "a domain has less, a schedule or a filter leaves it out, such as a schedule that trains on the responses that finish first.",
         "rollout",
         chart="Domains trained on",
         share=True,
@@ -201,7 +200,7 @@ ROLLOUT = (
     Metric(
         "rollout/passed_over",
         "Prompts passed over",
-        "Trivial by now, so that their place in the step went to the next prompt (pass_rates.pass_over). Many: harder data is due.",
+        "Prompts that have become trivial, so that the next prompt took their place in the step (pass_rates.pass_over). Many: it is time for harder data.",
         "rollout",
         unit="prompts",
         optional=True,
@@ -209,14 +208,14 @@ ROLLOUT = (
     Metric(
         "rollout/responses",
         "Responses",
-        "Sampled for the step, those of groups that were replaced included.",
+        "Responses sampled for the step, including those of groups that were replaced.",
         "rollout",
         unit="responses",
     ),
     Metric(
         "rollout/unfinished",
         "Responses that wait",
-        "Sampled, and waiting for the rest of their group, which later steps sample (runner.spread).",
+        "Responses that are sampled and wait for the rest of their group, which later steps sample (runner.spread).",
         "rollout",
         unit="responses",
         optional=True,
@@ -224,8 +223,8 @@ ROLLOUT = (
     Metric(
         "rollout/age",
         "mean",
-        "Steps between the weights that sampled a response and those that train on it, where groups are sampled over several steps: "
-        "mean and largest. At most runner.spread less 1, and what runner.push_every adds.",
+        "Steps between the weights that sampled a response and the weights that train on it, if groups are sampled over several steps: mean and largest. "
+        "At most runner.spread less 1, plus what runner.push_every adds.",
         "rollout",
         chart="Age of the responses",
         unit="steps",
@@ -266,8 +265,8 @@ CRITERIA = (
     Metric(
         "scaffold/ratio",
         "Scaffold shown",
-        "Mean share of the rubric's criteria shown in the prompt while sampling. Falls to 0 by design: the policy must "
-        "learn to do without.",
+        "Mean share of the rubric's criteria shown in the prompt while sampling. It falls to 0 by design: the policy must learn to answer without the "
+        "scaffold.",
         "rollout",
         share=True,
         optional=True,
@@ -275,8 +274,8 @@ CRITERIA = (
     Metric(
         "hint/share",
         "Hint shown",
-        "Mean share of the reference reasoning shown in the prompt while sampling (AHRL). Falls with the steps, faster for prompts "
-        "that are solved more often; those that are never solved keep theirs.",
+        "Mean share of the reference reasoning shown in the prompt while sampling (AHRL). It falls with the steps, and faster for prompts that are "
+        "solved more often; prompts that are never solved keep their hint.",
         "rollout",
         share=True,
         optional=True,
@@ -291,13 +290,10 @@ CRITERIA = (
     ),
 )
 
-_DROPPED = (
-    "Responses that were too old or lost their worker too often, and groups that lost half of theirs. The log says why "
-    "for each."
-)
+_DROPPED = "Responses that were too old or lost their worker too often, and groups that lost half of their responses. The log says why for each."
 _AGE = (
-    "Steps between the oldest weights in a response and those it trains: mean and largest. With `urb` it is fixed by "
-    "runner.ahead; above runner.max_staleness responses are excluded."
+    "Steps between the oldest weights that sampled a response and the weights that train on it: mean and largest. With `urb`, runner.ahead fixes it; a "
+    "response above runner.max_staleness is excluded."
 )
 WORKERS = (
     Metric("async/staleness", "mean", _AGE, "async", chart="Age of the weights", unit="steps", optional=True),
@@ -305,7 +301,7 @@ WORKERS = (
     Metric(
         "async/utilisation",
         "Workers busy",
-        "Share of their time in which workers sample. Low while the learner hardly waits: fewer workers would do.",
+        "Share of their time in which workers sample. If it is low and the learner hardly waits, fewer workers are enough.",
         "async",
         share=True,
         optional=True,
@@ -313,7 +309,7 @@ WORKERS = (
     Metric(
         "perf/wait_s",
         "Learner waits",
-        "Until the responses of the step were there. Much of the step's time: more workers, or a larger runner.ahead.",
+        "How long the learner waited for the responses of the step. If this is much of the step's time, use more workers or a larger runner.ahead.",
         "async",
         unit="s",
         better="lower",
@@ -327,15 +323,15 @@ ROUNDS = (
     Metric(
         "offline/round",
         "Round",
-        "Which round of stored responses the steps train on. Its first step is when the policy answered all its prompts.",
+        "Which round of stored responses the steps train on. At the first step of a round, the policy answers all its prompts.",
         "rollout",
         optional=True,
     ),
     Metric(
         "offline/reward",
         "Reward of a round",
-        "Mean reward of all responses of a round, those of left-out prompts too: how good the policy was when the round "
-        "began. Healthy: higher from round to round.",
+        "Mean reward of all responses of a round, including those of left-out prompts: how good the policy was when the round began. Healthy: higher "
+        "from round to round.",
         "rollout",
         better="higher",
         optional=True,
@@ -343,8 +339,7 @@ ROUNDS = (
     Metric(
         "offline/prompts",
         "trained on",
-        "Prompts of a round whose responses are trained on, and those left out because no response had a reward above "
-        "runner.solved_above.",
+        "Prompts of a round whose responses are trained on, and prompts left out because no response had a reward above runner.solved_above.",
         "rollout",
         chart="Prompts of a round",
         unit="prompts",
@@ -365,9 +360,8 @@ _THROUGHPUT = (
     "Tokens sampled and tokens trained on per second. Healthy: flat. A slow fall often means growing responses."
 )
 _PACKING = (
-    "Waste: the part of the token budget of a training pass (optim.micro_batch_tokens) that no token filled. Shared: "
-    "tokens computed for another response already, because both continue the same prompt. Much waste: the budget is only "
-    "a little larger than one response."
+    "Waste: the part of the token budget of a training pass (optim.micro_batch_tokens) that no token filled. Shared: tokens that were computed already "
+    "for another response to the same prompt. Much waste means that the budget is only a little larger than one response."
 )
 SPEED = (
     Metric("perf/rollout_tokens_per_s", "sampling", _THROUGHPUT, "speed", chart="Throughput", unit="tokens/s"),
@@ -375,8 +369,8 @@ SPEED = (
     Metric(
         "perf/reward_wait_s",
         "waiting",
-        "The part of a step in which every response is there and only rewards are waited for. Much of it: give the judge's "
-        "endpoint more calls at a time, or run asynchronously.",
+        "The part of a step in which all responses are there and the step only waits for rewards. If it is long, give the judge's endpoint more calls at "
+        "a time, or run asynchronously.",
         "speed",
         chart="Waiting for rewards",
         unit="s",
@@ -429,7 +423,7 @@ HISTOGRAMS = (
     Metric(
         "policy/ratio_masked",
         "Masked",
-        "Only the tokens that the loss uses. Compare with Raw: what is missing was masked.",
+        "Only the tokens that the loss uses. Compare with Raw: the difference was masked.",
         "ratios",
         chart="Ratio, all tokens of a step",
     ),

@@ -7,8 +7,8 @@ OUTCOME = (
         Metric(
             "eval/accuracy",
             "Held-out accuracy",
-            "Share of held-out pairs in which the answer that more people preferred gets the higher score; the band is its 95% "
-            "Wilson interval. Half of them is chance.",
+            "Share of held-out pairs in which the answer that more people preferred gets the higher score; the band is its 95% Wilson interval. Chance "
+            "is 50%.",
             "outcome",
             better="higher",
             count="eval/pairs",
@@ -20,7 +20,7 @@ OUTCOME = (
     Metric(
         "eval/loss",
         "Held-out loss",
-        "Mean of -log of the probability that the scores give to what people chose; 0.69 is a coin.",
+        "Mean of -log of the probability that the scores give to the answer that people chose; a coin would have 0.69.",
         "outcome",
         unit="nats/pair",
         better="lower",
@@ -48,7 +48,7 @@ TRAINING = (
     Metric(
         "train/accuracy",
         "Training accuracy",
-        "Share of the step's pairs that are ordered as people did, before its update. Ties do not count.",
+        "Share of the step's pairs that the model orders as people did, before the step's update. Ties do not count.",
         "train",
         better="higher",
         share=True,
@@ -135,8 +135,7 @@ PAIRS = (
     Metric(
         "eval/longer_worse",
         "Accuracy where longer is worse",
-        "On held-out pairs whose rejected answer is longer by half or more. Far below the accuracy of all pairs, the scores "
-        "go by length.",
+        "On held-out pairs whose rejected answer is longer by half or more. If it is far below the accuracy on all pairs, the scores depend on length.",
         "data",
         better="higher",
         share=True,
@@ -146,7 +145,7 @@ PAIRS = (
     Metric(
         "eval/length_correlation",
         "Scores and lengths",
-        "Correlation of the lead in score with the lead in log length within held-out pairs. Near 1, length decides.",
+        "Correlation of the lead in score with the lead in log length within held-out pairs. Near 1, length decides the score.",
         "data",
         optional=True,
     ),

@@ -8,16 +8,16 @@ _RATIO = (
     "Healthy: close to 1."
 )
 _MISMATCH = (
-    "Mean ratio of what trainer and sampler give the same token under the same weights; masked: the tokens that the loss "
-    "uses. Healthy: very close to 1."
+    "Mean ratio of the probabilities that trainer and sampler give the same token under the same weights; masked: only the tokens that the loss uses. "
+    "Healthy: very close to 1."
 )
 _DISTANCE = (
-    "How far the trainer is from the sampler under the same weights, in nats per token; masked: over the tokens that the loss uses. "
-    "Healthy: near 0. It grows where the sampler computes in another precision."
+    "How far the trainer is from the sampler under the same weights, in nats per token; masked: over the tokens that the loss uses. Healthy: near 0. It "
+    "grows if the sampler computes in another precision."
 )
 _FAR = (
-    "The largest factor, in a step, between what trainer and sampler give one token, whichever is larger; masked: of the tokens that the "
-    "loss uses. Healthy: close to 1."
+    "The largest factor in a step between the probabilities that trainer and sampler give one token; masked: over the tokens that the loss uses. "
+    "Healthy: close to 1."
 )
 RATIOS = (
     Metric("policy/ratio_raw", "raw", _RATIO, "ratios", chart="Mean ratio"),
@@ -63,8 +63,8 @@ RATIOS = (
     Metric(
         "policy/penalty",
         "Squared log-ratio",
-        "What pulls the policy back to the weights that sampled, before its weight tau (Kimi K2.5). Healthy: small; "
-        "growth means that responses are too old.",
+        "The term that pulls the policy back to the weights that sampled, before it is multiplied by tau (Kimi K2.5). Healthy: small; growth means that "
+        "responses are too old.",
         "ratios",
         optional=True,
     ),

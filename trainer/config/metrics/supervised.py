@@ -8,20 +8,20 @@ FITTING = (
     Metric(
         "train/grad_norm",
         "Gradient norm",
-        "Before clipping. A spike is a batch unlike the others; where it grows without end, lower the learning rate.",
+        "Before clipping. A spike is a batch unlike the others; if the norm keeps growing, lower the learning rate.",
         "optim",
     ),
     Metric(
         "train/epoch",
         "Passes over the data",
-        "How often each training example has been seen so far; since a phase has said which are drawn from, each of these.",
+        "How often each training example has been seen so far. Once a phase chooses examples, only the chosen ones count.",
         "data",
         unit="epochs",
     ),
     Metric(
         "perf/train_tokens_per_s",
         "Tokens trained per second",
-        "Prompt and answer together, shared prefixes counted for every text.",
+        "Prompt and answer together; a shared prefix counts for every text.",
         "speed",
         unit="tokens/s",
         better="higher",
@@ -37,7 +37,7 @@ FITTING = (
     Metric(
         "perf/shared_share",
         "Tokens computed once for several",
-        "Of all tokens, those that another text of the same pass begins with too.",
+        "Share of all tokens that lie in a prefix shared with another text of the same pass.",
         "speed",
         better="higher",
         share=True,

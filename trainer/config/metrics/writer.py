@@ -5,9 +5,9 @@ from typing import Literal
 from ..recipe import Metric, with_ends
 
 _RANKS = (
-    "Share of written rubrics under which the answer that people preferred scores above the other; with `reward.by` "
-    "'choice', of those by which the judge chooses it. A tie and a rubric that cannot be read are not right. Where the judge "
-    "gave no answer that can be read, the rubric is left out and counted as excluded."
+    "Share of written rubrics under which the answer that people preferred scores above the other; with `reward.by` 'choice', share of rubrics with "
+    "which the judge chooses it. A tie and a rubric that cannot be read are not right. If the judge gave no answer that can be read, the rubric is left "
+    "out and counted as excluded."
 )
 
 
@@ -29,8 +29,8 @@ OUTCOME = (
         Metric(
             "eval/cohens_d",
             "Held-out Cohen's d",
-            "How far a written rubric holds the two answers apart: the mean of S(preferred) - S(other) over its standard "
-            "deviation, over pairs whose two scores are there. Undefined below two pairs, or where all differences are the same.",
+            "How far a written rubric separates the two answers: the mean of S(preferred) - S(other), divided by its standard deviation, over pairs with "
+            "both scores. Undefined below two pairs, or if all differences are the same.",
             "outcome",
             better="higher",
             count="eval/scored_pairs",
@@ -42,9 +42,9 @@ OUTCOME = (
         Metric(
             "eval/rubric_f1",
             "structural F1",
-            "Held-out rubrics against those that people wrote. Recall: people's criteria that the written rubric has too. "
-            "Hallucination: written criteria that are none of people's. F1: the harmonic mean of recall and 1 - hallucination, 0 for "
-            "a rubric that cannot be read. Items match by `reward.matcher`, many to many.",
+            "Held-out rubrics beside those that people wrote. Recall: share of people's criteria that the written rubric has too. Hallucination: share "
+            "of written criteria that people did not write. F1: the harmonic mean of recall and 1 - hallucination, 0 for a rubric that cannot be read. "
+            "Items match by `reward.matcher`, many to many.",
             "outcome",
             chart="Held-out agreement with people's rubrics",
             better="higher",
@@ -117,7 +117,7 @@ STEP = (
     *_both(
         "format_rate",
         "Rubrics in their form",
-        "Share of responses that have exactly the form that was asked for. Healthy: close to 100% within the first steps; a "
+        "Share of responses that have exactly the requested form. Healthy: close to 100% within the first steps; a "
         "small model that never reaches it needs supervised fine-tuning on rubrics first.",
         "higher",
         share=True,
@@ -125,15 +125,14 @@ STEP = (
     *_both(
         "unreadable",
         "Rubrics that cannot be read",
-        "Share of responses without a single criterion that earns points. They have the lowest reward; nobody is asked about "
-        "them.",
+        "Share of responses without a single criterion that earns points. They have the lowest reward; no judge is asked about them.",
         "lower",
         share=True,
     ),
     *_both(
         "criteria",
         "Criteria per rubric",
-        "Mean over the rubrics that can be read. A rise without an end is a writer that lists everything it can think of.",
+        "Mean over the rubrics that can be read. If it keeps rising, the writer lists everything it can think of.",
         unit="criteria",
         optional=True,
     ),

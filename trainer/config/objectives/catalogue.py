@@ -49,8 +49,8 @@ CATALOGUE: dict[str, ObjectiveEntry] = {
             name="grpo",
             title="GRPO",
             family="policy",
-            summary="Clipped token ratio with advantages standardised within a group; every response counts alike.",
-            when="The place to start: one sampler, fresh responses, rewards that differ within a group.",
+            summary="Clipped token ratio with advantages standardised within a group; every response counts the same.",
+            when="Start here: one sampler, fresh responses, rewards that differ within a group.",
             formula=rf"-\frac{{1}}{{G}}\sum_i \frac{{1}}{{|y_i|}}\sum_t {_CLIP},\quad {_RHO}",
             paper="DeepSeekMath (Shao et al., 2024)",
             parameters=knobs.GrpoParameters,
@@ -62,7 +62,7 @@ CATALOGUE: dict[str, ObjectiveEntry] = {
             title="Dr. GRPO",
             family="policy",
             summary="GRPO without its two divisions: centred advantages, and a constant instead of the length.",
-            when="When responses of very different lengths, or prompts that are nearly always solved, get too much weight with GRPO.",
+            when="When GRPO gives too much weight to responses of very different lengths, or to prompts that are nearly always solved.",
             formula=rf"-\frac{{1}}{{G\, T_{{max}}}}\sum_i \sum_t {_CLIP},\quad {_RHO}",
             paper="Understanding R1-Zero-Like Training (Liu et al., 2025)",
             parameters=knobs.DrGrpoParameters,
@@ -73,8 +73,8 @@ CATALOGUE: dict[str, ObjectiveEntry] = {
             name="dapo",
             title="DAPO",
             family="policy",
-            summary="Every token of the batch counts alike, and the upper clip is wider than the lower.",
-            when="For long responses, and when the entropy falls early: rare tokens may rise further before they are cut.",
+            summary="Every token of the batch counts the same, and the upper clip is wider than the lower.",
+            when="For long responses, and when the entropy falls early: rare tokens may rise further before they are clipped.",
             formula=rf"-\frac{{1}}{{\sum_i |y_i|}}\sum_i \sum_t {_CLIP},\quad {_RHO}",
             paper="DAPO (Yu et al., 2025)",
             parameters=knobs.DapoParameters,
@@ -109,7 +109,7 @@ CATALOGUE: dict[str, ObjectiveEntry] = {
             title="MISC",
             family="policy",
             summary="GSPO's clipped term per response, scaled by the mean of IcePop's token weights.",
-            when="As IcePop, where GSPO would be chosen over GRPO: a response's update shrinks with its unreliable tokens.",
+            when="Use it like IcePop when you would choose GSPO over GRPO: a response's update shrinks with its unreliable tokens.",
             formula=rf"-\frac{{1}}{{G}}\sum_i \Big[\frac{{1}}{{|y_i|}}\sum_t M(k)\Big] {_CLIP_S},\quad {_POP}",
             paper="ERNIE 5.0 (2026)",
             parameters=knobs.MiscParameters,
@@ -120,7 +120,7 @@ CATALOGUE: dict[str, ObjectiveEntry] = {
             title="Double-sided importance sampling",
             family="policy",
             summary="The sampler's own log-probabilities are the old policy; tokens that drifted too far are dropped.",
-            when="When a pass of the old policy is too dear or impossible, such as with asynchronous agents.",
+            when="When a pass of the old policy is too expensive or impossible, such as with asynchronous agents.",
             formula=(
                 r"-\frac{1}{\sum_i |y_i|}\sum_i\sum_t \operatorname{sg}[f(r)]\, A_i \log\pi(y_{i,t}),\quad "
                 r"r = \frac{\pi(y_{i,t})}{\pi_{roll}(y_{i,t})},\quad "
@@ -135,7 +135,7 @@ CATALOGUE: dict[str, ObjectiveEntry] = {
             title="Kimi K2.5",
             family="policy",
             summary="The ratio itself is clipped whatever the advantage's sign; a squared log-ratio pulls back.",
-            when="Agentic runs that make several updates on the same responses: drift is bounded in both directions.",
+            when="For runs of agents that make several updates on the same responses: drift is bounded in both directions.",
             formula=(
                 r"-\mathbb{E}_x \frac{1}{N_x}\sum_i\sum_t \Big[\operatorname{clip}(\rho,\alpha,\beta)(r_i-\bar r) "
                 r"- \tau (\log\rho)^2\Big],\quad \rho = \frac{\pi(y_{i,t})}{\pi_{roll}(y_{i,t})},\quad "
@@ -149,7 +149,7 @@ CATALOGUE: dict[str, ObjectiveEntry] = {
             name="oapl",
             title="OAPL",
             family="policy",
-            summary="Regresses the log-ratio to a lagging sampler onto the optimal advantage; made for stale data.",
+            summary="Regresses the log-ratio to a lagging sampler onto the optimal advantage; designed for stale data.",
             when="When the sampler lags many steps behind: a regression needs no ratio near 1. Responses of a group must differ in reward.",
             formula=(
                 r"\frac{1}{G}\sum_i \Big(\beta_2 \log\frac{\pi(y_i)}{\pi_{roll}(y_i)} - (r_i - V)\Big)^2,\quad "
@@ -164,7 +164,7 @@ CATALOGUE: dict[str, ObjectiveEntry] = {
             title="On-policy distillation",
             family="policy",
             summary="IcePop with a teacher's verdict on every token in place of rewards.",
-            when="To give one model the skills of another of the same tokenizer, or back what a later stage has lost.",
+            when="To give one model the skills of another with the same tokenizer, or to give it back what a later stage has lost.",
             formula=(
                 r"-\frac{1}{G}\sum_i \frac{1}{|y_i|}\sum_t M(k)\, \min\left(\rho A_{i,t},\ "
                 r"\operatorname{clip}(\rho, 1-\varepsilon_l, 1+\varepsilon_h)\, A_{i,t}\right),\quad "
@@ -178,7 +178,7 @@ CATALOGUE: dict[str, ObjectiveEntry] = {
             name="dpo",
             title="DPO",
             family="preference",
-            summary="Raises the chosen response over the rejected one against a reference, with some imitation of it.",
+            summary="Makes the chosen response likelier than the rejected one, relative to a reference, and imitates it a little.",
             when="From pairs that people have judged, without sampling and without a reward model.",
             formula=(
                 r"-\log\sigma\Big(\beta\Big[\log\frac{\pi(y_c)}{\pi_{ref}(y_c)} - \log\frac{\pi(y_r)}{\pi_{ref}(y_r)}"
@@ -192,7 +192,7 @@ CATALOGUE: dict[str, ObjectiveEntry] = {
             name="bradley_terry",
             title="Bradley-Terry",
             family="preference",
-            summary="Scores of a reward model: the chosen response's above the rejected one's.",
+            summary="A reward model scores the chosen response above the rejected one.",
             when="To train a reward model from pairs.",
             formula=r"-\log\sigma(s_c - s_r - m) + \gamma\, (s_c + s_r)^2",
             paper="Bradley and Terry (1952); centring: Eisenstein et al. (2023)",
@@ -204,7 +204,7 @@ CATALOGUE: dict[str, ObjectiveEntry] = {
             title="Supervised fine-tuning",
             family="supervised",
             summary="Imitates the turns that the loss mask selects.",
-            when="Before anything else, when there are responses worth imitating.",
+            when="As the first stage, when there are responses worth imitating.",
             formula=r"-\frac{1}{\sum_i |y_i|}\sum_i\sum_t \log\pi(y_{i,t})",
             paper="Turn-level loss mask: GLM-5 (2026)",
             parameters=knobs.SftParameters,
@@ -216,14 +216,14 @@ CATALOGUE: dict[str, ObjectiveEntry] = {
 DIAGNOSTICS: dict[str, str] = {
     "ratio_raw": "Mean of the ratio that is optimised, over all generated tokens. 1 at the first update.",
     "ratio_masked": "The same over the tokens that have a policy gradient.",
-    "masked_share": "Share of tokens without a policy gradient, for whatever reason.",
-    "clip_share": "Share of tokens at which the clip decides. A few per cent are healthy.",
+    "masked_share": "Share of tokens without a policy gradient, for any reason.",
+    "clip_share": "Share of tokens whose ratio is clipped. A few per cent are healthy.",
     "pop_share": "Share of tokens silenced because trainer and sampler disagree about them.",
     "mismatch_raw": "Mean of the trainer's over the sampler's probability of the same token under the same weights.",
     "mismatch_masked": "The same over the tokens that have a policy gradient.",
     "mismatch_kl_raw": "How far the trainer is from the sampler under the same weights (k3 estimate, nats per token).",
     "mismatch_kl_masked": "The same over the tokens that have a policy gradient.",
-    "mismatch_far_raw": "The largest factor between the trainer's and the sampler's probability of one token, whichever is larger.",
+    "mismatch_far_raw": "The largest factor between the probabilities that trainer and sampler give one token.",
     "mismatch_far_masked": "The same over the tokens that have a policy gradient.",
     "kl_old": "How far the policy has moved from the old one, or from the sampler (k3 estimate, nats per token).",
     "kl": "How far the policy is from the reference (k3 estimate, nats per token).",

@@ -21,11 +21,11 @@ NO_CAP = _WIDEST
 
 
 def _eps_low(default: float) -> Any:
-    return knob(default, "Ratios below 1 - eps are cut; from 1 on, none", ge=0, le=_WIDEST)
+    return knob(default, "Ratios below 1 - eps are clipped; at 1 or above, none is", ge=0, le=_WIDEST)
 
 
 def _eps_high(default: float) -> Any:
-    return knob(default, "Ratios above 1 + eps are cut", ge=0, le=_WIDEST)
+    return knob(default, "Ratios above 1 + eps are clipped", ge=0, le=_WIDEST)
 
 
 class Parameters(Section):
@@ -105,7 +105,7 @@ class GrpoParameters(Advantaged, Aggregated):
     )
     weight_cap: float = knob(
         2.0,
-        "Largest weight of a token, with `decoupled`; 2 to 3 is usual; a very large number caps nothing",
+        "Largest weight of a token, with `decoupled`; 2 to 3 is usual; a very large number sets no limit",
         ge=1,
         le=_WIDEST,
         advanced=True,
@@ -113,7 +113,7 @@ class GrpoParameters(Advantaged, Aggregated):
     )
     dual_clip: float | None = knob(
         None,
-        "Largest ratio that a token with a negative advantage is pushed down by; 3 is usual; empty: none",
+        "Largest ratio for a token with a negative advantage; 3 is usual; empty: no limit",
         gt=1,
         le=_WIDEST,
         advanced=True,
@@ -160,7 +160,7 @@ class MiscParameters(Advantaged, Aggregated, Popped):
     )
     eps_low: float = _eps_low(3e-4)
     eps_high: float = _eps_high(4e-4)
-    token_gradient: bool = knob(False, "Give each token the gradient of its own weight instead of the mean weight")
+    token_gradient: bool = knob(False, "Give each token the gradient of its own weight, not of the mean weight")
 
 
 class DoubleSidedParameters(Advantaged, Aggregated):
@@ -192,8 +192,8 @@ class DpoParameters(Parameters):
 
 
 class BradleyTerryParameters(Parameters):
-    margin: float = knob(0.0, "How far apart the two scores should at least be", ge=-1000, le=1000)
-    centre: float = knob(0.0, "Weight of the squared sum of the two scores: draws their mean to 0", ge=0, le=1000)
+    margin: float = knob(0.0, "The least distance that the two scores should have", ge=-1000, le=1000)
+    centre: float = knob(0.0, "Weight of the squared sum of the two scores, which pulls their mean to 0", ge=0, le=1000)
 
 
 P = TypeVar("P", bound=Parameters)

@@ -87,7 +87,7 @@ class Distill(Distillation):
     """The same with one teacher for all prompts."""
 
     teacher: str = knob(
-        "", "A model of the registry with the same tokenizer; its log-probabilities are the signal", source="models"
+        "", "A registered model with the same tokenizer; the policy learns from its log-probabilities", source="models"
     )
 
     def problems(self) -> Iterator[FieldProblem]:

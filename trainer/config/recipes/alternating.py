@@ -36,12 +36,16 @@ class ArmData(WriterData):
     """The pairs from which both roles learn, and the forms of rubrics and judgements."""
 
     form: RubricForm = knob("rubric_arm", FORM)
-    min_items: int = knob(2, "Fewest items that are asked for; asked, not rewarded", unit="items", ge=1, le=50)
-    max_items: int = knob(10, "Most items that are asked for; asked, not rewarded", unit="items", ge=1, le=50)
+    min_items: int = knob(
+        2, "The prompt asks for at least this many items; the reward does not depend on it", unit="items", ge=1, le=50
+    )
+    max_items: int = knob(
+        10, "The prompt asks for at most this many items; the reward does not depend on it", unit="items", ge=1, le=50
+    )
     judgement: ByRubricForm = knob(
         "touchstone",
-        "How a judgement is written down: `touchstone` is the JSON that judges of kind `pairwise_rubric` answer, with a "
-        "justification; `rubric_arm` is the paper's, in lines",
+        "The form of a judgement. `touchstone`: the JSON that judges of kind `pairwise_rubric` answer with, and a justification. `rubric_arm`: the "
+        "paper's form, in lines",
     )
 
 
@@ -49,16 +53,22 @@ class RoleOptim(Section):
     """The settings of the optimiser that each role has for itself. The rest of `optim` is for both roles, or for a pass over tokens."""
 
     lr: float | None = knob(None, "Peak learning rate of this role; empty: `optim.lr`", gt=0, le=1)
-    grad_clip: float | None = knob(None, "Largest norm of its gradient; empty: `optim.grad_clip`", gt=0, advanced=True)
+    grad_clip: float | None = knob(
+        None, "Largest norm of this role's gradient; empty: `optim.grad_clip`", gt=0, advanced=True
+    )
     minibatch_size: int | None = knob(
         None,
-        "Its responses per optimiser update; empty: `optim.minibatch_size`",
+        "Responses of this role per optimiser update; empty: `optim.minibatch_size`",
         unit="responses",
         ge=1,
         advanced=True,
     )
     epochs_per_step: int | None = knob(
-        None, "Passes over each of its steps' responses; empty: `optim.epochs_per_step`", ge=1, le=16, advanced=True
+        None,
+        "Passes over the responses of each step of this role; empty: `optim.epochs_per_step`",
+        ge=1,
+        le=16,
+        advanced=True,
     )
 
     @property
@@ -72,7 +82,7 @@ class Turns(Section):
 
     prompts_per_step: int = knob(4, "Pairs drawn per step", unit="pairs", ge=1, le=4096)
     temperature: float = knob(1.0, "Sampling temperature", gt=0, le=5)
-    top_p: float = knob(1.0, "Nucleus: smallest set of tokens with this probability", gt=0, le=1)
+    top_p: float = knob(1.0, "Nucleus: sample from the smallest set of tokens that has this probability", gt=0, le=1)
     optim: RoleOptim = RoleOptim()
 
 
@@ -83,8 +93,8 @@ class JudgeTurns(Turns):
     max_new_tokens: int = knob(1024, "Where a judgement is cut", unit="tokens", ge=1, le=65536)
     format_reward: bool = knob(
         True,
-        "Besides 1 for people's choice, 1 for a judgement that explains every criterion, justifies the whole and decides once; "
-        "off: the form is only measured",
+        "A judgement earns 1 if it makes the choice of people. With this, it earns 1 more if it explains every criterion, justifies the whole and "
+        "decides once; off: the form is only measured",
     )
 
 
@@ -100,10 +110,10 @@ class Variances(Section):
 
     pairs: int = knob(4, "Pairs of the round that are measured; 0: none", unit="pairs", ge=0, le=1024)
     rubrics: int = knob(
-        4, "Rubrics sampled for each pair; the gradients of as many are in memory at once", unit="rubrics", ge=2, le=64
+        4, "Rubrics sampled for each pair; their gradients are in memory at the same time", unit="rubrics", ge=2, le=64
     )
     judgements: int = knob(
-        4, "Judgements sampled by each rubric; the share that is right is p(r)", unit="judgements", ge=2, le=256
+        4, "Judgements sampled with each rubric; the share of right ones is p(r)", unit="judgements", ge=2, le=256
     )
 
 
@@ -112,24 +122,30 @@ class Panel(Section):
 
     pairs: int = knob(
         16,
-        "Held-out pairs on which a role is tried after each of its turns, as in training. Where training leaves them behind, "
-        "there is an alarm; fewer than some thirty say little. 0: none",
+        "Held-out pairs on which a role is tried after each of its turns, as in training. If training rises far above them, the run raises an alarm. "
+        "Fewer than about thirty say little. 0: none",
         unit="pairs",
         ge=0,
         le=4096,
     )
     judge: str = knob(
         "",
-        "Another judge, such as `Grader v2`, of kind pairwise with rubric: it is asked whether it too chooses people's answer by each "
-        "rubric of a writer's step, and never trained on. Where it cannot be asked, training goes on without it. Empty: nobody is",
+        "Another judge of kind pairwise with rubric, such as `Grader v2`. It judges with each rubric of a writer's step whether it too chooses the "
+        "answer of people. Its answers are measured and never trained on. If it cannot be asked, training goes on without it. Empty: no other judge is "
+        "asked",
         source="judge_names:pairwise_rubric",
     )
     budget_tokens: int | None = knob(
-        None, "Most that its calls may use in this run", unit="tokens", ge=1, advanced=True, when=("judge", ())
+        None,
+        "The most tokens that its calls may use in this run",
+        unit="tokens",
+        ge=1,
+        advanced=True,
+        when=("judge", ()),
     )
     budget_money: float | None = knob(
         None,
-        "Most that its calls may cost in this run, in the unit of the endpoint's prices",
+        "The most that its calls may cost in this run, in the unit of the endpoint's prices",
         gt=0,
         advanced=True,
         when=("judge", ()),
@@ -165,12 +181,11 @@ class AlternatingConfig(RecipeConfig):
     instead_of_phases: ClassVar[str] = "its warm-up and its turns say who is trained and when"
     asks_of_pairs: ClassVar[bool] = True
     turn_steps: int = knob(10, "Steps of a turn; a round is a turn of each", unit="steps", ge=1, le=1_000_000)
-    first: Role = knob("judge", "Whose turn begins a round; the paper's order is the judge first")
+    first: Role = knob("judge", "Which role begins a round; in the paper the judge begins")
     data: ArmData = ArmData()
     warmup: Warmup | None = knob(
         None,
-        "Begin with supervised steps on rubrics and judgements by people, as the paper does. Off: both roles begin their turns as "
-        "the model is",
+        "Begin with supervised steps on rubrics and judgements by people, as the paper does. Off: both roles begin their turns with the model as it is",
     )
     judge: JudgeTurns = JudgeTurns()
     writer: WriterTurns = WriterTurns()
@@ -182,16 +197,16 @@ class AlternatingConfig(RecipeConfig):
     evaluation: Evaluation = Evaluation()
     votes: int = knob(
         0,
-        "Voting@k: rubrics sampled for each held-out pair, with a judgement by each in both orders; what most of them choose is "
-        "measured beside what greedy ones do. 0: none; an odd number has no ties",
+        "Voting@k: how many rubrics are sampled for each held-out pair, each with a judgement in both orders. The choice of most of them is measured "
+        "beside the greedy choice. 0: no voting; an odd number has no ties",
         unit="votes",
         ge=0,
         le=99,
     )
     matcher: Literal["embeddings", "words"] = knob(
         "embeddings",
-        "What finds the human criterion that a written one repeats, where people have written a rubric; measured, never "
-        "rewarded: `embeddings` of the installed MiniLM, or the `words` that both have",
+        "How to find the human criterion that a written criterion repeats, if people have written a rubric: by `embeddings` of the installed MiniLM, or "
+        "by the `words` that both have. It is measured and never rewarded",
         advanced=True,
     )
 
@@ -261,7 +276,7 @@ class AlternatingConfig(RecipeConfig):
         if self.data.min_items > self.data.max_items:
             yield FieldProblem("data.max_items", f"below data.min_items, which is {self.data.min_items}")
         if self.objective.name == "distill":
-            yield FieldProblem("objective.name", "a teacher speaks for one role only; choose an objective with rewards")
+            yield FieldProblem("objective.name", "a teacher can teach one role only; choose an objective with rewards")
         if self.optim.processes > 1:
             yield FieldProblem("optim.processes", "the two roles take turns in one model of one process; set it to 1")
         if self.warmup:
@@ -363,8 +378,7 @@ def _warm_steps(raw: Mapping[str, Any]) -> tuple[int, int]:
 RECIPE = Recipe(
     name="alternating",
     title="Judge and rubric writer in turns",
-    summary="A rubric writer and a judge that uses its rubrics learn from the same comparisons, each while the other holds "
-    "still.",
+    summary="A rubric writer and a judge that uses its rubrics learn from the same comparisons. While one learns, the other stays as it is.",
     schema=AlternatingConfig,
     needs=NEEDS,
     slots=(Slot("base", "model.name"), Slot("panel_judge", PANEL_AT, "judge")),

@@ -33,13 +33,19 @@ class PlannedStage(Section):
 
     do: Does = knob(
         "reinforce",
-        "`reinforce`: learn from rewards. `imitate`: answer, keep what passes the filters, and learn that by heart (rejection "
-        "sampling, then supervised). `distil`: learn from the policies that the stages before have left, each prompt from its own",
+        "`reinforce`: learn from rewards. `imitate`: answer, keep the answers that pass the filters, and imitate them (rejection sampling, then "
+        "supervised). `distil`: learn from the policies of earlier stages; each prompt has its own teacher",
     )
-    steps: int = knob(20, "How long; the last one goes on to the end of the run", unit="steps", ge=1, le=10_000_000)
-    domain: str = knob("", "Only prompts of this domain; empty: all", max_length=200)
+    steps: int = knob(
+        20, "Steps of this stage; the last stage goes on to the end of the run", unit="steps", ge=1, le=10_000_000
+    )
+    domain: str = knob(
+        "",
+        "Only prompts of this domain; empty: all prompts",
+        max_length=200,
+    )
     begin: Literal["before", "start"] = knob(
-        "before", "With whose weights: those that the stage before has left, or those that the run began with"
+        "before", "Which weights the stage begins with: those of the stage before, or those that the run began with"
     )
 
     @property
@@ -55,23 +61,29 @@ class Imitation(Section):
     prompts: int = knob(64, "Prompts that are answered", unit="prompts", ge=1, le=1_000_000)
     responses: int = knob(4, "Responses to each", unit="responses", ge=1, le=256)
     shortest: int = knob(
-        0, "Shorter ones are left out; repeated ones always are", unit="characters", ge=0, le=1_000_000
+        0, "Leave out shorter responses; repeated ones are always left out", unit="characters", ge=0, le=1_000_000
     )
     whole: bool = knob(True, "Leave out responses that were cut")
     form: Literal["", "tags", "json", "pattern"] = knob("", "Leave out responses without this form", advanced=True)
     form_of: str = knob(
         "",
-        "Names of the tags, or of the keys of the object, between blanks; or an expression that fits the whole",
+        "Names of the tags, or of the keys of the object, separated by blanks; or an expression that matches the whole",
         max_length=500,
         when=("form", ("tags", "json", "pattern")),
         advanced=True,
     )
     correct: float | None = knob(
-        None, "Of the criteria that verifiers decide, the share that must be right; empty: any", ge=0, le=1
+        None, "The share of the criteria with a verifier that must be right; empty: any share", ge=0, le=1
     )
-    least: float | None = knob(None, "What is worth less is left out; empty: any reward will do")
-    best: int = knob(1, "So many of each prompt, those worth most; 0: all that stay", unit="responses", ge=0, le=256)
-    batch_size: int = knob(16, "Of the kept responses, how many a step learns", unit="responses", ge=1, le=65536)
+    least: float | None = knob(None, "Leave out responses with a lower reward; empty: any reward is enough")
+    best: int = knob(
+        1,
+        "Keep this many responses for each prompt, those with the highest reward; 0: keep all that pass",
+        unit="responses",
+        ge=0,
+        le=256,
+    )
+    batch_size: int = knob(16, "How many of the kept responses a step learns from", unit="responses", ge=1, le=65536)
 
     @property
     def wanted(self) -> Wanted:
@@ -100,7 +112,7 @@ class ChainConfig(RecipeConfig):
     instead_of_phases: ClassVar[str] = "its stages say what changes and when"
     stages: list[PlannedStage] = knob(
         [PlannedStage(steps=15), PlannedStage(do="imitate", steps=10), PlannedStage(steps=15)],
-        "What the run does, in this order. A run that ends before a stage begins would do without it",
+        "What the run does, in this order. Each stage must begin before the run ends",
         min_length=1,
         max_length=50,
     )
@@ -109,13 +121,13 @@ class ChainConfig(RecipeConfig):
     sampler: Sampler = Sampler()
     rewards: list[AnyPart] = knob(
         [RubricPart()],
-        "Parts of the reward: added up, or put together by the expression",
+        "Parts of the reward: they are added up, or combined by the expression",
         min_length=1,
         max_length=MOST_PARTS,
     )
     reward_expression: str = knob(
         "",
-        "How the parts make the reward, such as `gate(format, rubric) + 0.1 * brevity`; empty: their sum, each times its weight",
+        "How the parts make the reward, such as `gate(format, rubric) + 0.1 * brevity`; empty: the sum of the parts, each times its weight",
         max_length=1000,
         beside="rewards",
     )
@@ -125,7 +137,7 @@ class ChainConfig(RecipeConfig):
     optim: PolicyOptim = PolicyOptim()
     evaluation: PolicyEvaluation = PolicyEvaluation()
     leaves: Literal["each", "last"] = knob(
-        "each", "Which policies the run leaves: that of `each` stage, or the `last` one alone"
+        "each", "Which policies the run leaves: one for `each` stage, or only the `last` one"
     )
 
     def turn(self, step: int) -> StageAt:
@@ -194,8 +206,8 @@ class ChainConfig(RecipeConfig):
             if first > self.steps:
                 yield FieldProblem(
                     f"stages.{number}",
-                    f"is never entered: the run ends with step {self.steps}, and this stage would begin with step {first}. Raise steps, "
-                    "give the stages before it fewer, or take it away",
+                    f"never begins: the run ends with step {self.steps}, and this stage would begin with step {first}. "
+                    "Raise steps, give the stages before it fewer steps, or remove it",
                 )
 
     def needs(self, declared: tuple[Need, ...]) -> tuple[Need, ...]:
@@ -265,7 +277,7 @@ SIFTED = (
     Metric(
         "sift/sampled",
         "sampled",
-        "Of a stage that imitates: what it sampled at its beginning, and what each filter left out of that, in their order.",
+        "For a stage that imitates: how many responses it sampled at its beginning, and how many each filter left out, in order.",
         "data",
         chart="Rejection sampling",
         unit="responses",

@@ -27,17 +27,17 @@ OTHERS = "others"
 
 
 class TeacherOf(Section):
-    """A model of the registry and the prompts that it teaches."""
+    """A registered model and the prompts that it teaches."""
 
     model: str = knob(
         Model().name,
-        "Whose log-probabilities are learned: the final model of a stage, with the tokenizer of the model that is trained",
+        "The model that teaches: the final model of a stage. It needs the tokenizer of the model that is trained",
         min_length=1,
         source="models",
     )
     stage: str = knob(
         "",
-        "It speaks for the prompts of the stage of this name; empty: for all prompts that no other teacher has",
+        "It teaches on the prompts of the stage with this name; empty: on all prompts that no other teacher has",
         max_length=200,
     )
 
@@ -47,16 +47,15 @@ class DistillData(PromptData):
     order: ClassVar[Order | None] = None  # type: ignore[misc]
     stage_by: Literal["domain", "source", "tag", "meta"] = knob(
         "domain",
-        "What names the stage of a prompt, and with it the teacher: its `domain`, its `source`, one of its tags (`tag`), or "
-        "`meta.stage` (`meta`)",
+        "Where a prompt names its stage, which decides its teacher: in its `domain`, its `source`, one of its tags (`tag`), or `meta.stage` (`meta`)",
     )
 
 
 class DistillEvaluation(PolicyEvaluation):
     temperature: float = knob(
         1.0,
-        "At which held-out prompts are answered; 0 decodes greedily. The gap is that of the policy's own samples at 1, and "
-        "each evaluation draws alike",
+        "Temperature at which held-out prompts are answered; 0 decodes greedily. The gap is defined for samples at temperature 1. Each evaluation uses "
+        "the same random numbers",
         ge=0,
         le=5,
     )
@@ -71,7 +70,7 @@ class DistillConfig(OnPolicyConfig):
     data: DistillData = DistillData()
     teachers: list[TeacherOf] = knob(
         [TeacherOf()],
-        "Each prompt's own stage is its teacher: the first of these with the name of the prompt's stage",
+        "The teacher of a prompt is the first of these with the name of the prompt's stage",
         min_length=1,
         max_length=50,
     )
@@ -120,7 +119,7 @@ class DistillConfig(OnPolicyConfig):
         if self.runner.kind == "offline":
             yield FieldProblem(
                 "runner.kind",
-                "on-policy distillation learns from what the policy samples now; choose 'sync' or 'async'",
+                "on-policy distillation learns from responses that the policy samples now; choose 'sync' or 'async'",
             )
         if self.optim.processes > 1:
             yield FieldProblem(
@@ -152,8 +151,8 @@ class DistillConfig(OnPolicyConfig):
 
 
 _GAP = (
-    "KL of the policy to each prompt's own teacher over the whole vocabulary, mean over the tokens of an answer and then over "
-    "answers. It is exact, 0 where the two say the same, and never negative."
+    "KL of the policy to the prompt's own teacher over the whole vocabulary, as a mean over the tokens of an answer and then over answers. It is exact, "
+    "never negative, and 0 if the two agree."
 )
 _NOT_DECLARED = (
     "rollout/excluded",
@@ -183,8 +182,8 @@ OUTCOME = (
     Metric(
         "eval/gap/*",
         "Held-out gap by stage",
-        "The same for the held-out prompts of each stage, where there are 2 to 20. A stage that falls behind: give it more "
-        "prompts, or look at what its teacher says.",
+        "The same for the held-out prompts of each stage, if there are 2 to 20 stages. If a stage falls behind, give it more prompts, or look at what "
+        "its teacher says.",
         "outcome",
         chart="Held-out gap by stage",
         unit="nats/token",
@@ -194,8 +193,8 @@ OUTCOME = (
     Metric(
         "policy/kl_teacher",
         "Gap in training",
-        "Mean over the step's tokens of the policy's log-probability less its teacher's: an estimate of the same gap from the "
-        "sampled tokens alone. It is what the step learns from; it jumps about, and can be below 0.",
+        "Mean over the step's tokens of the policy's log-probability less its teacher's: an estimate of the same gap from the sampled tokens alone. The "
+        "step learns from it. It varies a lot from step to step, and can be below 0.",
         "outcome",
         unit="nats/token",
         better="lower",
@@ -214,8 +213,8 @@ OUTCOME = (
     Metric(
         "eval/stage/*",
         "Held-out score by stage",
-        "Mean rubric score of the held-out answers of each stage, by the criteria that verifiers decide. What a later stage "
-        "has forgotten comes back here.",
+        "Mean rubric score of the held-out answers of each stage, by the criteria that verifiers decide. It shows how skills that a later stage has "
+        "forgotten come back.",
         "outcome",
         chart="Held-out score by stage",
         better="higher",
@@ -224,7 +223,7 @@ OUTCOME = (
     Metric(
         "eval/measured",
         "Held-out answers measured",
-        "What the held-out gap rests on; an answer without a token has no gap.",
+        "Held-out answers behind the gap; an answer without a token has no gap.",
         "data",
         optional=True,
     ),
@@ -243,8 +242,7 @@ METRICS = (
 RECIPE = Recipe(
     name="distill",
     title="On-policy distillation",
-    summary="The policy answers, and each prompt's own teacher says of every token what it would have given it. Needs no "
-    "rewards; several stages become one model.",
+    summary="The policy answers, and the prompt's own teacher gives its probability for every token. Needs no rewards; several stages become one model.",
     schema=DistillConfig,
     needs=(Need("examples", "prompts"),),
     slots=(Slot("base", "model.name"), Slot("teacher", "teachers.*.model")),

@@ -19,8 +19,8 @@ from ..sections.phase_kinds import PairPhase
 class DpoData(PreferenceData):
     labels: Literal["share", "majority"] = knob(
         "majority",
-        "`majority`: the side of most raters, as if it were certain; `share`: a pair's target is the share of its votes for "
-        "each answer, ties being half a vote",
+        "`majority`: the answer that most raters preferred, as if it were certain. `share`: a pair's target is the share of its votes for each answer; a "
+        "tie is half a vote for each",
     )
 
 
@@ -29,14 +29,14 @@ class DpoOptim(Optim):
 
 
 class DpoEvaluation(Evaluation):
-    max_examples: int = knob(200, "Held-out examples used, the first in the dataset's order", ge=0)
+    max_examples: int = knob(200, "How many held-out examples are used, from the first in the dataset's order", ge=0)
 
 
 class PairTerms(Section):
     """What is minimised."""
 
     beta: float = knob(
-        0.1, "Scale of the log-ratio to the reference: more holds the policy closer to it", gt=0, le=1000
+        0.1, "Scale of the log-ratio to the reference: a larger value keeps the policy closer to it", gt=0, le=1000
     )
     nll_weight: float = knob(
         0.2, "Weight of the mean negative log-probability per token of the preferred answer", ge=0, le=1000
@@ -48,8 +48,8 @@ class DpoLoss(PairTerms):
 
     strength: Literal["none", "weight", "margin"] = knob(
         "none",
-        "What the strength of a preference (1 to 3) does. `weight`: a pair counts by it, on average 1; `margin`: the "
-        "preferred answer's reward shall lead by so much more",
+        "How the strength of a preference (1 to 3) counts. `weight`: a stronger pair has more weight, on average 1. `margin`: the reward of the "
+        "preferred answer should lead by more",
     )
     margin: float = knob(
         0.1, "With `margin`: the lead for each point of strength", gt=0, le=100, when=("strength", ("margin",))
@@ -93,8 +93,8 @@ REWARDS = (
     Metric(
         "train/reward_chosen",
         "of the preferred answers",
-        "beta times what training has added to an answer's log-probability, over the step's pairs. Healthy: that of the "
-        "preferred ones rises or stays; where both fall, raise loss.nll_weight or lower the learning rate.",
+        "beta times what training has added to an answer's log-probability, over the step's pairs. Healthy: for the preferred answers it rises or stays; "
+        "if both fall, raise loss.nll_weight or lower the learning rate.",
         "train",
         chart="Rewards in training",
         better="higher",
@@ -102,7 +102,7 @@ REWARDS = (
     Metric(
         "train/reward_rejected",
         "of the others",
-        "The same of the answers that were not preferred.",
+        "The same for the answers that were not preferred.",
         "train",
         chart="Rewards in training",
     ),
@@ -136,7 +136,7 @@ REWARDS = (
 RECIPE = Recipe(
     name="dpo",
     title="Direct preference optimisation",
-    summary="Train a policy on pairs that people compared, without a reward model: the preferred answer gets likelier.",
+    summary="Train a policy on pairs that people compared, without a reward model: the preferred answer becomes likelier.",
     schema=DpoConfig,
     needs=NEEDS,
     slots=(Slot("base", "model.name"),),

@@ -28,7 +28,7 @@ class RoundRollout(Section):
     samples: int = knob(2, "Responses sampled per prompt", unit="responses", ge=2, le=64)
     max_new_tokens: int = knob(64, "Where a response is cut", unit="tokens", ge=1, le=65536)
     temperature: float = knob(1.0, "Sampling temperature", gt=0, le=5)
-    top_p: float = knob(1.0, "Nucleus: smallest set of tokens with this probability", gt=0, le=1)
+    top_p: float = knob(1.0, "Nucleus: sample from the smallest set of tokens that has this probability", gt=0, le=1)
     stop: list[str] = knob([], "Texts that end a response", advanced=True)
 
 
@@ -37,16 +37,16 @@ class SampledPairs(Section):
 
     choose: Literal["neighbours", "all", "extremes"] = knob(
         "neighbours",
-        "`neighbours`: the first sample beside the second, the third beside the fourth; `all`: every two; `extremes`: the "
-        "one with the highest reward beside the one with the lowest",
+        "Which samples make a pair. `neighbours`: the first with the second, the third with the fourth. `all`: every two. `extremes`: the one with the "
+        "highest reward with the one with the lowest",
     )
     labels: Literal["both_orders", "one_order"] = knob(
         "both_orders",
-        "Of a judge that compares: keep the pairs on which it says the same in both orders, or believe what it said in the "
-        "first. It is asked in both in either case, so that its order bias is known",
+        "For a judge that compares: keep only pairs on which it says the same in both orders, or take its verdict in the first order. It is asked in "
+        "both orders in either case, so that its order bias is known",
     )
     margin: float = knob(
-        0.0, "With a reward: by how much the better answer must lead; a smaller lead is a tie", ge=0, le=1000
+        0.0, "With a reward: the least lead of the better answer; a smaller lead is a tie", ge=0, le=1000
     )
 
 
@@ -60,14 +60,13 @@ class IterativeDpoConfig(RecipeConfig):
     sampler: Sampler = Sampler()
     rewards: list[AnyPart] = knob(
         [RubricPart()],
-        "What labels the pairs: a reward of each answer, or a judge that compares two (kind `judge`, protocol `pairwise`, "
-        "against `sample`)",
+        "What labels the pairs: a reward for each answer, or a judge that compares two (kind `judge`, protocol `pairwise`, against `sample`)",
         min_length=1,
         max_length=20,
     )
     reward_expression: str = knob(
         "",
-        "How the parts make the reward, such as `gate(format, rubric) + 0.1 * brevity`; empty: their sum, each times its weight",
+        "How the parts make the reward, such as `gate(format, rubric) + 0.1 * brevity`; empty: the sum of the parts, each times its weight",
         max_length=1000,
         beside="rewards",
     )
@@ -76,7 +75,7 @@ class IterativeDpoConfig(RecipeConfig):
     loss: PairTerms = PairTerms()
     reference: Literal["start", "round"] = knob(
         "start",
-        "What the loss measures from: the model that the run began with, or the policy as it was when the round began",
+        "The reference of the loss: the model that the run began with, or the policy as it was when the round began",
     )
     optim: DpoOptim = DpoOptim()
     phases: list[RoundPhase] = phases.phases_knob()
@@ -212,9 +211,9 @@ OUTCOME = (
     Metric(
         "eval/score",
         "Held-out score",
-        "Of greedy answers to prompts that are never trained on; the band is its 95% interval over prompts. With rewards: "
-        "their mean. With a judge that compares: the share of comparisons won against the answers of the untrained model, "
-        "each in both orders, a tie being half; it begins at 0.5.",
+        "Score of greedy answers to prompts that are never trained on; the band is its 95% interval over prompts. With rewards: their mean. With a judge "
+        "that compares: the share of comparisons won against the answers of the untrained model, each in both orders; a tie is half a win. It begins at "
+        "0.5.",
         "outcome",
         better="higher",
         band="eval/score_se",
@@ -224,8 +223,8 @@ OUTCOME = (
     Metric(
         "eval/rubric_score",
         "Held-out rubric score",
-        "Of the same answers, where verifiers can tell: met points over positive points. Where the labels' score rises and "
-        "this falls, the labels are being gamed.",
+        "Score of the same answers by the criteria with a verifier: met points over positive points. If the score by the labels rises and this falls, "
+        "the policy games the labels.",
         "outcome",
         better="higher",
         optional=True,
@@ -241,19 +240,23 @@ OUTCOME = (
     Metric(
         "train/loss",
         "Training loss",
-        "Of the step's pairs, before its update. Each round begins with new pairs, so it jumps there.",
+        "Over the step's pairs, before its update. Each round begins with new pairs, so the value jumps there.",
         "outcome",
         unit="nats/pair",
         better="lower",
     ),
 )
 LABELS = (
-    Metric("label/round", "Round", "Which round the step belongs to; each samples from the weights of then.", "data"),
+    Metric(
+        "label/round",
+        "Round",
+        "Which round the step belongs to; each round samples from the weights at its beginning.",
+        "data",
+    ),
     Metric(
         "label/kept",
         "Pairs kept",
-        "Share of the round's pairs that are trained on. Falling towards 0: answers have become alike, or the judge cannot "
-        "tell them apart.",
+        "Share of the round's pairs that are trained on. If it falls towards 0, answers have become alike, or the judge cannot distinguish them.",
         "data",
         better="higher",
         share=True,
@@ -273,7 +276,7 @@ LABELS = (
     Metric(
         "label/first_share",
         "Order bias",
-        "Of the judge's verdicts for one of two answers, both orders, the share for the one shown first. 0.5 is no bias.",
+        "Share of the judge's decided verdicts, in both orders, that choose the answer shown first. 0.5 means no bias.",
         "judge",
         share=True,
         optional=True,
@@ -281,15 +284,15 @@ LABELS = (
     Metric(
         "label/margin",
         "Lead of the better answer",
-        "Mean over the pairs kept: of its reward, or of the judge's strength of preference (1 better, 2 much better).",
+        "Mean over the kept pairs: lead in reward, or the judge's strength of preference (1 better, 2 much better).",
         "data",
         optional=True,
     ),
     Metric(
         "label/agreement/*",
         "Labels and parts",
-        "Of the pairs kept that a part of the reward tells apart, shadow parts too, the share that it orders as the label "
-        "does. A trusted part as a shadow makes this the precision of the labels.",
+        "Share of the kept pairs that a part of the reward orders as the label does, among the pairs to which it gives different values. Shadow parts "
+        "are included. With a part that you trust as a shadow, this is the precision of the labels.",
         "data",
         chart="Labels that agree with a part",
         better="higher",
@@ -338,7 +341,7 @@ TRAINING = (
     Metric(
         "train/epoch",
         "Passes over the round's pairs",
-        "Many: draw more prompts per round, or take fewer steps in it.",
+        "If there are many passes, draw more prompts per round, or take fewer steps in it.",
         "data",
         unit="epochs",
     ),
@@ -376,8 +379,8 @@ _OWN = {metric.key for metric in TRAINING}
 RECIPE = Recipe(
     name="iterative_dpo",
     title="Iterative preference optimisation",
-    summary="The policy answers, a judge or a reward says which of two answers is better, and the policy learns it; round "
-    "after round, on its own answers.",
+    summary="The policy answers, a judge or a reward decides which of two answers is better, and the policy learns from that, round after round, on its "
+    "own answers.",
     schema=IterativeDpoConfig,
     needs=(
         Need("verified", "prompts whose every criterion has a verifier", either="rubric"),

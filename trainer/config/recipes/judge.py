@@ -28,19 +28,18 @@ class PairData(PromptData):
     scale: str = scale_knob()
     reasons_at_least: int = knob(
         0,
-        "Pairs with fewer human reasons are left out and counted; with an arm that rewards reasons, those without any are "
-        "left out in any case",
+        "Pairs with fewer human reasons are left out and counted. An arm that rewards reasons always leaves out pairs without any",
         unit="reasons",
         ge=0,
         le=100,
     )
     reasons_at_most: int | None = knob(
-        None, "Pairs with more human reasons are left out and counted; empty: none is", unit="reasons", ge=1, le=1000
+        None, "Pairs with more human reasons are left out and counted; empty: no limit", unit="reasons", ge=1, le=1000
     )
     form: JudgementForm = knob(
         "json",
-        "`json`: the very question that judges of kind `pairwise` with five verdicts ask, so that the trained model is such a "
-        "judge as it stands. `lines`: a short question, answered in lines, for models too small for that",
+        "`json`: the question that judges of kind `pairwise` with five verdicts ask, so that the trained model can be used as such a judge directly. "
+        "`lines`: a short question, answered in lines, for models that are too small for JSON",
     )
 
 
@@ -49,14 +48,16 @@ class JudgementReward(TaskJudges):
 
     arm: Arm = knob(
         "hybrid",
-        "`outcome`: 1 where the verdict points the way of people's. `rationale`: the average precision of its reasons, "
-        "measured on people's. `hybrid`: their product, so that a verdict pays only with the right reasons",
+        "`outcome`: 1 if the verdict agrees with people. `rationale`: the average precision of its reasons, compared with those of people. `hybrid`: the "
+        "product of both, so that a verdict earns something only with the right reasons",
     )
-    form: float = knob(0.0, "What a judgement of the asked form earns besides; 0: it is only measured", ge=0, le=10)
+    form: float = knob(
+        0.0, "What a judgement in the requested form earns in addition; 0: the form is only measured", ge=0, le=10
+    )
     matcher: Matcher = knob(
         "embeddings",
-        "What finds the human reason that a reason repeats: `embeddings` of the installed MiniLM, the `words` that both have, "
-        "or a `judge` version of kind reason matcher",
+        "How to find the human reason that a reason repeats: by `embeddings` of the installed MiniLM, by the `words` that both have, or by a `judge` "
+        "version of kind reason matcher",
     )
     matcher_precision: MatcherPrecision = precision_knob()
     matching_judge: str = knob(
@@ -67,14 +68,14 @@ class JudgementReward(TaskJudges):
     )
     threshold: float = knob(
         0.5,
-        "Above this score, 0 to 1, a reason is taken to be a human one; at 0.5 the matcher's own border",
+        "Above this score, from 0 to 1, a reason counts as the human one; 0.5 is the matcher's own threshold",
         ge=0,
         lt=1,
     )
     flaws_judge: str = knob(
         "",
-        "A judge of kind reason classes and flaws that tags every reason by what it rests on and by its flaws, F1 to F7; "
-        "measured, never rewarded. Empty: nobody does",
+        "A judge of kind reason classes and flaws. It tags every reason by what it rests on and by its flaws, F1 to F7. The tags are measured and never "
+        "rewarded. Empty: reasons are not tagged",
         source="judge_names:flaws",
     )
 
@@ -149,8 +150,8 @@ def _with_reasons(need: Need) -> Need:
 RECIPE = Recipe(
     name="judge",
     title="Judge of pairs",
-    summary="A model learns to say which of two answers is better, with its reasons: rewarded for people's verdicts, for "
-    "people's reasons, or for both together.",
+    summary="A model learns to say which of two answers is better, and why. It is rewarded for the verdicts of people, for their reasons, or for both "
+    "together.",
     schema=JudgeConfig,
     needs=NEEDS,
     slots=(

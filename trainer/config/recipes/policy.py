@@ -19,15 +19,14 @@ from ..sections.scaffold import Scaffold
 class Data(PromptData):
     unjudged: Literal["refuse", "drop_criteria", "drop_prompts"] = knob(
         "refuse",
-        "Where criteria need a judge and the reward has none: refuse the run, leave out those criteria, or leave out those "
-        "prompts",
+        "If criteria need a judge and the reward has none: refuse the run, leave out those criteria, or leave out those prompts",
     )
 
 
 class ClosingEvaluation(PolicyEvaluation):
     closing: Closing | None = knob(
         None,
-        "After the last step, answer the held-out prompts as often as pass@k, best of n, novelty and diversity need",
+        "After the last step, answer each held-out prompt several times, to measure pass@k, best of n, novelty and diversity",
     )
 
 
@@ -36,15 +35,15 @@ class People(Section):
 
     share: float = knob(
         0.0,
-        "Of the responses whose criteria a judge decides, how many people grade as well, without seeing its verdicts, in a "
-        "project of this workspace; 0: none",
+        "Share of the responses with criteria for a judge that people grade as well, in a project of this workspace. They do not see the judge's "
+        "verdicts. 0: none",
         ge=0,
         le=1,
     )
     project: str = knob(
         "",
-        "The project that asks them: open or paused, grades criteria and shows no suggestions; empty: the project "
-        "`Judge against people`, which is made for it",
+        "The project that asks people. It must grade criteria, be open or paused, and show no suggestions. Empty: the project `Judge against people`, "
+        "which is made if it does not exist",
         source="grading_projects",
         when=("share", ()),
         max_length=120,
@@ -59,13 +58,13 @@ class PolicyConfig(OnPolicyConfig):
     hint: Hint | None = knob(None, "Show the beginning of the reference reasoning while sampling (AHRL)")
     rewards: list[AnyPart] = knob(
         [RubricPart()],
-        "Parts of the reward: added up, or put together by the expression",
+        "Parts of the reward: they are added up, or combined by the expression",
         min_length=1,
         max_length=MOST_PARTS,
     )
     reward_expression: str = knob(
         "",
-        "How the parts make the reward, such as `gate(format, rubric) + 0.1 * brevity`; empty: their sum, each times its weight",
+        "How the parts make the reward, such as `gate(format, rubric) + 0.1 * brevity`; empty: the sum of the parts, each times its weight",
         max_length=1000,
         beside="rewards",
     )
@@ -93,14 +92,14 @@ class PolicyConfig(OnPolicyConfig):
         if self.closing and self.optim.processes > 1:
             yield FieldProblem(
                 "evaluation.closing",
-                "the processes that train together (optim.processes) keep no untrained model to compare with; switch it off",
+                "the processes that train together (optim.processes) keep no untrained model to compare with; switch this off",
             )
         longest = self.rollout.max_new_tokens
         estimator = getattr(self.objective, "advantage", "")
         asynchronous = self.runner.kind == "async"
         yield from rewards.problems(self.rewards, self.reward_expression, longest, estimator, asynchronous)
         if self.people.share and not any(part.judges_criteria for part in self.rewards):
-            yield FieldProblem("people.share", "no part of the reward has a judge decide criteria; set it to 0")
+            yield FieldProblem("people.share", "in no part of the reward does a judge decide criteria; set this to 0")
         yield from self._scaffold_problems()
         yield from self._addition_problems()
 
@@ -112,14 +111,14 @@ class PolicyConfig(OnPolicyConfig):
         if self.runner.kind == "async" and self.runner.quotas and scaffold and scaffold.step != "constant":
             yield FieldProblem(
                 "runner.quotas",
-                "the scaffold falls with a prompt's place in the data, which quotas leave; set scaffold.step to 'constant' "
-                "or use no scaffold",
+                "the scaffold falls with a prompt's place in the data, and quotas do not keep that order; set scaffold.step to 'constant' or use no "
+                "scaffold",
             )
 
     def _addition_problems(self) -> Iterator[FieldProblem]:
         """Problems of an addition to prompts while sampling: a scaffold or a hint."""
         if self.scaffold and self.hint:
-            yield FieldProblem("hint", "a scaffold stands in the prompt already (scaffold); switch one of them off")
+            yield FieldProblem("hint", "the prompt has a scaffold already (scaffold); switch one of them off")
         where = "scaffold" if self.scaffold else "hint"
         if not (self.scaffold or self.hint):
             return
@@ -134,7 +133,7 @@ class PolicyConfig(OnPolicyConfig):
         if self.runner.kind == "async" and self.runner.quotas and self.hint and self.hint.gamma:
             yield FieldProblem(
                 "runner.quotas",
-                "the hint fades with a prompt's place in the data, which quotas leave; set hint.gamma to 0 or use no hint",
+                "the hint fades with a prompt's place in the data, and quotas do not keep that order; set hint.gamma to 0 or use no hint",
             )
 
     def needs(self, declared: tuple[Need, ...]) -> tuple[Need, ...]:

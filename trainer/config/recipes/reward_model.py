@@ -20,10 +20,10 @@ class RewardEvaluation(Evaluation):
     every: int = knob(
         20, "Steps between evaluations on the held-out split; 0: only before and after", unit="steps", ge=0
     )
-    max_examples: int = knob(500, "Held-out examples used, the first in the dataset's order", ge=0)
+    max_examples: int = knob(500, "How many held-out examples are used, from the first in the dataset's order", ge=0)
     embeddings: bool = knob(
         False,
-        "Also measure what a linear model of sentence embeddings reaches; every answer is embedded once",
+        "Also measure what a linear model of sentence embeddings reaches; each answer is embedded once",
         advanced=True,
     )
 
@@ -36,13 +36,13 @@ class RewardModelConfig(RecipeConfig):
     batch_size: int = knob(16, "Pairs per step", unit="pairs", ge=1, le=65536)
     margin: float = knob(
         0.0,
-        "By how much the preferred answer's score shall lead, for each point of the preference's strength (1 to 3)",
+        "By how much the score of the preferred answer should lead, for each point of the preference's strength (1 to 3)",
         ge=0,
         le=100,
     )
     centre: float = knob(
         0.01,
-        "Weight of the squared sum of a pair's scores, which draws the mean score to 0: preferences alone leave it open",
+        "Weight of the squared sum of a pair's scores, which pulls the mean score to 0; preferences alone do not fix the mean",
         ge=0,
         le=100,
         advanced=True,
@@ -76,8 +76,8 @@ CALIBRATION = (
         Metric(
             "eval/ece",
             "Calibration error",
-            "Expected calibration error: how far the share of pairs it orders rightly lies from how sure its scores say it is, "
-            "averaged over bins of that certainty. 0 is calibrated. The band is its 95% bootstrap interval over pairs.",
+            "Expected calibration error: the distance between the certainty that the scores express and the share of pairs that they order right, "
+            "averaged over bins of certainty. 0 means calibrated. The band is its 95% bootstrap interval over pairs.",
             "outcome",
             better="lower",
             count="eval/pairs",
@@ -89,7 +89,7 @@ CALIBRATION = (
         Metric(
             "eval/brier",
             "Brier score",
-            "Mean squared error of the probability that its scores give to what people chose. The band is its 95% bootstrap "
+            "Mean squared error of the probability that the scores give to the choice of people. The band is its 95% bootstrap "
             "interval over pairs.",
             "outcome",
             better="lower",
@@ -101,7 +101,7 @@ CALIBRATION = (
     Metric(
         "eval/reward_mean",
         "Mean score",
-        "Over all held-out answers. Centring draws it towards 0.",
+        "Mean over all held-out answers. Centring pulls it towards 0.",
         "outcome",
         band="eval/reward_std",
         optional=True,
@@ -112,7 +112,7 @@ CALIBRATION = (
     Metric(
         "baseline/majority",
         "Always the first, or always the second",
-        "Accuracy on the same pairs of naming the place that is more often preferred in training.",
+        "Accuracy on the same pairs if one always chooses the place that is preferred more often in training.",
         "outcome",
         chart="Accuracy without the model",
         share=True,
@@ -121,7 +121,7 @@ CALIBRATION = (
     Metric(
         "baseline/length",
         "By length alone",
-        "Accuracy of naming the longer answer, or the shorter one where that is more often right in training.",
+        "Accuracy if one always chooses the longer answer, or the shorter one if that is right more often in training.",
         "outcome",
         chart="Accuracy without the model",
         share=True,
@@ -139,8 +139,7 @@ CALIBRATION = (
     Metric(
         "baseline/human",
         "One person against the others",
-        "How often one rater sides with the majority of the others on these pairs: the ceiling for whoever is measured "
-        "against single people.",
+        "How often one rater agrees with the majority of the others on these pairs: the ceiling for a model that is compared with single people.",
         "outcome",
         chart="Accuracy without the model",
         share=True,
@@ -151,7 +150,7 @@ CALIBRATION = (
 RECIPE = Recipe(
     name="reward_model",
     title="Reward model",
-    summary="Train a model to score answers as people would: one number per answer, from pairs that people compared.",
+    summary="Train a model to score answers as people would: one number for each answer, learned from pairs that people compared.",
     schema=RewardModelConfig,
     needs=NEEDS,
     slots=(Slot("base", "model.name", heads=("lm", "scalar")),),
@@ -164,15 +163,15 @@ RECIPE = Recipe(
         Metric(
             "eval/confidence",
             "How sure it is",
-            "Held-out pairs by the probability that its scores give to the answer it prefers.",
+            "Held-out pairs by the probability that the scores give to the answer that the model prefers.",
             "outcome",
             chart="How sure, and how often right",
         ),
         Metric(
             "eval/confidence_right",
             "How sure it is where it is right",
-            "Of these pairs, those where people prefer the same answer. As a share of each bin: calibrated scores are right "
-            "as often as they say, on the diagonal.",
+            "The part of these pairs in which people prefer the same answer. As a share of each bin, calibrated scores lie on the diagonal: they are "
+            "right as often as they say.",
             "outcome",
             chart="How sure, and how often right",
             over="eval/confidence",

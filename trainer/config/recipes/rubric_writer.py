@@ -20,9 +20,8 @@ Trial = Literal["likert", "criterion", "checklist", "choice", "words"]
 ASKS = ("likert", "criterion", "checklist", "choice")
 JUDGE_AT, QUALITY_AT, MATCHED_AT = "reward.judge", "reward.quality_judge", "reward.matching_judge"
 FORM = (
-    "How a rubric is written down: `mams` weighted items, `rubric_arm` hard rules and principles, `openrubrics` a checklist "
-    "of four levels, `touchstone` our own JSON. The question is the very one that judges of kind `rubric_generator` ask in "
-    "this form, so that the trained model is such a generator as it stands"
+    "The form of a rubric: `mams` weighted items, `rubric_arm` hard rules and principles, `openrubrics` a checklist of four levels, `touchstone` our own "
+    "JSON. Judges of kind `rubric_generator` ask the same question in this form, so the trained model can be used as such a generator directly"
 )
 
 
@@ -33,10 +32,15 @@ class WriterData(PromptData):
         2048, "Pairs whose question is longer are left out and counted", unit="tokens", ge=8, le=131072
     )
     form: RubricForm = knob("mams", FORM)
-    min_items: int = knob(7, "Fewest items that are asked for; asked, not rewarded", unit="items", ge=1, le=50)
-    max_items: int = knob(20, "Most items that are asked for; asked, not rewarded", unit="items", ge=1, le=50)
+    min_items: int = knob(
+        7, "The prompt asks for at least this many items; the reward does not depend on it", unit="items", ge=1, le=50
+    )
+    max_items: int = knob(
+        20, "The prompt asks for at most this many items; the reward does not depend on it", unit="items", ge=1, le=50
+    )
     reference: bool = knob(
-        False, "Show the example's reference answer, where there is one. Whoever uses the writer must have one, too"
+        False,
+        "Show the example's reference answer, if there is one. Then you also need a reference answer whenever you use the writer",
     )
     scale: str = scale_knob()
 
@@ -46,45 +50,44 @@ class WriterReward(TaskJudges):
 
     by: Trial = knob(
         "words",
-        "How a rubric is tried on a pair that people compared. `likert`, `criterion`, `checklist`: a judge of that kind scores "
-        "both answers by it, each by itself, and the rubric earns 1 where the preferred one scores higher, else -1 (MaMs). "
-        "`choice`: a judge compares the two by it, and it earns 1 where that judge chooses the preferred one, else 0 "
-        "(Rubric-ARM). `words`: as the first, but an item counts by how many of its words stand in the answer; asks nobody",
+        "How a rubric is tried on a pair that people compared. `likert`, `criterion`, `checklist`: a judge of that kind scores each answer alone by the "
+        "rubric. The rubric earns 1 if the preferred answer scores higher, else -1 (MaMs). `choice`: a judge compares the two answers by the rubric. The "
+        "rubric earns 1 if the judge chooses the preferred answer, else 0 (Rubric-ARM). `words`: as the first, but an item counts by how many of its "
+        "words occur in the answer; no judge is asked",
     )
     judge: str = knob(
         "",
-        "The frozen judge that uses the rubric, such as `Grader v2`: of the kind `by` names, or pairwise with rubric for "
-        "`choice`",
+        "The frozen judge that uses the rubric, such as `Grader v2`. It must be of the kind that `by` names; for `choice`, of kind pairwise with rubric",
         source="judge_names:likert,criterion,checklist,pairwise_rubric",
         when=("by", ASKS),
     )
     preference_weight: float = knob(
-        1.0, "Factor of what the trial on the pair earns; 0: it is only measured", ge=0, le=100
+        1.0, "Factor for what the trial on the pair earns; 0: it is only measured", ge=0, le=100
     )
     quality_judge: str = knob(
         "",
-        "A judge of kind rubric quality that gives the rubric itself 0 to 4; empty: nobody does",
+        "A judge of kind rubric quality that gives the rubric itself 0 to 4; empty: rubrics get no such grade",
         source="judge_names:rubric_quality",
     )
     quality_weight: float = knob(
-        1.0, "Factor of the rubric's quality; 0: it is only measured", ge=0, le=100, when=("quality_judge", ())
+        1.0, "Factor for the rubric's quality; 0: it is only measured", ge=0, le=100, when=("quality_judge", ())
     )
     format_weight: float = knob(
         1.0,
-        "What a rubric loses that has not its form; 0: it is only measured, as in Rubric-ARM",
+        "What a rubric loses if it does not have the requested form; 0: the form is only measured, as in Rubric-ARM",
         ge=0,
         le=100,
     )
     matcher: Matcher = knob(
         "embeddings",
-        "What finds the human criterion that a written one repeats, where people have written a rubric; measured, never "
-        "rewarded: `embeddings` of the installed MiniLM, the `words` that both have, or a `judge` version of kind rubric matcher",
+        "How to find the human criterion that a written criterion repeats, if people have written a rubric: by `embeddings` of the installed MiniLM, by "
+        "the `words` that both have, or by a `judge` version of kind rubric matcher. It is measured and never rewarded",
         advanced=True,
     )
     matcher_precision: MatcherPrecision = precision_knob()
     matching_judge: str = knob(
         "",
-        "The judge that matches criteria, such as `Matcher v2`. Where it cannot be asked, training goes on without its numbers",
+        "The judge that matches criteria, such as `Matcher v2`. If it cannot be asked, training goes on without its numbers",
         source="judge_names:rubric_matcher",
         when=("matcher", ("judge",)),
         advanced=True,
@@ -153,8 +156,7 @@ def _paid(weight: float) -> dict[str, Any]:
 RECIPE = Recipe(
     name="rubric_writer",
     title="Rubric writer",
-    summary="A model learns to write rubrics: rewarded where its rubric ranks two answers as people did, for the rubric's own "
-    "quality, and for its form.",
+    summary="A model learns to write rubrics. A rubric is rewarded if it ranks two answers as people did, for its own quality, and for its form.",
     schema=RubricWriterConfig,
     needs=NEEDS,
     slots=(

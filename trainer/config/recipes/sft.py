@@ -21,13 +21,13 @@ from .policy import PolicyConfig
 class SftData(Section):
     source: Literal["conversations", "references", "chosen", "best"] = knob(
         "conversations",
-        "What is learnt. `conversations`: the assistant's turns of the prompt, and its only answer. `references`: the "
-        "reference answer. `chosen`: answers that were preferred and never rejected. `best`: of several answers the one "
-        "with the highest reward, stored beside it or, where the rubric needs no judge, its score",
+        "What the model learns. `conversations`: the assistant's turns of the prompt, and its only answer. `references`: the reference answer. `chosen`: "
+        "answers that were preferred and never rejected. `best`: the answer with the highest reward. The reward is stored with the answer; if the rubric "
+        "needs no judge, its score is used",
     )
     turns: Literal["last", "all"] = knob(
         "last",
-        "Whether the last turn of the assistant is learnt, or every one; what is not learnt stays in the context",
+        "Learn only the last turn of the assistant, or every one; the other turns stay in the context",
         when=("source", ("conversations",)),
     )
     scale: str = knob(
@@ -39,14 +39,14 @@ class SftData(Section):
     )
     min_reward: float | None = knob(
         None,
-        "With `best`: prompts whose best answer is worth less are left out and counted",
+        "With `best`: prompts whose best answer has a lower reward are left out and counted",
         advanced=True,
         when=("source", ("best",)),
     )
     select: Literal["all", "random", "cover", "distance"] = knob(
         "all",
-        "Which of the training conversations are learnt. `random`: a share, drawn by the seed. `cover`: a share that covers the rest, the "
-        "hard ones first: K-center, weighted by perplexity under the model of the start. `distance`: K-center without the weights",
+        "Which of the training conversations are learnt. `random`: a share, drawn by the seed. `cover`: a share that covers the rest, hard ones first "
+        "(K-center, weighted by perplexity under the starting model). `distance`: K-center without the weights",
         advanced=True,
     )
     share: float = knob(
@@ -59,13 +59,14 @@ class SftData(Section):
 class SftEvaluation(Evaluation):
     generate: bool = knob(
         False,
-        "Answer the held-out prompts greedily and score the answers by the prompts' rubrics: verifiers decide what they can",
+        "Answer the held-out prompts greedily and score the answers by the prompts' rubrics; verifiers decide the criteria that have one",
     )
-    max_new_tokens: int = knob(64, "Where such an answer is cut", unit="tokens", ge=1, le=65536, when=("generate", ()))
+    max_new_tokens: int = knob(
+        64, "Longest such answer, in tokens; longer ones are cut", unit="tokens", ge=1, le=65536, when=("generate", ())
+    )
     judge: str = knob(
         "",
-        "Decides the criteria without a verifier of such answers, such as `Grader v2`; empty: prompts that have any are not "
-        "scored",
+        "The judge that decides the criteria without a verifier, such as `Grader v2`; empty: prompts with such criteria are not scored",
         source="judge_names:criterion,checklist",
         when=("generate", ()),
     )
@@ -88,7 +89,7 @@ class SftConfig(RecipeConfig):
     batch_size: int = knob(16, "Conversations per step", unit="conversations", ge=1, le=65536)
     mean_over: Literal["token", "sequence"] = knob(
         "token",
-        "`token`: every learnt token of a step counts alike; `sequence`: every conversation does",
+        "`token`: every learnt token of a step counts the same; `sequence`: every conversation counts the same",
         advanced=True,
     )
     phases: list[FittingPhase] = phases.phases_knob()
@@ -106,11 +107,11 @@ class SftConfig(RecipeConfig):
         if self.data.turns == "all" and self.data.source != "conversations":
             yield FieldProblem(
                 "data.turns",
-                f"data.source {self.data.source!r} names one answer, so there is one turn to learn; set 'last'",
+                f"data.source {self.data.source!r} names one answer, so there is only one turn to learn; set 'last'",
             )
 
         if self.evaluation.judge and not self.evaluation.generate:
-            yield FieldProblem("evaluation.judge", "judges answers that are not asked for; set evaluation.generate")
+            yield FieldProblem("evaluation.judge", "judges answers that nobody generates; set evaluation.generate")
 
     def scoring(self) -> PolicyConfig:
         """How answers to held-out prompts are scored: by rubrics alone, in a config of a policy run."""
@@ -156,7 +157,7 @@ class SftConfig(RecipeConfig):
 RECIPE = Recipe(
     name="sft",
     title="Supervised fine-tuning",
-    summary="Teach a model to answer as the data does: conversations, demonstrations, preferred or best answers.",
+    summary="Teach a model to answer as the data does: from conversations, demonstrations, preferred or best answers.",
     schema=SftConfig,
     needs=(
         Need("turns", "conversations with an answer", either="answers"),
@@ -173,8 +174,8 @@ RECIPE = Recipe(
         Metric(
             "eval/loss",
             "Held-out loss",
-            "Mean negative log-probability of the learnt tokens of conversations that are never trained on. Healthy: falls, "
-            "then levels off; where it rises while the training loss falls, the data is being learnt by heart.",
+            "Mean negative log-probability of the learnt tokens of conversations that are never trained on. Healthy: falls, then levels off. If it rises "
+            "while the training loss falls, the model overfits.",
             "outcome",
             unit="nats/token",
             better="lower",
@@ -183,8 +184,8 @@ RECIPE = Recipe(
         Metric(
             "eval/rubric_score",
             "Held-out rubric score",
-            "Mean score of greedy answers to the held-out prompts, by their rubrics: verifiers decide, and the judge what "
-            "no verifier can.",
+            "Mean score of greedy answers to the held-out prompts, by their rubrics: verifiers decide the criteria that have one, and the judge decides "
+            "the others.",
             "outcome",
             better="higher",
             band="eval/rubric_score_se",
@@ -202,7 +203,7 @@ RECIPE = Recipe(
         Metric(
             "eval/scored",
             "Held-out answers scored",
-            "How many held-out prompts the score rests on.",
+            "Number of held-out prompts behind the score.",
             "data",
             unit="prompts",
             optional=True,

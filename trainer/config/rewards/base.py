@@ -29,7 +29,7 @@ class PartBase(Section):
     weight: float = knob(1.0, "Factor in the sum; an expression has factors of its own", ge=-100, le=100)
     at_least: float | None = knob(None, "Lower values count as this one", advanced=True)
     at_most: float | None = knob(None, "Higher values count as this one", advanced=True)
-    shadow: bool = knob(False, "Measured and shown, not trained on", advanced=True)
+    shadow: bool = knob(False, "Measured and shown, but not trained on", advanced=True)
 
     def clipped(self, value: float) -> float:
         """The value between `at_least` and `at_most`."""
@@ -81,14 +81,14 @@ class Judged(PartBase):
 
     on_missing: Literal["pause", "exclude"] = knob(
         "pause",
-        "When the judge cannot be asked (its endpoint is down, its budget spent): `pause` waits and asks again, `exclude` "
-        "leaves out the responses. An answer that cannot be read leaves out its response in either case",
+        "What to do when the judge cannot be asked, because its endpoint is down or its budget is spent: `pause` waits and "
+        "asks again, `exclude` leaves out the responses. A response is always left out if the judge's answer cannot be read",
         advanced=True,
         when=ASKED,
     )
     budget_tokens: int | None = knob(
         None,
-        "Most that its calls may use in this run, prompts and replies",
+        "The most tokens that its calls may use in this run, prompts and replies",
         unit="tokens",
         ge=1,
         advanced=True,
@@ -96,7 +96,7 @@ class Judged(PartBase):
     )
     budget_money: float | None = knob(
         None,
-        "Most that its calls may cost in this run, in the unit of the endpoint's prices",
+        "The most that its calls may cost in this run, in the unit of the endpoint's prices",
         gt=0,
         advanced=True,
         when=ASKED,
@@ -148,16 +148,17 @@ class TaskJudges(Section):
 
     on_missing: Literal["pause", "exclude"] = knob(
         "pause",
-        "When a judge cannot be asked (its endpoint is down, its budget spent): `pause` waits and asks again, `exclude` leaves "
-        "out what it was to be asked about. What has an answer that cannot be read is left out in either case",
+        "What to do when a judge cannot be asked, because its endpoint is down or its budget is spent: `pause` waits and "
+        "asks again, `exclude` leaves out the cases that it should judge. A case is always left out if the judge's answer "
+        "cannot be read",
         advanced=True,
     )
     budget_tokens: int | None = knob(
-        None, "Most that the calls of each judge may use in this run", unit="tokens", ge=1, advanced=True
+        None, "The most tokens that the calls of each judge may use in this run", unit="tokens", ge=1, advanced=True
     )
     budget_money: float | None = knob(
         None,
-        "Most that the calls of each judge may cost in this run, in the unit of the endpoint's prices",
+        "The most that the calls of each judge may cost in this run, in the unit of the endpoint's prices",
         gt=0,
         advanced=True,
     )
@@ -176,8 +177,9 @@ def precision_knob() -> Any:
     """The field of a task's reward for the precision of its matcher."""
     return knob(
         "float32",
-        "Precision of the embeddings. `bfloat16` takes about half of the time on a processor that computes in it; a run on any other "
-        "processor refuses it. A score at the border can fall on its other side; how often the matcher is right did not change measurably",
+        "Precision of the embeddings. `bfloat16` takes about half of the time on a processor that computes in it; a run on "
+        "any other processor refuses it. A score close to the threshold can fall on the other side; how often the matcher "
+        "is right did not change measurably",
         when=("matcher", ("embeddings",)),
         advanced=True,
     )

@@ -53,7 +53,7 @@ class RubricPart(Judged):
     name: str = part_name("rubric")
     judge: str = knob(
         "",
-        "Decides the criteria without a verifier, such as `Grader v2`; empty: there are none",
+        "The judge that decides the criteria without a verifier, such as `Grader v2`; empty: there are no such criteria",
         source="judge_names:criterion,checklist",
     )
 
@@ -85,17 +85,17 @@ class JudgePart(Judged):
 
     kind: Literal["judge"] = part_kind("judge")
     name: str = part_name("judge")
-    judge: str = knob("", "Who is asked, such as `Grader v2`", source="judge_names")
+    judge: str = knob("", "The judge to ask, such as `Grader v2`", source="judge_names")
     protocol: Protocol = knob(
         "criterion",
-        "`criterion`, `checklist`: met points over positive points of the criteria without a verifier. `likert`: their mean "
-        "rating by points. `pointwise`: one rating of the whole. `pairwise`: share of the two orders in which it wins "
-        "against another answer",
+        "`criterion`, `checklist`: met points over positive points, for the criteria without a verifier. `likert`: the "
+        "mean rating of these criteria, weighted by points. `pointwise`: one rating of the whole response. `pairwise`: the "
+        "share of the two orders in which the response wins against another answer",
     )
     against: Literal["", "reference", "greedy", "sample"] = knob(
         "",
-        "With `pairwise`: the example's reference answer, the policy's own likeliest one (ReMax), or another sample of the "
-        "same prompt (iterative DPO)",
+        "With `pairwise`, compare with: the example's reference answer, the policy's own likeliest answer (ReMax), or "
+        "another sample for the same prompt (iterative DPO)",
         when=("protocol", ("pairwise",)),
     )
 
@@ -127,7 +127,7 @@ class JudgePart(Judged):
         if not self.judge:
             yield FieldProblem("judge", "name the judge that is asked")
         if self.protocol == "pairwise" and not self.against:
-            yield FieldProblem("against", "with what is compared? choose one")
+            yield FieldProblem("against", "say what the response is compared with: choose one")
         if self.protocol != "pairwise" and self.against:
             yield FieldProblem("against", f"{self.protocol!r} compares with nothing; leave it empty")
 
@@ -137,10 +137,10 @@ class RewardModelPart(PartBase):
 
     kind: Literal["reward_model"] = part_kind("reward_model")
     name: str = part_name("reward_model")
-    model: str = knob("", "A reward model of the registry", source="models")
+    model: str = knob("", "A registered reward model", source="models")
     max_tokens: int = knob(
         2048,
-        "Prompt and response together; a longer one has no score, for a part would be scored as if it were the whole",
+        "Prompt and response together. A longer text gets no score, because a part of it would be scored as if it were the whole",
         unit="tokens",
         ge=16,
         le=131072,
@@ -161,17 +161,17 @@ class FormatPart(PartBase):
     name: str = part_name("format")
     form: Literal["tags", "json", "pattern"] = knob(
         "tags",
-        "`tags`: these, each once and in order. `json`: an object with these keys. `pattern`: an expression fits",
+        "`tags`: these tags, each once and in order. `json`: an object with these keys. `pattern`: an expression matches",
     )
     tags: list[str] = knob(
         ["think", "answer"],
-        "Their names, with `tags`: nothing but blanks stands outside of them",
+        "With `tags`: the names of the tags. Outside of them only blanks are allowed",
         when=("form", ("tags",)),
     )
-    keys: list[str] = knob([], "Keys that the object must have, with `json`", when=("form", ("json",)))
+    keys: list[str] = knob([], "With `json`: keys that the object must have", when=("form", ("json",)))
     pattern: str = knob(
         "",
-        "Fits the whole response, with `pattern`; a dot also stands for a line break",
+        "With `pattern`: an expression that matches the whole response; a dot also matches a line break",
         max_length=500,
         when=("form", ("pattern",)),
     )
@@ -184,7 +184,7 @@ class FormatPart(PartBase):
             if not tag.replace("_", "").replace("-", "").isalnum():
                 yield FieldProblem("tags", f"{tag!r} is no name of a tag: letters, digits, - and _")
         if self.form == "pattern" and not self.pattern:
-            yield FieldProblem("pattern", "is empty, and would fit nothing but an empty response")
+            yield FieldProblem("pattern", "is empty, and would match only an empty response")
 
 
 class OverlongPart(PartBase):
@@ -193,7 +193,7 @@ class OverlongPart(PartBase):
     values: ClassVar[Bounds] = Bounds(-1.0, 0.0)
     kind: Literal["overlong"] = part_kind("overlong")
     name: str = part_name("overlong")
-    soft_tokens: int = knob(48, "From here on it falls", unit="tokens", ge=1)
+    soft_tokens: int = knob(48, "Length from which the value falls", unit="tokens", ge=1)
 
 
 class HttpPart(PartBase):
@@ -203,13 +203,13 @@ class HttpPart(PartBase):
     name: str = part_name("http")
     endpoint: str = knob("", "An endpoint of kind `Reward service`", source="endpoints:reward")
     on_missing: Literal["pause", "exclude"] = knob(
-        "pause", "When the service cannot be reached: wait and ask again, or leave out the responses"
+        "pause", "What to do when the service cannot be reached: wait and ask again, or leave out the responses"
     )
 
     def problems(self) -> Iterator[FieldProblem]:
         yield from super().problems()
         if not self.endpoint:
-            yield FieldProblem("endpoint", "name the endpoint that is posted to")
+            yield FieldProblem("endpoint", "name the endpoint that gets the responses")
 
 
 class PythonPart(PartBase):
@@ -218,9 +218,11 @@ class PythonPart(PartBase):
     kind: Literal["python"] = part_kind("python")
     name: str = part_name("python")
     entry: str = knob(
-        "", "Name of the entry point, one that TOUCHSTONE_REWARD_FUNCTIONS allows", source="functions:reward"
+        "", "Name of the entry point; TOUCHSTONE_REWARD_FUNCTIONS must allow it", source="functions:reward"
     )
-    seconds: float = knob(10.0, "For a group of responses; later answers are not waited for", unit="s", gt=0, le=3600)
+    seconds: float = knob(
+        10.0, "Time limit for a group of responses; a later answer does not count", unit="s", gt=0, le=3600
+    )
 
     def problems(self) -> Iterator[FieldProblem]:
         yield from super().problems()
@@ -297,12 +299,14 @@ def problems(
         if asynchronous and getattr(part, "against", "") == "greedy":
             yield FieldProblem(
                 f"rewards.{i}.against",
-                "'greedy' compares with a response of the weights that sampled, which are gone by then; choose 'reference' "
-                "or runner.kind 'sync'",
+                "'greedy' compares with a response of the weights that sampled, and these are gone by then; choose "
+                "'reference' or runner.kind 'sync'",
             )
     yield from _budget_problems(parts)
     if all(part.shadow for part in parts):
-        yield FieldProblem("rewards.0.shadow", "nothing is left to train on; at least one part must count")
+        yield FieldProblem(
+            "rewards.0.shadow", "every part is a shadow, so there is nothing to train on; at least one part must count"
+        )
     elif expression.strip():
         yield from _expression_problems(parts, expression)
 
@@ -328,7 +332,7 @@ def _expression_problems(parts: Sequence[RewardPart], expression: str) -> Iterat
             )
         if part.weight != 1:
             yield FieldProblem(
-                f"rewards.{i}.weight", "the expression has factors of its own; put it there and leave 1 here"
+                f"rewards.{i}.weight", "an expression has its own factors; put the factor there and leave 1 here"
             )
         if part.name in FUNCTIONS:
             yield FieldProblem(f"rewards.{i}.name", f"{part.name} is a function of expressions; choose another name")
@@ -364,8 +368,8 @@ def _fit(part: RewardPart, longest: int, estimator: str) -> Iterator[FieldProble
     if isinstance(part, JudgePart) and part.against == "greedy" and estimator == "remax":
         yield FieldProblem(
             "against",
-            "'greedy' is compared with already, and objective.advantage 'remax' would take its own reward off again; choose "
-            "another estimator",
+            "the responses are compared with the 'greedy' one already, and objective.advantage 'remax' would subtract its "
+            "reward once more; choose another estimator",
         )
 
 

@@ -14,13 +14,13 @@ class PassRates(Section):
 
     threshold: float = knob(
         1.0,
-        "Clipped rubric score from which a response solves its prompt; where nothing scores by a rubric, the reward",
+        "Clipped rubric score from which a response solves its prompt; without a rubric, the reward from which it does",
         gt=0,
         advanced=True,
     )
     keep: float = knob(
         0.5,
-        "What responses from before count for when a prompt is met again; 0: only those of its last visit count",
+        "Weight of earlier responses when a prompt is met again; 0: only the responses of the last visit count",
         ge=0,
         lt=1,
         advanced=True,
@@ -28,14 +28,14 @@ class PassRates(Section):
 
     pass_over: float = knob(
         0.0,
-        "Probability with which a prompt is passed over when its turn comes, because it is trivial by now; the next one takes its "
-        "place. 1: always",
+        "Probability with which a trivial prompt is passed over when its turn comes; the next prompt takes its place. 1: "
+        "always",
         ge=0,
         le=1,
     )
     trivial: float = knob(
         0.95,
-        "Share of solved responses from which a prompt is trivial, by what the run remembers of it",
+        "Share of solved responses from which a prompt is trivial, over the responses that the run remembers",
         unit="of the responses",
         gt=0,
         le=1,
@@ -46,15 +46,17 @@ class PassRates(Section):
 class Budget(Section):
     """Dynamic budget: each response of a step goes to the prompt where it is worth most."""
 
-    low: int = knob(2, "Responses that every prompt gets", unit="responses", ge=1, le=256)
-    high: int = knob(16, "Responses that no prompt gets more than", unit="responses", ge=1, le=256)
+    low: int = knob(2, "The fewest responses for a prompt", unit="responses", ge=1, le=256)
+    high: int = knob(16, "The most responses for a prompt", unit="responses", ge=1, le=256)
     value: ValueName = knob(
         "learning",
-        "What one response more is worth to a prompt with pass rate p and n responses. `learning`: p (1 - p) / ((n + 1) (n + 2)), "
-        "by which a smoothed pass rate becomes surer. `signal`: p^n (1 - p) + (1 - p)^n p, by which it becomes likelier that the "
-        "group is not flat. `variance`: p (1 - p), whatever n",
+        "What one more response is worth to a prompt with pass rate p and n responses. `learning`: p (1 - p) / ((n + 1) (n "
+        "+ 2)), by how much a smoothed pass rate becomes surer. `signal`: p^n (1 - p) + (1 - p)^n p, by how much likelier "
+        "it becomes that the group is not flat. `variance`: p (1 - p), for any n",
     )
-    unknown: float = knob(0.5, "Pass rate of prompts that were not met yet", ge=0, le=1, advanced=True)
+    unknown: float = knob(
+        0.5, "Pass rate to assume for prompts that the run has not met yet", ge=0, le=1, advanced=True
+    )
 
     def problems(self, prompts: int, size: int) -> Iterator[FieldProblem]:
         """`size`: responses per prompt on average. The paths begin at the config's root."""

@@ -8,7 +8,7 @@ class Closing(Section):
 
     samples: int = knob(
         16,
-        "Responses to each held-out prompt; the largest k of pass@k and n of best of n",
+        "Responses to each held-out prompt; this is the largest k of pass@k and n of best of n",
         unit="responses",
         ge=2,
         le=1000,

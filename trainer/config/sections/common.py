@@ -13,15 +13,15 @@ class Lora(Section):
 
 
 class Model(Section):
-    name: str = knob("smollm2-135m-instruct", "A model of the registry", min_length=1, source="models")
+    name: str = knob("smollm2-135m-instruct", "A registered model", min_length=1, source="models")
     dtype: Literal["float32", "bfloat16"] = knob(
-        "float32", "Precision of the model; what is trained is kept in float32 in either case"
+        "float32", "Precision of the model; the trained weights are always kept in float32"
     )
     lora: Lora | None = knob(Lora(), "Train adapters instead of all weights")
     export: Literal["adapter", "merged"] = knob(
         "adapter",
-        "What a run with adapters leaves: the adapter alone, some megabytes for this very base model, or a whole model "
-        "with the adapter in its weights",
+        "What a run with adapters saves: only the adapter, which is some megabytes and needs this base model, or a whole "
+        "model with the adapter merged into its weights",
         advanced=True,
         when=("lora", ()),
     )
@@ -32,12 +32,14 @@ class Optim(Section):
         "adamw", "`muon`: Muon for the matrices of the layers, AdamW for embeddings, head and norms"
     )
     lr: float = knob(2e-4, "Peak learning rate", gt=0, le=1)
-    schedule: Literal["constant", "linear", "cosine"] = knob("constant", "What follows the warm-up")
+    schedule: Literal["constant", "linear", "cosine"] = knob(
+        "constant", "How the learning rate changes after the warm-up"
+    )
     warmup_steps: int = knob(0, "Steps of linear warm-up", unit="steps", ge=0)
     weight_decay: float = knob(0.0, "Decoupled weight decay", ge=0, le=1, advanced=True)
     decay: Literal["matrices", "all"] = knob(
         "matrices",
-        "What `weight_decay` shrinks: `matrices`, and neither norms nor biases; or `all`",
+        "Which weights `weight_decay` shrinks: `matrices` (neither norms nor biases), or `all`",
         advanced=True,
         when=("weight_decay", ()),
     )
@@ -47,7 +49,7 @@ class Optim(Section):
     grad_clip: float = knob(1.0, "Largest norm of the gradient", gt=0)
     micro_batch_tokens: int = knob(
         1024,
-        "Tokens per forward pass: more feeds a GPU better, less needs less memory",
+        "Tokens per forward pass: more use a GPU better, fewer need less memory",
         unit="tokens",
         ge=64,
         advanced=True,
@@ -61,7 +63,7 @@ class Evaluation(Section):
     every: int = knob(
         10, "Steps between evaluations on the held-out split; 0: only before and after", unit="steps", ge=0
     )
-    max_examples: int = knob(40, "Held-out examples used, the first in the dataset's order", ge=0)
+    max_examples: int = knob(40, "How many held-out examples are used, from the first in the dataset's order", ge=0)
 
 
 class Checkpoint(Section):

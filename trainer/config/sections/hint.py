@@ -12,28 +12,30 @@ class Hint(Section):
     """AHRL: the rollout prompt shows the first part of the reference reasoning. It shows less as the run goes on, and less for easier
     prompts."""
 
-    p0: float = knob(0.5, "Share of the reasoning that the first step shows", unit="of the tokens", gt=0, le=1)
+    p0: float = knob(
+        0.5, "Share of the reasoning that the prompt shows in the first step", unit="of the tokens", gt=0, le=1
+    )
     gamma: float = knob(
         0.05,
-        "How fast the share falls: it is p0 exp(-gamma t p) at step t from 0, for a prompt with pass rate p. A prompt that is "
-        "never solved keeps its hint",
+        "How fast the share falls: at step t, counted from 0, it is p0 exp(-gamma t p) for a prompt with pass rate p. A "
+        "prompt that is never solved keeps its hint",
         unit="per step",
         ge=0,
         le=1000,
     )
     unknown: float | None = knob(
         None,
-        "Pass rate of prompts without one (the examples' `meta.pass_rate`); empty: a run with such prompts is refused",
+        "Pass rate to assume for prompts without one (the examples' `meta.pass_rate`); empty: refuse a run with such prompts",
         ge=0,
         le=1,
     )
     without: Literal["refuse", "plain", "drop"] = knob(
         "refuse",
-        "Where prompts have neither `meta.reasoning` nor a reference: `refuse` the run, train on them `plain`, without a hint, or "
-        "`drop` them",
+        "If prompts have neither `meta.reasoning` nor a reference: `refuse` the run, train on them `plain` (without a "
+        "hint), or `drop` them",
     )
     ratio_mode: RatioMode = knob(
-        "unscaffolded", "Whether the hint stands in the prompt when log-probabilities are computed", advanced=True
+        "unscaffolded", "Whether the prompt contains the hint when log-probabilities are computed", advanced=True
     )
 
     def data_problems(self, train: Mapping[str, int]) -> Iterator[FieldProblem]:
@@ -43,8 +45,8 @@ class Hint(Section):
         if prompts and prompts == train.get("rated_solved", 0):
             yield FieldProblem(
                 "hint",
-                f"all {prompts:,} training prompts were always solved before the run (`meta.pass_rate`), so a hint can teach nothing; "
-                "switch it off, or take harder prompts",
+                f"all {prompts:,} training prompts were always solved before the run (`meta.pass_rate`), so a hint can "
+                "teach nothing; switch it off, or use harder prompts",
             )
         if prompts and self.gamma and prompts == unsolved + (unrated if self.unknown == 0 else 0):
             yield FieldProblem(

@@ -16,16 +16,16 @@ _IN_A_MIX = {"data": "by data", "easy_first": "from easy to hard", "uncertain": 
 class Order(Section):
     """A mixture of orders: each gives its share of the prompts of a run."""
 
-    data: float = knob(1.0, "Share of the order of the data, shuffled or not", ge=0, le=1000)
+    data: float = knob(1.0, "Share of prompts that come in the order of the data, shuffled or not", ge=0, le=1000)
     easy_first: float = knob(
         0.0,
-        "Share of the order from the easiest prompt to the hardest, by their pass rate (`meta.pass_rate`)",
+        "Share of prompts that come from the easiest to the hardest, by their pass rate (`meta.pass_rate`)",
         ge=0,
         le=1000,
     )
     uncertain: float = knob(
         0.0,
-        "Share of the prompts whose pass rate is least certain, by what the run has seen of them: near one half, or met seldom",
+        "Share of prompts whose pass rate in this run is least certain: near one half, or seldom met",
         ge=0,
         le=1000,
     )

@@ -17,11 +17,11 @@ URB, APRIL, DORA = (("policy", (name,)) for name in ("urb", "april", "dora"))
 class DomainQuota(Section):
     """The share of every step for a domain of the dataset, independent of how much data it has."""
 
-    domain: str = knob("", "As in the examples' field `domain`", max_length=200)
-    share: float = knob(1.0, "Part of a step's prompts, over the sum of all shares", gt=0, le=1000)
+    domain: str = knob("", "The domain, as in the examples' field `domain`", max_length=200)
+    share: float = knob(1.0, "Share of a step's prompts, relative to the sum of all shares", gt=0, le=1000)
     oversample: float = knob(
         1.0,
-        "Prompts of the domain that are sampled at once, over what its share needs; more for slow ones",
+        "Prompts of the domain that are sampled at once, divided by the number that its share needs; use more for slow domains",
         ge=1,
         le=16,
     )
@@ -44,28 +44,29 @@ class Runner(Section):
 
     kind: Literal["sync", "async", "offline"] = knob(
         "sync",
-        "`async` samples on Ray workers while the learner trains. `offline` makes rounds of push_every steps: the policy "
-        "answers the prompts of all of them, the responses are stored, and the round trains on them (OAPL)",
+        "`sync`: sample, then train. `async`: sample on Ray workers while the learner trains. `offline`: rounds of "
+        "push_every steps; the policy answers the prompts of the whole round, the responses are stored, and the round "
+        "trains on them (OAPL)",
     )
     policy: Literal["urb", "april", "dora"] = knob(
         "urb",
-        "With `async`. `urb`: every step trains the prompts that are its own, in the order of the data, and a run can be "
-        "repeated exactly. `april`: more prompts than needed, the first to finish are trained on, the rest goes on later. "
+        "With `async`. `urb`: every step trains on its own prompts, in the order of the data, and a run can be repeated "
+        "exactly. `april`: sample more prompts than needed, train on those that finish first, and continue the rest later. "
         "`dora`: streaming, oldest first",
         when=ASYNC,
     )
     workers: int = knob(
-        2, "Processes that sample, each with a copy of the model", unit="workers", ge=1, le=4096, when=ASYNC
+        2, "Number of processes that sample, each with a copy of the model", unit="workers", ge=1, le=4096, when=ASYNC
     )
     reward_workers: int = knob(
         1, "Processes that score responses", unit="workers", ge=1, le=4096, advanced=True, when=ASYNC
     )
     cpus_per_worker: int = knob(
-        0, "CPUs that Ray sets aside for each worker; 0: whatever is free", unit="CPUs", ge=0, advanced=True, when=ASYNC
+        0, "CPUs that Ray reserves for each worker; 0: none are reserved", unit="CPUs", ge=0, advanced=True, when=ASYNC
     )
     gpus_per_worker: int = knob(
         1,
-        "GPUs that Ray sets aside for each worker where the cluster has any; 0: workers sample on processors",
+        "GPUs that Ray reserves for each worker if the cluster has any; 0: workers sample on processors",
         unit="GPUs",
         ge=0,
         le=1,
@@ -73,26 +74,41 @@ class Runner(Section):
         when=ASYNC,
     )
     ahead: int = knob(
-        2, "With `urb`: steps whose prompts are sampled at once, the present one included", ge=1, le=64, when=URB
+        2,
+        "With `urb`: the number of steps whose prompts are sampled at once, including the present step",
+        ge=1,
+        le=64,
+        when=URB,
     )
-    oversample: float = knob(1.5, "With `april`: prompts sampled over prompts trained on", ge=1, le=16, when=APRIL)
+    oversample: float = knob(
+        1.5, "With `april`: prompts sampled, divided by prompts trained on", ge=1, le=16, when=APRIL
+    )
     segment_tokens: int = knob(
         0,
-        "With `april`: tokens after which a response can be put off; 0: only at its end",
+        "With `april`: tokens after which a response can be postponed; 0: only at its end",
         unit="tokens",
         ge=0,
         when=APRIL,
     )
     max_staleness: int = knob(
-        2, "Responses that hold weights more steps old than this are excluded", unit="steps", ge=0, le=1000, when=ASYNC
+        2,
+        "Exclude responses that older weights sampled, if they are more than this many steps old",
+        unit="steps",
+        ge=0,
+        le=1000,
+        when=ASYNC,
     )
     push_every: int = knob(
-        1, "Steps between weight pushes to whoever samples, which lags behind meanwhile", unit="steps", ge=1, le=10_000
+        1,
+        "Steps between two pushes of weights to the sampler, which lags behind in between",
+        unit="steps",
+        ge=1,
+        le=10_000,
     )
-    reset_optimizer: bool = knob(False, "Forget the optimiser's moments at each push, as GLM-5 does", advanced=True)
+    reset_optimizer: bool = knob(False, "Reset the optimiser's moments at each push, as GLM-5 does", advanced=True)
     clear_on_push: bool = knob(
         False,
-        "Sample again with the new weights what is outstanding at a push, as OAPL asks",
+        "At a push, sample the outstanding responses again with the new weights, as OAPL asks",
         advanced=True,
         when=ASYNC,
     )
@@ -104,26 +120,26 @@ class Runner(Section):
     )
     quotas: list[DomainQuota] = knob(
         [],
-        "With `dora`: shares of the domains in every step; none: prompts come in the order of the data",
+        "With `dora`: the share of each domain in every step; none: prompts come in the order of the data",
         advanced=True,
         when=DORA,
     )
     heartbeat_s: float = knob(
-        300.0, "A worker without progress for this long is replaced", unit="s", gt=0, advanced=True, when=ASYNC
+        300.0, "Replace a worker that has made no progress for this long", unit="s", gt=0, advanced=True, when=ASYNC
     )
     retries: int = knob(
         3, "How often a response may lose its worker before it is excluded", ge=0, le=100, advanced=True, when=ASYNC
     )
     one_step_off: bool = knob(
         False,
-        "With `sync`: train on what was sampled before the last update, as if sampling ran beside training",
+        "With `sync`: train on responses that were sampled before the last update, as if sampling ran beside training",
         advanced=True,
         when=SYNC,
     )
     replay: int = knob(
         0,
-        "With `sync`: prompts trained on again in each step, drawn from those that the present weights of the sampler "
-        "answered before; forgotten at each push",
+        "With `sync`: how many prompts each step trains on again, drawn from those that the sampler's present weights have "
+        "answered; each push clears them",
         unit="prompts",
         ge=0,
         le=4096,
@@ -132,8 +148,8 @@ class Runner(Section):
     )
     spread: int = knob(
         1,
-        "With `sync`: steps over which the responses to a prompt are sampled, the one that trains them included; each step trains "
-        "whole groups all the same, whose responses come from several versions of the weights",
+        "With `sync`: over how many steps the responses to a prompt are sampled, including the step that trains on them. "
+        "Each step still trains on whole groups, whose responses come from several versions of the weights",
         unit="steps",
         ge=1,
         le=64,
@@ -145,8 +161,8 @@ class Runner(Section):
     )
     later_round_epochs: int | None = knob(
         None,
-        "With `offline`: passes in every round after the first; empty: as many as in the first. More passes over fewer "
-        "prompts: a round's steps stay the same",
+        "With `offline`: passes in every round after the first; empty: as many as in the first. The steps of a round stay "
+        "the same, so more passes mean fewer prompts",
         unit="passes",
         ge=1,
         le=100,
@@ -155,8 +171,8 @@ class Runner(Section):
     )
     solved_above: float | None = knob(
         0.0,
-        "With `offline`: prompts none of whose responses has a reward above this are left out of the round and counted; "
-        "empty: only those without any reward are",
+        "With `offline`: leave out and count the prompts without a response whose reward is above this; empty: only "
+        "prompts without any reward are left out",
         when=OFFLINE,
     )
 
@@ -177,11 +193,11 @@ class Runner(Section):
             )
         if self.policy == "dora" and self.push_every - 1 > self.max_staleness:
             yield FieldProblem(
-                "runner.push_every", f"weights would be older than max_staleness {self.max_staleness} allows"
+                "runner.push_every", f"the weights would be older than max_staleness {self.max_staleness} allows"
             )
         if self.policy == "april" and self.push_every > self.max_staleness + 1:
             yield FieldProblem(
-                "runner.push_every", f"weights would be older than max_staleness {self.max_staleness} allows"
+                "runner.push_every", f"the weights would be older than max_staleness {self.max_staleness} allows"
             )
         if self.segment_tokens >= max_new_tokens:
             yield FieldProblem("runner.segment_tokens", f"not below rollout.max_new_tokens, which is {max_new_tokens}")
@@ -189,21 +205,20 @@ class Runner(Section):
             yield FieldProblem("runner.segment_tokens", f"{self.policy!r} samples a response in one piece; set it to 0")
         if self.segment_tokens and stop:
             yield FieldProblem(
-                "runner.segment_tokens", "a text of rollout.stop that lies across two segments would not be seen"
+                "runner.segment_tokens",
+                "a text of rollout.stop that lies across two segments would not be found; set this to 0",
             )
         yield from self._quota_problems(prompts)
         if getattr(objective, "advantage", "") == "remax":
             yield FieldProblem(
                 "objective.advantage",
-                "'remax' compares with a greedy response of the weights that sampled, which are gone by then; choose "
+                "'remax' compares with a greedy response of the weights that sampled, and these are gone by then; choose "
                 "another estimator or runner.kind 'sync'",
             )
 
     def _quota_problems(self, prompts: int) -> Iterator[FieldProblem]:
         if self.quotas and self.policy != "dora":
-            yield FieldProblem(
-                "runner.quotas", f"{self.policy!r} trains prompts in an order of its own; quotas need 'dora'"
-            )
+            yield FieldProblem("runner.quotas", f"{self.policy!r} trains prompts in its own order; quotas need 'dora'")
         names = [quota.domain for quota in self.quotas]
         for i, name in enumerate(names):
             if name in names[:i]:
@@ -237,19 +252,20 @@ class Runner(Section):
             yield FieldProblem("runner.spread", f"is for runner.kind 'sync', which is {self.kind!r}; set it to 1")
         if self.replay:
             yield FieldProblem(
-                "runner.spread", "what is trained on again (runner.replay) is of one version; set one of them off"
+                "runner.spread",
+                "responses that are trained on again (runner.replay) come from one version of the weights; switch one of them off",
             )
         if not (sampler_is_old(objective) or getattr(objective, "decoupled", False)):
             yield FieldProblem(
                 "runner.spread",
-                f"{objective.name!r} would take responses of older weights for its own; choose an objective that compares with the "
-                "sampler's record (oapl, kimi, double_sided), or set objective.decoupled",
+                f"{objective.name!r} would treat responses of older weights as its own; choose an objective that compares "
+                "with the sampler's record (oapl, kimi, double_sided), or set objective.decoupled",
             )
 
     def _round_problems(self, steps: int, prompts: int) -> Iterator[FieldProblem]:
         if self.push_every == 1:
             yield FieldProblem(
-                "runner.push_every", "a round of one step is what 'sync' does; set it to the steps of a round"
+                "runner.push_every", "a round of one step is the same as 'sync'; set this to the steps of a round"
             )
         elif steps % self.push_every:
             yield FieldProblem(
@@ -264,16 +280,17 @@ class Runner(Section):
                     f"a round of {counted(self.push_every, 'steps')} of {counted(prompts, 'prompts')} does not divide into {counted(passes, 'passes')}",
                 )
         if self.later_round_epochs and self.push_every >= steps:
-            yield FieldProblem("runner.later_round_epochs", "there is one round; no other comes after it")
+            yield FieldProblem("runner.later_round_epochs", "the run has only one round; leave this empty")
 
     def _replay_problems(self, objective: Any) -> Iterator[FieldProblem]:
         if self.push_every == 1:
             yield FieldProblem(
-                "runner.replay", "each push forgets what can be replayed, and with push_every 1 every step pushes"
+                "runner.replay",
+                "each push clears the responses that can be replayed, and with push_every 1 every step pushes; raise push_every",
             )
         if not (sampler_is_old(objective) or getattr(objective, "decoupled", False)):
             yield FieldProblem(
                 "runner.replay",
-                f"{objective.name!r} would take replayed responses for its own; choose an objective that compares with the "
+                f"{objective.name!r} would treat replayed responses as its own; choose an objective that compares with the "
                 "sampler's record (oapl, kimi, double_sided), or set objective.decoupled",
             )

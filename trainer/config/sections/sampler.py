@@ -16,20 +16,21 @@ class Sampler(Section):
     kind: Literal["local", "vllm", "vllm_server"] = knob(
         "local",
         "`local`: a copy of the model in the process that trains. `vllm`: an engine that the run starts beside it. "
-        "`vllm_server`: a server that runs already. The latter two need vLLM installed",
+        "`vllm_server`: a server that already runs. The last two need vLLM to be installed",
     )
     precision: Literal["model", "int8", "int4"] = knob(
         "model",
-        "`model`: samples in the precision of the trained model (model.dtype). `int8`: linear layers have weights and inputs of eight bits; "
-        "`int4`: weights of four. They are rounded anew at each push, so the sampler is not quite the model that is trained: choose an "
-        "objective that minds the difference, such as icepop. For the local sampler",
+        "`model`: sample in the precision of the trained model (model.dtype). `int8`: linear layers have weights and "
+        "inputs of eight bits. `int4`: weights of four bits. The weights are rounded again at each push, so the sampler "
+        "differs a little from the trained model: choose an objective that corrects for that, such as icepop. Only for the "
+        "local sampler",
         advanced=True,
     )
-    max_batch: int = knob(64, "Responses decoded side by side", unit="responses", ge=1, le=4096)
+    max_batch: int = knob(64, "Number of responses that are decoded at the same time", unit="responses", ge=1, le=4096)
     push: Literal["merged", "adapters"] = knob(
         "merged",
-        "Adapters are merged into the weights that are pushed, or pushed as they are: a few megabytes, beside the weights. In "
-        "bfloat16 small changes round away in merged weights; unmerged adapters take a little more time per token",
+        "Whether a push merges the adapters into the weights, or sends the adapters alone, which are a few megabytes. In "
+        "bfloat16, merged weights lose small changes to rounding; separate adapters take a little more time per token",
     )
     url: str = knob(
         "http://127.0.0.1:8001",
@@ -38,17 +39,22 @@ class Sampler(Section):
         pattern=r"^https?://[^/@]+/?$",
     )
     kv_cache_gb: float = knob(
-        2.0, "With `vllm`: memory for the keys and values of responses under way", unit="GiB", when=VLLM, gt=0, le=4096
+        2.0,
+        "With `vllm`: memory for the keys and values of the responses that are being sampled",
+        unit="GiB",
+        when=VLLM,
+        gt=0,
+        le=4096,
     )
     compile: bool = knob(
         False,
-        "With `vllm`: compile the model, which takes minutes at the start and pays on GPUs",
+        "With `vllm`: compile the model. This takes minutes at the start and is worth it on GPUs",
         advanced=True,
         when=("kind", ("vllm",)),
     )
     folder: str = knob(
         "",
-        "With vLLM: folder through which weights are handed over, seen under this path by both sides; empty: shared memory",
+        "With vLLM: folder through which the learner hands over weights; both sides must see it under this path. Empty: shared memory",
         advanced=True,
         when=VLLM,
     )
@@ -69,23 +75,23 @@ class Sampler(Section):
         if self.precision != "model" and self.kind != "local":
             yield FieldProblem(
                 "sampler.precision",
-                "vLLM would have to round weights anew at each push, and then hold others than it was given; choose kind 'local', "
-                "or 'model'",
+                "vLLM would round the weights again at each push, and then hold other weights than it was given; choose "
+                "kind 'local', or 'model'",
             )
         if self.precision != "model" and runner == "async":
             yield FieldProblem(
                 "sampler.precision",
-                "workers of an asynchronous run take weights as they are trained; choose runner.kind 'sync' or 'offline', or 'model'",
+                "workers of an asynchronous run take the weights as they are trained, without rounding; choose runner.kind 'sync' or 'offline', or 'model'",
             )
         if self.push == "adapters" and self.kind == "local" and runner == "async":
             yield FieldProblem(
                 "sampler.push",
-                "workers with the local sampler give every response to the last bit again, which is known of merged weights "
-                "only; set it to 'merged'",
+                "workers with the local sampler must be able to repeat every response exactly, and that is only sure with "
+                "merged weights; set this to 'merged'",
             )
         if self.kind == "vllm_server" and runner == "async":
             yield FieldProblem(
                 "sampler.kind",
-                "a server holds one version of the weights, the workers of an asynchronous run hold several; choose "
-                "'vllm', which gives each worker an engine of its own",
+                "a server holds one version of the weights, but the workers of an asynchronous run hold several; choose "
+                "'vllm', which gives each worker its own engine",
             )

@@ -16,21 +16,21 @@ class Warmup(Section):
 
     judge_steps: int = knob(
         20,
-        "Steps in which the judge learns from judgements by people; 0: it has no warm-up. They count among the steps of the run",
+        "Steps in which the judge learns from judgements by people; 0: no warm-up. These steps count among the steps of the run",
         unit="steps",
         ge=0,
         le=1_000_000,
     )
     writer_steps: int = knob(
         20,
-        "Steps in which the writer learns from rubrics by people; 0: it has no warm-up. They count among the steps of the run",
+        "Steps in which the writer learns from rubrics by people; 0: no warm-up. These steps count among the steps of the run",
         unit="steps",
         ge=0,
         le=1_000_000,
     )
     batch_size: int = knob(16, "Demonstrations per step", unit="demonstrations", ge=1, le=4096)
     lr: float | None = knob(
-        None, "Peak learning rate of the warm-up; empty: that which the role has in its turns", gt=0, le=1
+        None, "Peak learning rate of the warm-up; empty: the rate that the role has in its turns", gt=0, le=1
     )
 
     @property
@@ -44,7 +44,9 @@ class Warmup(Section):
     def problems(self, steps: int) -> Iterator[FieldProblem]:
         """The paths begin at the section. `steps`: of the run."""
         if not self.steps:
-            yield FieldProblem("judge_steps", "no role has steps of warm-up; give one some, or switch the warm-up off")
+            yield FieldProblem(
+                "judge_steps", "no role has steps of warm-up; give steps to one role, or switch the warm-up off"
+            )
         elif self.steps >= steps:
             field = "judge_steps" if self.judge_steps >= self.writer_steps else "writer_steps"
             yield FieldProblem(
@@ -56,7 +58,7 @@ class Warmup(Section):
         train = counts.get("train", {})
         why = "" if train.get("rubrics") else NO_RUBRICS
         if self.writer_steps and why:
-            yield FieldProblem("writer_steps", f"{why}, so there is nothing for the writer to warm up on; set it to 0")
+            yield FieldProblem("writer_steps", f"{why}, so the writer has nothing to warm up on; set this to 0")
         why = why or ("" if train.get("reasoned_pairs") else NO_REASONS)
         if self.judge_steps and why:
-            yield FieldProblem("judge_steps", f"{why}, so there is nothing for the judge to warm up on; set it to 0")
+            yield FieldProblem("judge_steps", f"{why}, so the judge has nothing to warm up on; set this to 0")

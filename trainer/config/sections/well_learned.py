@@ -8,8 +8,8 @@ class WellLearned(Section):
 
     tau: float = knob(
         0.8,
-        "Share of solved responses above which a prompt is well learned: in its group, and where it was met before also over the "
-        "run so far",
+        "Share of solved responses above which a prompt is well learned: in its group and, if the run has met it before, "
+        "also over the run so far",
         unit="of the responses",
         ge=0,
         le=1,
@@ -17,4 +17,4 @@ class WellLearned(Section):
     eta: float = knob(
         0.3, "Mean entropy of a response's tokens below which the policy is sure of it", unit="nats/token", ge=0
     )
-    alpha: float = knob(0.5, "What such a response loses of its weight; 1: it changes no weights", gt=0, le=1)
+    alpha: float = knob(0.5, "The share of its weight that such a response loses; 1: it changes no weights", gt=0, le=1)

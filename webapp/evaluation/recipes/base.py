@@ -149,7 +149,7 @@ class Writer(Section):
     """Who answers: a model of the registry, whose weights the cluster loads, or a chat endpoint."""
 
     name: str = knob("", "What to call it in the report; empty: its own name", max_length=60)
-    model: int | None = knob(None, "A model of the registry that writes text", source="models:lm")
+    model: int | None = knob(None, "A registered model that writes text", source="models:lm")
     endpoint: int | None = knob(None, "Or a model behind a chat endpoint", source="endpoints:chat")
 
 

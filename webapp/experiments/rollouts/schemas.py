@@ -139,7 +139,7 @@ class FacetPart(Schema):
     name: str
     kind: str
     weight: float | None = Field(description="In the weighted sum; null where the part is not in the config")
-    shadow: bool = Field(description="Measured and shown, not trained on")
+    shadow: bool = Field(description="Measured and shown, but not trained on")
     judge: str
     low: float | None
     high: float | None

@@ -192,7 +192,7 @@ def test_a_teacher_of_other_tokens_is_refused(
         ({"teachers": [{"model": ""}]}, "teachers.0.model", "at least 1 character"),
         ({"runner": {"kind": "offline", "push_every": 2}}, "runner.kind", "choose 'sync' or 'async'"),
         ({"optim": {"processes": 2}}, "optim.processes", "set it to 1"),
-        ({"rollout": {"replace_flat": 2}}, "rollout.replace_flat", "whatever its reward"),
+        ({"rollout": {"replace_flat": 2}}, "rollout.replace_flat", "with any reward"),
         ({"rewards": []}, "rewards", "unknown key"),
         ({"phases": [{"temperature": "search"}]}, "phases.0.temperature", "no reward says here what a temperature"),
         ({"phases": [{"lengths": "toggle"}]}, "phases.0.lengths", "no response has a reward"),

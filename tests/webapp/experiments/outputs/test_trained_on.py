@@ -32,7 +32,7 @@ def version_of(membership, name, **sides):
 
 
 def trained(cast, launch, version, name, base=None):
-    """A model of the registry that a run has trained on this version, beginning with `base`."""
+    """A registered model that a run has trained on this version, beginning with `base`."""
     run = launch()
     Run.objects.filter(pk=run.pk).update(dataset_version=version, **({"model": base} if base else {}))
     model = RegisteredModel.objects.create(workspace=cast.workspace, name=name, source="hub", path=f"x/{name}")

@@ -1,6 +1,6 @@
 """RM-Bench and RewardBench 2 as their papers score them, for reward models and judges alike.
 
-A reward model of the registry scores in a job of the cluster, one from elsewhere comes as a recording of scores; a judge is asked: a pairwise one about every right response beside every wrong
+A registered reward model scores in a job of the cluster, one from elsewhere comes as a recording of scores; a judge is asked: a pairwise one about every right response beside every wrong
 one, a pointwise one about every response.
 """
 
@@ -30,7 +30,7 @@ class JudgeChoice(Section):
 
 
 class RewardModelChoice(Section):
-    model: int = knob(..., "A model of the registry that scores texts", source="models:scalar", ge=1)
+    model: int = knob(..., "A registered model that scores texts", source="models:scalar", ge=1)
 
 
 class RewardBenchmarkConfig(RecipeConfig):
