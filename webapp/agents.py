@@ -147,7 +147,7 @@ def mcp(request: HttpRequest) -> HttpResponse:
         return _refused(405, "Send a message of JSON-RPC by POST.")
     origin = request.headers.get("Origin")
     if origin and urlsplit(origin).netloc != urlsplit(public_url()).netloc:
-        return _refused(403, "Pages of other addresses may not speak here.")
+        return _refused(403, "Pages of other addresses may not call this address.")
     if live_token(bearer_token(request.headers.get("Authorization"))) is None:
         if seconds_to_wait(f"mcp:{audit.origin.get().address}", STRANGERS_PER_MINUTE):
             return _refused(429, "Too many requests.")
@@ -179,9 +179,9 @@ def _message(request: HttpRequest) -> dict[str, Any]:
         found = json.loads(request.body)
         json.dumps(found, ensure_ascii=False).encode()  # half a pair of surrogates is no text
     except (ValueError, RecursionError):
-        raise Wrong(PARSE, "The message is no JSON text.") from None
+        raise Wrong(PARSE, "The message is not JSON.") from None
     if not isinstance(found, dict) or found.get("jsonrpc") != "2.0":
-        raise Wrong(INVALID, "The message is no request of JSON-RPC 2.0.")
+        raise Wrong(INVALID, "The message is not a JSON-RPC 2.0 request.")
     if not isinstance(found.get("id"), str | int | None) or not isinstance(found.get("params") or {}, dict):
         raise Wrong(INVALID, "`id` is a text or a number, and `params` an object.")
     return found
@@ -194,7 +194,7 @@ def _result(request: HttpRequest, method: str, params: dict[str, Any]) -> dict[s
             "protocolVersion": asked if asked in VERSIONS else VERSIONS[0],
             "capabilities": {"tools": {"listChanged": False}},
             "serverInfo": {"name": SLUG, "version": VERSION},
-            "instructions": "Tools are operations of this server's API, and may do what the token's person may do.",
+            "instructions": "Tools are operations of this server's API. They may do what the owner of the token may do.",
         }
     if method == "ping":
         return {}

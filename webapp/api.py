@@ -111,7 +111,7 @@ def error(
 @api.exception_handler(ValidationError)
 def _fields(request: HttpRequest, exc: ValidationError) -> HttpResponse:
     fields = [{"path": _path(e["loc"]), "message": str(e["msg"]).removeprefix("Value error, ")} for e in exc.errors]
-    return error(request, 422, "invalid", "The request does not fit what is expected here.", fields)
+    return error(request, 422, "invalid", "The request does not have the expected form.", fields)
 
 
 def _path(loc: tuple[str | int, ...]) -> str:
@@ -155,12 +155,12 @@ def _denied(request: HttpRequest, exc: PermissionDenied) -> HttpResponse:
 
 @api.exception_handler(Http404)
 def _missing(request: HttpRequest, exc: Http404) -> HttpResponse:
-    return error(request, 404, "not_found", "There is nothing here, or it is not yours to see.")
+    return error(request, 404, "not_found", "There is nothing here, or you may not see it.")
 
 
 @api.exception_handler(RequestDataTooBig)
 def _too_big(request: HttpRequest, exc: RequestDataTooBig) -> HttpResponse:
-    return error(request, 413, "too_big", "The body is larger than this endpoint takes.")
+    return error(request, 413, "too_big", "The body is larger than this endpoint accepts.")
 
 
 def _unreadable(request: HttpRequest, exc: Exception) -> HttpResponse:

@@ -126,7 +126,7 @@ def next_steps(membership: Membership, runs: list[Run], any_dataset: bool, any_p
         steps += _to_the_first_run(membership, runs, any_dataset)
     steps += _with_results(membership, runs)
     if membership.may(Role.RESEARCHER) and any_dataset and not any_project:
-        text = "Which answer is better, what a good one needs: a project asks, and keeps every answer."
+        text = "Which answer is better? What does a good answer need? A project asks people and keeps every answer."
         steps.append(
             NextStep(icon="messages-square", title="Ask people about a dataset", text=text, href=_at("project_new"))
         )
@@ -144,7 +144,7 @@ def next_steps(membership: Membership, runs: list[Run], any_dataset: bool, any_p
             NextStep(
                 icon="key-round",
                 title="Make an API token",
-                text="Whatever these pages do, a script can do too.",
+                text="A script can do everything that these pages do.",
                 href=_at("tokens"),
             )
         )
@@ -158,7 +158,7 @@ def _to_the_first_run(membership: Membership, runs: list[Run], any_dataset: bool
         steps.append(NextStep(icon="upload", title="Import a dataset", text=text, href=_at("import_new")))
     if not runs and not _demo_comes(membership):
         if not _has_model(membership):
-            text = "A folder on the server or a name on the Hugging Face hub: what your runs start from."
+            text = "Your runs start from a folder on the server or a name on the Hugging Face hub."
             steps.append(NextStep(icon="box", title="Register a model", text=text, href=_at("model_new")))
         if any_dataset:
             text = "The defaults show a gain within minutes; change what you like before it starts."
@@ -171,13 +171,13 @@ def _with_results(membership: Membership, runs: list[Run]) -> list[NextStep]:
     steps = []
     finished = next((run for run in runs if run.state == Run.State.FINISHED), None)
     if finished is not None:
-        text = "Scores can rise for the wrong reason. Read a few answers beside the criteria they were graded by."
+        text = "Scores can rise for the wrong reason. Read a few answers beside the criteria that graded them."
         href = _at("run_tab", finished.pk, "rollouts")
         steps.append(
             NextStep(icon="text-search", title=f"Read the rollouts of {_named(finished)}", text=text, href=href)
         )
         if membership.may(Role.RESEARCHER):
-            text = "The form opens filled in as it was; what you change is marked."
+            text = "The form opens with the values of that run; your changes are marked."
             href = _at("run_fork", finished.pk)
             steps.append(
                 NextStep(icon="git-fork", title=f"Repeat {_named(finished)} with changes", text=text, href=href)

@@ -103,7 +103,7 @@ def _name(row: Evaluation | ImportJob) -> str:
 def _reason(row: Any) -> str:
     """The first line of what is known about the failure; each kind of work keeps it under a name of its own."""
     said = next((text for field in ("state_reason", "problem", "error") if (text := getattr(row, field, ""))), "")
-    return str(said).strip().partition("\n")[0][:MOST_WORDS] or "Nothing is known of the reason; its page has the log."
+    return str(said).strip().partition("\n")[0][:MOST_WORDS] or "The reason is not known; its page has the log."
 
 
 def _evaluations(workspace: int) -> QuerySet[Evaluation]:
@@ -186,7 +186,7 @@ def _deciding(row: dict[str, Any]) -> Need:
 
 def _apart(apart: int, alike: int) -> str:
     if not apart:
-        return "People agree on all of them, so they can be accepted at once."
+        return "People agree on all of them, so you can accept them all at once."
     text = "People disagree there."
     return f"{text} On {counted(alike, 'more tasks')} they agree." if alike else text
 

@@ -82,7 +82,7 @@ def test_a_run_waits_for_its_judge_and_asks_nothing_twice(stack: Stack):
         assert told["state"] == "blocked", told["state_reason"]
         assert "waits. rubric: Doctor v1 cannot be asked" in told["state_reason"], told["state_reason"]
         (judge,) = api.get(f"runs/{run}/judges").json()["items"]
-        assert "asked again until it answers" in judge["problem"] and judge["failed"] > 0
+        assert "asks again until the judge answers" in judge["problem"] and judge["failed"] > 0
         server.latency_s, server.fault = 0.3, None
         over = eventually(
             lambda: api.get(f"runs/{run}").json(), lambda found: found["state"] in ("finished", "failed"), stack, 300

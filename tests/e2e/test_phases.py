@@ -205,6 +205,6 @@ def test_a_stage_that_the_run_ends_before_is_marked_while_one_types(open_page, a
     expect(rows.nth(2)).to_contain_text("never entered: the run ends with step 20")
     expect(rows.get_by_text("never entered")).to_have_count(1)
     expect(
-        page.get_by_text("is never entered: the run ends with step 20, and this stage would begin with step 26")
+        page.get_by_text("never begins: the run ends with step 20, and this stage would begin with step 26")
     ).to_be_visible()
     in_both(page, "stages-form")

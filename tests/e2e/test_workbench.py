@@ -232,7 +232,7 @@ def test_a_submission_that_has_not_gone_out_is_taken_back_without_a_network(benc
 
 def test_what_the_server_refuses_comes_back_with_its_words_at_the_place(bench):
     fields = [{"path": "content.reasons", "message": "are required: give two"}]
-    error = {"code": "invalid", "message": "The answer is not complete yet.", "fields": fields, "id": "x"}
+    error = {"code": "invalid", "message": "The answer is not complete.", "fields": fields, "id": "x"}
     bench.page.route("**/submit", lambda route: route.fulfill(status=422, json={"error": error}))
     answer(bench, "2", "only one")
     bench.on_task(0)

@@ -151,7 +151,7 @@ def _statuses(operation, ids: dict[str, int | str], keys: dict[Role | None, str]
             case.query["ids"] = "1"
         answers = {role: _answer(case, key) for role, key in keys.items()}
         if not any(
-            each.status_code == 400 or "does not fit what is expected" in each.text for each in answers.values()
+            each.status_code == 400 or "does not have the expected form" in each.text for each in answers.values()
         ):
             found.update({role: each.status_code for role, each in answers.items()})
 

@@ -14,7 +14,7 @@ from .models import ApiToken, Invite, Membership, Role, User
 
 Rest = ParamSpec("Rest")
 View = Callable[Concatenate[HttpRequest, Rest], HttpResponseBase]
-BY_HAND = {"x-token-needs": "no token opens this"}  # `openapi_extra` of an operation that calls `by_hand`
+BY_HAND = {"x-token-needs": "a token cannot do this"}  # `openapi_extra` of an operation that calls `by_hand`
 
 
 def require(request: HttpRequest, role: Role = Role.ANNOTATOR) -> Membership:
@@ -29,7 +29,7 @@ def by_hand(request: HttpRequest, what: str, code: str) -> Membership:
     """The membership of a person who is signed in; a token, which is a key to one workspace, is refused with `code`."""
     membership = require(request)
     if getattr(request, "api_token", None):
-        raise Problem(f"A token cannot {what}: sign in and do it on the page.", code=code, status=403)
+        raise Problem(f"A token cannot {what}. Sign in and do it on the page.", code=code, status=403)
     return membership
 
 

@@ -19,4 +19,4 @@ def browser_name(agent: str) -> str:
     system = next((name for sign, name in SYSTEMS if sign in agent), "")
     if browser and system:
         return f"{browser} on {system}"
-    return browser or system or agent[:60] or "a browser that says nothing of itself"
+    return browser or system or agent[:60] or "an unknown browser"

@@ -44,7 +44,7 @@ class MemberOut(Schema):
     id: int
     email: str
     name: str
-    verified: bool = Field(description="Whether something has shown that the address is theirs")
+    verified: bool = Field(description="Whether the address is verified")
     role: str
     created_at: datetime
 
@@ -76,7 +76,7 @@ class InviteIn(Schema):
 
 
 class InviteOut(Schema):
-    url: str | None = Field(description="Shown now and never again; null: it was mailed to the address")
+    url: str | None = Field(description="The link is shown only now; null: it was mailed to the address")
 
 
 class OpenInvite(Schema):
@@ -107,8 +107,8 @@ class TokenIn(Schema):
 class TokenOut(Schema):
     id: int
     name: str
-    scope: str = Field(description="The most that it may do in any area")
-    areas: dict[str, str] = Field(description="What it does not name is closed")
+    scope: str = Field(description="The highest right of the token in any area")
+    areas: dict[str, str] = Field(description="The token cannot use areas that are not named here")
     prefix: str
     created_at: datetime
     last_used_at: datetime | None

@@ -128,14 +128,14 @@ class LimitsForm(forms.Form):
     """What a workspace may use; an empty field sets no limit of its own."""
 
     running_runs = forms.IntegerField(
-        label="Runs at once", required=False, min_value=0, max_value=10_000, help_text="Further runs wait in the line."
+        label="Runs at once", required=False, min_value=0, max_value=10_000, help_text="More runs wait in the line."
     )
     gpus = forms.IntegerField(
         label="GPUs at once",
         required=False,
         min_value=0,
         max_value=10_000,
-        help_text="That its runs and jobs hold together. Further ones wait; one that asks for more by itself is refused.",
+        help_text="The GPUs that its runs and jobs hold together. More runs and jobs wait; one that asks for more than this is refused.",
     )
     imports_at_once = forms.IntegerField(
         label="Imports at once", required=False, min_value=0, max_value=10_000, help_text="Further imports are refused."
@@ -145,14 +145,14 @@ class LimitsForm(forms.Form):
         required=False,
         min_value=0,
         max_value=MOST / GB,
-        help_text="Files of the imports that are under way, or whose version is there.",
+        help_text="The files of imports that are under way or whose version still exists.",
     )
     logged_gb = forms.FloatField(
         label="Files of logged runs, in GB",
         required=False,
         min_value=0,
         max_value=MOST / GB,
-        help_text="What programs elsewhere send along with runs that they log here.",
+        help_text="The files that other programs send with the runs that they log here.",
     )
 
     @classmethod

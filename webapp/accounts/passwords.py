@@ -28,12 +28,12 @@ class NotGuessable:
             raise ValidationError(f"It has fewer than {LEAST_DIFFERENT} different characters.", "few_characters")
         core = re.sub(r"^[\W\d_]+|[\W\d_]+$", "", password.lower())
         if {core, core.translate(AS_LETTERS)} & _common():
-            raise ValidationError("It is a common password with a few characters around it.", "common_word")
+            raise ValidationError("It is a common password with a few more characters.", "common_word")
         if found := self._known(password, user):
-            raise ValidationError(f"Hardly anything is left of it without {found}.", "known_words")
+            raise ValidationError(f"Without {found}, hardly anything of it is left.", "known_words")
 
     def get_help_text(self) -> str:
-        return "Not a common word with ornaments, nothing about you or this program, no row of the keyboard."
+        return "Do not use a common word with a few more characters, anything about you or this program, or a row of the keyboard."
 
     def _known(self, password: str, user: User | None) -> str:
         """What others know or guess of it, where that is nearly all; else empty."""

@@ -89,7 +89,7 @@ def _must_be_verified(user: User) -> None:
     """Rights are given to a person who is known by their address."""
     if not user.verified:
         raise Conflict(
-            f"Nobody has verified that {user.email} is theirs. Invite that address: opening the invitation verifies it.",
+            f"The address {user.email} is not verified. Invite it: opening the invitation verifies the address.",
             code="not_verified",
         )
 
@@ -273,8 +273,8 @@ def sign_up(email: str, name: str, password: str | None, proof: str = Proof.NONE
         raise Invalid(
             "There is an account with this address.",
             {
-                "email": "has an account already: sign in if it is yours, or ask for an invitation to this address, "
-                "which takes it over"
+                "email": "has an account already. Sign in if it is yours, or ask for an invitation to this address, which "
+                "gives you the account"
             },
         ) from error
 

@@ -63,7 +63,7 @@ def change(membership: Membership, idle_minutes: int | None, session_minutes: in
         if (why := _wrong(value, least, most))
     }
     if wrong:
-        raise Invalid("These time-outs cannot be.", wrong)
+        raise Invalid("These time-outs cannot be used.", wrong)
     values = {"idle_minutes": idle_minutes, "session_minutes": session_minutes}
     Workspace.objects.filter(pk=membership.workspace_id).update(**values)
     audit.record(membership, membership.user, "workspace.time_outs", membership.workspace, **values)
@@ -77,7 +77,7 @@ def _wrong(value: int | None, least: int, most: timedelta) -> str:
     if value < least:
         return f"must be {least} minutes or more"
     if value > in_minutes(most):
-        return f"must be at most {in_minutes(most)} minutes, which hold in the whole installation"
+        return f"must be at most {in_minutes(most)} minutes, the limit of the whole installation"
     return ""
 
 

@@ -56,13 +56,13 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         return redirect(_next(request))
     form = SignInForm(request.POST or None)
     if request.method == "POST" and seconds_to_wait(f"sign-in:{request.META.get('REMOTE_ADDR')}", SIGN_INS_PER_MINUTE):
-        return _not_now(request, "Too many people sign in from here at once. Try again in a minute.")
+        return _not_now(request, "Too many people sign in from this address at the same time. Try again in a minute.")
     if form.is_valid():
         email = form.cleaned_data["email"].strip().lower()
         user = _whose(request, email, form.cleaned_data["password"])
         if user is not None:
             return let_in(request, user, "password", _next(request))
-        form.add_error(None, "Email and password do not belong together.")
+        form.add_error(None, "The email address or the password is wrong.")
     return render(
         request,
         "accounts/sign_in.html",
@@ -153,7 +153,7 @@ def workspaces(request: HttpRequest) -> HttpResponse:
     allowed = services.may_create_workspaces(user)
     form = WorkspaceForm(request.POST or None)
     if request.method == "POST" and not allowed:
-        raise PermissionDenied("Only administrators, and whom they allow it, make workspaces here.")
+        raise PermissionDenied("Only administrators, and people whom they allow, can make workspaces here.")
     if form.is_valid():
         membership = services.create_workspace(form.cleaned_data["name"], user)
         request.session[SESSION_KEY] = membership.workspace_id
@@ -224,7 +224,7 @@ def sessions_end(request: HttpRequest) -> HttpResponse:
     if "others" not in request.POST:
         rows = rows.filter(pk=whole(request.POST.get("session", ""), 15) or 0)
     title = "Sign out of all other browsers?" if "others" in request.POST else "Sign this browser out?"
-    text = "Whoever uses them has to sign in again. This one stays signed in."
+    text = "The people who use them must sign in again. This browser stays signed in."
     if asked := sure.question(request, title=title, text=text, yes="Sign out", back=reverse("profile")):
         return asked
     count = services.end_sessions(user, rows)
@@ -294,7 +294,7 @@ def tokens(request: HttpRequest) -> HttpResponseBase:
 def token_revoke(request: HttpRequest, token_id: int) -> HttpResponseBase:
     membership = access.require(request)
     token = access.token_write(membership, token_id)
-    text = "Whatever uses it is refused from then on. It cannot be brought back; make another one instead."
+    text = "From then on, programs that use it are refused. You cannot undo this, but you can make another token."
     title = f"Revoke the token “{token.name}”?"
     if asked := sure.question(request, title=title, text=text, yes="Revoke", back=reverse("tokens")):
         return asked
@@ -343,11 +343,11 @@ def _invited(request: HttpRequest, membership: Membership, email: str, role: str
 def invite_cancel(request: HttpRequest, invite_id: int) -> HttpResponseBase:
     membership = access.require(request, Role.OWNER)
     row = access.invite_write(membership, invite_id)
-    title, text = f"Revoke the invitation of {row.email}?", "Its link opens nothing any more. You can make another one."
+    title, text = f"Revoke the invitation of {row.email}?", "The link stops working. You can make another invitation."
     if asked := sure.question(request, title=title, text=text, yes="Revoke", back=reverse("members")):
         return asked
     services.revoke_invite(membership, row)
-    messages.success(request, f"The invitation of {row.email} opens nothing any more.")
+    messages.success(request, f"The invitation of {row.email} no longer works.")
     return redirect("members")
 
 
@@ -359,7 +359,9 @@ def member_change(request: HttpRequest, member_id: int) -> HttpResponseBase:
     other = access.member_write(membership, member_id)
     try:
         if "remove" in request.POST:
-            text = f"{other.user.email} cannot open this workspace any more, and the tokens made for it end. What they did stays."
+            text = (
+                f"{other.user.email} can no longer open this workspace, and their tokens for it end. Their work stays."
+            )
             title = f"Remove {other.user} from {membership.workspace}?"
             if asked := sure.question(request, title=title, text=text, yes="Remove", back=reverse("members")):
                 return asked

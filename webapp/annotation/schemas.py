@@ -271,7 +271,7 @@ class TaskAnswerOut(Schema):
     guidelines: int | None
     suggestion: str
     suggested_by: str
-    gold_right: bool | None = Field(description="null too while a rubric or rationale waits to be matched")
+    gold_right: bool | None = Field(description="Also null while a rubric or rationale waits to be matched")
     gold_detail: dict[str, Any] | None = Field(description='{"found": [index], "of", "recall", "least", "matcher"}')
     submitted_at: datetime
 

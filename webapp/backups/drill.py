@@ -1,6 +1,6 @@
 """A drill: the newest backup becomes an installation beside this one, with a database of its own, and is looked at.
 
-A backup that nobody has restored is a hope. All that `restore` compares is compared, and pages are opened. All writes about
+Nobody knows whether the backups can be restored. All that `restore` compares is compared, and pages are opened. All writes about
 drills are here: one under way at a time, told of as it goes, ended when somebody asks.
 """
 

@@ -92,7 +92,7 @@ class _Gate:
         if self.limit == SMALL and not await self.known(self.scope):
             raise Refused(413, f"A request has at most {SMALL // 10**6} MB. Sign in to send files.")
         if shutil.disk_usage(tempfile.gettempdir()).free - (size - self.size) < ROOM:
-            raise Refused(507, "The server has no room for this file. Ask whoever runs it to free some.")
+            raise Refused(507, "The server has no space for this file. Ask the person who runs it to free some.")
         self.limit = max(
             size, min(LARGEST, 2 * self.limit)
         )  # asked again after each doubling: the disk may fill meanwhile

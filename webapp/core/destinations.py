@@ -76,8 +76,8 @@ class Fence:
             or meant.is_reserved
             or any(meant in network for network in CLOSED)
         ):
-            return f"{meant} is not public. Whoever runs Touchstone can open its network with {self.setting}"
-        return "" if scheme == "https" else "must begin with https://: what is sent is nobody else's to read"
+            return f"{meant} is not public. The person who runs Touchstone can allow its network with {self.setting}"
+        return "" if scheme == "https" else "must begin with https://, so that nobody else can read what is sent"
 
 
 def _meant(address: Address) -> Address:

@@ -23,7 +23,7 @@ from .problems import Problem
 from .tasks import UNHEARD, UNTAKEN, enqueue, silent
 
 logger = logging.getLogger(__name__)
-BROKE = "Something broke on our side; the server's log says what."
+BROKE = "An error happened on the server; its log says more."
 TELL_EVERY_S = 0.5
 STOP_LOOK_S = 1.0
 OPEN = ("queued", "running")

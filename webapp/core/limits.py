@@ -34,7 +34,7 @@ def measured(person: int) -> Iterator[None]:
     """
     most, key = int(COMPUTING_S * 1000), f"computing:{person}"
     if wait := seconds_to_wait(key, most, by=0):
-        raise TooMany(wait, f"You have had the server compute for {COMPUTING_S:g} of the last {WINDOW_S} seconds")
+        raise TooMany(wait, f"The server has computed for you for {COMPUTING_S:g} of the last {WINDOW_S} seconds")
     began = time.monotonic()
     try:
         yield

@@ -31,7 +31,9 @@ class KeyReused(Invalid):
     def __init__(self) -> None:
         super().__init__(
             "This key was used for another request.",
-            {"Idempotency-Key": "came with another request before; send the same request again, or another key"},
+            {
+                "Idempotency-Key": "came with a different request before. Send the same request again, or use another key"
+            },
             code="key_reused",
         )
 

@@ -9,10 +9,13 @@ if TYPE_CHECKING:  # confined children raise problems as well, and load no Djang
 UNNAMED = {  # code and message of an error that has none of its own, by status
     400: ("bad_request", "The request cannot be read."),
     403: ("forbidden", "Not allowed."),
-    404: ("not_found", "There is no such address, or it is not yours to see."),
-    405: ("method_not_allowed", "This address does not take that method; the header Allow names those it takes."),
-    500: ("internal", "Something broke on our side. Quote the id when you report it."),
-    503: ("unavailable", "The database is away; trying again helps."),
+    404: ("not_found", "This address does not exist, or you may not see it."),
+    405: (
+        "method_not_allowed",
+        "This address does not accept that method; the header Allow names the methods that it accepts.",
+    ),
+    500: ("internal", "An error happened on the server. Give the id when you report it."),
+    503: ("unavailable", "The database does not answer. Try again."),
 }
 
 

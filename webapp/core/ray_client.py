@@ -72,7 +72,7 @@ class RayClient:
         try:
             return str(self._call("GET", "/api/version").json().get("ray_version", "unknown"))
         except (_Missing, ValueError) as error:
-            raise RayAway("What answers there is no Ray") from error
+            raise RayAway("A program answers there, but it is not Ray") from error
 
     def submit(self, job_id: str, entrypoint: str, env: dict[str, str], wanted: Wanted | None = None) -> None:
         """Starts a job under an id of our choosing. Submitting the same id again changes nothing.
@@ -185,7 +185,7 @@ def local_head() -> str:
     found, up = facts(settings.VAR, "ray"), held(settings.VAR)
     if "address" not in found:
         if up:
-            return "Ray has not been started yet: it comes after the other services"
+            return "Ray has not been started yet; it starts after the other services"
         return "Ray was never started on this machine: manage.py up starts it, or RAY_ADDRESS names a cluster"
     if "since" not in found:
         return "Ray does not answer" if up else "Ray is stopped"

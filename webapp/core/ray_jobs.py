@@ -103,7 +103,7 @@ class RayJobKind(Generic[Row]):
             fail(f"Ray refused the job. {error}")
             return None
         except (Problem, OSError) as error:
-            fail(f"What it needs cannot be copied to the artifact store. {error}")
+            fail(f"Its files cannot be copied to the artifact store. {error}")
             return None
         self.submitted(client, job)
         return None
@@ -172,8 +172,10 @@ def ask(job: RayRow) -> tuple[RayClient | None, Job | None]:
 def death(found: Job) -> str:
     """Why the process of a job that has ended spoke no last word."""
     if found.status == "UNKNOWN":
-        return "Its process is gone: Ray no longer knows the job, perhaps because Touchstone or Ray was restarted"
-    end = f"Its process ended without a last word (Ray: {found.status.lower()})"
+        return (
+            "Its process is gone: Ray does not know the job any more, perhaps because Touchstone or Ray was restarted"
+        )
+    end = f"Its process ended without a message (Ray: {found.status.lower()})"
     return f"{end}: it was killed, which is what the system does when memory runs out" if found.was_killed else end
 
 

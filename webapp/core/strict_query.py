@@ -26,8 +26,8 @@ def known_query(run: Run) -> Run:
     def checked(request: HttpRequest, path_params: Any, temporal_response: HttpResponse) -> dict[str, Any]:
         unknown = sorted(set(request.GET) - names)
         if unknown:
-            reason = {name[:80]: "is no parameter of this address; see /api/v1/docs" for name in unknown[:20]}
-            raise Invalid("The address has parameters that are not known here.", reason)
+            reason = {name[:80]: "is not a parameter of this address; see /api/v1/docs" for name in unknown[:20]}
+            raise Invalid("The address has unknown parameters.", reason)
         return read(request, path_params, temporal_response)
 
     operation._get_values = checked  # type: ignore[method-assign]

@@ -57,11 +57,9 @@ def problem(request: HttpRequest, status: int, title: str, message: str) -> Http
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     if isinstance(exception, DisallowedHost):
-        message = (
-            "The server does not answer to this address. Whoever runs it can set PUBLIC_URL to the address you used."
-        )
+        message = "The server does not answer to this address. The person who runs it can set PUBLIC_URL to the address that you used."
         return problem(request, 400, "Wrong address", message)
-    return problem(request, 400, "That request makes no sense", "Go back and try again.")
+    return problem(request, 400, "The server cannot read this request", "Go back and try again.")
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -74,7 +72,7 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return problem(request, 404, "Nothing here", "The page does not exist, or it is not yours to see.")
+    return problem(request, 404, "Nothing here", "The page does not exist, or you may not see it.")
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
@@ -85,4 +83,4 @@ def server_error(request: HttpRequest) -> HttpResponse:
         )
         response["Retry-After"] = response["Refresh"] = str(RETRY_AFTER_S)
         return response
-    return problem(request, 500, "Something broke on our side", "Quote the id below when you report it.")
+    return problem(request, 500, "Something broke on our side", "Give the id below when you report it.")

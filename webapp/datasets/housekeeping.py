@@ -147,4 +147,6 @@ def _nothing_under_way(dataset: Dataset) -> None:
     waiting = ImportJob.objects.filter(workspace=dataset.workspace_id, dataset_name=dataset.name, state__in=OPEN)
     curating = CurationJob.objects.filter(version__dataset=dataset, state__in=OPEN)
     if waiting.exists() or curating.exists():
-        raise Conflict("An import or a check of this dataset is under way; wait for it or cancel it.", code="under_way")
+        raise Conflict(
+            "An import or a check of this dataset is under way. Wait until it ends, or cancel it.", code="under_way"
+        )

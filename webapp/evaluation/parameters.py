@@ -12,6 +12,6 @@ IdempotencyKey = Annotated[
     Header(
         alias="Idempotency-Key",
         max_length=64,
-        description="Sent again with the same body, it answers with the same evaluation; else 422",
+        description="If you send the key again with the same body, you get the same evaluation; with another body, 422",
     ),
 ]

@@ -73,7 +73,7 @@ def recordings(workspace_id: int) -> QuerySet[Recording]:
 def cases(evaluation: Evaluation, tags: Sequence[str] = (), cursor: str | None = None, limit: int = 50) -> Page[Case]:
     """The cases that carry all of `tags`, in their order. Raises Invalid at `tag`, `cursor` or `limit`."""
     if len(tags) > MAX_TAGS or any("\0" in tag for tag in tags):
-        raise Invalid("These tags cannot be looked for.", {"tag": f"at most {MAX_TAGS}, without NUL"})
+        raise Invalid("These tags cannot be used as filters.", {"tag": f"at most {MAX_TAGS}, without NUL"})
     rows = Case.objects.filter(evaluation=evaluation)
     return page(rows.filter(tags__contains=list(tags)) if tags else rows, cursor, limit, "number")
 

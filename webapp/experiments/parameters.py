@@ -21,7 +21,7 @@ LaunchKey = Annotated[
     Header(
         alias="Idempotency-Key",
         max_length=64,
-        description="Sent again with the same body, it answers with the same run; else 422",
+        description="If you send the key again with the same body, you get the same run; with another body, 422",
     ),
 ]
 

@@ -97,7 +97,7 @@ class Bundle:
 
     def _member(self, name: str) -> IO[bytes]:
         if self._zip is None:
-            raise TypeError(f"{self.path} is no archive")
+            raise TypeError(f"{self.path} is not an archive")
         info = self._zip.getinfo(name)
         return ZstdMember(self._zip, info) if info.compress_type == METHOD else self._zip.open(info)  # type: ignore[return-value]
 

@@ -23,7 +23,9 @@ from webapp.core.sealed import Unreadable, seal, unseal
 from . import company, provider, second_factor
 
 NOT_LET_IN = "The company's sign-in did not let you in. Try again."
-UNREADABLE = "This installation cannot read your second factor any more. Whoever runs it can take it off your account."
+UNREADABLE = (
+    "This installation cannot read your second factor any more. The person who runs it can remove it from your account."
+)
 
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has no types

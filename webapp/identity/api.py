@@ -10,9 +10,9 @@ router = Router(tags=["accounts"])
 
 
 class TimeOutsIn(Schema):
-    idle_minutes: int | None = Field(description="Without use; null: nothing of the workspace's own")
+    idle_minutes: int | None = Field(description="Minutes without use; null: the workspace has no own limit")
     session_minutes: int | None = Field(
-        description="After it began, whatever is done; null: nothing of the workspace's own"
+        description="Minutes after the session began; null: the workspace has no own limit"
     )
 
 

@@ -47,7 +47,7 @@ CLASSES = frozenset(
     }
 )
 """Classes of sign-ins with a second factor that have a meaning everywhere: REFEDS, OpenID, Microsoft, SAML."""
-UNVERIFIED = "The company's sign-in does not vouch for your address. Ask whoever runs it to verify addresses."
+UNVERIFIED = "The company's sign-in has not verified your address. Ask the person who runs it to verify addresses."
 CLOSED = "Your account is closed. Ask an administrator of this installation."
 
 

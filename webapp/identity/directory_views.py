@@ -60,7 +60,7 @@ def new_key(request: HttpRequest, directory_id: int) -> HttpResponse:
 def revoke(request: HttpRequest, key_id: int) -> HttpResponse:
     key = get_object_or_404(DirectoryKey.objects.select_related("directory"), pk=key_id)
     title = f"Revoke the key {key.prefix}… of {key.directory}?"
-    text = "The directory is refused with it from then on: people who leave the company keep their accounts until another key works."
+    text = "From then on the directory is refused with this key. People who leave the company keep their accounts until another key works."
     if asked := sure.question(request, title=title, text=text, yes="Revoke", back=reverse("installation_directories")):
         return asked
     directories.revoke_key(cast(User, request.user), key)

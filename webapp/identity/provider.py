@@ -27,7 +27,7 @@ from django.views.decorators.http import require_GET, require_POST
 from . import company
 
 ALGORITHMS = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"})
-AWAY = "The company's sign-in does not answer as it should. Try again, or ask whoever runs it."
+AWAY = "The company's sign-in does not answer correctly. Try again, or ask the person who runs it."
 WELL_KNOWN = "/.well-known/"
 
 

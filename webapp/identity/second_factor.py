@@ -82,7 +82,7 @@ def ask(membership: Membership, yes: bool) -> None:
     Raises Conflict for an owner who has none: the door would close on them.
     """
     if yes and not proofs(membership.user_id).exists():
-        raise Conflict("Set up a second factor yourself first.")
+        raise Conflict("Set up your own second factor first.")
     changed = Workspace.objects.filter(pk=membership.workspace_id).exclude(asks_second_factor=yes)
     if changed.update(asks_second_factor=yes):
         audit.record(membership, membership.user, "workspace.second_factor", membership.workspace, asked=yes)

@@ -67,7 +67,7 @@ def limit_sessions(request: HttpRequest) -> HttpResponse:
             for name, why in problem.fields.items():
                 form.add_error(name, why.capitalize() + ".")
             return _rules(request, form)
-        messages.success(request, "The time-outs hold from now on.")
+        messages.success(request, "The new time-outs are in effect.")
         return redirect("sign_in_rules")
     return _rules(request, form)
 
@@ -102,5 +102,5 @@ def unmap_group(request: HttpRequest, row_id: int) -> HttpResponse:
     membership = access.require(request, Role.OWNER)
     row = get_object_or_404(GroupRole, workspace=membership.workspace, pk=row_id)
     groups.unmap(membership, row)
-    messages.success(request, f"{row.group} means nothing here any more.")
+    messages.success(request, f"{row.group} has no effect here any more.")
     return redirect("sign_in_rules")

@@ -48,7 +48,7 @@ def why_not_named(workspace_id: int, text: str) -> str:
         return f"no judge version is called {text!r}; name it with its version, such as 'Grader v2'"
     if version.judge.archived_at:
         return f"{text!r} is archived; restore it on its page, or name another judge"
-    return f"{text!r} has no endpoint that can be asked: {version.endpoint.name!r} is archived. Restore it, or name another judge"
+    return f"{text!r} cannot be asked, because its endpoint {version.endpoint.name!r} is archived. Restore the endpoint, or name another judge"
 
 
 def trials(judge: Judge) -> QuerySet[Trial]:

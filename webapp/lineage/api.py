@@ -43,7 +43,9 @@ class NodeList(Schema):
     next: str | None
 
 
-@router.get("/lineage/{what}/{what_id}", response=LineageOut, summary="What a row reached, or what it rests on")
+@router.get(
+    "/lineage/{what}/{what_id}", response=LineageOut, summary="What was made from a row, or what it is based on"
+)
 def lineage(request: HttpRequest, what: What, what_id: Id, way: Way = "down") -> dict[str, Any]:
     """Down: from a person, an answer, an example, a version to whatever was made of it; up: back to the people."""
     found = _walked(request, what, what_id, way)

@@ -98,7 +98,7 @@ def _answer(request: HttpRequest, error: Exception) -> HttpResponse:
         code = "RESOURCE_LIMIT_EXCEEDED" if error.code == "over_quota" else CODES.get(status, "INVALID_STATE")
         return _told(403 if error.code == "over_quota" else status, code, _words(error))
     if isinstance(error, Http404):
-        return _told(404, CODES[404], "There is nothing of this id here, or it is not yours to see.")
+        return _told(404, CODES[404], "There is nothing with this id here, or you may not see it.")
     if isinstance(error, PermissionDenied):
         return _told(403, CODES[403], str(error))
     if isinstance(error, RequestDataTooBig):
@@ -108,7 +108,7 @@ def _answer(request: HttpRequest, error: Exception) -> HttpResponse:
         return _told(400, CODES[400], "A value is out of range or holds characters that cannot be stored.")
     if isinstance(error, DATABASE_AWAY):
         logger.error("the database does not answer: %s", error)
-        return _told(503, CODES[503], "The database is away; trying again helps.")
+        return _told(503, CODES[503], "The database does not answer. Try again.")
     logger.exception("error %s in %s %s", getattr(request, "id", ""), request.method, request.path, exc_info=error)
     return _told(500, "INTERNAL_ERROR", f"Something broke on our side. Quote {getattr(request, 'id', '')} in a report.")
 
@@ -132,7 +132,7 @@ def body(request: HttpRequest, kind: type[Read]) -> Read:
         parsed = json.loads(visible(request.body) or b"{}")
         json.dumps(parsed, ensure_ascii=False).encode()  # half a pair of surrogates is no text
     except (ValueError, RecursionError):
-        raise Refused("The body is no JSON text.", "BAD_REQUEST") from None
+        raise Refused("The body is not JSON.", "BAD_REQUEST") from None
     return kind.model_validate(parsed)
 
 

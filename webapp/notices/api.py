@@ -99,7 +99,7 @@ class NoticeSettingsIn(Schema):
     mail: Literal["never", "trouble", "all"] | None = None
 
 
-@router.get("/notices", response=NoticeList, summary="What you were told, newest first")
+@router.get("/notices", response=NoticeList, summary="Your notices, newest first")
 def notices(request: HttpRequest, unread: bool = False, cursor: str | None = None, limit: Limit = 50) -> object:
     return page(queries.notices(access.may_read(require(request)), unread=unread), cursor, limit, "-id")
 
@@ -118,12 +118,12 @@ def settings(request: HttpRequest) -> NoticeSettings:
     return queries.settings(access.may_read(require(request)).user_id)
 
 
-@router.post("/notices/settings", response=NoticeSettingsOut, summary="Change how you are told")
+@router.post("/notices/settings", response=NoticeSettingsOut, summary="Change how you get notices")
 def change_settings(request: HttpRequest, payload: NoticeSettingsIn) -> NoticeSettings:
     return services.change_settings(access.may_read(require(request)), own=payload.own, mails=payload.mail)
 
 
-@router.get("/watches", response=WatchList, summary="What you have said you watch, or do not")
+@router.get("/watches", response=WatchList, summary="What you watch, and what you do not watch")
 def watches(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -> object:
     return page(queries.watches(access.may_read(require(request))), cursor, limit, "-id")
 

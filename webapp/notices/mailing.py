@@ -79,7 +79,7 @@ def send(letter_id: int, attempt: int) -> None:
         return
     letter = Letter.objects.select_related("user").get(pk=letter_id)
     rows = list(_allowed(letter.notices.all()).select_related("workspace").order_by("-id"))
-    why = queries.no_mail(letter.user) or ("" if rows else "Nothing of it may be mailed any more")
+    why = queries.no_mail(letter.user) or ("" if rows else "You may no longer get this by mail")
     if why:
         return _settle(letter, State.FAILED, why)
     try:
@@ -105,7 +105,7 @@ def take_up() -> int:
     open_ones = Letter.objects.filter(state__in=(State.WAITING, State.SENDING))
     open_ones.filter(next_try_at__gt=now + 2 * LONGEST_PAUSE).update(next_try_at=now)  # the clock went back
     open_ones.filter(state=State.SENDING, next_try_at__lt=now).update(
-        state=State.WAITING, error="The worker died while sending; whether it arrived is not known."
+        state=State.WAITING, error="The worker died while sending. It is not known whether the message arrived."
     )
     due = Letter.objects.filter(state=State.WAITING, next_try_at__lte=now).order_by("next_try_at")
     rows = list(due.values_list("pk", "attempts")[:AT_ONCE])
@@ -135,7 +135,7 @@ def text(user: User, rows: Sequence[Notice]) -> str:
         parts.append("\n".join(filter(None, (f"{line.title}{where}", line.text, f"{base}{line.href}"))))
     if left := len(lines) - MOST_LINES:
         parts += [f"{counted(left, 'notices')} more: {base}/notices"] if left > 0 else []
-    end = f"You watch this, or have launched it. To be mailed less, or nothing any more: {base}/settings/notices#mail"
+    end = f"You watch this, or you launched it. To get fewer mails or none: {base}/settings/notices#mail"
     return "\n\n".join([f"Hello {user}," if user.name else "Hello,", *parts, end]) + "\n"
 
 

@@ -62,9 +62,9 @@ def settings(user_id: int) -> NoticeSettings:
 def no_mail(user: User) -> str:
     """Why this person can have no notices by mail; empty where they can."""
     if not mail.configured():
-        return "This installation has no mail server. Whoever runs it names one in MAIL_URL"
+        return "This installation has no mail server. The person who runs it can set one in MAIL_URL"
     if not user.verified:
-        return "Nothing shows yet that the address of your account is yours; see Settings, Profile"
+        return "The address of your account is not verified yet; see Settings, Profile"
     return ""
 
 

@@ -28,7 +28,7 @@ def watch(membership: Membership, subject: Run | Sweep | Project, on: bool) -> N
     mine = Watch.objects.filter(user_id=membership.user_id)
     kind = queries.kind_of(subject)
     if on and not mine.filter(**{kind: subject.pk}).exists() and mine.count() >= MOST_WATCHES:
-        raise Conflict(f"You watch {MOST_WATCHES:,} things already. Stop watching some first.", "too_many_watches")
+        raise Conflict(f"You already watch {MOST_WATCHES:,} things. Stop watching some first.", "too_many_watches")
     about: dict[str, Any] = {kind: subject}
     Watch.objects.update_or_create(user_id=membership.user_id, **about, defaults={"on": on})
 
@@ -51,7 +51,7 @@ def change_settings(membership: Membership, *, own: bool | None = None, mails: s
     if mails is not None and mails not in Mails.values:
         raise Invalid("Unknown choice.", {"mail": f"must be one of {', '.join(Mails.values)}"})
     if mails not in (None, Mails.NEVER, row.mail) and (why := queries.no_mail(membership.user)):
-        raise Invalid("There can be no mail.", {"mail": why})
+        raise Invalid("Mail cannot be switched on.", {"mail": why})
     row.mail = Mails(row.mail if mails is None else mails)
     with transaction.atomic():
         NoticeSettings.objects.update_or_create(user_id=membership.user_id, defaults={"own": row.own, "mail": row.mail})

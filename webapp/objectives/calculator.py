@@ -57,7 +57,7 @@ def start(membership: Membership, name: str, record: str) -> Calculation:
     except (ValueError, RecursionError) as error:
         raise Invalid("The record is not JSON.", {"record": f"is not JSON: {error}"}) from error
     if not isinstance(parsed, dict):
-        raise Invalid("The record is not an object.", {"record": "must be one JSON object: { ... }"})
+        raise Invalid("The record is not a JSON object.", {"record": "must be one JSON object: { ... }"})
     made = Calculation(uuid4().hex, membership.workspace_id, name, record)
     _keep(made)
     enqueue("workers.objectives.calculate", made.id)

@@ -25,9 +25,9 @@ from . import calculator
 from .calculator import Calculation
 
 FAMILIES = (
-    ("policy", "Policies", "From sampled responses and what they are worth. A policy run offers these."),
-    ("preference", "Preferences", "From pairs of responses of which one was chosen."),
-    ("supervised", "Imitation", "From responses that are right as they are."),
+    ("policy", "Policies", "Objectives for sampled responses with rewards. A policy run offers these."),
+    ("preference", "Preferences", "Objectives for pairs of responses, one of them chosen."),
+    ("supervised", "Imitation", "Objectives for responses that are right as they are."),
 )
 WORKED = Path(trainer.config.objectives.__file__).parent / "worked.json"
 COUNTS = ("tokens", "sequences", "excluded")
@@ -114,11 +114,11 @@ def calculation(request: HttpRequest, calculation_id: str) -> HttpResponseBase:
 
 def _answer(found: Calculation | None, asked: int) -> dict[str, Any]:
     if found is None:
-        return {"error": "The cache does not answer, and the calculation with it. Try again."}
+        return {"error": "The cache does not answer, so there is no result. Try again."}
     if found.result:
         return {"shown": _shown(found.result)}
     if not found.done and asked > calculator.PATIENCE_S:
-        return {"error": "No worker has answered. Is one running? The command below works without."}
+        return {"error": "No worker has answered. Is one running? The command below works without a worker."}
     return {"error": found.error, "waiting": None if found.done else found, "asked": asked}
 
 

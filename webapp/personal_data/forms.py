@@ -13,7 +13,7 @@ class RetentionForm(forms.Form):
         required=False,
         min_value=LEAST,
         max_value=MOST,
-        help_text=f"Empty: accounts stay. From {LEAST} to {MOST:,} days; an account is announced here {NOTICE} days before it goes.",
+        help_text=f"Empty: accounts stay. From {LEAST} to {MOST:,} days. This page announces an account {NOTICE} days before it is erased.",
     )
 
     @classmethod

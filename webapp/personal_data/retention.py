@@ -42,7 +42,8 @@ def change(administrator: User, unused_days: int | None) -> None:
     """Sets it for the installation. Raises Invalid at the field. What was announced under another rule is announced anew."""
     if unused_days is not None and not LEAST <= unused_days <= MOST:
         raise Invalid(
-            "Accounts cannot be kept so long.", {"unused_days": f"must be from {LEAST} to {MOST:,} days, or empty"}
+            "Accounts cannot be kept for this long.",
+            {"unused_days": f"must be from {LEAST} to {MOST:,} days, or empty"},
         )
     before = days()
     row, _ = Retention.objects.update_or_create(pk=1, defaults={"unused_days": unused_days})

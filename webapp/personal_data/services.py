@@ -26,7 +26,7 @@ from .writing import write
 logger = logging.getLogger(__name__)
 KEPT = timedelta(days=7)
 TRIES = 3
-FAILED = "The file could not be made. Try again; whoever runs the server finds the reason in its log."
+FAILED = "The file could not be made. Try again. The server's log has the reason."
 State = DataExport.State
 EXPORT = JobKind(DataExport.objects.select_related("user"), locks.Work.PERSONAL_DATA, "workers.personal_data.write")
 
@@ -106,7 +106,7 @@ def _publish(row: DataExport, half: Path, count: int) -> None:
 def fetch(row: DataExport) -> archive.Download:
     """The file, to be sent; that it was fetched stands in the audit log. Raises Gone where it has ended or is not there yet."""
     if not row.ready:
-        raise Gone("This file is not there any more, or not yet.")
+        raise Gone("This file no longer exists, or not yet.")
     found = archive.of_file(path_of(row), f"touchstone-data-{row.created_at:%Y-%m-%d}.zip")
     actor = None if row.digest else row.user  # whoever holds a link says not who they are
     for membership in Membership.objects.filter(user=row.user).select_related("workspace"):

@@ -155,7 +155,7 @@ def retention_page(request: HttpRequest) -> HttpResponse:
 
 def _said(fate: queries.ErasureFate, who: str) -> str:
     return (
-        f"{who} cannot sign in again, and nobody can bring the account back. {_listed(fate.deleted)} go with name, address and "
+        f"{who} cannot sign in again, and nobody can restore the account. {_listed(fate.deleted)} go with name, address and "
         f"password. {_listed(fate.kept)} stay under a pseudonym. The audit log keeps its entries and no longer says who did it."
     )
 

@@ -47,7 +47,7 @@ def _record(
     problems: dict[str, str] = {}
     names = _names(membership, tried, problems)
     if tried[0].text == tried[1].text:
-        problems["b.text"] = "both answers are the same, word for word: there is nothing to compare"
+        problems["b.text"] = "both answers are the same, word for word, so there is nothing to compare"
     origin = _origin(membership, example, problems)
     if problems:
         raise Invalid("These answers cannot be compared.", problems)

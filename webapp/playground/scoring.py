@@ -108,7 +108,7 @@ def start(membership: Membership, asked: Asked) -> tuple[Score | None, TriedScor
     rubric = asked.rubric
     if asked.judge is None and asked.reward_model is None:
         if rubric is None:
-            raise Invalid("There is nothing to score by.", {"example": "has no rubric"})
+            raise Invalid("There is nothing that could score this answer.", {"example": "has no rubric"})
         with measured(membership.user_id):  # the criteria may be one's own, and so the patterns in them
             return by_rubric(rubric, verdicts(rubric, asked.text, monotonic() + SECONDS)), None
     judge, model = _chosen(membership, asked, rubric)
@@ -146,9 +146,9 @@ def _chosen(
         if judge is not None:
             problems["reward_model"] = "choose a judge or a reward model, one of the two"
     if not asked.prompt:
-        problems["messages"] = "say what was asked, or name an example"
+        problems["messages"] = "give the question, or name an example"
     if problems:
-        raise Invalid("This answer cannot be scored like that.", problems)
+        raise Invalid("This answer cannot be scored like this.", problems)
     return judge, model
 
 

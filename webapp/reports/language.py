@@ -222,7 +222,7 @@ def _within(lines: Iterator[tuple[int, str]], fence: str) -> tuple[list[tuple[in
 def _block(line: int, kind: str, body: list[tuple[int, str]], end: int | None) -> ReportBlock:
     given: dict[str, Any] = {}
     places: dict[str, int] = {}
-    wrong = [] if end else [LineFault(line, "This block has no end. Write ``` on a line of its own behind it.")]
+    wrong = [] if end else [LineFault(line, "This block has no end. Write ``` on its own line after it.")]
     for number, text in body if end else ():
         if not text.strip() or text.lstrip().startswith("#"):
             continue
@@ -249,7 +249,7 @@ def _known(kind: str, name: str, colon: str, places: Mapping[str, int]) -> Block
         known = f"Did you mean {near[0]}?" if near else f"Its keys are {', '.join(KEYS[kind])}."
         raise BadValue(f"A block “{kind}” has no “{name[:60]}”. {known}")
     if name in places:
-        raise BadValue(f"“{name}” stands in line {places[name]} already.")
+        raise BadValue(f"“{name}” is already in line {places[name]}.")
     return KEYS[kind][name]
 
 
@@ -280,5 +280,5 @@ def _missing(kind: str, given: Mapping[str, Any]) -> list[str]:
     if not named:
         wrong.append(f"This block needs runs: write one of {', '.join(SOURCES)}.")
     if len(named) > 1:
-        wrong.append(f"This block has {' and '.join(named)}. Keep one of them.")
+        wrong.append(f"This block has {' and '.join(named)}. Keep only one of them.")
     return wrong

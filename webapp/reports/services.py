@@ -26,7 +26,7 @@ class WrittenMeanwhile(Conflict):
     def __init__(self, newest: ReportPageVersion) -> None:
         who = newest.created_by or "Somebody"
         super().__init__(
-            f"{who} has saved version {newest.number} since you began. Nothing is lost: look at what changed, then save on top of it.",
+            f"{who} has saved version {newest.number} since you began. Nothing is lost. Look at the changes, then save yours on top.",
             "written_meanwhile",
             newest=newest.number,
         )
@@ -111,7 +111,7 @@ def about(membership: Membership, experiment: int | None, project: int | None) -
     }
     found = {name: rows.filter(pk=asked[name]).first() if asked[name] else None for name, rows in offered.items()}
     if wrong := {name: f"there is no such {name} here" for name, row in found.items() if asked[name] and row is None}:
-        raise Invalid("This report cannot be saved so.", wrong)
+        raise Invalid("This report cannot be saved like this.", wrong)
     return found
 
 
@@ -125,7 +125,7 @@ def checked(title: str, body: str) -> tuple[str, str]:
     if reason := _wrong(body):
         wrong["body"] = reason
     if wrong:
-        raise Invalid("This report cannot be saved so.", wrong)
+        raise Invalid("This report cannot be saved like this.", wrong)
     return title, body
 
 

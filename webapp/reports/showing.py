@@ -95,7 +95,7 @@ def _rollout(membership: Membership, block: ReportBlock) -> tuple[Sequence[str],
     if row is None:
         where = f"step {given['step']} ({phase})"
         raise NothingToShow(
-            f"{run} has no response {index} to prompt {given['prompt']} at {where}: it was not kept, or is not there yet."
+            f"{run} has no response {index} to prompt {given['prompt']} at {where}: it was not kept, or does not exist yet."
         )
     record = row.content
     facts = {"run": run, "row": row, "phase": phase, "prompt": given["prompt"], "index": index, "record": record}

@@ -93,7 +93,7 @@ def _try(row: Delivery) -> Outcome:
         headers = {"content-type": "application/json", "user-agent": USER_AGENT, **signature}
         answer = post(row.webhook.url, headers, body)
     except Unreadable as error:
-        return Outcome(f"The secret cannot be read: {error}. Make a new one on the webhook's page.")
+        return Outcome(f"The secret cannot be read: {error}. Make a new secret on the webhook's page.")
     except Refused as error:
         return Outcome(f"Not sent: {error}.", silent=True)
     except NoAnswer as error:
@@ -146,7 +146,7 @@ def take_up() -> int:
     now = timezone.now()
     _follow_the_clock(now)
     lost = Delivery.objects.filter(state=State.SENDING, next_try_at__lt=now)
-    died = "The worker died while sending; whether it arrived is not known."
+    died = "The worker died while sending. It is not known whether the message arrived."
     lost.filter(give_up_at__lte=now).update(state=State.FAILED, error=died, status=None, answer="")
     lost.update(state=State.WAITING, next_try_at=now, error=died, status=None, answer="")
     due = Delivery.objects.filter(state=State.WAITING, next_try_at__lte=now, webhook__active=True)

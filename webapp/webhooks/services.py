@@ -58,7 +58,7 @@ def announce_all(
     if event not in EVENTS:
         raise ValueError(f"{event} is not in EVENTS")
     if not connection.in_atomic_block:
-        raise RuntimeError("announce() belongs into the transaction of the change it tells of")
+        raise RuntimeError("call announce() in the transaction of the change that it tells about")
     listeners = [listener for events, listener in _listeners if event in events]
     hooks = list(Webhook.objects.filter(workspace_id=workspace_id, events__contains=[event]))
     if not hooks and not listeners:

@@ -101,7 +101,7 @@ def act(request: HttpRequest, hook_id: int) -> HttpResponseBase:
         return _hook_page(request, hook, WebhookForm(initial={"url": hook.url, "events": hook.events}), secret)
     if action == "delete":
         services.delete(membership, hook)
-        messages.success(request, "The webhook and its log are gone.")
+        messages.success(request, "The webhook and its log are deleted.")
         return redirect("webhooks")
     _press(request, membership, hook, action)
     return redirect("webhook", hook.pk)
@@ -111,7 +111,7 @@ def _press(request: HttpRequest, membership: Membership, hook: Webhook, action: 
     try:
         if action == "test":
             services.test(membership, hook)
-            messages.success(request, "A test is on its way: see the log.")
+            messages.success(request, "A test is being sent; see the log.")
         elif action in ("pause", "resume"):
             services.set_active(membership, hook, action == "resume")
             messages.success(
@@ -130,7 +130,7 @@ def delivery(request: HttpRequest, hook_id: int, delivery_id: int) -> HttpRespon
     if request.method == "POST":
         try:
             services.deliver_again(membership, row)
-            messages.success(request, "It is on its way again.")
+            messages.success(request, "It is being sent again.")
         except Conflict as problem:
             messages.error(request, problem.message)
         return redirect("webhook_delivery", hook_id, delivery_id)

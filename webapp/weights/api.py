@@ -35,7 +35,7 @@ class WeightsJobOut(Schema):
     attempt: int
     outcome: dict[str, Any]
     used: dict[str, Any] = Field(
-        description="Of its machine so far: cpu_seconds, memory_bytes, gpu_bytes, device, processors"
+        description="What it has used of its machine so far: cpu_seconds, memory_bytes, gpu_bytes, device, processors"
     )
     model_id: int | None
     version_id: int | None
@@ -133,7 +133,7 @@ def stop_job(request: HttpRequest, job_id: Id) -> WeightsJob:
     return services.stop(access.job_write(membership, job_id), membership.user)
 
 
-@router.post("/weights-jobs/{job_id}/retry", response=WeightsJobOut, summary="Go on behind the last result")
+@router.post("/weights-jobs/{job_id}/retry", response=WeightsJobOut, summary="Continue after the last result")
 def retry_job(request: HttpRequest, job_id: Id) -> WeightsJob:
     """409 unless the job stopped or failed."""
     membership = require(request)

@@ -42,7 +42,7 @@ class JobToken(HttpBearer):
 router = Router(auth=JobToken(), tags=["ingest"])
 
 
-@router.get("/ingest/weights/{int:job_id}", response=WeightsAssignment, summary="What this job shall do")
+@router.get("/ingest/weights/{int:job_id}", response=WeightsAssignment, summary="What this job should do")
 def assignment(request: HttpRequest, job_id: int) -> WeightsAssignment:
     job: WeightsJob = request.auth  # type: ignore[attr-defined]
     kind = KINDS[job.kind]
@@ -137,7 +137,7 @@ def _read(request: HttpRequest, kind: type[Body]) -> Body:
         return kind.model_validate_json(visible(request.body))
     except ValidationError as error:
         fields = {".".join(map(str, item["loc"])): item["msg"] for item in error.errors(include_url=False)[:20]}
-        raise Problem("The batch is malformed; nothing of it was stored.", fields, code="invalid_batch") from None
+        raise Problem("The batch has errors, so nothing of it was stored.", fields, code="invalid_batch") from None
 
 
 @transaction.atomic

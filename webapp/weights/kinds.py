@@ -23,8 +23,8 @@ READ_RESPONSES = (WeightsJob.Kind.SCORE, WeightsJob.Kind.LOGPROBS)
 class Resources(Section):
     """What Ray sets aside for a job that loads weights: it waits until a machine of the cluster has as much free."""
 
-    cpus: float = knob(0.0, "Processors; 0 sets none aside and starts at once", ge=0, le=1024)
-    gpus: float = knob(0.0, "GPUs; a job sees those that it asks for", ge=0, le=64)
+    cpus: float = knob(0.0, "Processors to reserve; 0 reserves none and starts at once", ge=0, le=1024)
+    gpus: float = knob(0.0, "GPUs; a job sees only the GPUs that it asks for", ge=0, le=64)
     memory_gb: float = knob(0.0, "Memory; 0 sets none aside", unit="GB", ge=0, le=65_536)
 
 
@@ -37,7 +37,7 @@ class Generation(Section):
     top_p: float = knob(1.0, "Nucleus: the likeliest tokens that sum to this", gt=0, le=1)
     stop: list[str] = knob([], "Texts that end a response", max_length=8, advanced=True)
     seed: int = knob(0, "Decides what is drawn", ge=0, lt=2**31)
-    split: str = knob("heldout", "Of the dataset: train, heldout; empty: all", max_length=10)
+    split: str = knob("heldout", "Split of the dataset: train, heldout; empty: all", max_length=10)
     max_prompts: int | None = knob(None, "Only the first prompts; empty: all", unit="prompts", ge=1)
     sampler: Sampler = Sampler()
     resources: Resources = Resources()
@@ -46,7 +46,7 @@ class Generation(Section):
 class Scoring(Section):
     """How a reward model scores the responses of a dataset version."""
 
-    split: str = knob("heldout", "Of the dataset: train, heldout; empty: all", max_length=10)
+    split: str = knob("heldout", "Split of the dataset: train, heldout; empty: all", max_length=10)
     max_prompts: int | None = knob(None, "Only the first prompts; empty: all", unit="prompts", ge=1)
     resources: Resources = Resources()
 

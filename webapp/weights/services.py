@@ -39,7 +39,7 @@ def generate(
     Raises ConfigInvalid at a field of `params`, Invalid for a model that writes no text or whose files are gone.
     """
     if model.head != RegisteredModel.Head.LM:
-        raise Invalid("This model cannot answer.", {"model": f"{model.name} scores texts and cannot write any"})
+        raise Invalid("This model cannot answer.", {"model": f"{model.name} scores texts and cannot write texts"})
     title = f"{model.name} answers {version}"
     return _start(workspace, user, Kind.GENERATE, title, _checked(Generation, params), model, version)
 
@@ -60,7 +60,8 @@ def log_probs(
     """Measures how likely the responses of `version` are under `model`. Raises as `generate`."""
     if model.head != RegisteredModel.Head.LM:
         raise Invalid(
-            "This model has no tokens to weigh.", {"model": f"{model.name} scores texts; choose one that writes"}
+            "This model gives no log-probabilities of tokens.",
+            {"model": f"{model.name} scores texts; choose one that writes"},
         )
     title = f"{model.name} reads {version}"
     return _start(workspace, user, Kind.LOGPROBS, title, _checked(LogProbs, params), model, version)

@@ -158,7 +158,7 @@ class TestPlan:
         made = Backup.objects.get()
         assert (made.state, made.problem) == (
             Backup.State.FINISHED,
-            "Older backups could not be removed: Something broke on our side; the server's log says what.",
+            "Older backups could not be removed: An error happened on the server; its log says more.",
         )
         assert open_store(settings.BACKUP_FOLDER, None).names() == [made.name]
 

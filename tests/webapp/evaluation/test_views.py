@@ -100,7 +100,7 @@ def test_from_an_upload_to_a_running_evaluation(as_researcher):
     )
     row = Evaluation.objects.get()
     assert started.url == f"/evaluations/{row.pk}" and row.state == "queued"
-    assert "follows by itself" in as_researcher.get(started.url).content.decode()
+    assert "updates by itself" in as_researcher.get(started.url).content.decode()
 
 
 def test_a_refused_form_says_why_at_the_field(as_researcher):

@@ -210,6 +210,6 @@ def test_parameters_are_known_by_the_names_that_addresses_have(api, run):
     assert api.get("/runs?state=active&recipe=policy&experiment=1&limit=3").status_code == 200
     assert api.get(f"/runs/{run.id}/curves?keys=reward/mean&max_points=50").status_code == 200
     refused = body(api.get(f"/runs/{run.id}/curves?named=reward/mean"), 422)["error"]
-    assert refused["fields"] == [{"path": "named", "message": "is no parameter of this address; see /api/v1/docs"}]
+    assert refused["fields"] == [{"path": "named", "message": "is not a parameter of this address; see /api/v1/docs"}]
     assert api.get(f"/runs/{run.id}?run_id=1").status_code == 422
     assert api.get(f"/runs/{run.id}/rollouts?phase=test").status_code == 422

@@ -133,7 +133,7 @@ def test_settings_say_whether_one_is_told_of_what_one_launches(cast, run):
     client = browser(cast.researcher)
     services.watch(cast.researcher, run, False)
     page = client.get("/settings/notices").content.decode()
-    assert "are not told" in page and 'name="own" value="1" checked' in page
+    assert "get no notices" in page and 'name="own" value="1" checked' in page
     client.post("/settings/notices", {})
     assert NoticeSettings.objects.get().own is False
     assert 'name="own" value="1" checked' not in client.get("/settings/notices").content.decode()

@@ -31,7 +31,7 @@ def test_words_and_blocks_stand_in_their_order_with_their_lines():
     ("body", "told"),
     [
         ("metrc: a\nruns: 1", "Line 2: A block “chart” has no “metrc”. Did you mean metric?"),
-        ("metric: a\nmetric: b\nruns: 1", "Line 3: “metric” stands in line 2 already."),
+        ("metric: a\nmetric: b\nruns: 1", "Line 3: “metric” is already in line 2."),
         ("metric: a\nruns: twelve", "Line 3: “runs”: 1 to 1,000 numbers of runs, as in their addresses, with commas between: 12, 15."),
         ("metric: a\nruns:", "Line 3: “runs” has no value."),
         ("metric\nruns: 1", "Line 2: “metric” is no line of a block “chart”. Write a key, a colon and a value: metric: eval/rubric_score."),
@@ -39,7 +39,7 @@ def test_words_and_blocks_stand_in_their_order_with_their_lines():
         ("metric: a\nruns: 1\nsmoothing: 1", "Line 4: “smoothing”: must be a number from 0 to 0.95."),
         ("runs: 1", "Line 1: This block needs “metric”: one or several, a chart for each."),
         ("metric: a", "Line 1: This block needs runs: write one of runs, query, view, comparison."),
-        ("metric: a\nruns: 1\nquery: x", "Line 1: This block has runs and query. Keep one of them."),
+        ("metric: a\nruns: 1\nquery: x", "Line 1: This block has runs and query. Keep only one of them."),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told_at_its_line(body, told):
@@ -63,7 +63,7 @@ def test_what_is_wrong_with_tables_and_rollouts_is_told_too(kind, body, told):
 def test_a_block_without_an_end_says_so_and_swallows_no_word():
     (found,) = pieces("```chart\nmetric: a\n\nwords")
     assert [str(each) for each in problems([found])] == [
-        "Line 1: This block has no end. Write ``` on a line of its own behind it."
+        "Line 1: This block has no end. Write ``` on its own line after it."
     ]
 
 

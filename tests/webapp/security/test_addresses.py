@@ -221,4 +221,4 @@ def test_who_types_an_address_that_has_an_account_is_told_the_way(cast, project)
     _, secret = people.invite(cast.researcher, project)
     with pytest.raises(Invalid) as told:
         people.sign_up(secret, email="anna@example.org", name="Not Anna", password=PASSWORD)
-    assert "takes it over" in told.value.fields["email"]
+    assert "gives you the account" in told.value.fields["email"]

@@ -86,7 +86,7 @@ def test_making_a_judge_of_a_trained_model_asks_for_the_area_of_judges(cast):
 def test_an_address_that_nobody_has_placed_is_closed(cast, monkeypatch):
     monkeypatch.setattr(areas, "OF", {key: area for key, area in areas.OF.items() if key != "datasets"})
     answer = ApiClient(cast.owner).get("/datasets")
-    assert (answer.status_code, answer.json()["error"]["message"]) == (403, "No token opens this address.")
+    assert (answer.status_code, answer.json()["error"]["message"]) == (403, "A token cannot use this address.")
     assert browser(cast.owner).get("/api/v1/datasets").status_code == 200  # people at pages are no tokens
 
 

@@ -85,7 +85,7 @@ def test_only_who_administers_is_asked_about(cast, as_owner):
     text = as_owner.get("/installation/people").content.decode()
     mine, other = (f"right-administrator-{each.user_id}" for each in (cast.owner, cast.researcher))
     assert text.count(f'data-open="{mine}"') == text.count(f'<dialog id="{mine}"') == 1
-    assert "That is you: these pages close for you at once" in text
+    assert "This is your own right. You lose these pages at once" in text
     assert f'<dialog id="{other}"' in text and 'data-open="right-workspaces' not in text
 
 

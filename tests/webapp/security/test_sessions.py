@@ -122,7 +122,7 @@ def test_a_session_from_before_is_listed_once_it_is_used(cast):
         (FIREFOX, "Firefox on Linux"),
         (PHONE, "Safari on iPhone"),
         ("curl/8", "curl/8"),
-        ("", "a browser that says nothing of itself"),
+        ("", "an unknown browser"),
     ],
 )
 def test_browsers_are_named_as_people_know_them(agent, name):

@@ -60,7 +60,7 @@ def test_no_workspace_is_looser_than_the_installation(cast, settings):
 
     refused = put(idle_minutes=61, session_minutes=14).json()["error"]["fields"]
     assert {each["path"]: each["message"] for each in refused} == {
-        "idle_minutes": "must be at most 60 minutes, which hold in the whole installation",
+        "idle_minutes": "must be at most 60 minutes, the limit of the whole installation",
         "session_minutes": "must be 15 minutes or more",
     }
     Workspace.objects.filter(pk=cast.workspace.pk).update(

@@ -119,7 +119,7 @@ def test_an_address_that_has_become_private_hears_nothing(cast, hook, receiver, 
 def test_a_secret_of_another_key_says_what_to_do(cast, hook, receiver, settings):
     announce(cast)
     settings.SECRET_KEY = get_random_secret_key()
-    assert "Make a new one" in attempt().error
+    assert "Make a new secret" in attempt().error
     assert receiver.heard == []
 
 

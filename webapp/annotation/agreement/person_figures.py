@@ -132,14 +132,16 @@ def warnings(total: Figures, points: Sequence[Point]) -> list[str]:
     """What a manager should look into, in sentences."""
     told = []
     if total.fast.whole >= ENOUGH and (total.fast.value or 0) >= FAST_SHARE:
-        told.append(f"{total.fast.value:.0%} of the answers came faster than one can read.")
+        told.append(f"{total.fast.value:.0%} of the answers came faster than a person can read.")
     if total.gold.whole >= ENOUGH and total.gold.value is not None and total.gold.value < LOW_GOLD:
         told.append(f"Right on {total.gold.part} of {total.gold.whole} gold tasks.")
     early, late = _halves(points)
     if min(early.done, late.done) >= DRIFT_FROM and early.median_seconds and late.median_seconds:
         ratio = late.median_seconds / early.median_seconds
         if ratio < FASTER:
-            told.append(f"Takes {late.median_seconds:.0f} s a task now, {early.median_seconds:.0f} s in the beginning.")
+            told.append(
+                f"Takes {late.median_seconds:.0f} s a task now, and {early.median_seconds:.0f} s in the beginning."
+            )
     before, now = early.agreement, late.agreement
     if min(before.whole, now.whole) >= DRIFT_FROM and (before.value or 0) - (now.value or 0) > LESS_AGREEING:
         told.append(f"Agrees with others in {now.value:.0%} now, in {before.value:.0%} in the beginning.")

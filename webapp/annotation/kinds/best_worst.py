@@ -35,7 +35,7 @@ class BestWorst(TaskKind):
     name = "best_worst"
     place = 7
     title = "Best and worst"
-    text = "Of a few answers the best and the worst: less effort than an order, steadier than ratings."
+    text = "People choose the best and the worst of a few answers. This takes less effort than an order and is steadier than ratings."
     unit = "two responses to an instruction"
     needs = ("responses",)
     answer = BestWorstAnswer
@@ -64,7 +64,7 @@ class BestWorst(TaskKind):
     def check(self, record: Any, settings: Settings, view: Content, *, gold: bool) -> Problems:
         chosen = {"best": record.best, "worst": record.worst}
         if record.verdict == CANNOT:
-            message = "must be empty where the responses cannot be assessed"
+            message = "must be empty if the responses cannot be assessed"
             return {name: message for name, side in chosen.items() if side is not None}
         shown = [one["letter"] for one in view["responses"]]
         fields = {name: f"choose the {name} response" for name, side in chosen.items() if side is None}
@@ -72,7 +72,7 @@ class BestWorst(TaskKind):
             if side is not None and side not in shown:
                 fields[name] = f"names {side!r}; shown are {', '.join(shown)}"
         if not fields and record.best == record.worst:
-            fields["worst"] = "must be another response than the best one"
+            fields["worst"] = "must be a different response than the best one"
         return fields
 
     def renamed(self, content: dict[str, Any], name: Callable[[str], str], *, swapped: bool) -> dict[str, Any]:
@@ -124,10 +124,10 @@ class BestWorst(TaskKind):
         best, worst = (values[part] for part in _PARTS)
         if CANNOT in (best, worst):
             if best != worst:
-                raise Undecided("worst", "either both are chosen, or neither can be assessed")
+                raise Undecided("worst", "choose both, or say of both that they cannot be assessed")
             return _content(None, None)
         if best == worst:
-            raise Undecided("worst", "must be another response than the best one")
+            raise Undecided("worst", "must be a different response than the best one")
         return _content(best, worst)
 
     def fields(self, settings: Settings) -> list[Field]:

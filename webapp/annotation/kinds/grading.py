@@ -45,7 +45,7 @@ class Grading(TaskKind):
     name = "grading"
     place = 3
     title = "Criterion grading"
-    text = "One answer beside its rubric: each criterion is met, not met, or cannot be told."
+    text = "One answer beside its rubric. Each criterion is met, not met, or cannot be judged."
     unit = "a response with its rubric"
     needs = ("rubrics", "responses")
     answer = GradingAnswer

@@ -56,7 +56,7 @@ class Pairwise(TaskKind):
     name = "pairwise"
     place = 1
     title = "Pairwise preference"
-    text = "Two answers side by side: which is better, how much, and for which reasons."
+    text = "Two answers side by side. Which is better, by how much, and for which reasons?"
     unit = "a pair of responses"
     needs = ("responses",)
     answer = PairwiseAnswer

@@ -43,7 +43,7 @@ class Ranking(TaskKind):
     name = "ranking"
     place = 4
     title = "Ranking"
-    text = "Several answers put in order, ties allowed; or only the best one is chosen."
+    text = "People put several answers in order, with ties if needed, or only choose the best one."
     unit = "all responses to an instruction"
     needs = ("responses",)
     answer = RankingAnswer
@@ -69,13 +69,13 @@ class Ranking(TaskKind):
 
     def check(self, record: Any, settings: Settings, view: Content, *, gold: bool) -> Problems:
         if record.verdict == "cannot_assess":
-            return {"tiers": "must be empty where the responses cannot be assessed"} if record.tiers else {}
+            return {"tiers": "must be empty if the responses cannot be assessed"} if record.tiers else {}
         shown_letters = [one["letter"] for one in view["responses"]]
         ranked = [letter for tier in record.tiers for letter in tier]
         if unknown := sorted(set(ranked) - set(shown_letters)):
             return {"tiers": f"names {', '.join(unknown)}, which is not shown"}
         if twice := sorted({letter for letter in ranked if ranked.count(letter) > 1}):
-            return {"tiers": f"{', '.join(twice)} stands in two places"}
+            return {"tiers": f"{', '.join(twice)} has two places"}
         if missing := [letter for letter in shown_letters if letter not in ranked]:
             return {"tiers": f"every response needs a place; missing: {', '.join(missing)}"}
         if any(not tier for tier in record.tiers):

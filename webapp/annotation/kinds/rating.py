@@ -25,7 +25,7 @@ class Rating(TaskKind):
     name = "rating"
     place = 5
     title = "Rating on scales"
-    text = "One answer at a time on scales that you name, such as helpfulness from 1 to 5."
+    text = "People rate one answer at a time on scales that you name, such as helpfulness from 1 to 5."
     unit = "a response"
     needs = ("responses",)
     answer = RatingAnswer

@@ -26,7 +26,7 @@ class Rationale(TaskKind):
     name = "rationale"
     place = 6
     title = "Rationale to atomic reasons"
-    text = "A free explanation of a preference is cut into single reasons, each tied to what it speaks of."
+    text = "People split a free explanation of a preference into single reasons, and link each reason to the text that it is about."
     unit = "a preference with its explanation"
     needs = ("responses",)
     answer = RationaleAnswer

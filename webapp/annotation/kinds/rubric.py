@@ -30,7 +30,7 @@ class Authoring(TaskKind):
     name = "rubric"
     place = 2
     title = "Rubric authoring"
-    text = "Write what a good answer must have, from the instruction alone; then see it tested on answers."
+    text = "People read only the instruction and write what a good answer must have. Then they see their rubric tested on answers."
     unit = "an instruction"
     needs = ("examples",)
     answer = RubricAnswer

@@ -49,7 +49,7 @@ class TraceSteps(TaskKind):
     name = "trace_steps"
     place = 8
     title = "Steps of a trace"
-    text = "What an agent did, step by step: each is correct or not, and the first error is marked."
+    text = "The steps of an agent: people say of each step whether it is correct, and mark the first error."
     unit = "a trace with steps"
     needs = ("responses",)
     answer = TraceAnswer

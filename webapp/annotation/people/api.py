@@ -51,7 +51,7 @@ def _member(membership: Membership, payload: s.ParticipantIn) -> User:
     found = members.first()
     if found is not None and payload.user is None and not found.user.verified:
         reason = "is not verified: name the person by `user`, or invite the address"
-        raise Invalid("Nobody has shown that this address is theirs.", {"email": reason})
+        raise Invalid("This address is not verified.", {"email": reason})
     if found is None:
         field = "email" if payload.user is None and payload.email else "user"
         raise Invalid("This person is not a member.", {field: "is not a member of this workspace"})

@@ -113,7 +113,7 @@ def join(user: User, secret: str) -> Participant:
         return known
     row = ProjectInvite.objects.filter(digest=hash_secret(secret)).select_related("project__workspace").first()
     if row is None:
-        raise Conflict("This link does not lead anywhere.", code="spent")
+        raise Conflict("This link does not exist.", code="spent")
     if row.email and row.email != user.email:
         raise Conflict(f"This invitation is for {row.email}; you are signed in as {user.email}.", code="other_address")
     # claimed by the update, not by the look: two people with the last use of a link must not both get in

@@ -146,11 +146,11 @@ def invite_revoke(request: HttpRequest, project_id: int, invite_id: int) -> Http
     project = access.project_write(membership, project_id)
     invite = access.invite(project, invite_id)
     back = reverse("project_people", args=[project_id])
-    text = "Nobody joins by it any more. Whoever has joined stays."
+    text = "Nobody can join with it any more. People who have joined stay."
     if asked := sure.question(request, title="Revoke this link?", text=text, yes="Revoke", back=back):
         return asked
     services.revoke_invite(membership, invite)
-    messages.success(request, "The link opens nothing any more.")
+    messages.success(request, "The link no longer works.")
     return redirect("project_people", project_id)
 
 
@@ -175,7 +175,7 @@ def join(request: HttpRequest, secret: str) -> HttpResponse:
         return render(
             request,
             "annotation/project_join.html",
-            context | {"problem": "Too many at once: try again in a minute."},
+            context | {"problem": "Too many people join at once. Try again in a minute."},
             status=429,
         )
     if request.method == "POST" and (form is None or form.is_valid()):

@@ -41,7 +41,7 @@ def warnings(
         told.append(
             Advice(
                 f"{count} {wishes} to change the guidelines",
-                "Somebody met a case that they do not settle.",
+                "Somebody found a case that the guidelines do not settle.",
                 _at("project_guidelines", project),
                 "info",
                 icon="book-open",
@@ -65,12 +65,12 @@ def _of_the_queue(project: Project, far: Progress, working: list[Person]) -> lis
     if last and timezone.now() - last > STALLED:
         told.append(Advice("The work has stopped", f"The last answer came on {last:%-d %B}.", tone="warn"))
     if project.settings.get("gold_every") and not far.gold:
-        text = "The settings mix gold tasks in, but none has a known answer yet."
+        text = "The settings use gold tasks, but no task has a known answer yet."
         told.append(Advice("No gold tasks", text, _at("project_gold", project), "info", icon="award"))
     if suggestion_queries.promised_in_vain(project):
         judged = project.kind in SUGGESTED
         text = "The settings show a model's view, but the tasks that come first have none. "
-        text += "Ask a judge for it." if judged else "Their examples would bring it in meta.suggestions."
+        text += "Ask a judge for it." if judged else "Put it into meta.suggestions of their examples."
         href = _at("project_suggestions" if judged else "project_settings", project)
         told.append(Advice("No model's view", text, href, "info", icon="scale"))
     return told
@@ -88,7 +88,11 @@ def next_steps(membership: Membership, project: Project, far: Progress, people: 
     if writes and project.state == State.DRAFT:
         steps.append(
             _step(
-                "Look at its tasks", "Then open it: until then nobody is asked.", "project_tasks", project, icon="eye"
+                "Look at its tasks",
+                "Then open the project. Nobody is asked before that.",
+                "project_tasks",
+                project,
+                icon="eye",
             )
         )
     if writes and not any(person.takes_part for person in people):
@@ -96,13 +100,13 @@ def next_steps(membership: Membership, project: Project, far: Progress, people: 
             _step("Invite people", "A link lets them in as annotators.", "project_people", project, icon="user-plus")
         )
     if writes and far.tasks and not far.gold and project.state != State.CLOSED:
-        text = "Tasks with a known answer tell you early who has understood."
+        text = "Tasks with a known answer show you early who has understood the task."
         steps.append(_step("Make some tasks gold", text, "project_gold", project, icon="award"))
     if far.complete and project.overlap > 1:
-        text = "Who agrees with whom, and on what they do not."
+        text = "See who agrees with whom, and where they disagree."
         steps.append(_step("Look at the agreement", text, "project_agreement", project, icon="scale"))
     if writes and far.tasks and far.complete == far.tasks:
-        text = "A new version of the dataset with the answers in it."
+        text = "This makes a new version of the dataset with the answers."
         steps.insert(0, _step("Publish the answers", text, "project_answers", project, icon="send"))
     if project.overlap > 1 and (waiting := undecided(project).count()):
         text = f"{waiting:,} complete task{'s wait' if waiting != 1 else ' waits'} for a decision; the lowest agreement comes first."

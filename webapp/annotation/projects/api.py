@@ -103,7 +103,7 @@ def size(request: HttpRequest, payload: s.SizeIn) -> size_estimate.Size:
     return size_estimate.expected(_version(membership, payload.dataset), payload.kind, payload.overlap)
 
 
-@router.get("/projects/mine", response=s.WaitingList, summary="Where your own judgement is asked for")
+@router.get("/projects/mine", response=s.WaitingList, summary="Projects that ask for your own judgement")
 def mine(request: HttpRequest) -> dict[str, Any]:
     """For every role: the projects you take part in, those with work first."""
     return {"items": [serializers.waiting(row) for row in own.waiting(require(request))]}

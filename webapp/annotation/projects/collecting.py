@@ -52,7 +52,7 @@ def collect(
 def _chosen(known: list[Project], project_id: int) -> Project:
     found = next((project for project in known if project.pk == project_id), None)
     if found is None:
-        why = "is no open project that collects tried answers; choose another, or name a new one"
+        why = "is not an open project that collects tried answers. Choose another, or name a new one"
         raise Invalid("The pair cannot be sent there.", {"project": why})
     return found
 
@@ -76,7 +76,7 @@ def _added(membership: Membership, project: Project, record: Example) -> tuple[P
         return project, task, False
     held = project.version.counts["examples"]
     if held >= MOST_PAIRS:
-        raise Conflict(f"{project} holds {held:,} pairs, which is the most. Send the pair to a new project.", "full")
+        raise Conflict(f"{project} holds {held:,} pairs, which is the limit. Send the pair to a new project.", "full")
     growing.grow(membership, project, [record], LINEAGE)
     return project, _task(membership, project, record), True
 

@@ -26,8 +26,8 @@ LINEAGE = "judged"
 NAME = "Judge against people"
 ABOUT = "Responses of runs that a judge has graded, for people to grade as well."
 GUIDELINES = (
-    "Say of each criterion whether the answer meets it. A judge has graded the same answers for training; its verdicts are "
-    "not shown, so that yours are your own."
+    "Say for each criterion whether the answer meets it. A judge has graded the same answers for training. You do not see "
+    "its verdicts, so that you decide on your own."
 )
 MOST = 5_000  # responses of one project: each batch copies the list of those before it; then the next project begins
 
@@ -83,9 +83,9 @@ def unfit(project: Project) -> str:
     if project.state not in TAKING or not project.tasks_made:
         return f"is {project.state}; it must be open or paused" if project.tasks_made else "is still being set up"
     if project.settings.get("suggestions", "never") != "never":
-        return "shows suggestions of a model, which would colour what people say"
+        return "shows suggestions of a model, which would influence what people say"
     if project.version.number != project.newest:  # type: ignore[attr-defined]
-        return "rests on an older version of its dataset, and the next would drop what was added since"
+        return "uses an older version of its dataset, and the next version would lose what was added since"
     if project.version.counts["examples"] >= MOST:
         return f"holds {MOST:,} examples or more, and each batch copies the list of them"
     return ""

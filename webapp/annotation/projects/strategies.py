@@ -7,8 +7,8 @@ from ..models import Project
 Strategy = Project.Strategy
 
 STRATEGIES: Mapping[str, str] = {
-    Strategy.ORDER: "Everybody walks through the dataset from top to bottom.",
-    Strategy.RANDOM: "One fixed shuffle, so that what is done first says something about the whole.",
-    Strategy.UNCERTAINTY: "Where known preferences are closest to a tie comes first.",
-    Strategy.DISAGREEMENT: "Where people and the judge have disagreed comes first.",
+    Strategy.ORDER: "In the order of the dataset, from top to bottom.",
+    Strategy.RANDOM: "In one fixed random order, so that the first answers represent the whole dataset.",
+    Strategy.UNCERTAINTY: "Tasks whose known preferences are closest to a tie come first.",
+    Strategy.DISAGREEMENT: "Tasks on which people and the judge disagree come first.",
 }

@@ -103,7 +103,7 @@ def _settings(kind: str, raw: Mapping[str, Any], problems: Problems) -> dict[str
             problems[f"settings.{path}"] = "each name may occur once"
     for action, key in found.keys.items():
         if not key.strip():
-            problems[f"settings.keys.{action}"] = "press a key, or leave the action out for its usual one"
+            problems[f"settings.keys.{action}"] = "press a key, or leave the action out to keep its usual key"
         elif [other for other, used in found.keys.items() if used == key and other < action]:
             problems[f"settings.keys.{action}"] = f"{key} already does something else"
     stored: dict[str, Any] = found.model_dump(mode="json")

@@ -128,7 +128,7 @@ def project_guidelines(request: HttpRequest, project_id: int) -> HttpResponseBas
         text = request.POST.get("guidelines", "")
         try:
             services.new_guidelines(membership, row, text)
-            messages.success(request, "From now on people see this version.")
+            messages.success(request, "People see this version from now on.")
             return redirect("project_guidelines", project_id)
         except Invalid as problem:
             form.problems = problem.fields
@@ -153,7 +153,7 @@ def project_settings(request: HttpRequest, project_id: int) -> HttpResponseBase:
     row = access.project_write(membership, project_id)
     form = ChangeForm.of(row) if request.method == "GET" else ChangeForm.posted(row, request.POST)
     if request.method == "POST" and form.save(membership, row):
-        messages.success(request, "Saved. Tasks that are open already keep what they were shown.")
+        messages.success(request, "Saved. Tasks that somebody has open do not change.")
         return redirect("project_settings", project_id)
     context = page_context.context(membership, row, "settings") | {"form": form}
     return render(request, "annotation/project_settings.html", context, status=422 if form.problems else 200)

@@ -52,7 +52,7 @@ class AnswerOut(Schema):
     current: bool
     state: Literal["standing", "reopened", "superseded"]
     gold: bool
-    gold_right: bool | None = Field(description="null too while a rubric or rationale waits to be matched")
+    gold_right: bool | None = Field(description="Also null while a rubric or rationale waits to be matched")
     gold_recall: float | None = Field(description="Share of the known criteria or reasons that it has")
     submitted_at: datetime
     shown_order: list[int]
@@ -66,7 +66,7 @@ class AnswerList(Schema):
 
 class AnswerFilter(Schema):
     revisions: bool = Field(False, description="Superseded revisions too")
-    names: bool = Field(False, description="Names beside the pseudonyms; not for reviewers")
+    names: bool = Field(False, description="Give names beside the pseudonyms; not for reviewers")
 
 
 class PublishIn(Schema):
@@ -76,7 +76,7 @@ class PublishIn(Schema):
     replace: bool = Field(True, description="Replace earlier labels of the annotated pairs")
     rest: bool = Field(True, description="Keep the examples nobody annotated")
     base: int | None = Field(
-        None, ge=1, le=2**31 - 1, description="The version that is built on; the annotated one where none is named"
+        None, ge=1, le=2**31 - 1, description="The base version; the annotated version if none is named"
     )
 
 
@@ -108,7 +108,7 @@ class PublishedOut(Schema):
     version_id: int | None = None
     digest: str | None = None
     counts: dict[str, int] = {}
-    base: int = Field(description="The number of the version that it is built on")
+    base: int = Field(description="The number of its base version")
     choice: dict[str, Any]
     labels: list[LabelsOut] = []
     answers: int | None = None
@@ -154,7 +154,7 @@ def list_answers(
     project = access.project_read(membership, project_id)
     after = whole(cursor) if cursor else 0
     if after is None:
-        raise Invalid("The cursor is not one this list gave.", {"cursor": "take it from `next`"})
+        raise Invalid("This cursor does not come from this list.", {"cursor": "take the cursor from `next`"})
     people = faces(project, named=access.named(membership, given.names))
     found = queries.page(project, people, after, limit + 1, given.revisions)
     more = str(found[limit - 1]["id"]) if len(found) > limit else None
@@ -220,7 +220,7 @@ def list_publications(
     project = access.project_read(require(request), project_id)
     before = whole(cursor) if cursor else None
     if cursor and before is None:
-        raise Invalid("The cursor is not one this list gave.", {"cursor": "take it from `next`"})
+        raise Invalid("This cursor does not come from this list.", {"cursor": "take the cursor from `next`"})
     rows = publications.publications(project).select_related("project__version")
     rows = rows.filter(pk__lt=before) if before else rows
     found = list(rows[: limit + 1])

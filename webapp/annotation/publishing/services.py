@@ -59,7 +59,7 @@ class Choice:
 
     def __post_init__(self) -> None:
         if self.what not in ("answers", "resolutions"):
-            raise Invalid("What to publish is not known.", {"what": "must be answers or resolutions"})
+            raise Invalid("It is not clear what to publish.", {"what": "must be answers or resolutions"})
         if not 0 <= self.minimum <= 1:
             raise Invalid("The least agreement is out of bounds.", {"minimum": "must be between 0 and 1"})
         if unknown := set(self.sources) - set(Resolution.Source.values):
@@ -111,7 +111,7 @@ def start(membership: Membership, project: Project, choice: Choice) -> Publicati
     if _answered(project)[: AT_ONCE + 1].count() <= AT_ONCE:
         return publish(membership, project, choice)
     if runner.start(project, Job.Kind.PUBLISH, membership, **choice.told()) is None:
-        raise Conflict("This project is being published already.", "publishing")
+        raise Conflict("This project is already being published.", "publishing")
     return None
 
 

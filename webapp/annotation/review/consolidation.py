@@ -65,7 +65,7 @@ def _chosen(row: Row, decision: Decision) -> str:
     if action == "keep":
         if decision.get("answer") in row.given:
             return row.given[decision["answer"]]
-        raise Undecided(row.id, "keeps the value of an answer that gives none here")
+        raise Undecided(row.id, "keeps the value of an answer, but this answer gives no value here")
     if action == "merge":
         most = row.most()
         if most is None:

@@ -168,7 +168,7 @@ def accept_majority(membership: Membership, project: Project, minimum: float = 0
     review_new(project)
     if queries.undecided(project)[: AT_ONCE + 1].count() > AT_ONCE:
         if runner.start(project, Job.Kind.MAJORITY, membership, minimum=minimum) is None:
-            raise Conflict("The majorities of this project are being accepted already.", "accepting")
+            raise Conflict("The majorities of this project are already being accepted.", "accepting")
         return None
     done = sum(_majorities(membership, project, minimum))
     _accepted(membership, project, done, minimum)
@@ -227,7 +227,7 @@ def _accept(membership: Membership, project: Project, reviews: Iterable[TaskRevi
 def withdraw_majority(membership: Membership, project: Project) -> int:
     """Takes back what was accepted by majority; those tasks are to decide again. Conflict while more are accepted."""
     if runner.open_one(project, Job.Kind.MAJORITY):
-        raise Conflict("Majorities are being accepted. Take them back once that is done.", "accepting")
+        raise Conflict("Majorities are being accepted. When that is done, you can take them back.", "accepting")
     done, _ = Resolution.objects.filter(project=project, source=Source.MAJORITY).delete()
     audit.record(membership, membership.user, "project.majority_withdrawn", project, tasks=done)
     return done
@@ -245,9 +245,11 @@ def regroup(
     }
     listed = [(int(answer), int(index)) for group in groups for answer, index in group]
     if sorted(listed) != sorted(wanted):
-        raise Invalid("The groups do not hold every item once.", {"groups": "must name each [answer, index] once"})
+        raise Invalid(
+            "The groups do not have every item exactly once.", {"groups": "must name each [answer, index] once"}
+        )
     if any(len({answer for answer, _ in group}) != len(group) for group in groups):
-        raise Invalid("A group holds two items of one person.", {"groups": "must hold at most one item of an answer"})
+        raise Invalid("A group has two items of one person.", {"groups": "must hold at most one item of an answer"})
     ours = sorted(sorted(list(map(int, item)) for item in group) for group in groups if group)
     contents = [each.content for each in opened.answered]
     ids = [each.id for each in opened.answered]

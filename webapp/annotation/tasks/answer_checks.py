@@ -11,7 +11,7 @@ from webapp.core.problems import Invalid
 from .. import kinds
 
 Fields = dict[str, str]
-REFUSED = "The answer is not complete yet."
+REFUSED = "The answer is not complete."
 WORDS = {
     "missing": "is missing",
     "extra_forbidden": "is not a part of this answer",

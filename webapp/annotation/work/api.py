@@ -132,14 +132,14 @@ class RenewOut(Schema):
     lease_until: datetime
 
 
-@router.post("/projects/{project_id}/claim", response=QueueOut, summary="One's open tasks, filled up from the queue")
+@router.post("/projects/{project_id}/claim", response=QueueOut, summary="Your open tasks, filled up from the queue")
 def claim(request: HttpRequest, project_id: Id, payload: ClaimIn) -> HttpResponse:
     """Up to `hold` tasks, the first to work on first. Asking again gives the same ones. `reason` says why there is none:
     `none_left`, `paused`, `you_are_paused` or `closed`; `left`, what waits besides them, is null for more than 50."""
     return _json(_queue(queue.serve(require(request), project_id, payload.hold)))
 
 
-@router.get("/projects/{project_id}/mine", response=MineList, summary="One's last submissions, newest first")
+@router.get("/projects/{project_id}/mine", response=MineList, summary="Your last submissions, newest first")
 def mine(request: HttpRequest, project_id: Id, cursor: str | None = None, limit: Limit = 50) -> dict[str, Any]:
     membership = require(request)
     project = access.project_work(membership, project_id)
@@ -147,7 +147,7 @@ def mine(request: HttpRequest, project_id: Id, cursor: str | None = None, limit:
     return {"items": [_submitted(row) for row in found.items], "next": found.next}
 
 
-@router.get("/assignments/{assignment_id}", response=AssignmentOut, summary="One of one's own tasks")
+@router.get("/assignments/{assignment_id}", response=AssignmentOut, summary="One of your own tasks")
 def assignment(request: HttpRequest, assignment_id: Id) -> HttpResponse:
     return _json(_assignment(access.own_assignment(require(request), assignment_id)))
 
@@ -189,7 +189,9 @@ def renew(request: HttpRequest, assignment_id: Id) -> dict[str, Any]:
 
 
 @router.get(
-    "/assignments/{assignment_id}/stress", response=dict[str, Any], summary="The stress test of one's submitted rubric"
+    "/assignments/{assignment_id}/stress",
+    response=dict[str, Any],
+    summary="The stress test of a rubric that you submitted",
 )
 def stress_test(request: HttpRequest, assignment_id: Id) -> dict[str, Any]:
     """As the submission was answered, with what the project's judge has said since; `judging` while it is being asked. 404 where

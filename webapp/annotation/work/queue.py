@@ -186,14 +186,14 @@ def reopen(membership: Membership, assignment: Assignment) -> Assignment:
     if seat.state != State.SUBMITTED or seat.submitted_at is None:
         raise Conflict("There is no answer to reopen.", "not_submitted")
     if not serving.may_finish(place):
-        raise Conflict("Work in this project is paused or closed.", "closed")
+        raise Conflict("This project is paused or closed.", "closed")
     later = Assignment.objects.filter(project=place.project, user=membership.user, submitted_at__gt=seat.submitted_at)
     if later[: place.settings.reopen].count() >= place.settings.reopen:
         raise Conflict(f"Only your last {place.settings.reopen} submissions can be reopened.", "too_late")
     # locks the task: who settles it meanwhile has done so before the look, or finds the answer gone
     seats.count([(seat.task_id, 0, -1)])
     if Resolution.objects.filter(task_id=seat.task_id).exclude(decided_by=None).exists():
-        raise Conflict("A reviewer has settled this task; its answers stand as they are.", "settled")
+        raise Conflict("A reviewer has decided this task, so its answers cannot change.", "settled")
     return _reopened(place, seat, place.lease(timezone.now()))
 
 

@@ -73,7 +73,7 @@ def try_on(request: HttpRequest, payload: StressIn) -> dict[str, Any]:
         raise Invalid("The rubric is too long.", {"rubric.criteria": f"at most {MAX_CRITERIA} criteria"})
     reading = sum(criterion.verifier is not None for criterion in payload.rubric.criteria)
     if reading * sum(len(response.text) for response in payload.responses) > MAX_READ:
-        raise Invalid("Too much to read at once.", {"responses": "send fewer or shorter texts"})
+        raise Invalid("The texts are too long together.", {"responses": "send fewer or shorter texts"})
     letters = [response.letter for response in payload.responses]
     if len(set(letters)) != len(letters):
         raise Invalid("The responses cannot be told apart.", {"responses": "letters must be unique"})

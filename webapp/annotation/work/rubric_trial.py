@@ -20,8 +20,8 @@ from ..kinds import Shown
 
 TOLD: dict[Power, str] = {
     "discriminates": "tells the responses apart",
-    "all_meet": "every response meets it: does not discriminate",
-    "none_meets": "no response meets it: does not discriminate",
+    "all_meet": "every response meets it, so it does not discriminate",
+    "none_meets": "no response meets it, so it does not discriminate",
     "unknown": "",
 }
 SECONDS = 1.0  # of verifiers for one request; what they have not said by then is missing

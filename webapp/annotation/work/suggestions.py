@@ -47,7 +47,7 @@ def take_away(membership: Membership, project: Project) -> int:
     """
     if runner.open_one(project, Job.Kind.SUGGEST):
         runner.stop(project, Job.Kind.SUGGEST)
-        raise Conflict("The judge is being stopped; take its suggestions away once it has ended.", "suggesting")
+        raise Conflict("The judge is being stopped. When it has ended, you can remove its suggestions.", "suggesting")
     return _remove(membership, project)
 
 

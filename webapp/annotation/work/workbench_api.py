@@ -31,7 +31,7 @@ class Formatted(Schema):
     html: list[str] = Field(description="Safe HTML, one per text; formulas as their source in span.math")
 
 
-@router.patch("/projects/{project_id}/keys", response=Keys, summary="Choose one's own keys for a project's workbench")
+@router.patch("/projects/{project_id}/keys", response=Keys, summary="Choose your own keys for a project's workbench")
 def set_keys(request: HttpRequest, project_id: Id, payload: Keys) -> object:
     membership = require(request)
     project = access.project_work(membership, project_id)

@@ -50,8 +50,8 @@ class DatasetOut(Schema):
     heldout_share: float | None
     group_by: str
     archived_at: datetime | None
-    deleting_at: datetime | None = Field(description="Since when a worker deletes it")
-    delete_problem: str = Field(description="Why a worker that was to delete it left it as it was; else empty")
+    deleting_at: datetime | None = Field(description="When a worker began to delete it")
+    delete_problem: str = Field(description="Why a worker could not delete it; else empty")
     created_at: datetime
     latest: VersionOut | None
 
@@ -84,13 +84,13 @@ class ExampleOut(Schema):
 class ImportOut(Schema):
     id: int
     state: Literal["queued", "running", "finished", "failed", "cancelled"]
-    cancel_asked: bool = Field(description="While it runs: it is about to end as cancelled")
+    cancel_asked: bool = Field(description="While it runs: it was cancelled and is about to end")
     dataset: str
     file: str
     format: str
     keep_good: bool
     origin: dict[str, Any] = Field(
-        description="What a worker gathers, such as responses of a run, with what it found; empty: a file that was sent"
+        description="What a worker gathers, such as responses of a run, and what it found; empty: a file was sent"
     )
     bytes_done: int
     bytes_total: int
@@ -98,7 +98,7 @@ class ImportOut(Schema):
     counts: dict[str, int]
     overlaps: dict[str, Any] = Field(description="Prompts that other datasets have on the other side of the split")
     unsaid: dict[str, int] = Field(
-        description="What files of another tool say that examples cannot, in words, each with how many rows say it"
+        description="What files of another tool say and examples cannot hold, in words, each with its number of rows"
     )
     rejected_count: int
     rejected: list[dict[str, Any]]
@@ -120,13 +120,19 @@ class ImportForm(Schema):
     mapping: str = Field("", description='JSON object: our field -> column, such as {"prompt": "question"}')
     keep_good: bool = Field(False, description="Import the good lines of a file with bad ones")
     heldout_share: float | None = Field(None, ge=0, le=1, description="Share held out of examples without a split")
-    group_by: str = Field("", description="prompt, domain, source or meta.NAME: what stands on one side of the split")
+    group_by: str = Field(
+        "", description="prompt, domain, source or meta.NAME: examples with the same value go to one side of the split"
+    )
 
 
 class PreviewForm(Schema):
     format: str = "auto"
     mapping: str = ""
-    name: str = Field("", max_length=120, description="The dataset it is for: its sides stay, and others are compared")
+    name: str = Field(
+        "",
+        max_length=120,
+        description="The dataset that it is for: its sides of the split stay, and it is compared with other datasets",
+    )
     heldout_share: float | None = Field(None, ge=0, le=1)
     group_by: str = ""
 
@@ -184,7 +190,7 @@ def start_import(request: HttpRequest, file: File[UploadedFile], form: Form[Impo
 @router.post(
     "/datasets/preview",
     response=dict[str, Any],
-    summary="The first rows of a file as they would be imported; nothing is written",
+    summary="Show the first rows of a file as an import would read them; nothing is written",
 )
 def show_preview(request: HttpRequest, file: File[UploadedFile], form: Form[PreviewForm]) -> dict[str, Any]:
     membership = access.may_write(require(request))
@@ -203,7 +209,7 @@ def _mapping(text: str) -> dict[str, str]:
     except ValueError as error:
         raise Invalid("The mapping is not JSON.", {"mapping": str(error)}) from error
     if not isinstance(found, dict) or not all(isinstance(column, str) for column in found.values()):
-        raise Invalid("The mapping is not an object.", {"mapping": "must be {our field: column}"})
+        raise Invalid("The mapping is not a JSON object.", {"mapping": "must be {our field: column}"})
     return found
 
 
@@ -222,7 +228,7 @@ def get_import(request: HttpRequest, job_id: Id) -> dict[str, Any]:
     return _import(access.import_read(require(request), job_id))
 
 
-@router.post("/imports/{int:job_id}/cancel", response=ImportOut, summary="End an import; nothing of it stays")
+@router.post("/imports/{int:job_id}/cancel", response=ImportOut, summary="End an import; none of its rows stay")
 def cancel_import(request: HttpRequest, job_id: Id) -> dict[str, Any]:
     """One that runs ends a moment later: follow `GET imports/{id}`. 409 where it is finished or failed."""
     membership = require(request, Role.RESEARCHER)
@@ -276,7 +282,11 @@ def archive(request: HttpRequest, dataset_id: Id, payload: DatasetArchiveIn) -> 
     return housekeeping.archive(membership, access.dataset_write(membership, dataset_id), archived=payload.archived)
 
 
-@router.get("/datasets/{int:dataset_id}/dependents", response=DependentList, summary="What keeps it from being deleted")
+@router.get(
+    "/datasets/{int:dataset_id}/dependents",
+    response=DependentList,
+    summary="What depends on it, so that it cannot be deleted",
+)
 def dependents(request: HttpRequest, dataset_id: Id) -> dict[str, Any]:
     items = housekeeping.dependents(access.dataset_read(require(request), dataset_id))
     return {"items": [vars(each) for each in items], "next": None}

@@ -28,7 +28,7 @@ class ExampleFilters(Schema):
     """What the examples are narrowed by; what is left out narrows nothing. Ranges are `from..to`: of whole numbers
     both ends count, of others the upper one does not."""
 
-    q: str = Field("", max_length=500, description="Words that must occur; each may go on")
+    q: str = Field("", max_length=500, description="Words that must occur; each may be the beginning of a longer word")
     split: str = Field("", description=_one_of("split"))
     domain: str = Field("", max_length=200)
     source: str = Field("", max_length=200)
@@ -51,7 +51,7 @@ class ExampleFilters(Schema):
         None,
         ge=1,
         lt=2**63,
-        description="Whose pass rates `pass_rate` and `reach` are about; without one those that the file gives",
+        description="The probe whose pass rates `pass_rate` and `reach` use; without it, those that the file gives",
     )
     constraints: str = Field("", description=RANGE + ": explicit constraints found in the prompt")
 
@@ -157,7 +157,7 @@ def _row(member: VersionMember) -> dict[str, Any]:
     }
 
 
-@router.get(VERSION + "/count", response=CountOut, summary="How many examples the filters leave")
+@router.get(VERSION + "/count", response=CountOut, summary="How many examples pass the filters")
 def count(request: HttpRequest, dataset_id: Id, number: Number, filters: Query[ExampleFilters]) -> dict[str, Any]:
     version = access.version_read(require(request), dataset_id, number)
     return {"count": narrowing.count(version, filters.as_filters())}

@@ -75,9 +75,7 @@ class RateList(Schema):
     next: str | None
 
 
-@router.get(
-    "/datasets/{int:dataset_id}/probes", response=ProbeList, summary="Who has measured pass rates, newest first"
-)
+@router.get("/datasets/{int:dataset_id}/probes", response=ProbeList, summary="Measurements of pass rates, newest first")
 def list_probes(request: HttpRequest, dataset_id: Id, cursor: str | None = None, limit: Limit = 50) -> dict[str, Any]:
     dataset = access.dataset_read(require(request), dataset_id)
     found = page(probes.all_of(dataset.pk), cursor, limit)

@@ -56,8 +56,8 @@ class DiffOut(Schema):
 
 class DeriveIn(Schema):
     filters: dict[str, Any] = Field(default_factory=dict, description="As in the address of the list of examples")
-    keep: bool = Field(True, description="Keep what the filters leave; false: remove it")
-    job: int | None = Field(None, description="Remove what this curation job found, instead of filters")
+    keep: bool = Field(True, description="Keep the examples that pass the filters; false: remove them")
+    job: int | None = Field(None, description="Remove what this curation job found; used instead of filters")
     note: str = Field("", max_length=500)
 
 
@@ -224,7 +224,9 @@ def untag(request: HttpRequest, dataset_id: Id, number: Number, name: Tag) -> St
     return Status(204, None)
 
 
-@router.post(VERSION + "/derive/preview", response=PreviewOut, summary="What a derivation would remove; writes nothing")
+@router.post(
+    VERSION + "/derive/preview", response=PreviewOut, summary="What a derivation would remove; nothing is written"
+)
 def preview(request: HttpRequest, dataset_id: Id, number: Number, payload: DeriveIn) -> dict[str, Any]:
     membership = require(request)
     version = access.version_read(membership, dataset_id, number)
@@ -241,7 +243,11 @@ def preview(request: HttpRequest, dataset_id: Id, number: Number, payload: Deriv
     }
 
 
-@router.post(VERSION + "/derive", response={202: CurationOut}, summary="A new version without what is filtered out")
+@router.post(
+    VERSION + "/derive",
+    response={202: CurationOut},
+    summary="Make a new version without the examples that are filtered out",
+)
 def derive(request: HttpRequest, dataset_id: Id, number: Number, payload: DeriveIn) -> Status[CurationJob]:
     """Answers at once; follow `GET curations/{id}` until its `version` is there."""
     membership = require(request, Role.RESEARCHER)

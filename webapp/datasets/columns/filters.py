@@ -108,7 +108,7 @@ def parse(given: Mapping[str, Any]) -> Filters:
         except ValueError as error:
             wrong["q" if field.name == "text" else field.name] = str(error)
     if wrong:
-        raise Invalid("The filters are not understood.", wrong)
+        raise Invalid("The filters cannot be read.", wrong)
     return Filters(**found)
 
 

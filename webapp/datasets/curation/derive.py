@@ -38,7 +38,7 @@ def run(job: CurationJob, report: Report) -> None:
 
 def check(gone: int, total: int) -> None:
     if not gone:
-        raise Invalid("Nothing would be removed, so there is no new version to make.", {"filters": "remove no example"})
+        raise Invalid("Nothing would be removed, so no new version is needed.", {"filters": "remove no example"})
     if gone == total:
         raise Invalid("Nothing would be left.", {"filters": "remove every example"})
 

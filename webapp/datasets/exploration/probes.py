@@ -74,7 +74,7 @@ def passed(version: DatasetVersion, filters: Filters) -> Passed:
     # asked each time: another process may have deleted it
     probe = Probe.objects.filter(pk=filters.probe, version__dataset=version.dataset_id).defer(*COUNTS).first()
     if probe is None:
-        raise Invalid("The filters are not understood.", {"probe": f"this dataset has no probe {filters.probe}"})
+        raise Invalid("The filters cannot be read.", {"probe": f"this dataset has no probe {filters.probe}"})
     return of_probe(version, probe)
 
 

@@ -16,7 +16,7 @@ def save_view(membership: Membership, dataset: Dataset, name: str, filters: Filt
     """Keeps the filters under a name, in place of what it stood for before. Raises Invalid at `name` or `filters`."""
     name = one_line(name, 80, "The view needs a name.")
     if not filters.narrow:
-        raise Invalid("There is nothing to save: no filter is set.", {"filters": "narrow nothing"})
+        raise Invalid("No filter is set, so there is nothing to save.", {"filters": "narrow nothing"})
     view, _ = SavedView.objects.update_or_create(
         dataset=dataset,
         name=name,

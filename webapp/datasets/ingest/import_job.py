@@ -79,7 +79,7 @@ def run(job: ImportJob) -> None:
         except _Cancelled:
             cancel(job)
         except FileNotFoundError:
-            _fail(job, "The file is no longer there; start the import again.")
+            _fail(job, "The file is gone. Start the import again.")
         except _Refused as refused:
             _fail(job, str(refused))
         except (processes.Endless, processes.TooLarge) as error:
@@ -109,14 +109,14 @@ def _given_up(job: ImportJob, error: Exception) -> bool:
 
 def _broken_off(job: ImportJob, taken: Taken | None, error: Exception) -> str:
     if taken is None:
-        return f"The import could not begin: {_said(error)}. Nothing was imported; start it again."
+        return f"The import could not begin: {_said(error)}. Nothing was imported. Start it again."
     name = _name(job, taken)
     where = f"{DEATHS} times at the same place, soon behind row {taken.rows:,} of {name}. Nothing was imported."
     if isinstance(error, processes.Died):
         return (
             f"The process that reads the file {error.how}, {where} If the system's log says that memory ran out, import the "
-            "file where there is more, or shorten the rows behind that one; else import these rows as files of their own "
-            "to find the one at fault."
+            "file on a machine with more, or shorten the rows after that one. Otherwise import these rows as separate "
+            "files, to find the row at fault."
         )
     return f"The import broke off, {where} The error was: {_said(error)}. The server's log has more of it."
 

@@ -98,7 +98,7 @@ def _part(
         except (EOFError, BrokenPipeError) as error:
             raise Died(process.wait()) from error
         except TimeoutError as error:
-            raise Endless(f"Nothing came of the file for {BATCH_S:g} s.") from error
+            raise Endless(f"The process that reads the file sent nothing for {BATCH_S:g} s.") from error
         finally:
             process.kill()  # a thread that still reads comes to the end then
             thread.shutdown(cancel_futures=True)

@@ -102,11 +102,11 @@ def _room(workspace_id: int, size: int) -> None:
     used = queries.import_use(workspace_id)
     if limits.imports_at_once is not None and used.waiting >= limits.imports_at_once:
         reason = f"{used.waiting} of {limits.imports_at_once} imports at once are under way; wait for one to end"
-        raise quotas.OverQuota("This workspace has no room for another import.", {"file": reason})
+        raise quotas.OverQuota("This workspace cannot start another import now.", {"file": reason})
     if limits.import_bytes is not None and used.bytes + size > limits.import_bytes:
         left = max(limits.import_bytes - used.bytes, 0)
         reason = f"has {size:,} bytes; of {limits.import_bytes:,} for imported files {left:,} are left"
-        raise quotas.OverQuota("This workspace has no room for this file.", {"file": reason})
+        raise quotas.OverQuota("This workspace has no space left for this file.", {"file": reason})
 
 
 def _given(path: Path, file_name: str, format: str) -> Given:

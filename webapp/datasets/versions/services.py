@@ -97,7 +97,7 @@ def _stage(dataset: Dataset, records: Iterable[Example], as_given: bool) -> None
         rows = [_sound(row) for row in settler.settle(batch)] if settler else batch
         staging.copy(list(_prepared(rows)))  # in full before COPY: an error inside it would break the transaction
     for line, key, first in staging.repeated_keys():
-        _refuse(line, "key", f"the key {key!r} is that of record {first} already")
+        _refuse(line, "key", f"record {first} already has the key {key!r}")
 
 
 def _prepared(rows: list[tuple[int, Example]]) -> Iterator[tuple[Any, ...]]:
@@ -162,7 +162,7 @@ def tag(membership: Membership, version: DatasetVersion, name: str) -> VersionTa
     """Calls the version `name`; a tag of that name on another version of the dataset moves here. Raises Invalid."""
     if not TAG.fullmatch(name):
         raise Invalid(
-            "The tag is not usable.", {"name": "must be 1 to 40 letters, digits, dots, dashes or underscores"}
+            "The tag cannot be used.", {"name": "must be 1 to 40 letters, digits, dots, dashes or underscores"}
         )
     made, _ = VersionTag.objects.update_or_create(
         dataset_id=version.dataset_id, name=name, defaults={"version": version}

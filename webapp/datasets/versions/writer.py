@@ -36,7 +36,7 @@ def alone_or_conflict(workspace_id: int, name: str) -> Iterator[None]:
     digest = hashlib.sha256(f"{workspace_id}:{name}".encode()).digest()
     with locks.alone(locks.Work.DATASET_NAME, int.from_bytes(digest[:4], "big")) as ours:
         if not ours:
-            raise Conflict("Something is being written into this dataset; try again when it is done.", code="under_way")
+            raise Conflict("Another job is writing into this dataset. Try again when it is done.", code="under_way")
         yield
 
 

@@ -26,59 +26,59 @@ SHOWN = 30
 CARDS = {
     "duplicates": {
         "title": "Duplicates",
-        "text": "Examples that say the same as an earlier one, word for word or nearly. The first of each stays.",
+        "text": "Examples that say the same as an earlier one, word for word or nearly. The first one stays.",
     },
     "leaks": {
         "title": "Leaks",
-        "text": "Prompts that stand in train and are held out as well, the same or nearly the same. The example on one side "
-        "goes. Groups that stand on both sides are counted on the first page of the version.",
+        "text": "Prompts that are in train and held out as well, the same or nearly the same. The example on one side is "
+        "removed. The first page of the version counts groups that are on both sides.",
     },
     "structure": {
         "title": "Rubrics by their words",
         "text": "Compound, vague, doubled or contradicting criteria, too few or too many of them, verifiers that cannot "
-        "run. Hints, not verdicts: only contradictions and broken verifiers are offered for removal.",
+        "run. These are hints, not verdicts: only contradictions and broken verifiers can be removed here.",
     },
     "criteria": {
         "title": "Criteria that never discriminate",
-        "text": "Every recorded response meets them, or none does. Judged by verifiers and by recorded grades; a "
-        "criterion with fewer than two verdicts is counted as unknown.",
+        "text": "Criteria that every recorded response meets, or none. Verifiers and recorded grades decide; a criterion "
+        "with fewer than two verdicts counts as unknown.",
     },
 }
 
 SELECTIONS = {
     "shortest": {
         "title": "Drop the shortest",
-        "text": "The examples with the shortest responses go: of prompts, those that need long ones are the harder half (GLM-4.5).",
+        "text": "Removes the examples with the shortest responses: the prompts that need long responses are the harder half (GLM-4.5).",
     },
     "balance": {
         "title": "Balance domains",
-        "text": "Of each domain at most so many examples stay, drawn at random. The same seed draws the same.",
+        "text": "Keeps at most this many examples of each domain, drawn at random. The same seed draws the same examples.",
     },
     "hardest": {
         "title": "Keep what is hard for a model",
-        "text": "The easy ones go. What counts is the hardest window of a response: its mean negative log-likelihood under the model "
-        "(LongCat, 2026).",
+        "text": "Removes the easy examples. The hardest window of a response decides: its mean negative log-likelihood "
+        "under the model (LongCat, 2026).",
         "job": "logprobs",
         "needs": "log-probabilities of each token",
     },
     "cover": {
         "title": "Keep what covers the rest",
-        "text": "K-center on embeddings: each pick is the example farthest from those picked before, its distance weighed by how hard "
-        "it is for a model (LongCat, 2026). The rest goes.",
+        "text": "K-center on embeddings: each pick is the example farthest from those picked before, with the distance "
+        "weighted by how hard it is for a model (LongCat, 2026). The rest is removed.",
         "job": "embed",
         "needs": "embeddings",
     },
     "meaning": {
         "title": "Near duplicates by meaning",
-        "text": "Examples whose embeddings are nearly the same are found within clusters; the one that is least like its cluster stays "
-        "(SemDeDup). What is worded otherwise and means the same is found, too.",
+        "text": "Finds examples whose embeddings are nearly the same, within clusters. The example that is least like its "
+        "cluster stays (SemDeDup). This also finds examples with other words and the same meaning.",
         "job": "embed",
         "needs": "embeddings",
     },
     "faulty": {
         "title": "Keep what provokes rare faults",
-        "text": "Mixed scripts, repetition, broken format: where a fault is rare among all responses, the prompts that show it stay, to "
-        "train it away (GLM-4.5). The rest goes.",
+        "text": "Looks for mixed scripts, repetition and broken format. If a fault is rare among all responses, the "
+        "prompts that provoke it stay, so that training can remove it (GLM-4.5). The rest is removed.",
     },
 }
 
@@ -171,7 +171,7 @@ def told(job: CurationJob) -> str:
 def _selected(job: CurationJob) -> str:
     """What a selection would leave, and by which number it drew the line."""
     found = job.result
-    without = f" {counted(found['without'], 'examples')} have no such number and stay." if found["without"] else ""
+    without = f" {counted(found['without'], 'examples')} do not have this number and stay." if found["without"] else ""
     gone = f"{found['removed']:,} of {counted(found['known'], 'examples')} would go"
     if job.kind == CurationJob.Kind.SHORTEST:
         least = found["shortest_kept"]

@@ -130,7 +130,7 @@ def view_delete(request: HttpRequest, view_id: int) -> HttpResponseBase:
     view = access.view_write(membership, view_id)
     version = access.version_read(membership, view.dataset_id)
     services.delete_view(membership, view)
-    messages.success(request, f"“{view.name}” is forgotten. Its filters are still set here, should you want it back.")
+    messages.success(request, f"“{view.name}” is deleted. Its filters are still set here, so you can save it again.")
     return redirect(address(version, view.query))
 
 

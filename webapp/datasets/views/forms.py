@@ -21,12 +21,12 @@ class ImportForm(forms.Form):
         min_value=0,
         max_value=100,
         required=False,
-        help_text="Of examples that come without a split. Leave empty for what suits the format.",
+        help_text="For examples without a split. Leave it empty to use the default of the format.",
     )
     group_by = forms.CharField(
         label="Keep together",
         max_length=80,
         required=False,
-        help_text="Which examples stand on one side: leave empty for those with one prompt, or write domain, source or meta.NAME.",
+        help_text="Which examples go to the same side. Empty: those with the same prompt. Or write domain, source or meta.NAME.",
     )
     keep_good = forms.BooleanField(label="Import the good lines even if others are malformed", required=False)

@@ -100,7 +100,7 @@ def delete(request: HttpRequest, probe_id: int) -> HttpResponseBase:
     membership = require(request)
     probe = access.probe_write(membership, probe_id)
     back = reverse("dataset_pass_rates", args=[probe.version.dataset_id, probe.version.number])
-    text = "Filters and saved views that name them no longer work. The evaluation that measured them stays."
+    text = "Filters and saved views that use them no longer work. The evaluation that measured them stays."
     title = f"Delete the pass rates of {probe.model}?"
     if asked := sure.question(request, title=title, text=text, yes="Delete them", back=back):
         return asked

@@ -52,7 +52,7 @@ def keep_house(request: HttpRequest, dataset_id: int) -> HttpResponseBase:
             housekeeping.archive(membership, dataset, archived=action == "archive")
         elif action == "delete" and name == dataset.name:
             gone = housekeeping.delete(membership, dataset)
-            told = "is deleted." if gone else "is being deleted. It is large, so that this takes a while."
+            told = "is deleted." if gone else "is being deleted. It is large, so this takes a while."
             messages.success(request, f"“{name}” {told}")
             return redirect("datasets")
         else:

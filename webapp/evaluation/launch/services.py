@@ -169,7 +169,7 @@ def rename(membership: Membership, evaluation: Evaluation, name: str) -> Evaluat
 def delete(membership: Membership, evaluation: Evaluation) -> None:
     """Removes it with its cases; verdicts stay in their store. Conflict while it is under way."""
     if not Evaluation.objects.select_for_update().filter(pk=evaluation.pk, state__in=OVER).exists():
-        raise Conflict("It is still under way; cancel it first.", code="under_way")
+        raise Conflict("The evaluation is still under way. Cancel it first.", code="under_way")
     audit.record(membership, membership.user, "evaluation.deleted", evaluation, name=evaluation.name)
     evaluation.delete()
 
@@ -212,4 +212,4 @@ def _title(recipe: str, dataset: DatasetVersion | None, recording: Recording | N
 
 def usable_name(text: str) -> str:
     """Raises Invalid at `name`."""
-    return one_line(text, MAX_NAME, "The name is not usable.")
+    return one_line(text, MAX_NAME, "The name cannot be used.")

@@ -78,7 +78,7 @@ def evaluation_again(request: HttpRequest, evaluation_id: int) -> HttpResponseBa
     membership = require(request)
     row = access.evaluation_write(membership, evaluation_id)
     if row.recipe not in RECIPES:
-        raise Http404("this recipe is no longer known")
+        raise Http404("this recipe no longer exists")
     if request.method == "POST":
         return _submitted(request, EvaluationForm.posted(membership, row.recipe, request.POST, row))
     return render(request, "evaluation/new.html", {"form": EvaluationForm.of(membership, row)})
@@ -120,7 +120,7 @@ def evaluation_move(request: HttpRequest, evaluation_id: int) -> HttpResponseBas
     membership = require(request)
     row = access.evaluation_write(membership, evaluation_id)
     to, back = request.POST.get("to", ""), reverse("evaluation", args=[row.pk])
-    text = "It cannot go on afterwards. What judges have answered stays in their verdicts, and is not asked for again."
+    text = "You cannot continue it afterwards. The answers of judges stay in their verdicts, and judges are not asked again."
     title = f"Cancel “{row.name}” for good?"
     if to == State.CANCELLED and (asked := sure.question(request, title=title, text=text, yes="Cancel it", back=back)):
         return asked

@@ -80,14 +80,14 @@ class Licence:
     def warnings(self) -> list[str]:
         if not self.known:
             return [
-                "Nobody has compared this judge with labels of people. What it rewards may not be what people mean."
+                "Nobody has compared this judge with labels of people. It may reward something that people do not want."
             ]
         newest, found = self.known[0], []
         value, n = newest.measures[0][1].get("value"), newest.measures[0][1].get("n")
         if value is None:
             found.append("Its newest comparison gave no number.")
         elif n is not None and n < FEW:
-            found.append(f"Its newest comparison rests on {counted(n, 'labels')} only.")
+            found.append(f"Its newest comparison has only {counted(n, 'labels')}.")
         if newest.place == "below":
             found.append("People agree with each other more often than with this judge.")
         return found

@@ -52,7 +52,7 @@ class RecipeConfig(Section):
     )  # belong neither to what is compared nor to the benchmark
 
     budget: Budget | None = knob(None, "Stop before more than this is spent")
-    draw: int = knob(0, "Another number asks judges anew; earlier answers are kept", advanced=True, ge=0, le=1000)
+    draw: int = knob(0, "Another number asks judges again; earlier answers are kept", advanced=True, ge=0, le=1000)
 
     resources: Resources = Resources()
 

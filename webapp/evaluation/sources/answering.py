@@ -52,7 +52,7 @@ def _model_problem(workspace_id: int, head: str, model_id: int) -> str:
     if row is None:
         return "this workspace has no such model"
     if row.head != head:
-        scores = "scores texts and cannot write any"
+        scores = "scores texts and cannot write texts"
         return f"{row.name} {scores if head == RegisteredModel.Head.LM else 'writes text; choose a reward model'}"
     return unloadable(row)
 

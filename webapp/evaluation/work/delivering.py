@@ -46,7 +46,9 @@ def _delivered(evaluation: Evaluation, name: str, outcome: Outcome) -> dict[str,
     rows = Membership.objects.filter(workspace=evaluation.workspace, user=evaluation.created_by)
     membership = rows.select_related("user", "workspace").first() if evaluation.created_by else None
     if membership is None:
-        raise Invalid("Whoever asked for the dataset is no longer a member of the workspace: run it again.")
+        raise Invalid(
+            "The person who asked for the dataset is no longer a member of the workspace. Run the evaluation again."
+        )
     dataset = Dataset.objects.filter(workspace=evaluation.workspace, name=name).first()
     dataset = dataset or datasets.create_dataset(membership, name)
     version = datasets.new_version(membership, dataset, outcome.records, None, _lineage(evaluation, outcome))

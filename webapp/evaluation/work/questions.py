@@ -13,9 +13,9 @@ MOST_REASONS = 12  # of one judge
 SPEAKS = "speaks to the judge"
 UNASKED = "could not be asked"
 NOTE = (
-    "Of every question these numbers rest on, asked now or found in the store. What is not answered is missing, never "
-    f"false. Responses were searched for orders to the judge in {', '.join(LANGUAGES[:-1])} and {LANGUAGES[-1]}, and for "
-    "the markup of prompts; an order in another language or in disguise is not seen."
+    "Covers every question behind these numbers, asked now or found in the store. A question without an answer is missing, "
+    f"never false. Responses were searched for orders to the judge in {', '.join(LANGUAGES[:-1])} and {LANGUAGES[-1]}, and "
+    "for the markup of prompts; an order in another language or a hidden one is not found."
 )
 WORDS = {
     "done": "answered",

@@ -147,8 +147,8 @@ def _rows(evaluation: Evaluation, found: list[Found]) -> Iterator[Case]:
 def _pause(evaluation: Evaluation, why: str) -> None:
     """By itself: what was asked is kept, and resuming goes on behind it."""
     told = (
-        f"{why} What was answered is kept and not asked again: resume it when that is mended, or run it again with other "
-        "settings."
+        f"{why} Answers are kept, and judges are not asked for them again. Mend the cause and resume the evaluation, or run "
+        "it again with other settings."
     )
     if _running(evaluation).update(state=State.PAUSED, problem=told, progress=evaluation.progress):
         evaluation.state, evaluation.problem = State.PAUSED, told

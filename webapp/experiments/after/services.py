@@ -64,7 +64,7 @@ def add(
             held = ChainStep.objects.select_for_update().get(pk=behind.pk) if behind else None
             first = held.run if held and held.state == State.LAUNCHED else None if held else run
             if held and first is None and (held.state != State.WAITING or held.kind != Kind.RUN):
-                raise Conflict("Nothing can stand behind that step: no run comes of it.", "no_run")
+                raise Conflict("Nothing can wait for that step, because it does not become a run.", "no_run")
             if ChainStep.objects.filter(after=first, behind=None if first else held).count() >= MOST:
                 raise Conflict(f"At most {MOST} steps wait for one run.", "too_many")
             step = ChainStep.objects.create(
@@ -123,9 +123,11 @@ def _promised(judges: dict[str, str], recipe: str, config: dict[str, Any]) -> di
 
 def _checked_evaluation(membership: Membership, run: Run, behind: ChainStep | None, asked: StepAsked) -> dict[str, Any]:
     if asked.recipe != POLICY:
-        raise ConfigInvalid([FieldProblem("recipe", "behind a run stands an evaluation of its responses: 'policy'")])
+        raise ConfigInvalid(
+            [FieldProblem("recipe", "after a run, only an evaluation of its responses is possible: 'policy'")]
+        )
     if "responses" in asked.config:
-        raise ConfigInvalid([FieldProblem("responses", "leave it out: they are those of the run before it")])
+        raise ConfigInvalid([FieldProblem("responses", "leave it out: the responses are those of the run before it")])
     before = behind.asked["config"] if behind else run.config
     if not before.get("evaluation", {}).get("max_examples") or not leaves_a_policy(
         behind.asked["recipe"] if behind else run.recipe

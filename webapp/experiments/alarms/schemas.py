@@ -9,7 +9,7 @@ from pydantic import Field
 class AlarmResponseOut(Schema):
     group: int
     index: int
-    response: str = Field(description="Its beginning; empty where it is gone")
+    response: str = Field(description="The beginning of the response; empty if it is gone")
     reward: float | None
 
 

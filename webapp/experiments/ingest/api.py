@@ -55,7 +55,7 @@ class RunToken(HttpBearer):
 router = Router(auth=RunToken(), tags=["ingest"])
 
 
-@router.get("/ingest/runs/{int:run_id}", response=RunAssignment, summary="What this run shall do")
+@router.get("/ingest/runs/{int:run_id}", response=RunAssignment, summary="What this run should do")
 def assignment(request: HttpRequest, run_id: int) -> RunAssignment:
     """Asked once by a starting process, which thereby shows its first sign of life."""
     run, token = request.auth  # type: ignore[attr-defined]
@@ -231,4 +231,4 @@ def _read(request: HttpRequest, kind: type[Body]) -> Body:
     except ValidationError as error:
         fields = {".".join(map(str, item["loc"])): item["msg"] for item in error.errors(include_url=False)[:20]}
         code = "invalid_events" if kind is EventBatch else "invalid"
-        raise Problem("The batch is malformed; nothing of it was stored.", fields, code=code) from None
+        raise Problem("The batch has errors, so nothing of it was stored.", fields, code=code) from None

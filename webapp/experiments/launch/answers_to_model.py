@@ -58,12 +58,12 @@ def train(membership: Membership, project: Project) -> Run:
     """
     answers = next((each.answers for each in ready(project.workspace_id) if each.project.pk == project.pk), 0)
     if answers < LEAST:
-        raise Conflict(f"A model learns from {LEAST} answers or more; submit some more first.", "too_few_answers")
+        raise Conflict(f"A model needs {LEAST} answers or more. Submit some more first.", "too_few_answers")
     base = _base(membership)
     made = publish.start(membership, project, publish.Choice(what="answers", rest=False))
     if made is None:
         raise Conflict(
-            "There are many answers, so a job publishes them. Train on its version when it is there.", "publishing"
+            "There are many answers, so a job publishes them. Train on its version when it exists.", "publishing"
         )
     version = made.version
     return launch.launch(
@@ -84,7 +84,7 @@ def _base(membership: Membership) -> str:
     ).exclude(source=RegisteredModel.Source.RUN)
     found = own.order_by("-id").values_list("name", flat=True).first()
     if found is None:
-        raise Conflict("There is no model to begin with. Register one under Models.", "no_model")
+        raise Conflict("There is no model that a run could begin with. Register one under Models.", "no_model")
     return str(found)
 
 

@@ -187,7 +187,7 @@ def _model(membership: Membership, slot: ResolvedSlot, problems: list[FieldProbl
         reason = (
             "writes text; a reward needs a model that scores it"
             if found.head == RegisteredModel.Head.LM
-            else "scores texts and cannot write any"
+            else "scores texts and cannot write texts"
         )
         problems.append(FieldProblem(field, f"{name!r} {reason}"))
     elif why := unloadable(found):
@@ -250,7 +250,9 @@ def continues(plan: Plan, source: Run, step: int) -> None:
     if plan.model != source.base:
         problems.append(FieldProblem("model.name", f"the checkpoint was trained from {source.base.name!r}"))
     if plan.config["model"].get("lora") != source.config.get("model", {}).get("lora"):
-        problems.append(FieldProblem("model.lora", "the checkpoint has other adapters; leave them as they were"))
+        problems.append(
+            FieldProblem("model.lora", "the checkpoint has other adapters; use the same adapters as before")
+        )
     if plan.version.digest != source.data.digest:
         problems.append(FieldProblem("dataset", f"the checkpoint was trained on {source.data}"))
     if plan.steps <= step:

@@ -215,7 +215,7 @@ class RunForm:
         try:
             config = resolve(self.recipe, self.raw)
         except ConfigInvalid:
-            return memory.Shown(unknown="it can be told once the config is valid")
+            return memory.Shown(unknown="shown when the config is valid")
         return memory.shown(config, promotion.named(self.membership.workspace_id, config.model.name))
 
     def fill(self, given: Mapping[str, str]) -> None:
@@ -257,7 +257,7 @@ class RunForm:
             moment = moments.read(self.not_before)
             told = schedule.problem(moment, timezone.now())
         except ValueError:
-            moment, told = None, "is no date and time"
+            moment, told = None, "is not a date and time"
         if told:
             self.problems[schedule.FIELD] = told
         return moment

@@ -29,10 +29,10 @@ NOTHING = {
         "/runs/new?recipe=reward_model",
         "Train one",
     ),
-    "judge_names": Nothing("No judge here can do this.", "/judges/new", "Make one"),
-    "endpoints": Nothing("No reward service is known here.", "/models/endpoints/new?kind=reward", "Name one"),
+    "judge_names": Nothing("No judge of this workspace can do this.", "/judges/new", "Make one"),
+    "endpoints": Nothing("This workspace has no reward service.", "/models/endpoints/new?kind=reward", "Name one"),
     "functions": Nothing(
-        "No function is allowed here. Whoever runs this installation installs its package and names it in "
+        "No function is allowed here. The person who runs this installation must install its package and name it in "
         f"{functions.ALLOWED}."
     ),
 }

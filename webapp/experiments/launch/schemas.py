@@ -52,7 +52,7 @@ class LaunchIn(Schema):
 class ForkIn(Schema):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"config": {"optim": {"lr": 1e-4}}}})
 
-    config: dict[str, Any] = Field(default_factory=dict, description="Laid over the config of the run")
+    config: dict[str, Any] = Field(default_factory=dict, description="Replaces values in the config of the run")
     dataset: DatasetRef | None = None
     model: str | None = None
     experiment: str | None = None
@@ -62,7 +62,7 @@ class ForkIn(Schema):
         description="Go on from the checkpoint of this step; 0 begins anew. Data, model and adapters must be the same",
     )
     not_before: NotBefore = None
-    retries: Retries | None = Field(None, description="null: as often as the run that it is made from")
+    retries: Retries | None = Field(None, description="null: as often as the run that it comes from")
 
 
 class ConfigCheckIn(Schema):

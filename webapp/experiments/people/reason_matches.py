@@ -122,7 +122,7 @@ def save(membership: Membership, run: Run, address: str, matches: Iterable[str])
             )
             audit.record(membership, membership.user, "run.reasons_matched", run, judgement=judgement.address)
     except IntegrityError:
-        raise Conflict("Somebody has matched this judgement meanwhile.") from None
+        raise Conflict("Somebody else has matched this judgement in the meantime.") from None
 
 
 def _places(rows: Any) -> list[Place]:
@@ -160,7 +160,7 @@ def _pair(text: str, judgement: Judgement) -> tuple[int, int]:
         pair = int(human), int(model)
         if pair[0] < len(judgement.human) and pair[1] < len(judgement.model):
             return pair
-    raise Invalid("These are no two reasons of the judgement.", {"matches": f"{text[:40]!r} is no pair of reasons"})
+    raise Invalid("These are not two reasons of the judgement.", {"matches": f"{text[:40]!r} is no pair of reasons"})
 
 
 def _pairs(stored: Iterable[Iterable[int]]) -> set[tuple[int, int]]:

@@ -107,8 +107,8 @@ def _all_away(row: RunJudge, why: str) -> None:
 def _remedy(problem: str) -> str:
     """What a person can do about it."""
     if "budget" in problem:
-        return "Raise its budget on the run's page and the run goes on."
-    return "It is asked again until it answers; the page of its endpoint says more."
+        return "Raise its budget on the run's page, and the run continues."
+    return "The run asks again until the judge answers; the page of its endpoint says more."
 
 
 @dataclass

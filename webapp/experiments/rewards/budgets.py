@@ -50,13 +50,13 @@ def change(membership: Membership, row: RunJudge, tokens: Any = KEEP, money: Any
     held = RunJudge.objects.select_for_update(no_key=True).get(pk=row.pk)
     problems: dict[str, str] = {}
     if tokens is not KEEP and tokens is not None and tokens <= held.tokens:
-        problems["budget_tokens"] = f"must be more than the {held.tokens:,} tokens that are used"
+        problems["budget_tokens"] = f"must be more than the {held.tokens:,} tokens that are already used"
     if money is not KEEP and money is not None and not held.money < money < MOST_MONEY:
         problems["budget_money"] = (
             f"must be more than the {held.money.normalize():f} that are spent, and less than {MOST_MONEY:,}"
         )
     if problems:
-        raise Invalid("That is no new budget.", problems)
+        raise Invalid("This is not a new budget.", problems)
     changed = {name: value for name, value in (("budget_tokens", tokens), ("budget_money", money)) if value is not KEEP}
     RunJudge.objects.filter(pk=row.pk).update(**changed)
     told = {name: None if value is None else str(value) for name, value in changed.items()}

@@ -40,7 +40,7 @@ def take(run: Run, asked: Iterable[JudgeQuestion]) -> Taken:
     """Stores what was not asked before, and has it asked. Raises Conflict once the run is over or ends, Invalid for a judge
     that its config does not name."""
     if run.state not in ASKING:
-        raise Conflict("This run does not ask any more: it is over, or ends.", code="over")
+        raise Conflict("This run does not ask any more, because it is over or about to end.", code="over")
     by_judge: dict[str, dict[str, JudgeQuestion]] = {}
     for question in asked:
         by_judge.setdefault(question.judge, {})[question.key] = question

@@ -25,7 +25,7 @@ class RunJudgeOut(Schema):
     judge: str
     judge_id: int
     version: int
-    calls: int = Field(description="That were answered; what was stored already is no call")
+    calls: int = Field(description="Calls that were answered; a verdict that was already stored is not a call")
     failed: int
     tokens: int
     money: Decimal

@@ -36,8 +36,8 @@ def start(membership: Membership, run: Run, wanted: Wanted, name: str) -> Import
     Raises Invalid at `run` where its questions are none of the data, at `steps` where these hold none, or more than MOST, and as `start_gathering`.
     """
     if not asked_the_data(run):
-        reason = "was asked about pairs of answers; its questions are no prompts of the data"
-        raise Invalid("These responses make no dataset.", {"run": reason})
+        reason = "was asked about pairs of answers, so its questions are not prompts of the data"
+        raise Invalid("These responses cannot make a dataset.", {"run": reason})
     check(run, wanted, MOST)
     origin = {"from": KIND, "run": run.pk, "name": f"{run.experiment.name}, {run}", "wanted": asdict(wanted)}
     return imports.start_gathering(membership, origin, name=name, file_name=f"rollouts-of-run-{run.pk}.jsonl")
@@ -151,7 +151,7 @@ def _number(form: Mapping[str, str], name: str) -> int | None:
     text = form.get(name, "").strip()
     number = whole(text, 9) if text else None
     if text and number is None:
-        raise Invalid("That is not a whole number.", {name: "must be a whole number, or empty"})
+        raise Invalid("This is not a whole number.", {name: "must be a whole number, or empty"})
     return number
 
 

@@ -35,17 +35,17 @@ TITLES = {
     "not_best": "Best of each prompt",
 }
 HELP = {
-    "no_reward": "Responses that could not be scored. Switched off, they stay without a reward.",
-    "repeated": "The text of an earlier response to the same prompt.",
+    "no_reward": "Responses that could not be scored. If you switch this off, they stay, without a reward.",
+    "repeated": "Responses with the same text as an earlier response to the same prompt.",
     "short": "Fewer characters than this.",
     "cut": "Responses that end at the limit of tokens.",
-    "format": "Responses without this form: tags, keys of a JSON object, or an expression that fits the whole.",
-    "incorrect": "Of the criteria that verifiers decide, fewer than this share came out as the rubric wishes. What no verifier "
-    "can tell goes on to the next filter.",
-    "low": "Worth less than this: the reward, or one part of it, such as a judge's.",
+    "format": "Responses without this form: tags, keys of a JSON object, or an expression that matches the whole.",
+    "incorrect": "Responses for which fewer than this share of the criteria with a verifier came out as the rubric wants. "
+    "Responses that no verifier can decide go on to the next filter.",
+    "low": "Responses with less than this: in the reward, or in one part of it, such as a judge's.",
     "protocol": "Attempts that their environment ended with an error, or whose part of the reward for calls and final state is "
     "below 1.",
-    "not_best": "More than so many of each prompt; those worth most stay, earlier ones first.",
+    "not_best": "Responses beyond this many for each prompt. Those with the highest reward stay; earlier ones come first.",
 }
 
 
@@ -117,7 +117,7 @@ def run_rollouts_dataset(request: HttpRequest, run_id: int) -> HttpResponseBase:
     membership = require(request)
     run = access.run_read(membership, run_id)
     if not datasets.asked_the_data(run):
-        raise Http404("its questions are no prompts of the data")
+        raise Http404("its questions are not prompts of the data")
     if "count" in request.POST:
         return redirect(f"{request.path}{_url(request.POST)}")
     sent = request.POST if request.method == "POST" else request.GET

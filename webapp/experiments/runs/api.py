@@ -87,7 +87,7 @@ def log(
     return runs_queries.log(run_of(request, run_id), after_seq, before_seq=before_seq)
 
 
-@router.get("/runs/{run_id}/history", response=HistoryOut, summary="Every change of a run's state: when, by whom, why")
+@router.get("/runs/{run_id}/history", response=HistoryOut, summary="Every change of a run's state: when, who and why")
 def history(request: HttpRequest, run_id: RunId, cursor: str | None = None, limit: Limit = 50) -> dict[str, Any]:
     """From the audit log, newest first."""
     found, following = run_history.events(run_of(request, run_id), cursor, limit)

@@ -51,9 +51,9 @@ class EventOut(Schema):
     at: datetime
     action: str
     what: str
-    state: str = Field(description="That the run came to; empty where it stayed in its state")
+    state: str = Field(description="The new state of the run; empty if the state stayed the same")
     attempt: int | None
-    who: str = Field(description="Empty where the server did it by itself, or the account was erased")
+    who: str = Field(description="Empty if the server did it, or if the account was erased")
     erased: bool
     why: str
     lasted_s: float | None = Field(description="How long it stayed in that state, up to now; null once the run is over")
@@ -72,7 +72,7 @@ class LineRunOut(Schema):
     experiment: str | None
     state: str
     priority: str | None
-    gpus: int = Field(description="That it has, or asks for; 0 where the cluster has none")
+    gpus: int = Field(description="GPUs that it has or asks for; 0 if the cluster has none")
     since: datetime
     seconds: float | None = Field(description="Until it is over or, of one that waits, until its turn; null: not known")
     why: str = Field(description="What one that waits waits for; empty of another workspace's")

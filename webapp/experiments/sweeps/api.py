@@ -71,7 +71,7 @@ def stop(request: HttpRequest, sweep_id: SweepId) -> dict[str, Any]:
     return _standing(membership, sweep_id)
 
 
-@router.post("/sweeps/{sweep_id}/resume", response=s.SweepStandingOut, summary="Go on with a stopped sweep")
+@router.post("/sweeps/{sweep_id}/resume", response=s.SweepStandingOut, summary="Continue a stopped sweep")
 def resume(request: HttpRequest, sweep_id: SweepId) -> dict[str, Any]:
     """Launches the trials that are left; runs that were stopped stay so, and each can be resumed by itself."""
     membership = require(request)
@@ -98,7 +98,7 @@ def _wish(membership: Membership, payload: s.SweepIn) -> Wish:
         )
     missing = [name for name in ("recipe", "dataset") if getattr(payload, name) is None]
     if missing or payload.recipe is None or payload.dataset is None:
-        raise ConfigInvalid([FieldProblem(name, "say it, or name a run to sweep from") for name in missing])
+        raise ConfigInvalid([FieldProblem(name, "give a value, or name a run to sweep from") for name in missing])
     wanted = choice(payload.dataset)
     experiment = payload.experiment
     return Wish(payload.recipe, payload.config, wanted, axes, experiment=experiment, **taken)

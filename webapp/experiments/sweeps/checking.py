@@ -103,7 +103,7 @@ def _check_numbers(found: Checked, wish: Wish) -> None:
         if (name != "trials" or wish.method != "grid") and not 1 <= getattr(wish, name) <= most:
             found.say(name, f"1 to {most:,}")
     if wish.method not in choosing.METHODS:
-        found.say("method", f"one of {', '.join(choosing.offered())}")
+        found.say("method", f"must be one of {', '.join(choosing.offered())}")
     elif wish.method not in choosing.offered():
         found.say("method", tpe.MISSING)
     if not 0 <= wish.seed < 2**31:

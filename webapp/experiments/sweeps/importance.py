@@ -35,7 +35,7 @@ def _weight(axis: SweepAxis, pairs: Sequence[tuple[space.Value, float]]) -> KeyW
     groups = _groups(axis, pairs)
     n, k = len(pairs), len(groups)
     if k < 2 or n <= k:
-        return KeyWeight(axis.path, undefined="too few trials share a value")
+        return KeyWeight(axis.path, undefined="too few trials have the same value")
     mean = sum(value for _, value in pairs) / n
     total = sum((value - mean) ** 2 for _, value in pairs)
     within = sum((value - sum(group) / len(group)) ** 2 for group in groups for value in group)

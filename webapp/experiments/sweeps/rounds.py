@@ -155,7 +155,9 @@ def _next(sweep: Sweep, trials: Sequence[SweepTrial]) -> bool:
     membership = Membership.objects.filter(workspace_id=sweep.workspace_id, user=sweep.created_by).first()
     if membership is None or not membership.may(access.WRITER):
         move(
-            sweep, Sweep.State.FAILED, "Whoever launched it may not launch runs here any more. Sweep again as yourself."
+            sweep,
+            Sweep.State.FAILED,
+            "The person who launched it may no longer launch runs here. Start a new sweep yourself.",
         )
         return False
     try:

@@ -51,7 +51,7 @@ class SweepIn(Schema):
     dataset: DatasetRef | None = None
     axes: list[SweepAxisIn] = Field(max_length=50)
     method: str = Field("random", description="`grid`, `random` or `tpe`")
-    metric: str = Field("", max_length=250, description="What decides; empty: the recipe's headline")
+    metric: str = Field("", max_length=250, description="The metric that decides; empty: the recipe's headline metric")
     better: str = Field("", description="`higher` or `lower`; empty: as the recipe says of the metric")
     seeds: Number = Field(3, description="1 to 20: each trial runs with the seeds 0 to this, without it")
     trials: Number = Field(10, description="1 to 1,000; a grid has as many as it has combinations")

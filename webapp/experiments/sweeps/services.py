@@ -115,7 +115,7 @@ def _why_not(row: Sweep, trials: int) -> str:
     most = min(checking.MOST_TRIALS, checking.MOST_RUNS // row.seeds)
     total = space.size([SweepAxis.of(each) for each in row.axes])
     if total is not None and total < most and row.wanted + trials > total:
-        return f"the keys have {total:,} configurations, and {row.wanted:,} are taken"
+        return f"the keys have {total:,} configurations, and {row.wanted:,} are already used"
     return "" if trials >= 1 and row.wanted + trials <= most else f"1 to {max(most - row.wanted, 1):,}"
 
 

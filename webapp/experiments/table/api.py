@@ -82,7 +82,7 @@ def _named(name: str) -> dict[str, str]:
     return {"name": name, "label": columns.label(name), "kind": "config" if name.startswith(columns.CONFIG) else kind}
 
 
-@router.get("/runs/table/complete", response=s.SuggestionList, summary="What may come next in a query")
+@router.get("/runs/table/complete", response=s.SuggestionList, summary="What can come next in a query")
 def complete(
     request: HttpRequest,
     q: Text = "",
@@ -152,7 +152,7 @@ def _view(row: RunView, mine: RunView | None) -> dict[str, Any]:
 
 @router.post("/runs/table/views", response={201: s.RunViewOut}, summary="Save a view of the table")
 def save_view(request: HttpRequest, payload: s.RunViewIn) -> Status[dict[str, Any]]:
-    """For everybody in the workspace. A view of this name is written over."""
+    """For everybody in the workspace. A view with this name is replaced."""
     membership = runs.may_write(require(request))
     layout = Layout(payload.query, payload.sort, tuple(payload.columns) or columns.USUAL)
     view = services.save_view(membership, payload.name, layout, payload.folded)

@@ -1,4 +1,4 @@
-"""What may come next in a query: names of fields and columns, then values that runs of the workspace have."""
+"""What can come next in a query: names of fields and columns, then values that runs of the workspace have."""
 
 import re
 from dataclasses import dataclass

@@ -176,7 +176,7 @@ def _run(reader: _Reader, term: Term) -> Q:
     _plain(term)
     for value in term.values:
         if whole(value.text) is None:
-            raise QueryProblem("Write the number that the run's address has.", value.start, value.end)
+            raise QueryProblem("Write the number from the run's address.", value.start, value.end)
     return Q(pk__in=[whole(value.text) for value in term.values])
 
 
@@ -185,7 +185,7 @@ def _sweep(reader: _Reader, term: Term) -> Q:
     _plain(term)
     for value in term.values:
         if whole(value.text) is None:
-            raise QueryProblem("Write the number that the sweep's address has.", value.start, value.end)
+            raise QueryProblem("Write the number from the sweep's address.", value.start, value.end)
     return Q(
         pk__in=SweepRun.objects.filter(trial__sweep__in=[whole(each.text) for each in term.values]).values("run_id")
     )

@@ -72,7 +72,7 @@ def _term(text: str, start: int) -> Term:
     turned = text[start] == "-"
     first = start + turned
     if first >= len(text) or text[first].isspace():
-        raise QueryProblem("After - comes what shall not be.", start, start + 1)
+        raise QueryProblem("Write a condition after -, for runs to leave out.", start, start + 1)
     name = _piece(text, first, STOPS)
     operator = next((each for each in OPERATORS if text.startswith(each, name.end)), "")
     if not operator:
@@ -81,7 +81,7 @@ def _term(text: str, start: int) -> Term:
         return Term(None, "~", (name,), turned, start, name.end)
     if not name.text:
         raise QueryProblem(
-            f"Before {operator} comes a name, such as state or eval/score.", name.end, name.end + len(operator)
+            f"Write a name before {operator}, such as state or eval/score.", name.end, name.end + len(operator)
         )
     values = _values(text, name.end + len(operator), name.text)
     return Term(name, operator, values, turned, start, values[-1].end)
@@ -93,7 +93,7 @@ def _values(text: str, at: int, name: str) -> tuple[Piece, ...]:
     while True:
         value = _piece(text, at, frozenset(","))
         if value.start == value.end:
-            raise QueryProblem(f"After the sign comes a value for {name}.", max(at - 1, 0), at)
+            raise QueryProblem(f"Write a value for {name} after the sign.", max(at - 1, 0), at)
         found.append(value)
         if not text.startswith(",", value.end):
             return tuple(found)

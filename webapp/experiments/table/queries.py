@@ -94,9 +94,9 @@ def resolved(membership: Membership, layout: Layout) -> tuple[Order, tuple[Colum
 
 def _sortable(column: "Column | columns.UnknownColumn") -> Column:
     if isinstance(column, columns.UnknownColumn):
-        raise Invalid("The table cannot be sorted so.", {"sort": column.message})
+        raise Invalid("The table cannot be sorted like this.", {"sort": column.message})
     if not column.has_order:
-        raise Invalid("The table cannot be sorted so.", {"sort": f"{column.label} has no order"})
+        raise Invalid("The table cannot be sorted like this.", {"sort": f"{column.label} has no order"})
     return column
 
 

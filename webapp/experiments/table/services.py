@@ -69,7 +69,7 @@ def group_name(text: str) -> str:
     """Empty: no group. Raises Invalid at `group`."""
     name = " ".join(text.replace("\0", "").split())
     if len(name) > 80 or '"' in name:
-        raise Invalid("That is no name of a group.", {"group": "at most 80 characters, without quotes"})
+        raise Invalid("This name of a group cannot be used.", {"group": "at most 80 characters, without quotes"})
     return name
 
 

@@ -197,5 +197,5 @@ def view_delete(request: HttpRequest, view_id: int) -> HttpResponseBase:
     membership = require(request)
     view = access.view_write(membership, view_id)
     services.delete_view(membership, view)
-    messages.success(request, f"Forgot the view “{view.name}”.")
+    messages.success(request, f"Deleted the view “{view.name}”.")
     return redirect("runs")

@@ -85,7 +85,7 @@ def body_of(request: HttpRequest) -> dict[str, Any]:
         payload = json.loads(visible(request.body))
         json.dumps(payload, ensure_ascii=False).encode()  # half a pair of surrogates is no text
     except (ValueError, RecursionError) as error:
-        raise InvalidSyntaxException(detail="The body is no JSON text.") from error
+        raise InvalidSyntaxException(detail="The body is not JSON.") from error
     if not isinstance(payload, dict):
         raise InvalidSyntaxException(detail="The body is no JSON object.")
     return payload

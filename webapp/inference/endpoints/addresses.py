@@ -21,7 +21,7 @@ def posted_to(url: str) -> str:
 
 def _checked(url: str, *, whole: bool) -> str:
     try:
-        parsed = destinations.parse(url, instead_of_password="the key has a field of its own")  # noqa: S106 - words
+        parsed = destinations.parse(url, instead_of_password="enter the key in its own field")  # noqa: S106 - words
         if parsed.query and not whole:
             raise Refused("must end before the question mark: it is a base address, such as https://host/v1")
         _fence().addresses(parsed.raw_host.decode(), destinations.port(parsed), parsed.scheme)

@@ -37,9 +37,9 @@ def start_check(membership: Membership, endpoint: Endpoint, kind: str) -> Endpoi
     Raises Conflict for an endpoint that is archived, or that cannot be checked.
     """
     if endpoint.kind == Endpoint.Kind.RECORDED:
-        raise Conflict("Recorded outputs have nobody to ask: what they answer is listed on their page.", "recorded")
+        raise Conflict("Recorded outputs cannot be asked. Their page lists what they answer.", "recorded")
     if endpoint.kind == Endpoint.Kind.REWARD and kind == EndpointCheck.Kind.PROBE:
-        raise Conflict("A reward service has nothing to find out but whether it answers: test it.", "reward")
+        raise Conflict("For a reward service, you can only find out whether it answers. Test it.", "reward")
     if endpoint.archived_at is not None:
         raise Conflict("The endpoint is archived. Restore it first.", "archived")
     Endpoint.objects.select_for_update(no_key=True).get(pk=endpoint.pk)  # two clicks make one check

@@ -50,13 +50,13 @@ class Paced(EndpointForm):
         min_value=1, max_value=1000, initial=8, label="At once", help_text="Requests in flight at the same time."
     )
     requests_per_minute = forms.IntegerField(
-        min_value=1, max_value=1_000_000, required=False, label="Per minute", help_text="Empty: as fast as it goes."
+        min_value=1, max_value=1_000_000, required=False, label="Per minute", help_text="Empty: no limit."
     )
     timeout_s = forms.FloatField(
         min_value=1, max_value=3600, initial=120, label="Time-out", help_text="Of each attempt."
     )
     retries = forms.IntegerField(
-        min_value=0, max_value=10, initial=3, help_text="After the first attempt, with pauses that double."
+        min_value=0, max_value=10, initial=3, help_text="Attempts after the first, with pauses that double."
     )
 
 
@@ -66,15 +66,15 @@ class RewardForm(Paced):
         max_length=2000,
         label="Address",
         widget=forms.URLInput(attrs={"placeholder": "https://rewards.example.org/score", "autocomplete": "off"}),
-        help_text="Posted to as it stands.",
+        help_text="Responses are posted to exactly this address.",
     )
     secret = forms.CharField(
         max_length=1000,
         required=False,
         label="Signing secret",
         widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
-        help_text="Base64, such as openssl rand -base64 32 makes; your service checks its signatures with the same. "
-        "Encrypted, and never shown again. Empty: requests are not signed.",
+        help_text="Base64, such as openssl rand -base64 32 prints. Your service checks signatures with the same secret. It "
+        "is stored encrypted and never shown again. Empty: requests are not signed.",
     )
     remove_secret = forms.BooleanField(required=False, label="Remove the stored secret")
 
@@ -84,15 +84,15 @@ class ChatForm(Priced, Paced):
         max_length=2000,
         label="Base address",
         widget=forms.URLInput(attrs={"placeholder": "https://api.example.org/v1", "autocomplete": "off"}),
-        help_text="Of an OpenAI-compatible API: vLLM, SGLang, llama.cpp or a hosted provider. Ends before /chat/completions.",
+        help_text="Address of an OpenAI-compatible API: vLLM, SGLang, llama.cpp or a hosted provider. It ends before /chat/completions.",
     )
-    model = forms.CharField(max_length=200, help_text="As the endpoint calls it.")
+    model = forms.CharField(max_length=200, help_text="The name that the endpoint uses.")
     secret = forms.CharField(
         max_length=1000,
         required=False,
         label="Key",
         widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
-        help_text="Encrypted, and never shown again.",
+        help_text="Stored encrypted, and never shown again.",
     )
     remove_secret = forms.BooleanField(required=False, label="Remove the stored key")
 
@@ -101,7 +101,7 @@ class LocalForm(Priced):
     registered_model = forms.ModelChoiceField(
         RegisteredModel.objects.none(),
         label="Model",
-        help_text="A job of the cluster loads its weights; for a trial, a process of the worker does.",
+        help_text="A job of the cluster loads its weights; for a trial, a process of the worker loads them.",
     )
 
     def __init__(self, *args: Any, workspace_id: int, **kwargs: Any) -> None:
@@ -118,5 +118,5 @@ class LocalForm(Priced):
 class RecordedForm(forms.Form):
     file = forms.FileField(
         label="Recorded outputs",
-        help_text='JSON Lines: {"key": "...", "text": "..."}. A key keeps its text for good.',
+        help_text='JSON Lines: {"key": "...", "text": "..."}. The text of a key cannot change.',
     )

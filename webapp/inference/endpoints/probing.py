@@ -113,7 +113,7 @@ async def probe_local(target: LocalTarget) -> Finding:
         "prefix_cache": cached > 0,
         "reasons": {
             "logprobs": f"a criterion is decided by the probability of yes: {json.loads(replies[0].text)['explanation']}",
-            "schema": "nothing holds its words to a schema; what it generates is read tolerantly, or is missing",
+            "schema": "no schema constrains its output; the output is read tolerantly, or is missing",
             "prefix_cache": f"{cached:,} of {length:,} prompt tokens were computed once for both questions",
         },
     }
@@ -139,7 +139,7 @@ async def _logprobs(client: ChatClient) -> tuple[bool, str]:
         first = json.loads(answer)["choices"][0]["logprobs"]["content"][0]["logprob"]
         return isinstance(first, int | float), "tokens come with their log-probabilities"
     except (ValueError, KeyError, IndexError, TypeError):
-        return False, "the parameter is taken, but no log-probabilities come back"
+        return False, "the endpoint accepts the parameter, but returns no log-probabilities"
 
 
 async def _schema(client: ChatClient) -> tuple[bool, str]:
@@ -149,7 +149,10 @@ async def _schema(client: ChatClient) -> tuple[bool, str]:
         good = set(given) == {"count", "colour"} and given["colour"] in ("blue", "green")
     except (ValueError, TypeError):
         good = False
-    return good, "the reply follows the schema" if good else "the schema is taken, but the reply does not follow it"
+    return (
+        good,
+        "the reply follows the schema" if good else "the endpoint accepts the schema, but the reply does not follow it",
+    )
 
 
 async def _prefix_cache(client: ChatClient) -> tuple[bool | None, str]:

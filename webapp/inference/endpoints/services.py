@@ -95,9 +95,7 @@ def change_endpoint(membership: Membership, endpoint: Endpoint, **fields: Unpack
         _fill(endpoint, fields)
         _keep_the_model(endpoint, before)
         if before["secret"] and "secret" not in fields and not addresses.same_origin(before["url"], endpoint.url):
-            raise Invalid(
-                "The key is needed again.", {"secret": "the address has another host: enter its key, or none"}
-            )
+            raise Invalid("Enter the key again.", {"secret": "the address has another host: enter its key, or none"})
         if (before["url"], before["model"]) != (endpoint.url, endpoint.model):
             endpoint.capabilities = {}  # the probe looked at another address or model
         _save(endpoint)
@@ -107,7 +105,7 @@ def change_endpoint(membership: Membership, endpoint: Endpoint, **fields: Unpack
 def _keep_the_model(endpoint: Endpoint, before: dict[str, Any]) -> None:
     if endpoint.first_used_at is None:
         return
-    reason = "verdicts rest on this model; make another endpoint for another model"
+    reason = "verdicts depend on this model; make another endpoint for another model"
     if endpoint.model != before["model"]:
         raise Invalid("The model stays.", {"model": reason})
     if endpoint.registered_model_id != before["registered_model_id"]:

@@ -21,9 +21,9 @@ from .forms import EndpointForm, LocalForm, RecordedForm
 
 KINDS = {
     Endpoint.Kind.CHAT: "An OpenAI-compatible chat API: vLLM, SGLang, llama.cpp or a hosted provider.",
-    Endpoint.Kind.LOCAL: "A registered model, loaded by jobs of the cluster, and by the worker for trials.",
-    Endpoint.Kind.RECORDED: "Replays outputs that you upload: for audits of judges that are not at hand, and for tests.",
-    Endpoint.Kind.REWARD: "A service of your own that values responses: runs post them to it, signed, a group at a time.",
+    Endpoint.Kind.LOCAL: "A registered model. Jobs of the cluster load it, and the worker loads it for trials.",
+    Endpoint.Kind.RECORDED: "Replays outputs that you upload, for tests and for audits of judges that you cannot ask.",
+    Endpoint.Kind.REWARD: "Your own service that gives values to responses. Runs post signed responses to it, a group at a time.",
 }
 
 

@@ -35,7 +35,9 @@ class AliasIn(Schema):
     model: int = Field(ge=1, le=2**63 - 1)
     reason: str = Field("", max_length=services.MAX_REASON)
     expected: str | None = Field(
-        None, max_length=120, description="The model that it should point at now, by name; empty: it should not exist"
+        None,
+        max_length=120,
+        description="The model that the alias should point at now, by name; empty: the alias should not exist",
     )
 
 

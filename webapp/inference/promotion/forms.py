@@ -3,14 +3,14 @@ from django import forms
 from ..models import STAGES
 from . import services
 
-_REASON = "Stands in the history, for whoever asks later."
+_REASON = "The history keeps it, for people who ask later."
 
 
 class AliasForm(forms.Form):
     name = forms.CharField(
         max_length=61,
         label="Alias",
-        help_text="Such as champion. An alias that exists moves here from its model.",
+        help_text="Such as champion. An existing alias moves here from its model.",
         widget=forms.TextInput(attrs={"list": "aliases", "autocomplete": "off", "spellcheck": "false"}),
     )
     reason = forms.CharField(

@@ -77,7 +77,7 @@ def model_stage(request: HttpRequest, model_id: int) -> HttpResponse:
 def alias_remove(request: HttpRequest, name: str) -> HttpResponse:
     membership = require(request)
     alias = access.alias_write(membership, name)
-    text = f"Runs and programs that ask for {alias} are refused from then on. {alias.model.name} and the history stay."
+    text = f"From then on, runs and programs that ask for {alias} are refused. {alias.model.name} and the history stay."
     back = reverse("model_aliases")
     if asked := sure.question(request, title=f"Remove {alias}?", text=text, yes="Remove it", back=back):
         return asked

@@ -39,7 +39,7 @@ class ModelOut(Schema):
     path: str
     description: str
     facts: dict[str, Any]
-    role: str = Field(description="What a run has trained it to be; empty where none has")
+    role: str = Field(description="The role that a run trained it for; empty if no run trained it")
     format: str = Field(description="hf (a whole model) or peft (an adapter for its base)")
     head: str = Field(description="lm (writes text) or scalar (scores text)")
     base: ModelName | None

@@ -11,20 +11,20 @@ class ModelForm(forms.Form):
     path = forms.CharField(
         max_length=500,
         label="Directory or hub id",
-        help_text="An absolute directory on the server with config.json, safetensors and a tokenizer, or owner/name. Who does "
-        "not administer this installation registers directories of its folder for models.",
+        help_text="An absolute directory on the server with config.json, safetensors and a tokenizer, or owner/name. "
+        "People who are not administrators can register directories in the folder for models.",
     )
     base = forms.ModelChoiceField(
         RegisteredModel.objects.none(),
         required=False,
         empty_label="None: it is a whole model",
-        help_text="Of an adapter (adapter_config.json): the model that it was trained on.",
+        help_text="For an adapter (adapter_config.json): the model that it was trained on.",
     )
     head = forms.ChoiceField(
         choices=[("", "As its directory says; a hub id writes text"), *RegisteredModel.Head.choices],
         required=False,
         label="What it does",
-        help_text="Of a hub id, which cannot be looked at here: a reward model scores text.",
+        help_text="For a hub id, whose files cannot be checked here: a reward model scores text.",
     )
     description = forms.CharField(widget=forms.Textarea(attrs={"rows": 3}), required=False, max_length=20_000)
 
@@ -42,5 +42,7 @@ class ModelForm(forms.Form):
 
 
 class ModelAboutForm(forms.Form):
-    name = forms.CharField(max_length=120, help_text="What runs call it. Configs of earlier runs keep the old name.")
+    name = forms.CharField(
+        max_length=120, help_text="The name that runs use. Configs of earlier runs keep the old name."
+    )
     description = forms.CharField(widget=forms.Textarea(attrs={"rows": 3}), required=False, max_length=20_000)

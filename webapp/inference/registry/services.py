@@ -115,9 +115,7 @@ def _within_roots(folder: Path) -> Path:
             if files and all(_is_under(file, roots) for file in files):
                 return found
     named = ", ".join(map(str, settings.MODEL_ROOTS))
-    reason = (
-        f"is no directory of models here: they lie in {named}. Ask an administrator to put it there or to register it"
-    )
+    reason = f"is not in a folder for models; these are {named}. Ask an administrator to put it there or to register it"
     raise Invalid("The directory cannot be used.", {"path": reason})
 
 
@@ -220,7 +218,7 @@ def delete(membership: Membership, model: RegisteredModel) -> None:
             model.delete()
     except ProtectedError as error:
         reason = (
-            "Runs or other models start from this model, an endpoint answers with it or an alias points at it, so it stays on "
-            "the list."
+            "This model stays on the list, because a run or another model starts from it, an endpoint uses it, or an alias "
+            "points at it."
         )
         raise Conflict(reason, code="in_use") from error

@@ -130,7 +130,7 @@ def model_delete(request: HttpRequest, model_id: int) -> HttpResponseBase:
     membership = require(request)
     row = access.model_write(membership, model_id)
     back = reverse("model", args=[model_id])
-    text = "Its name, description and facts are forgotten. Its files stay where they are."
+    text = "Its name, description and facts are deleted. Its files stay where they are."
     if asked := sure.question(request, title=f"Take {row.name} off the list?", text=text, yes="Take it off", back=back):
         return asked
     try:

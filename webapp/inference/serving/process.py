@@ -33,7 +33,7 @@ ROOM_S = 10.0  # for idle processes to leave
 ANSWER_S = 600.0  # between two lines: the model may still load
 PEEK_S = 2.0
 LONGEST_LINE = 4_000_000
-ENDED = "The process of the model ended before it had answered. Try again."
+ENDED = "The process of the model ended before it answered. Try again."
 Event = dict[str, Any]
 
 _children: list[subprocess.Popen[bytes]] = []
@@ -85,7 +85,7 @@ async def _asked(
         while line := await asyncio.wait_for(reader.readline(), ANSWER_S):
             yield json.loads(line)
     except TimeoutError as error:
-        raise CannotAnswer("failed", f"The model has said nothing for {ANSWER_S:g} s.") from error
+        raise CannotAnswer("failed", f"The model has not answered for {ANSWER_S:g} s.") from error
     except (OSError, ValueError) as error:
         raise CannotAnswer("ended", ENDED) from error
     finally:
@@ -119,9 +119,7 @@ def _start(place: Path, source: ModelSource, workspace_id: int) -> None:
         if _is_up(place):
             return
         if len(_others(place)) >= MOST_MODELS and not _make_room(place, 1):
-            raise CannotAnswer(
-                "busy", f"{MOST_MODELS} other models are being tried at this moment. Try again in a moment."
-            )
+            raise CannotAnswer("busy", f"{MOST_MODELS} other models are being tried now. Try again in a moment.")
         adapters = [part for folder in source.adapters for part in ("--adapter", folder)]
         command = [
             *settings.MODEL_COMMAND,

@@ -32,7 +32,7 @@ class TooManyAnswers(Problem):
 def stream(model: RegisteredModel, user_id: int, request: dict[str, Any]) -> StreamingHttpResponse:
     """Raises Conflict for a model that writes no text, Problem 410 if its files are gone, TooManyAnswers."""
     if model.head != RegisteredModel.Head.LM:
-        raise Conflict(f"{model.name} scores texts and cannot write any.", code="not_a_writer")
+        raise Conflict(f"{model.name} scores texts and cannot write texts.", code="not_a_writer")
     if gone := stored.missing_folder(model):
         raise Problem(f"The files of {model.name} are gone: there is no folder {gone}.", code="gone", status=410)
     if wait := seconds_to_wait(f"generate:{user_id}", PER_MINUTE):
@@ -65,7 +65,7 @@ def _slot(user_id: int) -> Callable[[], None]:
         key = f"generating:{user_id}:{number}"
         if cache.add(key, mine, SLOT_S):
             return lambda: _free(key, mine)
-    raise TooManyAnswers(f"You have {AT_ONCE} answers under way. Wait until one has ended, or stop one.")
+    raise TooManyAnswers(f"You have {AT_ONCE} answers under way. Wait until one ends, or stop one.")
 
 
 def _free(key: str, mine: str) -> None:

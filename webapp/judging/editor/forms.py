@@ -22,7 +22,7 @@ RUBRIC_FORMS = [
     ("rubric_arm", "Rubric-ARM: hard rules and principles"),
     ("openrubrics", "OpenRubrics: a checklist of four levels"),
 ]
-JUDGEMENT_FORMS = [("json", "JSON"), ("lines", "Lines, for small models that were trained in them")]
+JUDGEMENT_FORMS = [("json", "JSON"), ("lines", "Lines, for small models that were trained on lines")]
 CHOICES = {"order": ORDERS, "scale": SCALES, "rubric_generator.form": RUBRIC_FORMS, "pairwise.form": JUDGEMENT_FORMS}
 
 

@@ -85,7 +85,7 @@ class JudgeList(Schema):
 
 
 class VersionIn(Schema):
-    spec: dict[str, Any] = Field(description="What is left out has its default; `kind` says which")
+    spec: dict[str, Any] = Field(description="Fields that are left out take the defaults of the `kind`")
     endpoint: RowId
     note: str = Field("", max_length=300)
 

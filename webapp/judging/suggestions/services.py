@@ -53,7 +53,7 @@ def ask_judge(membership: Membership, project: Project, version: JudgeVersion, t
     usable(version.endpoint, membership)
     job = runner.start(project, Job.Kind.SUGGEST, membership, version=version.pk, tokens=tokens, spent=0)
     if job is None:
-        raise Conflict("A judge is being asked about this project already.", "suggesting")
+        raise Conflict("A judge is already being asked about this project.", "suggesting")
     audit.record(membership, membership.user, "project.judge_asked", project, judge=str(version), version=version.pk)
     return job
 
@@ -80,7 +80,7 @@ def suggest(job: Job, report: runner.Report) -> None:
         _keep(job, version, inputs)
         if halted:
             raise Conflict(
-                f"Stopped early: {halted}. What the judge has said is kept; ask it again to go on.", "halted"
+                f"Stopped early: {halted}. The verdicts so far are kept. Ask the judge again to continue.", "halted"
             )
         if by_job:
             job.params["passed"] = together[-1]

@@ -59,7 +59,7 @@ def _act(request: HttpRequest, project: Project) -> str:
     membership, action = require(request), request.POST.get("action")
     if action == "stop":
         work.stop(project, Job.Kind.SUGGEST)
-        return "The judge is being stopped; what it has said is kept."
+        return "The judge is being stopped; its verdicts are kept."
     if action == "remove":
         return f"The suggestions of {counted(take_away(membership, project), 'tasks')} were taken away."
     rows = queries.usable_versions(project.workspace_id, JUDGES.get(project.kind, ()))
@@ -70,7 +70,7 @@ def _act(request: HttpRequest, project: Project) -> str:
     typed = request.POST.get("tokens", "").replace(",", "").strip()
     tokens = whole(typed, 11)
     if typed and tokens is None:
-        raise Invalid("The limit is not a number.", {"tokens": "enter a whole number of tokens, or nothing"})
+        raise Invalid("The limit is not a number.", {"tokens": "enter a whole number of tokens, or leave it empty"})
     ask_judge(membership, project, version, tokens)
     return f"{version} is being asked."
 

@@ -18,11 +18,11 @@ EXTRA = {
 EXTRA_LABELS = {
     "generated": (
         "Rubric items, one per line",
-        "Examples hold one rubric; the items that are matched or improved stand here.",
+        "An example has only one rubric. Enter here the items to match or to improve.",
     ),
-    "model_reasons": ("The judge's reasons, one per line", "Examples hold human reasons only."),
-    "verdict": ("The verdict they were given for", ""),
-    "rationale": ("Rationale", "Left empty, it is made of the example's human reasons."),
+    "model_reasons": ("The judge's reasons, one per line", "Examples only have human reasons."),
+    "verdict": ("The verdict that these reasons were given for", ""),
+    "rationale": ("Rationale", "Empty: it is made from the example's human reasons."),
 }
 
 

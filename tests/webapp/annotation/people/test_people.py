@@ -174,7 +174,7 @@ class TestWarnings:
 
     def test_one_fast_answer_is_no_pattern(self):
         assert self.told(fast=Share(1, 1)) == []
-        assert self.told(fast=Share(2, 5)) == ["40% of the answers came faster than one can read."]
+        assert self.told(fast=Share(2, 5)) == ["40% of the answers came faster than a person can read."]
 
     def test_gold_is_spoken_of_once_there_is_enough(self):
         assert self.told(gold=Share(1, 4)) == []
@@ -215,7 +215,7 @@ def test_warnings_and_drift_are_kept_with_the_report(cast, busy):
         task.save()
         say(cast.annotator, project, task, prefers(1), seconds=1 + number, days_ago=number % 2)
     person = person_of(project, cast.annotator)
-    assert person.warnings == ["80% of the answers came faster than one can read."]
+    assert person.warnings == ["80% of the answers came faster than a person can read."]
     assert person.drift["seconds"] == (3.0, 3.0, [100, 100]) and len(person.points) == 2
     assert AgreementReport.objects.get().people[str(person.user.pk)]["warnings"] == person.warnings
     shown = browser(cast.researcher).get(f"/projects/{project.pk}/people").content.decode()

@@ -130,7 +130,7 @@ def test_what_cannot_be_launched_any_more_says_why_and_ends_what_stands_behind(r
     Membership.objects.filter(pk=cast.researcher.pk).update(role="reviewer")
     rounds.take_up(run.id)
     assert fresh(step).state == "refused"
-    assert fresh(step).reason == "Whoever asked for it may not launch anything here any more"
+    assert fresh(step).reason == "The person who asked for it may no longer launch anything here"
     assert (fresh(last).state, fresh(last).reason) == ("cancelled", "“second” before it was refused")
     entry = AuditEntry.objects.get(action="run.then_refused")
     assert (entry.object_id, entry.actor, entry.detail["reason"]) == (run.id, None, fresh(step).reason)

@@ -189,7 +189,7 @@ def test_a_judge_without_endpoint(launch, grader):
     Endpoint.objects.update(archived_at=timezone.now())
     said = refused(launch, "rewards.0.judge", **rewarded({"kind": "rubric", "judge": "Grader v2"}))
     assert said == (
-        "'Grader v2' has no endpoint that can be asked: 'ward' is archived. Restore it, or name another judge"
+        "'Grader v2' cannot be asked, because its endpoint 'ward' is archived. Restore the endpoint, or name another judge"
     )
     Endpoint.objects.update(archived_at=None)
     Judge.objects.update(archived_at=timezone.now())

@@ -73,7 +73,7 @@ def test_the_form_says_why_there_is_no_forecast(cast, version, model, has):
     form = RunForm.blank(cast.researcher)
     assert form.memory.unknown == "the model's files are not on this machine"
     form.raw["steps"] = "many"
-    assert RunForm(cast.researcher, raw=form.raw).memory.unknown == "it can be told once the config is valid"
+    assert RunForm(cast.researcher, raw=form.raw).memory.unknown == "shown when the config is valid"
 
 
 def test_a_run_that_does_not_fit_opens_the_numbers_and_says_so(cast, version, seven, has):

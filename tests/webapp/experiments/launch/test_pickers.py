@@ -82,9 +82,9 @@ def test_another_workspace_offers_nothing_of_ours(cast, as_outsider, version, mo
 @pytest.mark.parametrize(
     ("part", "field", "words"),
     [
-        ({"kind": "rubric"}, "judge", "No judge here can do this. Make one"),
+        ({"kind": "rubric"}, "judge", "No judge of this workspace can do this. Make one"),
         ({"kind": "reward_model"}, "model", "No model that scores texts is there yet"),
-        ({"kind": "http"}, "endpoint", "No reward service is known here"),
+        ({"kind": "http"}, "endpoint", "This workspace has no reward service"),
         ({"kind": "python"}, "entry", "No function is allowed here"),
     ],
 )
@@ -232,7 +232,7 @@ def test_a_model_that_scores_is_trained_further_and_writes_nothing(cast, version
         return form.problems
 
     assert told("reward_model", pairs) == {}
-    assert told("dpo", pairs) == {"model.name": "'rm-1' scores texts and cannot write any"}
+    assert told("dpo", pairs) == {"model.name": "'rm-1' scores texts and cannot write texts"}
     assert "cannot write any" in told("policy", version)["model.name"]
     assert offered(drawn(cast, recipe="reward_model")["model.name"]) == ["rm-1", model.name]
 

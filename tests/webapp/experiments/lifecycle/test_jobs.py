@@ -303,7 +303,7 @@ def test_a_job_that_ray_forgot_ends_its_run(live, run, ray):
     ray.jobs.clear()
     jobs.watch()
     assert fresh(run).state == "failed"
-    assert "Ray no longer knows the job" in fresh(run).state_reason
+    assert "Ray does not know the job any more" in fresh(run).state_reason
 
 
 def test_a_run_that_speaks_is_left_alone(live, run, ray):

@@ -160,7 +160,7 @@ def test_by_the_form(cast, version, model, run):
     form.not_before = moments.field(later(3))
     made = form.launch()
     assert made and moments.field(made.not_before) == form.not_before
-    for text, told in (("2020-01-01T10:00", "has passed"), ("soon", "is no date and time")):
+    for text, told in (("2020-01-01T10:00", "has passed"), ("soon", "is not a date and time")):
         form = RunForm.of_run(cast.researcher, run)
         form.not_before = text
         assert form.launch() is None

@@ -117,7 +117,7 @@ def test_a_reward_model_starts_no_policy(trainer, run, launch):
     trainer.post(output(trainer, role="reward_model", head="scalar"))
     with pytest.raises(ConfigInvalid) as caught:
         launch(model=made(run)[0].name)
-    assert "scores texts and cannot write any" in str(caught.value)
+    assert "scores texts and cannot write texts" in str(caught.value)
 
 
 def test_a_run_goes_with_its_models_unless_something_rests_on_them(trainer, run, launch, cast, settings):

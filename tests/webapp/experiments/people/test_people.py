@@ -290,7 +290,7 @@ def test_only_a_project_that_fits_can_be_named(own_project, cast):
     assert [each.name for each in grading.fitting(cast.workspace.pk, 10)] == ["My grades"]
     assert graded.unfit(cast.outsider.workspace_id, "My grades") == "no project is called 'My grades'"
     assert graded.chosen(cast.workspace.pk, named("My grades", share=0.0)) is None
-    assert "colour what people say" in why(settings={"suggestions": "before"})
+    assert "influence what people say" in why(settings={"suggestions": "before"})
     assert grading.fitting(cast.workspace.pk, 10) == []
     assert "is closed" in why(settings={}, state="closed")
     assert "does not grade" in why(state="open", kind="pairwise")

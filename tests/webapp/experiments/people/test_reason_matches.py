@@ -85,7 +85,7 @@ def test_the_second_to_match_a_judgement_is_told_and_changes_nothing(judging, ca
     sent = {"judgement": "3/eval/0/0", "match": ["0-0"]}
     browser(cast.reviewer).post(f"/runs/{judging.pk}/reasons", sent)
     again = browser(cast.owner).post(f"/runs/{judging.pk}/reasons", sent | {"match": []}, follow=True)
-    assert "Somebody has matched this judgement meanwhile." in again.content.decode()
+    assert "Somebody else has matched this judgement in the meantime." in again.content.decode()
     assert ReasonMatching.objects.get().matches == [[0, 0]]
 
 

@@ -116,7 +116,7 @@ def test_questions_that_wait_together_share_their_calls(judged, grader, chat_ser
 def test_an_endpoint_that_is_down_is_told_with_what_to_do_and_asked_again(judged, grader, chat_server):  # noqa: F811
     chat_server.fault = "error"
     (reply,) = asked(judged, group(grader))
-    assert "Strict v1 cannot be asked" in reply.away and "asked again until it answers" in reply.away
+    assert "Strict v1 cannot be asked" in reply.away and "asks again until the judge answers" in reply.away
     assert reply.answers == () and RunJudge.objects.get(run=judged).problem == reply.away
     chat_server.fault = None
     (reply,) = asked(judged, group(grader))

@@ -57,7 +57,7 @@ def test_questions_about_pairs_make_no_dataset_and_the_page_offers_none(recipe, 
     reply = client.post(
         f"/api/v1/runs/{sampled.pk}/rollouts/dataset", {"name": "best"}, content_type="application/json"
     )
-    assert reply.status_code == 422 and "no prompts of the data" in reply.content.decode()
+    assert reply.status_code == 422 and "not prompts of the data" in reply.content.decode()
     assert not ImportJob.objects.exists()
 
 

@@ -265,7 +265,7 @@ def test_it_fails_with_a_reason_when_it_can_launch_nothing_any_more(cast, sweep)
     finish(runs(row, 1)[0], 0.1, row.metric)
     rounds.advance(row.pk)
     row.refresh_from_db()
-    assert row.state == "failed" and "may not launch" in row.state_reason
+    assert row.state == "failed" and "may no longer launch" in row.state_reason
     cast.researcher.role = "researcher"
     cast.researcher.save()
     services.resume(cast.researcher, row)

@@ -156,7 +156,7 @@ def test_weights_that_cannot_be_loaded_say_why(cast, local, settings):
 
 def test_recorded_outputs_have_nobody_to_ask(cast):
     tape = services.create_endpoint(cast.researcher, "recorded", name="tape")
-    with pytest.raises(Conflict, match="nobody to ask"):
+    with pytest.raises(Conflict, match="cannot be asked"):
         checks.start_check(cast.researcher, tape, "test")
 
 

@@ -52,7 +52,7 @@ def test_every_problem_is_named_and_no_result_printed(tmp_path: Path) -> None:
     told = str(caught.value).splitlines()
     assert told[0].startswith("f.jsonl, line 2: field 'given': no verdict")
     assert told[1].startswith("f.jsonl, line 3: expected a JSON object")
-    assert told[2] == "f.jsonl, line 4: says again what f.jsonl, line 1 has said"
+    assert told[2] == "f.jsonl, line 4: repeats f.jsonl, line 1"
 
 
 def test_a_format_may_be_named_and_a_wrong_one_says_why(tmp_path: Path) -> None:
@@ -156,4 +156,4 @@ def test_good_records_are_kept_when_asked_and_the_bad_ones_named(tmp_path: Path)
     assert (found["records"], found["bad_lines"], found["judges"][0]["pairs"]) == (2, 2, 2)
     told = errors.getvalue().splitlines()
     assert told[0].startswith("f.jsonl, line 2: field 'given': no verdict")
-    assert told[1] == "f.jsonl, line 3: says again what f.jsonl, line 1 has said"
+    assert told[1] == "f.jsonl, line 3: repeats f.jsonl, line 1"

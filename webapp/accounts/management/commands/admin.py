@@ -10,7 +10,7 @@ from webapp.core.problems import Conflict
 
 
 class Command(BaseCommand):
-    help = "Say who administers this installation and who may make workspaces; without EMAIL, list them"
+    help = "Set who administers this installation and who may make workspaces; without EMAIL, list these people"
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("email", nargs="?")

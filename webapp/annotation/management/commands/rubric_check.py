@@ -21,7 +21,7 @@ AUTO = "auto"
 
 
 class Command(JsonCommand):
-    help = "Structural hints for the rubrics of a file in any format that can be imported: counts, and where they are"
+    help = "Print structural hints about the rubrics of a file, in any format that can be imported: how many there are, and where"
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", type=Path)

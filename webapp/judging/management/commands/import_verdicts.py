@@ -104,7 +104,7 @@ class _Seen:
                 continue
             before = self._places.setdefault(_identity(record), place)
             if before != place:
-                self.problems.add(where, f"says again what {list(self.files)[before[0]]}, line {before[1]} has said")
+                self.problems.add(where, f"repeats {list(self.files)[before[0]]}, line {before[1]}")
                 continue
             self.count += 1
             if isinstance(record, RecordedPair) and record.orders == "both":
