@@ -189,7 +189,7 @@ class TestWarnings:
             return person_figures.Point(done=30, median_seconds=seconds, agreement=Share(same, 30), at=at)
 
         assert self.told([point(2, 60.0, 27), point(1, 20.0, 15)], done=60) == [
-            "Takes 20 s a task now, 60 s in the beginning.",
+            "Takes 20 s a task now, and 60 s in the beginning.",
             "Agrees with others in 50% now, in 90% in the beginning.",
         ]
         assert self.told([point(2, 60.0, 27), point(1, 50.0, 26)], done=60) == []

@@ -233,7 +233,7 @@ def test_a_model_that_scores_is_trained_further_and_writes_nothing(cast, version
 
     assert told("reward_model", pairs) == {}
     assert told("dpo", pairs) == {"model.name": "'rm-1' scores texts and cannot write texts"}
-    assert "cannot write any" in told("policy", version)["model.name"]
+    assert "cannot write texts" in told("policy", version)["model.name"]
     assert offered(drawn(cast, recipe="reward_model")["model.name"]) == ["rm-1", model.name]
 
 

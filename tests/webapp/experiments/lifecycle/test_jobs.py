@@ -274,7 +274,7 @@ def test_a_dead_process_ends_its_run_with_its_last_lines(live, run, ray):
     ray.jobs[f"run-{run.id}-1"].update(status="FAILED", logs="loading\nMemoryError: out of memory\x00\n")
     jobs.watch()
     assert fresh(run).state == "failed"
-    assert "without a last word (Ray: failed)" in fresh(run).state_reason
+    assert "without a message (Ray: failed)" in fresh(run).state_reason
     lines = list(LogLine.objects.order_by("id").values_list("message", flat=True))
     assert lines[-2:] == ["loading", "MemoryError: out of memory␀"]
 
