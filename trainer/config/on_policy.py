@@ -166,9 +166,7 @@ class OnPolicyConfig(RecipeConfig):
             yield from self._order_problems(self.data.order)
         mixed = "data.order" if self.data.order else next(phases.mixing(self.phases), "")
         if self.data.replicas > 1 and mixed:
-            yield FieldProblem(
-                "data.replicas", f"a mixed order ({mixed}) has each prompt once in a step; set it to 1"
-            )
+            yield FieldProblem("data.replicas", f"a mixed order ({mixed}) has each prompt once in a step; set it to 1")
         if self.pass_rates.pass_over and self.runner.kind != "sync":
             yield FieldProblem(
                 "pass_rates.pass_over",

@@ -175,7 +175,7 @@ def test_another_file_takes_the_place_of_the_one_before(cast, django_capture_on_
     with django_capture_on_commit_callbacks(execute=True):
         third, _ = services.ask_for(cast.owner.user, cast.annotator.user)
     assert set(DataExport.objects.values_list("pk", flat=True)) == {second.pk, third.pk}
-    assert "takes its place" in browser(cast.annotator).get("/settings/data").content.decode()
+    assert "which replaces it" in browser(cast.annotator).get("/settings/data").content.decode()
 
 
 def test_an_administrator_passes_a_link_on_that_ends(cast, as_owner, as_researcher):

@@ -295,7 +295,7 @@ def test_a_mistake_of_ours_ends_a_job_and_a_database_that_is_away_does_not(make,
     breaks(KeyError("points"))
     runner.run(job.pk)
     job.refresh_from_db()
-    assert job.state == CurationJob.State.FAILED and "broke on our side" in job.error and job.finished_at
+    assert job.state == CurationJob.State.FAILED and "happened on the server" in job.error and job.finished_at
 
 
 def test_the_api_looks_previews_and_derives(make, api, eager, django_capture_on_commit_callbacks):

@@ -250,7 +250,7 @@ def test_nothing_was_imported_when_the_file_is_gone(cast, tmp_path):
     path.unlink()
     imports.run_import(job.pk)
     job.refresh_from_db()
-    assert job.state == ImportJob.State.FAILED and "no longer there" in job.error
+    assert job.state == ImportJob.State.FAILED and "The file is gone" in job.error
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def test_too_few_answers_are_not_enough(cast, as_researcher, model):  # noqa: F8
 
 def test_without_a_model_it_says_what_is_missing(cast, as_researcher, project):
     RegisteredModel.objects.create(workspace=cast.workspace, name="trained", source="run", path="/x")
-    assert "no model to begin with" in said(as_researcher.post(f"/projects/{project.pk}/train"))
+    assert "no model that a run could begin with" in said(as_researcher.post(f"/projects/{project.pk}/train"))
     assert not Run.objects.exists()
 
 
