@@ -19,7 +19,7 @@ class ChainStepIn(Schema):
     kind: Literal["run", "evaluation"]
     recipe: str = Field("policy", description="Of an evaluation always `policy`: of the run's held-out responses")
     config: dict[str, Any] = Field(default_factory=dict, description="What differs from the recipe's defaults")
-    dataset: DatasetRef | None = Field(None, description="null: the experiment of the run before it")
+    dataset: DatasetRef | None = Field(None, description="null: that of the run before it")
     with_output: bool = Field(True, description="The run begins with the model that the run before it leaves behind")
     judges: dict[str, str] = Field(
         default_factory=dict,

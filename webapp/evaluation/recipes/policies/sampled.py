@@ -47,7 +47,7 @@ class SampledConfig(RecipeConfig):
                     yield FieldProblem(f"writers.{i}.{field}", "is listed twice")
                 known.add(value)
         if self.stop and any(each.endpoint is not None for each in self.writers):
-            yield FieldProblem("stop", "endpoints get no notices where to stop; leave it empty, or choose models only")
+            yield FieldProblem("stop", "endpoints are not told where to stop; leave it empty, or choose only models")
         yield from self.sampler.problems(adapters=False, runner="sync")
 
 
