@@ -199,7 +199,8 @@ class OnPolicyConfig(RecipeConfig):
         toggles = phase.lengths == "toggle"
         if toggles and self.rollout.replace_flat:
             yield FieldProblem(
-                "lengths", "a budget teaches groups that are solved, which rollout.replace_flat replaces; set that to 0"
+                "lengths",
+                "a length budget teaches from groups that are solved, and rollout.replace_flat replaces those; set that to 0",
             )
         if phase.verification == "on" and (why := self._cannot_verify()):
             yield FieldProblem("verification", f"{why}; set it to 'same'")

@@ -51,8 +51,8 @@ class Hint(Section):
         if prompts and self.gamma and prompts == unsolved + (unrated if self.unknown == 0 else 0):
             yield FieldProblem(
                 "hint.gamma",
-                f"{_never_solved(unrated, prompts)}, so no hint would fade and the policy would never try without one; set it to 0 if that is meant, or take "
-                "easier prompts too",
+                f"{_never_solved(unrated, prompts)}, so no hint would fade and the policy would never try without one; set this to 0 if you want that, or add "
+                "easier prompts",
             )
         if prompts and not known:
             yield FieldProblem(
@@ -67,7 +67,7 @@ class Hint(Section):
         if unrated and self.unknown is None:
             yield FieldProblem(
                 "hint.unknown",
-                f"{_unrated(unrated, prompts)}; say what they count as: at 0 their hint never fades, at 1 it fades fastest",
+                f"{_unrated(unrated, prompts)}; set the rate that they count as: at 0 their hint never fades, at 1 it fades fastest",
             )
 
     def data_notes(self, train: Mapping[str, int]) -> Iterator[str]:
