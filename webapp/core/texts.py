@@ -2,9 +2,12 @@
 
 from .problems import Invalid
 
+NO_NUL = "holds a NUL character, which cannot be stored"
+
 
 def one_line(text: str, most: int, message: str, field: str = "name") -> str:
-    """A name, without needless blanks. Raises Invalid with `message` at `field` where it is empty or has more than `most` characters."""
+    """A name, without needless blanks. Raises Invalid with `message` at `field` if it is empty, has more than `most` characters, or
+    holds a NUL."""
     return _of_length(" ".join(text.split()), most, message, field)
 
 
@@ -14,6 +17,8 @@ def stripped(text: str, most: int, message: str, field: str) -> str:
 
 
 def _of_length(text: str, most: int, message: str, field: str) -> str:
-    if not 0 < len(text) <= most or "\0" in text:
+    if not 0 < len(text) <= most:
         raise Invalid(message, {field: f"must have 1 to {most:,} characters"})
+    if "\0" in text:
+        raise Invalid(message, {field: NO_NUL})
     return text

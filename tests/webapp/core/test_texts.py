@@ -11,9 +11,17 @@ def test_a_name_is_one_line_and_a_remark_keeps_its_lines():
     assert stripped(" A\n b ", 5, "A remark.", "text") == "A\n b"
 
 
-@pytest.mark.parametrize("text", ["", " \n ", "x" * 4001, "a\0b"])
-def test_what_is_empty_too_long_or_cannot_be_stored_is_named_at_its_field(text):
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "must have 1 to 4,000 characters"),
+        (" \n ", "must have 1 to 4,000 characters"),
+        ("x" * 4001, "must have 1 to 4,000 characters"),
+        ("a\0b", "holds a NUL character, which cannot be stored"),
+    ],
+)
+def test_what_is_empty_too_long_or_cannot_be_stored_is_named_at_its_field(text, said):
     for read in (one_line, stripped):
         with pytest.raises(Invalid, match="Say why") as raised:
             read(text, 4000, "Say why.", "reason")
-        assert raised.value.fields == {"reason": "must have 1 to 4,000 characters"}
+        assert raised.value.fields == {"reason": said}

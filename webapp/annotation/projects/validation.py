@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from webapp.core.problems import Invalid
+from webapp.core.texts import NO_NUL
 from webapp.datasets.models import DatasetVersion
 
 from ..kinds import KINDS, Settings
@@ -72,8 +73,10 @@ def _name(text: str, problems: Problems) -> str:
     text = " ".join(text.split())
     if not text:
         problems["name"] = "give it a name"
-    elif len(text) > MAX_NAME or "\0" in text:
+    elif len(text) > MAX_NAME:
         problems["name"] = f"must have 1 to {MAX_NAME} characters"
+    elif "\0" in text:
+        problems["name"] = NO_NUL
     return text
 
 
