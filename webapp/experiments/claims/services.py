@@ -156,14 +156,13 @@ def launch(
                 workspace=membership.workspace,
                 plan=name,
                 plan_digest=plan.digest,
-                asked={"seeds": seeds, "config": shared},
                 launch_key=asked and asked.text,
                 launch_digest=asked.digest if asked else "",
                 created_by=membership.user,
             )
             audit.record(membership, membership.user, "claim.launch", study, plan=name, seeds=seeds)
             if dataset is None or model is None:
-                _with_its_task(membership, study, plan)
+                _with_its_task(membership, study, plan, {"seeds": seeds, "config": shared})
             else:
                 arms.launch_arms(membership, study, plan, dataset, model, seeds, shared)
     except IntegrityError:  # two requests with one key at the same moment: the other one made it
@@ -190,16 +189,17 @@ def _checked(
         raise ConfigInvalid(problems)
 
 
-def _with_its_task(membership: Membership, study: ClaimStudy, plan: Plan) -> None:
+def _with_its_task(membership: Membership, study: ClaimStudy, plan: Plan, asked: dict[str, Any]) -> None:
     """Launched at once if the task is there, and else when its job has made it."""
-    arms.check(membership, plan, study.asked["config"])
+    arms.check(membership, plan, asked["config"])  # first: what is no config may be no JSON that can be stored either
+    study.asked = asked
     study.task = task = tasks.ask(membership, plan)
     if tasks.is_ready(task):
         _launch_on(membership, study, task)
     else:
         study.state = State.WAITING
         enqueue(tasks.BEGIN, study.pk)  # the task may be made by the time that others see this study
-    study.save(update_fields=["task", "state"])
+    study.save(update_fields=["task", "asked", "state"])
 
 
 def _launch_on(membership: Membership, study: ClaimStudy, task: ClaimTask) -> None:

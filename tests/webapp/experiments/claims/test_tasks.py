@@ -283,6 +283,13 @@ def test_the_form_starts_with_nothing_here(cast, as_researcher, made):
     assert wrong.status_code == 422 and "one seed has no spread" in wrong.content.decode()
 
 
+@pytest.mark.parametrize("own", ["1", ""])
+@pytest.mark.parametrize("shared", ['{"steps": 4, "optim": {"lr": NaN}}', '{"steps": 4, "a\\u0000b": 1}'])
+def test_settings_that_no_database_holds_are_told_at_the_form(as_researcher, own, shared):
+    answer = as_researcher.post(FORM, {"own": own, "seeds": "2", "shared": shared, "dataset": "1:1", "key": "a"})
+    assert answer.status_code == 422 and not ClaimStudy.objects.exists()
+
+
 def test_a_claim_about_given_data_offers_no_task(as_researcher):
     page = as_researcher.get("/experiments/claims/toggle_smollm/new").content.decode()
     assert "Make its task" not in page and "Launch all runs" in page
