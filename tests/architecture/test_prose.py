@@ -1,7 +1,8 @@
-"""Docstrings are plain English (CONTRIBUTING.md, Habits): patterns over which a reader stumbles who learnt English at school do not return.
+"""Docstrings and texts are plain English (CONTRIBUTING.md, Habits): patterns over which a reader stumbles who learnt English at school do not return.
 
 `READ` are the rooms whose docstrings were read aloud to the end: no pattern is left there. In the whole program `MOST` counts the
-docstrings that still have one, rounded up. Lower a number when you mend some; never raise it.
+docstrings that still have one, rounded up. `MOST_TEXTS` counts the same for what users read: strings of the program and lines of the templates.
+Lower a number when you mend some; never raise it.
 """
 
 import ast
@@ -41,6 +42,22 @@ MOST = {
     "names a chapter that is not in this repository": 25,
 }
 
+SPOKEN = ("webapp", "workers", "trainer", "client", "templates")
+TEXT_PATTERNS = {
+    "whoever, whatever: say who or what": r"\b(?:[Ww]hoever|[Ww]hatever)\b",
+    "anew: say again": r"\banew\b",
+    "`for` for a reason: say `because`": r", for (?:it|they|he|she|no|what|nobody)\b",
+    "`of which` before its sentence: name the thing": r"\bof which\b",
+    "is no: say `is not a`": r"(?<!here )\b(?:is|are) no (?!longer\b|more\b)[a-z]",
+}
+MOST_TEXTS = {
+    "whoever, whatever: say who or what": 13,
+    "anew: say again": 9,
+    "`for` for a reason: say `because`": 1,
+    "`of which` before its sentence: name the thing": 8,
+    "is no: say `is not a`": 49,
+}
+
 
 @cache
 def docstrings() -> list[tuple[str, int, str]]:
@@ -73,3 +90,37 @@ def test_a_room_that_was_read_has_no_such_sentence(pattern):
 def test_no_more_docstrings_have_such_a_sentence(pattern):
     wrong = found(PATTERNS[pattern])
     assert len(wrong) <= MOST[pattern], "\n".join([f"{pattern}: {len(wrong)}, at most {MOST[pattern]}", *wrong])
+
+
+@cache
+def texts() -> list[tuple[str, int, str]]:
+    """(file, line, text) of the strings of four words or more that are no docstrings, and of every line of a template."""
+    listed = subprocess.run(["git", "ls-files", "-z", *SPOKEN], cwd=ROOT, capture_output=True, text=True, check=True)
+    found = []
+    for name in listed.stdout.split("\0"):
+        if name.endswith(".html") and (ROOT / name).exists():
+            found += [(name, i, line) for i, line in enumerate((ROOT / name).read_text().splitlines(), 1)]
+        elif name.endswith(".py") and "/migrations/" not in name and (ROOT / name).exists():
+            found += [(name, *each) for each in _strings(ROOT / name)]
+    return found
+
+
+def _strings(file: Path) -> Iterator[tuple[int, str]]:
+    tree = ast.parse(file.read_text())
+    silent = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in silent
+            and node.value.count(" ") > 2
+        ):
+            yield node.lineno, node.value
+
+
+@pytest.mark.parametrize("pattern", TEXT_PATTERNS)
+def test_no_more_texts_have_such_a_sentence(pattern):
+    wrong = [f"{name}:{line}: {text[:200]}" for name, line, text in texts() if re.search(TEXT_PATTERNS[pattern], text)]
+    assert len(wrong) <= MOST_TEXTS[pattern], "\n".join(
+        [f"{pattern}: {len(wrong)}, at most {MOST_TEXTS[pattern]}", *wrong]
+    )

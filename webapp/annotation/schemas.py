@@ -204,7 +204,7 @@ class ProjectInviteIn(Schema):
 
 class ProjectInviteOut(Schema):
     id: int
-    email: str = Field(description="Empty: for whoever has the link")
+    email: str = Field(description="Empty: for everybody who has the link")
     mailed: bool
     uses_left: int
     created_at: datetime

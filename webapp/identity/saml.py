@@ -106,7 +106,7 @@ def faults(response: Any, ours: dict[str, Any]) -> list[str]:
         or any(each.get("InResponseTo") != asked for each in confirmed),
         "went elsewhere": any(each.get("Recipient") != ours["assertionConsumerService"]["url"] for each in confirmed),
         "holds for ever": any(not each.get("NotOnOrAfter") for each in confirmed),
-        "names the person anew each time": response.get_nameid_format() == TRANSIENT,
+        "names the person differently each time": response.get_nameid_format() == TRANSIENT,
         "has no id": not response.get_last_assertion_id(),
     }
     return [fault for fault, found in checks.items() if found]

@@ -134,7 +134,7 @@ CATALOGUE: dict[str, ObjectiveEntry] = {
             name="kimi",
             title="Kimi K2.5",
             family="policy",
-            summary="The ratio itself is clipped whatever the advantage's sign; a squared log-ratio pulls back.",
+            summary="The ratio itself is clipped, for both signs of the advantage; a squared log-ratio pulls back.",
             when="For runs of agents that make several updates on the same responses: drift is bounded in both directions.",
             formula=(
                 r"-\mathbb{E}_x \frac{1}{N_x}\sum_i\sum_t \Big[\operatorname{clip}(\rho,\alpha,\beta)(r_i-\bar r) "

@@ -115,7 +115,7 @@ def _version(membership: Membership, task: ClaimTask, job: WeightsJob, outcome: 
     try:
         examples = [Example.model_validate_json(line["canonical"]) for line in lines]
     except (ValidationError, KeyError, TypeError) as error:
-        raise Invalid("An example of the task cannot be read. Retry makes them anew.") from error
+        raise Invalid("An example of the task cannot be read. Retry makes the examples again.") from error
     if not examples or len(examples) != outcome.get("examples"):
         raise Invalid(
             f"{len(examples)} examples have come, not the {outcome.get('examples')} of the task. Ask for it again."

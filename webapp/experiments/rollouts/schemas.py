@@ -41,7 +41,9 @@ class RolloutDatasetIn(Schema):
     protocol_part: Annotated[
         str, Field(max_length=60, description="A part of the reward that must be 1; empty: none")
     ] = ""
-    best: Annotated[int, Field(ge=0, lt=2**31, description="So many of each prompt, those worth most; 0: all")] = 0
+    best: Annotated[
+        int, Field(ge=0, lt=2**31, description="Keep this many of each prompt, those with the highest reward; 0: all")
+    ] = 0
     without: Annotated[
         tuple[str, ...],
         Field(max_length=20, description="Filters that are left out: `no_reward`, `repeated`, `short`, …"),
@@ -54,7 +56,7 @@ class RolloutPreviewIn(RolloutDatasetIn):
     name: Annotated[str, Field(max_length=120)] = ""
     cases: Annotated[int, Field(ge=0, le=200)] = 5
     of: Annotated[str, Field(max_length=20, description="Cases of this filter alone; empty: of each")] = ""
-    after: Annotated[int, Field(ge=0, lt=2**31, description="So many of its cases are skipped")] = 0
+    after: Annotated[int, Field(ge=0, lt=2**31, description="Skip this many of its cases")] = 0
 
 
 class FilteredResponse(Schema):

@@ -29,7 +29,7 @@ class SampledConfig(RecipeConfig):
     temperature: float = knob(0.7, "0 always takes the likeliest token", ge=0, le=2)
     top_p: float = knob(1.0, "Nucleus: the likeliest tokens that sum to this", gt=0, le=1)
     stop: list[str] = knob([], "Texts that end a response; models of the registry only", max_length=8, advanced=True)
-    seed: int = knob(0, "Decides what is drawn; another one asks endpoints anew", ge=0, lt=2**31)
+    seed: int = knob(0, "Decides what is drawn; another seed asks endpoints again", ge=0, lt=2**31)
     split: Literal["heldout", "train", ""] = knob("heldout", "Of the dataset; none: all prompts")
     max_prompts: int | None = knob(None, "Only the first prompts; empty: all", unit="prompts", ge=1)
     judge: int | None = knob(None, "Decides criteria without a verifier", source="judges:criterion,checklist")
