@@ -54,16 +54,14 @@ def main() -> None:
         peers = {} if options.alone else _peers(stack, folder)
         for part in options.only or PARTS:
             took = PARTS[part](us, peers, sizes)
-            print(
-                "".join(f"{row.label}: {_number(row.ours)} {row.unit}\n" for row in took.values()), end="", flush=True
-            )
+            for row in took.values():
+                print(_line(row), flush=True)
             rows |= took
     print(describe())
     print(f"load when it began: {load:.1f}")
     print(f"{'':44}{'ours':>12}{'aim':>12}{'MLflow':>12}{'Trackio':>12}  unit")
     for row in rows.values():
-        told = [_number(row.ours), row.aim, *(_number(row.peers.get(peer)) for peer in PEERS)]
-        print(f"{row.label:44}{''.join(f'{each:>12}' for each in told)}  {row.unit}")
+        print(_line(row))
     print(json.dumps({name: _said(row) for name, row in rows.items()}))
 
 
@@ -162,6 +160,11 @@ def _without_browser(part: str) -> dict[str, Row]:
 
 def p95(values: Sequence[float]) -> float:
     return sorted(values)[min(len(values) - 1, int(0.95 * len(values)))]
+
+
+def _line(row: Row) -> str:
+    told = [_number(row.ours), row.aim, *(_number(row.peers.get(peer)) for peer in PEERS)]
+    return f"{row.label:44}{''.join(f'{each:>12}' for each in told)}  {row.unit}"
 
 
 def _number(value: float | None) -> str:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import aiohttp
@@ -65,13 +65,19 @@ def painted(ours: Ours, sizes: Sizes) -> tuple[list[float], list[float]]:
             sender.send(range(step, step + 1), METRICS, SHOWN)
             page.wait_for_timeout(1000 * max(0.0, sent[step] + BETWEEN_S - time.time()))
         page.wait_for_timeout(3000)
-        frames = {int(step): at / 1000 for step, at in reversed(page.evaluate("window.painted"))}
+        frames = shown(sent, [(step, at / 1000) for step, at in page.evaluate("window.painted")])
     missing = sent.keys() - frames.keys()
     assert not missing, f"steps that were never painted: {sorted(missing)}"  # noqa: S101
     return (
         [1000 * (frames[step] - at) for step, at in sent.items()],
         [1000 * (at - sent[step]) for step, at in viewers if step in sent],
     )
+
+
+def shown(steps: Iterable[int], frames: Iterable[tuple[float, float]]) -> dict[int, float]:
+    """Step -> the first of the frames (step, when) that had it or a later one: a busy page paints several steps at once."""
+    seen = list(frames)
+    return {step: min(ats) for step in steps if (ats := [at for painted, at in seen if painted >= step])}
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from threading import Lock
 import pytest
 
 from benchmarks.live import __main__ as bench
+from benchmarks.live.pages import shown
 from benchmarks.live.sizes import SMALL, Sizes, points_per_second
 from benchmarks.peers import PeerAway
 
@@ -73,3 +74,8 @@ def test_a_peer_that_is_away_is_named_and_leaves_its_place_empty(capsys):
 def test_a_percentile_is_a_value_that_came():
     assert bench.p95([1.0]) == 1.0
     assert bench.p95([float(n) for n in range(100)]) == 95.0
+
+
+def test_a_step_is_painted_with_the_first_frame_that_has_it_or_a_later_one():
+    frames = [(3.0, 10.0), (6.0, 11.0), (6.0, 12.0)]
+    assert shown(range(3, 8), frames) == {3: 10.0, 4: 11.0, 5: 11.0, 6: 11.0}
