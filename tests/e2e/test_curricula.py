@@ -118,5 +118,9 @@ def test_pass_rates_are_written_into_the_next_version(open_page, as_researcher, 
         page.get_by_text("11 of 12 examples would go; of 12 responses: mixed scripts 0, repetition 1")
     ).to_be_visible()
     expect(page.get_by_role("heading", name="Keep what provokes rare faults")).to_be_visible()
+    page.get_by_label("At most").fill("many")
+    page.locator("form", has=page.get_by_label("At most")).get_by_role("button", name="Look").click()
+    expect(page.get_by_text("At most: must be from 1 to 1,000,000.")).to_be_visible()
+    expect(page.get_by_label("At most")).to_have_value("many")
     assert faults(page) == []
     look(page, "curate")

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_GET, require_POST
 from trainer.contracts.counted import counted
 from trainer.selection import FAULTS
 from webapp.accounts.access import member, require
-from webapp.accounts.models import Role
+from webapp.accounts.models import Membership, Role
 from webapp.core.numbers import whole
 from webapp.core.problems import Invalid
 
@@ -19,68 +19,11 @@ from ..curation import model_measures, services
 from ..exploration import bias_report
 from ..leakage import leaks
 from ..leakage.near_leaks import Pair, near
-from ..models import CurationJob
+from ..models import CurationJob, DatasetVersion
 from .asked import asked
+from .looks import FAULTS_OF_DATA, SELECTIONS, Look, RefusedLook, drawn_fields
 
 SHOWN = 30
-CARDS = {
-    "duplicates": {
-        "title": "Duplicates",
-        "text": "Examples that say the same as an earlier one, word for word or nearly. The first one stays.",
-    },
-    "leaks": {
-        "title": "Leaks",
-        "text": "Prompts that are in train and held out as well, the same or nearly the same. The example on one side is "
-        "removed. The first page of the version counts groups that are on both sides.",
-    },
-    "structure": {
-        "title": "Rubrics by their words",
-        "text": "Compound, vague, doubled or contradicting criteria, too few or too many of them, verifiers that cannot "
-        "run. These are hints, not verdicts: only contradictions and broken verifiers can be removed here.",
-    },
-    "criteria": {
-        "title": "Criteria that never discriminate",
-        "text": "Criteria that every recorded response meets, or none. Verifiers and recorded grades decide; a criterion "
-        "with fewer than two verdicts counts as unknown.",
-    },
-}
-
-SELECTIONS = {
-    "shortest": {
-        "title": "Drop the shortest",
-        "text": "Removes the examples with the shortest responses: the prompts that need long responses are the harder half (GLM-4.5).",
-    },
-    "balance": {
-        "title": "Balance domains",
-        "text": "Keeps at most this many examples of each domain, drawn at random. The same seed draws the same examples.",
-    },
-    "hardest": {
-        "title": "Keep what is hard for a model",
-        "text": "Removes the easy examples. The hardest window of a response decides: its mean negative log-likelihood "
-        "under the model (LongCat, 2026).",
-        "job": "logprobs",
-        "needs": "log-probabilities of each token",
-    },
-    "cover": {
-        "title": "Keep what covers the rest",
-        "text": "K-center on embeddings: each pick is the example farthest from those picked before, with the distance "
-        "weighted by how hard it is for a model (LongCat, 2026). The rest is removed.",
-        "job": "embed",
-        "needs": "embeddings",
-    },
-    "meaning": {
-        "title": "Near duplicates by meaning",
-        "text": "Finds examples whose embeddings are nearly the same, within clusters. The example that is least like its "
-        "cluster stays (SemDeDup). This also finds examples with other words and the same meaning.",
-        "job": "embed",
-        "needs": "embeddings",
-    },
-    "faulty": {
-        "title": "Keep what provokes rare faults",
-        "text": "Looks for mixed scripts, repetition and broken format. If a fault is rare among all responses, the "
-        "prompts that provoke it stay, so that training can remove it (GLM-4.5). The rest is removed.",
-    },
-}
 
 
 @member(access.READER)
@@ -88,26 +31,43 @@ SELECTIONS = {
 def curate(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBase:
     membership = require(request)
     version = access.version_read(membership, dataset_id, number)
+    return _page(request, membership, version)
+
+
+def _page(
+    request: HttpRequest, membership: Membership, version: DatasetVersion, refused: RefusedLook | None = None
+) -> HttpResponseBase:
     latest: dict[str, CurationJob] = {}
     for job in queries.curations(version).exclude(kind=CurationJob.Kind.DERIVE)[:50]:
         latest.setdefault(job.kind, job)
+    others = leaks.newest_of_others(version.dataset.workspace_id, version.dataset_id)[:100]
+    offers = model_measures.offers(version)
+
+    def drawn(look: Look) -> dict[str, Any]:
+        job = latest.get(look.kind)
+        found = {"told": told(job) if job.result else "", "asked": asked(job)} if job else {}
+        ours = refused if refused and refused.look is look else None
+        return {
+            "look": look,
+            "row": job,
+            "fields": drawn_fields(look, offers, ours),
+            "missing": look.needed and not offers[look.needed],
+            "problem": ours.elsewhere if ours else "",
+            **found,
+        }
+
     context = {
         "dataset": version.dataset,
         "version": version,
         "tab": "curate",
         "surface": bias_report.report(version),
-        "others": leaks.newest_of_others(version.dataset.workspace_id, version.dataset_id)[:100],
-        "cards": [_card(kind, words, latest.get(kind)) for kind, words in CARDS.items()],
-        "selections": [_card(kind, words, latest.get(kind)) for kind, words in SELECTIONS.items()],
-        "offers": model_measures.offers(version),
+        "others": others,
+        "along": refused.along if refused else [],
+        "faults": [drawn(look) for look in FAULTS_OF_DATA],
+        "selections": [drawn(look) for look in SELECTIONS],
         "may_write": membership.may(Role.RESEARCHER),
     }
-    return render(request, "datasets/curate.html", context)
-
-
-def _card(kind: str, words: dict[str, str], job: CurationJob | None) -> dict[str, Any]:
-    found = {"told": told(job) if job.result else "", "asked": asked(job)} if job else {}
-    return {"kind": kind, **words, "row": job, **found}
+    return render(request, "datasets/curate.html", context, status=422 if refused else 200)
 
 
 @member(access.WRITER)
@@ -115,21 +75,19 @@ def _card(kind: str, words: dict[str, str], job: CurationJob | None) -> dict[str
 def start(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBase:
     membership = require(request)
     version = access.version_write(membership, dataset_id, number)
-    kind, params = request.POST.get("kind", ""), dict[str, Any]()
-    if kind == CurationJob.Kind.DUPLICATES:
-        params = {"scope": request.POST.get("scope", "all"), "threshold": _number(request.POST.get("threshold", ""))}
+    kind = request.POST.get("kind", "")
+    look = next((each for each in (*FAULTS_OF_DATA, *SELECTIONS) if each.kind == kind), None)
+    if look is None:
+        messages.error(request, "There is no such check on this page.")
+        return redirect("dataset_curate", dataset_id, number)
+    given = {field.name: request.POST.get(field.name, "") for field in look.fields}
+    params: dict[str, Any] = {name: _number(text) for name, text in given.items() if text}
     if kind == CurationJob.Kind.LEAKS:
-        along = [whole(each) for each in request.POST.getlist("along")]
-        params = {"remove": request.POST.get("remove", "train"), "versions": along}
-        params["threshold"] = _number(request.POST.get("threshold", ""))
-    if kind in SELECTIONS:
-        names = ("share", "most", "seed", "window", "log_probs", "embeddings", "likeness", "below")
-        params = {name: _number(request.POST[name]) for name in names if request.POST.get(name)}
+        params["versions"] = [whole(each) for each in request.POST.getlist("along")]
     try:
         return redirect("curation", services.curate(membership, version, kind, params).pk)
     except Invalid as problem:
-        messages.error(request, " ".join([problem.message, *problem.fields.values()]))
-        return redirect("dataset_curate", dataset_id, number)
+        return _page(request, membership, version, RefusedLook(look, given, request.POST.getlist("along"), problem))
 
 
 def told(job: CurationJob) -> str:

@@ -334,3 +334,19 @@ def test_the_pages_look_and_show(make, as_researcher, eager, django_capture_on_c
         derived = as_researcher.post(f"{base}/derive?job={url.rpartition('/')[2]}", {"note": ""}).url
     assert "Open version 2" in as_researcher.get(derived).content.decode()
     assert as_researcher.post(f"{base}/curate/start", {"kind": "magic"}).url == f"{base}/curate"
+
+
+def test_a_wrong_number_is_told_at_its_field_and_what_was_typed_stays(make, as_researcher):
+    version = make([example("a", LONG), example("b", LONG)])
+    base = f"/datasets/{version.dataset_id}/versions/1"
+    answer = as_researcher.post(f"{base}/curate/start", {"kind": "balance", "most": "none", "seed": "7"})
+    page = " ".join(answer.content.decode().split())
+    assert answer.status_code == 422 and not CurationJob.objects.exists()
+    assert re.search(
+        r'name="most"[^>]* value="none"[^>]* aria-invalid="true" aria-describedby="f-balance-most-error"', page
+    )
+    assert re.search(r'id="f-balance-most-error">.*?At most: must be from 1 to 1,000,000\.</p>', page)
+    assert re.search(r'name="seed"[^>]* value="7">', page) and page.count('aria-invalid="true"') == 1
+    answer = as_researcher.post(f"{base}/curate/start", {"kind": "leaks", "remove": "heldout", "threshold": "2"})
+    assert "Least similarity: must be a number from 0.5 to 1." in answer.content.decode()
+    assert '<option value="heldout" selected>' in answer.content.decode()
