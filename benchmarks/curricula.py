@@ -33,6 +33,7 @@ GROUP, AIM = 8, 0.01
 PHASES = (
     {"begins": "step", "step": 2, "lengths": "toggle"},
     {"begins": "pass_rate", "window": 4, "pass_rate": 0.1, "temperature": "set", "set_to": 1.2},
+    {"begins": "step", "step": 5, "order": "easy_first"},
 )
 
 
@@ -61,6 +62,8 @@ class Schedule:
         """Steps of a run count from 1. The length budget of a prompt is made up; a run takes it from its responses."""
         while phase := self._phases.due(step):
             self._phases.begin(step, phase.sampled_at)
+            if phase.mix:
+                self._order.blend(*self._phases.mix)
         if self._phases.in_budget(step):
             for key, passed in found.items():
                 self._phases.budgets.setdefault(key, float(len(passed)))
