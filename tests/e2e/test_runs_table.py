@@ -127,7 +127,7 @@ def test_many_are_chosen_by_keys_tagged_and_taken_back(open_page, as_researcher,
     assert not RunTag.objects.filter(name="night").exists()
     page.locator("[data-choose-page]").check()
     page.get_by_role("button", name="Archive").click()
-    expect(page.get_by_text("No run matches")).to_be_visible()
+    expect(page.get_by_role("heading", name="No run matches")).to_be_visible()
     assert Run.objects.filter(archived_at__isnull=False).count() == 6
 
 
