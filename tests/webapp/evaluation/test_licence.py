@@ -86,7 +86,7 @@ def test_the_newest_stand_first_and_what_gives_pause_is_said(cast, judge):
     assert [each.name for each in licence(cast, judge).known] == ["audit 4", "audit 3", "audit 2"]
     assert licence(cast, judge).warnings == []
     measured(cast, judge, n=12, known={"place": "below"})
-    assert "12 labels only" in licence(cast, judge).warnings[0] and "People agree" in licence(cast, judge).warnings[1]
+    assert "only 12 labels" in licence(cast, judge).warnings[0] and "People agree" in licence(cast, judge).warnings[1]
     measured(cast, judge, value=None)
     assert "no number" in licence(cast, judge).warnings[0]
 

@@ -83,7 +83,7 @@ def test_somebody_new_comes_in_with_the_address_and_name_the_company_says(compan
 def test_an_address_that_nobody_vouches_for_opens_nothing(company, client, cast, claims):
     company.says("o1", email=cast.owner.user.email, **claims)
     answer = company.sign_in(client, "o1")
-    assert answer.status_code == 403 and b"does not vouch" in answer.content
+    assert answer.status_code == 403 and b"has not verified your address" in answer.content
     assert signed_in(client) is None
 
 
@@ -331,13 +331,13 @@ def test_a_description_of_another_provider_is_refused(company, client, settings)
     apps[0]["settings"]["server_url"] = company.url.replace("localhost", "127.0.0.1")
     apps[0]["settings"]["openid_configuration_overrides"] = {"issuer": company.url}
     answer = client.post("/sign-in/company/start")
-    assert answer.status_code == 403 and b"does not answer as it should" in answer.content
+    assert answer.status_code == 403 and b"does not answer correctly" in answer.content
 
 
 def test_a_provider_that_is_away_is_told(company, client, settings):
     settings.SOCIALACCOUNT_PROVIDERS["openid_connect"]["APPS"][0]["settings"]["server_url"] = "http://localhost:1"
     answer = client.post("/sign-in/company/start")
-    assert answer.status_code == 403 and b"does not answer as it should" in answer.content
+    assert answer.status_code == 403 and b"does not answer correctly" in answer.content
 
 
 def test_nothing_of_the_providers_tokens_is_kept(company, client):

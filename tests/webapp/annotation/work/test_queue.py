@@ -166,7 +166,7 @@ def test_a_settled_task_cannot_be_reopened(cast):
     project = make_project(cast.researcher, 1, people=[cast.annotator])
     seat, _ = work(cast.annotator, project)
     Resolution.objects.create(task=seat.task, project=project, source="consolidated", decided_by=cast.reviewer.user)
-    with pytest.raises(Conflict, match="settled"):
+    with pytest.raises(Conflict, match="has decided this task"):
         queue.reopen(cast.annotator, seat)
 
 
