@@ -166,7 +166,9 @@ def test_somebody_new_comes_in_with_what_the_company_says(company, client):
 )
 def test_an_address_that_nobody_vouches_for_opens_nothing(company, client, cast, attributes):
     answer = company.sign_in(client, attributes=attributes)
-    assert answer.status_code == 403 and b"has not verified your address" in answer.content and signed_in(client) is None
+    assert (
+        answer.status_code == 403 and b"has not verified your address" in answer.content and signed_in(client) is None
+    )
 
 
 def test_an_installation_may_believe_all_addresses_of_the_provider(company, client, cast, monkeypatch):

@@ -246,9 +246,7 @@ def test_owners_ask_for_it_by_the_page_and_others_cannot(cast):
     assert browser(cast.researcher).post("/settings/sign-in/second-factor", {"ask": "yes"}).status_code == 403
     owner = browser(cast.owner)
     refused = owner.post("/settings/sign-in/second-factor", {"ask": "yes"}, follow=True)
-    assert (
-        b"Set up your own second factor first" in refused.content
-    )  # or the owner would close the door on themselves
+    assert b"Set up your own second factor first" in refused.content  # or the owner would close the door on themselves
     owner, _ = set_up(cast.owner)
     owner.post("/settings/sign-in/second-factor", {"ask": "yes"})
     cast.workspace.refresh_from_db()
