@@ -21,7 +21,7 @@ from webapp.evaluation.models import Evaluation
 from webapp.inference.models import RegisteredModel
 
 from .. import access
-from ..launch import checks
+from ..launch import checks, refusals
 from ..launch import services as launching
 from ..lifecycle.states import when_finished
 from ..live import broadcasts
@@ -83,7 +83,7 @@ def _launch(step: ChainStep, first: Run) -> None:
             step.save(update_fields=["run", "evaluation", "state", "decided_at"])
     except (ConfigInvalid, Problem) as error:
         step.run = step.evaluation = None
-        end(step, State.REFUSED, _why(error), actor=None)
+        end(step, State.REFUSED, refusals.words(error), actor=None)
         told = {"step": step.pk, "then": str(step), "reason": step.reason}
         audit.record(first.experiment.workspace, None, "run.then_refused", first, **told)
     broadcasts.run_changed(first)
@@ -133,11 +133,3 @@ def _evaluate(membership: Membership, step: ChainStep, first: Run) -> Evaluation
         dataset=version,
         name=step.name or f"{first} of {first.experiment.name}"[:100],
     )
-
-
-def _why(error: Exception) -> str:
-    if isinstance(error, ConfigInvalid):
-        return "; ".join(f"{problem.path}: {problem.message}" for problem in error.problems)
-    if isinstance(error, Problem) and error.fields:
-        return f"{error.message} {'; '.join(f'{path}: {text}' for path, text in error.fields.items())}"
-    return str(error)

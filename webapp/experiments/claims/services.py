@@ -18,7 +18,7 @@ from webapp.weights.models import WeightsJob
 
 from .. import access
 from ..after.queries import looks, why
-from ..launch import checks
+from ..launch import checks, refusals
 from ..models import OVER, ChainStep, ClaimRun, ClaimStudy, ClaimTask, Run
 from . import arms, tasks
 
@@ -225,7 +225,7 @@ def begin(study_id: int) -> None:
                 _launch_on(_of_who_asked(study), study, task)
             study.state, study.problem = State.LAUNCHED, ""
         except (ConfigInvalid, Problem) as error:
-            study.state, study.problem = State.REFUSED, _words(error)
+            study.state, study.problem = State.REFUSED, refusals.words(error)
             audit.record(study.workspace, None, "claim.refused", study, reason=study.problem)
         study.save(update_fields=["state", "problem"])
 
@@ -237,12 +237,6 @@ def _of_who_asked(study: ClaimStudy) -> Membership:
     if found is None or not found.may(access.WRITER):
         raise Conflict("Whoever asked for it may not launch anything here any more. Launch the claim anew.")
     return found
-
-
-def _words(error: ConfigInvalid | Problem) -> str:
-    if isinstance(error, ConfigInvalid):
-        return "; ".join(f"{problem.path}: {problem.message}" for problem in error.problems)
-    return " ".join([error.message, *(f"{path}: {why}." for path, why in error.fields.items())])
 
 
 def again(membership: Membership, study: ClaimStudy) -> ClaimStudy:
