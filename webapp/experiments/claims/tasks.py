@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from trainer.contracts import Example, ModelFile
 from trainer.contracts.storing import Links, Upload
-from trainer.metrics.claims import PLANS, TASK_FORM, Plan
+from trainer.metrics.claims import PLANS, TASK_FORM, Plan, Setting
 from webapp.accounts.models import Membership
 from webapp.core import artifact_store
 from webapp.core.problems import Invalid
@@ -37,12 +37,8 @@ def of_plan(workspace_id: int, plan: Plan) -> ClaimTask | None:
     """The row of the plan's task; None if nobody has asked for it yet, or the plan has none."""
     if plan.constructed is None:
         return None
-    known = {"task": plan.task, "wanted": plan.constructed.wanted, "form": TASK_FORM}
-    return (
-        ClaimTask.objects.select_related("job", "version__dataset", "model")
-        .filter(workspace_id=workspace_id, **known)
-        .first()
-    )
+    rows = ClaimTask.objects.select_related("job", "version__dataset", "model")
+    return rows.filter(workspace_id=workspace_id, **_named(plan, plan.constructed)).first()
 
 
 def is_ready(task: ClaimTask) -> bool:
@@ -58,10 +54,15 @@ def ask(membership: Membership, plan: Plan) -> ClaimTask:
     if plan.constructed is None:
         reason = "this claim has no constructed task: choose a dataset and a model"
         raise Invalid("This claim is about data that are given.", {"dataset": reason, "model.name": reason})
-    known: dict[str, Any] = {"task": plan.task, "wanted": plan.constructed.wanted, "form": TASK_FORM}
-    task, _ = ClaimTask.objects.get_or_create(workspace=membership.workspace, **known)
+    named = _named(plan, plan.constructed)
+    task, _ = ClaimTask.objects.get_or_create(workspace=membership.workspace, **named)
     make(membership, task)
     return task
+
+
+def _named(plan: Plan, constructed: Setting) -> dict[str, Any]:
+    """What a task is known by within a workspace."""
+    return {"task": plan.task, "wanted": constructed.wanted, "form": TASK_FORM}
 
 
 def make(membership: Membership, task: ClaimTask) -> None:

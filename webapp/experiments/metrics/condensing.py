@@ -19,10 +19,9 @@ from . import levels, stored
 
 TASK = "workers.runs.condense"
 EVERY = 512  # steps of a run, on average
-KEYS_AT_ONCE, POINTS_AT_ONCE = (
-    16,
-    16 * levels.ROW,
-)  # under one lock: 65,536 points, which take less than a tenth of a second
+# under one lock: 65,536 points, which take less than a tenth of a second
+KEYS_AT_ONCE = 16
+POINTS_AT_ONCE = 16 * levels.ROW
 
 # level 0 alone tells whether any row holds the step; mostly none does
 FORGOTTEN = """
