@@ -75,7 +75,9 @@ def change(membership: Membership, run: Run, tokens: Any = KEEP, money: Any = KE
 def _problems(used: Spent, tokens: Any, money: Any) -> dict[str, str]:
     found: dict[str, str] = {}
     if tokens is not KEEP and tokens is not None and not used.tokens < tokens < MOST_TOKENS:
-        found["budget_tokens"] = f"must be more than the {used.tokens:,} tokens that are used"
+        found["budget_tokens"] = (
+            f"must be more than the {used.tokens:,} tokens that are used, and less than {MOST_TOKENS:,}"
+        )
     if money is not KEEP and money is not None and not used.money < money < MOST_MONEY:
         found["budget_money"] = (
             f"must be more than the {money_words(used.money)} that are spent, and less than {MOST_MONEY:,}"
