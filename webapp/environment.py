@@ -50,7 +50,7 @@ class Environment(BaseSettings):
     max_running_runs: int | None = Field(
         None,
         ge=1,
-        description="Runs that may run at once, the others wait; half of the processors if absent, any number on a cluster",
+        description="Runs, and jobs that need weights, that may run at once, the others wait; half of the processors if absent, any number on a cluster",
     )
     trainer_command: str | None = Field(
         None, description="How a node of the Ray cluster starts a run; this checkout and interpreter if absent"

@@ -1,7 +1,7 @@
 """What needs somebody: failures, runs that stand still, alarms, answers to decide on, and what ended since yesterday."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
@@ -51,6 +51,8 @@ class Needs:
     """The most urgent first."""
     news: list[Need]
     """What ended well since yesterday."""
+    waiting: list[Need] = field(default_factory=list)
+    """Evaluations that stand in the line, those asked for first before the others."""
 
 
 def of(membership: Membership) -> Needs:
@@ -66,7 +68,7 @@ def of(membership: Membership) -> Needs:
         *_to_decide(workspace),
         *_remarks(workspace),
     ]
-    return Needs(now, _news(workspace))
+    return Needs(now, _news(workspace), _waiting(workspace))
 
 
 def _failed_runs(workspace: int) -> list[Need]:
@@ -82,6 +84,19 @@ def _failed_runs(workspace: int) -> list[Need]:
     return [
         Need("bad", f"{_named(run)} failed", _reason(run), _at("run_tab", run.pk, "log"), icon="circle-x")
         for run in rows
+    ]
+
+
+def _waiting(workspace: int) -> list[Need]:
+    """What stands in the line besides the runs, which the page shows as it is."""
+    rows = Evaluation.objects.filter(workspace_id=workspace, state=Evaluation.State.QUEUED).exclude(problem="")
+    found = list(rows.order_by("-priority", "asked_at", "pk")[: SINGLY + 1])
+    if len(found) > SINGLY:
+        text = f"The first is “{found[0].name}”. {_reason(found[0])}"
+        return [Need("info", f"{counted(rows.count(), 'evaluations')} wait", text, reverse("runs_line"), "hourglass")]
+    return [
+        Need("info", f"Evaluation “{row.name}” waits", _reason(row), _at("evaluation", row.pk), "hourglass")
+        for row in found
     ]
 
 

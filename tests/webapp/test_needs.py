@@ -161,8 +161,23 @@ def test_the_queries_do_not_grow(cast, project, launch, django_assert_num_querie
         reviewed(project, 0.0)
 
     fill()
-    with django_assert_num_queries(10) as few:
+    with django_assert_num_queries(11) as few:
         needs.of(cast.researcher)
     fill()
     with django_assert_num_queries(len(few)):
         needs.of(cast.researcher)
+
+
+def test_evaluations_that_stand_in_the_line_are_told_beside_the_runs(cast, as_researcher):
+    for number in range(3):
+        name, why = f"e{number}", f"Waits for run {number}"
+        given = {"workspace": cast.workspace, "name": name, "recipe": "generate", "benchmark": "b", "state": "queued"}
+        Evaluation.objects.create(problem=why, priority=number == 2, **given)
+    Evaluation.objects.create(**{**given, "name": "has no worker yet"})
+    first, *_ = found = needs.of(cast.researcher).waiting
+    assert [each.title for each in found] == [f"Evaluation “e{number}” waits" for number in (2, 0, 1)]
+    assert first.text == "Waits for run 2" and needs.of(cast.outsider).waiting == []
+    assert "Waits for run 1" in as_researcher.get("/").content.decode()
+    Evaluation.objects.create(**given, problem="Waits")
+    (one,) = needs.of(cast.researcher).waiting
+    assert (one.title, one.href) == ("4 evaluations wait", "/experiments/line")

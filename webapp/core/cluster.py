@@ -15,7 +15,7 @@ from django.core.cache import cache
 from webapp.localstack.places import facts, write_facts
 
 from . import ray_client
-from .ray_client import RayAway, RayRefused
+from .ray_client import RayAway, RayRefused, Wanted
 
 logger = logging.getLogger(__name__)
 
@@ -29,14 +29,23 @@ _MIB = 2**20
 
 @dataclass(frozen=True)
 class Node:
-    """A machine of the cluster. Counts are what Ray may give away; `memory` and `card_memory`, that of its largest card, are
-    bytes, 0 where Ray does not say."""
+    """A machine of the cluster. Counts and `lends` are what Ray may give away; `memory`, `lends`, which is the part of it that jobs may
+    have set aside, and `card_memory`, that of its largest card, are bytes, 0 where Ray does not say."""
 
     cpus: float = 0
     gpus: float = 0
     memory: int = 0
     card_memory: int = 0
     card: str = ""
+    lends: int = 0
+
+    def has(self, wanted: Wanted) -> bool:
+        """Whether it has as much when nobody else is there. What is not known is no hindrance."""
+        return (
+            wanted.cpus <= self.cpus
+            and wanted.gpus <= self.gpus
+            and (not self.lends or wanted.memory_bytes <= self.lends)
+        )
 
 
 @dataclass(frozen=True)
@@ -112,4 +121,5 @@ def _node(summary: Mapping[str, Any]) -> Node:
         memory=int((summary.get("mem") or [0])[0]),
         card_memory=int((largest.get("memoryTotal") or 0) * _MIB),
         card=str(largest.get("name") or "")[:80],
+        lends=int(resources.get("memory") or 0),
     )

@@ -4,6 +4,9 @@ from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models import Q
+from django.utils import timezone
+
+from webapp.core.priorities import Priority
 
 MAX_NAME = 120
 MAX_TAG = 120
@@ -72,6 +75,9 @@ class Evaluation(models.Model):
     launch_digest = models.CharField(max_length=64, blank=True)  # of what was asked for with the key
     created_by = models.ForeignKey("accounts.User", null=True, on_delete=models.SET_NULL, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
+    # of its jobs, in the line: since when they count as asked for, and among what the workspace has there
+    asked_at = models.DateTimeField(default=timezone.now)
+    priority = models.SmallIntegerField(choices=Priority.choices, default=Priority.NORMAL, db_default=0)
     started_at = models.DateTimeField(null=True, blank=True)
     seen_at = models.DateTimeField(auto_now_add=True)  # the worker's last sign of life
     ended_at = models.DateTimeField(null=True, blank=True)

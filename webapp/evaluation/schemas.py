@@ -35,7 +35,10 @@ class EvaluationOut(Schema):
     name: str
     recipe: str
     state: str
-    problem: str
+    problem: str = Field(description="Why it failed or was paused or, of one that is queued, what it waits for")
+    priority: Literal["low", "normal", "high"] = Field(
+        description="Of its jobs, among what the workspace has in the line"
+    )
     progress: dict[str, Any]
     dataset: EvaluationDatasetOut | None
     recording: RecordingRef | None
@@ -75,6 +78,12 @@ class EvaluationIn(Schema):
     dataset: EvaluationDatasetIn | None = None
     recording: Id | None = Field(None, description="Recorded verdicts, by id")
     name: str = ""
+
+
+class EvaluationPriorityIn(Schema):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"priority": "high"}})
+
+    priority: Literal["low", "normal", "high"]
 
 
 class RenameIn(Schema):

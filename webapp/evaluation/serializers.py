@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from webapp.core.priorities import Priority
+
 from .models import Case, Evaluation, Recording
 
 
@@ -21,6 +23,7 @@ def evaluation(row: Evaluation, *, headline: Any = None, full: bool = True) -> d
         "recipe": row.recipe,
         "state": row.state,
         "problem": row.problem,
+        "priority": Priority(row.priority).label.lower(),
         "progress": row.progress,
         "dataset": dataset(row),
         "recording": row.recording and {"id": row.recording_id, "name": row.recording.name},

@@ -6,6 +6,7 @@ from django.db import models
 from django.utils import timezone
 
 from trainer.contracts import TERMINAL_STATES
+from webapp.core.priorities import Priority
 from webapp.core.problems import Conflict
 from webapp.datasets.models import DatasetVersion
 from webapp.inference.models import RegisteredModel
@@ -70,10 +71,7 @@ class Run(models.Model):
         FINISHED = "finished", "Finished"
         FAILED = "failed", "Failed"
 
-    class Priority(models.IntegerChoices):
-        LOW = -1, "Low"
-        NORMAL = 0, "Normal"
-        HIGH = 1, "High"
+    Priority = Priority
 
     experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="runs")
     number = models.PositiveIntegerField()  # counts within the experiment

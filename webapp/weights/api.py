@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field
 
 from webapp.accounts.access import require
 from webapp.core.paging import Limit, page
+from webapp.core.priorities import Priority
 from webapp.core.problems import Invalid
 from webapp.core.strict_query import OneOf
 from webapp.datasets.models import DatasetVersion
@@ -28,7 +29,8 @@ class WeightsJobOut(Schema):
     title: str
     params: dict[str, Any]
     state: str
-    problem: str
+    problem: str = Field(description="Why it ended or, of one that is queued, what it waits for")
+    priority: str = Field(description="low, normal or high: among what the workspace has in the line")
     phase: str
     done: int
     total: int
@@ -42,6 +44,16 @@ class WeightsJobOut(Schema):
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None
+
+    @staticmethod
+    def resolve_priority(job: WeightsJob) -> str:
+        return Priority(job.priority).label.lower()
+
+
+class JobPriorityIn(Schema):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"priority": "high"}})
+
+    priority: Literal["low", "normal", "high"]
 
 
 class WeightsJobList(Schema):
@@ -131,6 +143,18 @@ def get_job(request: HttpRequest, job_id: Id) -> WeightsJob:
 def stop_job(request: HttpRequest, job_id: Id) -> WeightsJob:
     membership = require(request)
     return services.stop(access.job_write(membership, job_id), membership.user)
+
+
+@router.post(
+    "/weights-jobs/{job_id}/priority",
+    response=WeightsJobOut,
+    summary="Let it start before or after the others that wait",
+)
+def priority(request: HttpRequest, job_id: Id, payload: JobPriorityIn) -> WeightsJob:
+    """The priority counts among what the workspace has in the line. What is under way is not interrupted."""
+    membership = require(request)
+    job = access.job_write(membership, job_id)
+    return services.prioritise(job, membership.user, Priority[payload.priority.upper()])
 
 
 @router.post("/weights-jobs/{job_id}/retry", response=WeightsJobOut, summary="Continue after the last result")

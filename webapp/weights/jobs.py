@@ -7,20 +7,19 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from webapp.core import hearing
+from webapp.core import cluster, hearing
 from webapp.core.ray_client import RayClient, Wanted
-from webapp.core.ray_jobs import LEASE, SLACK, Entrypoint, RayJobKind, ask, death, kill, last_lines
+from webapp.core.ray_jobs import LEASE, Entrypoint, RayJobKind, ask, death, kill, last_lines
 from webapp.inference.folders import stored
 
-from . import gpus, tokens
+from . import gpus, line, tokens
 from .kinds import KINDS
-from .models import WeightsJob, WeightsLogLine
-from .states import ALIVE, State, move, refresh, tell
+from .models import ALIVE, WeightsJob, WeightsLogLine
+from .states import State, move, refresh, tell
 
 logger = logging.getLogger(__name__)
 
 HEARING_KEY = "weights:hearing"
-BETWEEN = timedelta(seconds=10)  # a job whose workspace holds all its GPUs looks again
 QUIET = timedelta(seconds=15)  # without a sign of life: worth asking Ray
 SILENT = timedelta(minutes=5)  # given up
 STOP_GRACE = timedelta(minutes=2)
@@ -41,11 +40,9 @@ def launch(pk: int) -> float | None:
     job = WeightsJob.objects.select_related("workspace", "model__base", "version__dataset").filter(pk=pk).first()
     if job is None:
         return None
-    with transaction.atomic():
-        if why := gpus.waits(job):
-            return _wait(job, why)
-        if not _claim(job):
-            return None
+    cluster.look()  # first: whoever has a place is told by what there is
+    if not _claim(job):
+        return None
     return WEIGHTS.hand_over(
         job,
         copy=lambda: stored.copied(job.workspace_id, KINDS[job.kind].models(job).values(), lambda: WEIGHTS.hold(job)),
@@ -73,18 +70,10 @@ def _command(job: WeightsJob) -> str:
 def _claim(job: WeightsJob) -> bool:
     """True for exactly one of the workers that hold a task for this job."""
     if job.state == State.QUEUED:
-        return move(job, State.STARTING, next_try_at=timezone.now() + LEASE)
+        return line.is_waiting(job) and line.admit(
+            job, lambda: move(job, State.STARTING, next_try_at=timezone.now() + LEASE)
+        )
     return WEIGHTS.claim_again(job)
-
-
-def _wait(job: WeightsJob, why: str) -> float | None:
-    """Of several workers that hold a task for this job, one comes back."""
-    now = timezone.now()
-    due = WEIGHTS.attempt(job, state=State.QUEUED, next_try_at__lte=now + SLACK)
-    if not due.update(problem=why, next_try_at=now + BETWEEN):
-        return None
-    _told(job)
-    return BETWEEN.total_seconds()
 
 
 def stop(pk: int) -> None:
@@ -121,7 +110,7 @@ def _inspect(job: WeightsJob, now: datetime, since: datetime) -> None:
     if found and found.has_ended:
         _finish(job, death(found), client)
     elif found and found.status == "PENDING" and not overdue:
-        waits = f"Ray waits until a machine of the cluster has {_words(wanted(job))} free."
+        waits = f"Ray waits until a machine of the cluster has {in_words(wanted(job))} free."
         WEIGHTS.attempt(job, state=State.STARTING).update(problem=waits)
         _told(job)
     elif overdue or now - max(job.heartbeat_at or job.state_at, since) > SILENT:
@@ -134,7 +123,8 @@ def _inspect(job: WeightsJob, now: datetime, since: datetime) -> None:
         _finish(job, why, client)
 
 
-def _words(asked: Wanted) -> str:
+def in_words(asked: Wanted) -> str:
+    """What a job asks for."""
     parts = [(asked.cpus, f"{asked.cpus:g} CPUs"), (asked.gpus, f"{asked.gpus:g} GPUs")]
     parts.append((asked.memory_bytes, f"{asked.memory_bytes / 1e9:g} GB of memory"))
     return ", ".join(words for number, words in parts if number) or "a place"

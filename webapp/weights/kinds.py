@@ -23,7 +23,7 @@ READ_RESPONSES = (WeightsJob.Kind.SCORE, WeightsJob.Kind.LOGPROBS)
 class Resources(Section):
     """What Ray sets aside for a job that loads weights: it waits until a machine of the cluster has as much free."""
 
-    cpus: float = knob(0.0, "Processors to reserve; 0 reserves none and starts at once", ge=0, le=1024)
+    cpus: float = knob(0.0, "Processors to reserve; 0 reserves none", ge=0, le=1024)
     gpus: float = knob(0.0, "GPUs; a job sees only the GPUs that it asks for", ge=0, le=64)
     memory_gb: float = knob(0.0, "Memory; 0 sets none aside", unit="GB", ge=0, le=65_536)
 

@@ -3,6 +3,8 @@
 from django.db import models
 from django.utils import timezone
 
+from webapp.core.priorities import Priority
+
 
 class WeightsJob(models.Model):
     """One piece of work on the Ray cluster. States move only by conditional updates in `services` and `jobs`.
@@ -57,6 +59,9 @@ class WeightsJob(models.Model):
     tries = models.PositiveIntegerField(default=0)
     next_try_at = models.DateTimeField(null=True, blank=True)  # the launch is due; null once Ray has accepted
     heartbeat_at = models.DateTimeField(null=True, blank=True)
+    # in the line: since when it counts as asked for, null as long as it has no items; and among what its workspace has there
+    asked_at = models.DateTimeField(null=True, blank=True)
+    priority = models.SmallIntegerField(choices=Priority.choices, default=Priority.NORMAL, db_default=0)
     created_by = models.ForeignKey("accounts.User", null=True, on_delete=models.SET_NULL, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True, blank=True)
@@ -75,6 +80,10 @@ class WeightsJob(models.Model):
     @property
     def is_over(self) -> bool:
         return self.state in (self.State.STOPPED, self.State.FINISHED, self.State.FAILED)
+
+
+ALIVE = frozenset({WeightsJob.State.STARTING, WeightsJob.State.RUNNING, WeightsJob.State.STOPPING})
+"""With a place in the line: Ray has them, or is about to."""
 
 
 class WeightsItem(models.Model):

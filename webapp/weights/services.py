@@ -14,6 +14,7 @@ from trainer.config.errors import ConfigInvalid, FieldProblem
 from trainer.config.fields import Section
 from webapp.accounts.models import Membership, User, Workspace
 from webapp.core import audit
+from webapp.core.priorities import Priority
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue
 from webapp.datasets.models import DatasetVersion
@@ -22,8 +23,9 @@ from webapp.inference import queries as registry
 from webapp.inference.folders.tokenizers import unloadable
 from webapp.inference.models import RegisteredModel
 
-from . import gpus, tokens
+from . import gpus, line, tokens
 from .kinds import Embedding, Generation, LogProbs, Scoring
+from .line import NOW, Turn
 from .models import WeightsItem, WeightsJob, WeightsResult
 from .states import OVER, State, move, refresh, tell
 
@@ -32,26 +34,36 @@ ITEMS_PER_WRITE = 500
 
 
 def generate(
-    workspace: Workspace, user: User | None, model: RegisteredModel, version: DatasetVersion, params: dict[str, Any]
+    workspace: Workspace,
+    user: User | None,
+    model: RegisteredModel,
+    version: DatasetVersion,
+    params: dict[str, Any],
+    turn: Turn = NOW,
 ) -> WeightsJob:
-    """Lets `model` answer the prompts of `version`. The same question twice is one job.
+    """Lets `model` answer the prompts of `version`. The same question twice is one job, which has the better turn of both.
 
     Raises ConfigInvalid at a field of `params`, Invalid for a model that writes no text or whose files are gone.
     """
     if model.head != RegisteredModel.Head.LM:
         raise Invalid("This model cannot answer.", {"model": f"{model.name} scores texts and cannot write texts"})
     title = f"{model.name} answers {version}"
-    return _start(workspace, user, Kind.GENERATE, title, _checked(Generation, params), model, version)
+    return _start(workspace, user, Kind.GENERATE, title, _checked(Generation, params), model, version, turn)
 
 
 def score(
-    workspace: Workspace, user: User | None, model: RegisteredModel, version: DatasetVersion, params: dict[str, Any]
+    workspace: Workspace,
+    user: User | None,
+    model: RegisteredModel,
+    version: DatasetVersion,
+    params: dict[str, Any],
+    turn: Turn = NOW,
 ) -> WeightsJob:
     """Lets the reward model `model` score the responses of `version`. Raises as `generate`."""
     if model.head != RegisteredModel.Head.SCALAR:
         raise Invalid("This model cannot score.", {"model": f"{model.name} writes text; choose a reward model"})
     title = f"{model.name} scores {version}"
-    return _start(workspace, user, Kind.SCORE, title, _checked(Scoring, params), model, version)
+    return _start(workspace, user, Kind.SCORE, title, _checked(Scoring, params), model, version, turn)
 
 
 def log_probs(
@@ -86,7 +98,7 @@ def start(
 
     `again`: one that was done is done anew, because what it made is gone.
     """
-    job = _create(workspace, user, kind=kind, title=title[:300], params=params, key=_key(kind, params, subject))
+    job = _create(workspace, user, NOW, kind=kind, title=title[:300], params=params, key=_key(kind, params, subject))
     return _anew(job, user) if again and job.state == State.FINISHED else job
 
 
@@ -121,7 +133,7 @@ def waits_for_items(job: WeightsJob) -> bool:
 
 
 def _never_begun(job: WeightsJob) -> bool:
-    return job.state == State.QUEUED and job.next_try_at is None and not job.ray_job_id
+    return job.state == State.QUEUED and job.asked_at is None
 
 
 def _stored_key(kind: str, subject: str) -> str:
@@ -134,6 +146,7 @@ def fill(
     params: dict[str, Any],
     items: Iterable[dict[str, Any]],
     stop: Callable[[], bool],
+    turn: Turn = NOW,
 ) -> int:
     """Puts `items` behind what the job has done, in the place of those it had left, and starts it; returns how many.
 
@@ -148,7 +161,7 @@ def fill(
         place += len(rows)
     if place == job.done or stop():
         return 0
-    fields = {"params": params, "total": place}
+    fields = {"params": params, "total": place, **_standing(turn)}
     if job.is_over:
         _next_attempt(job, user, **fields)
     else:
@@ -158,7 +171,7 @@ def fill(
 
 @transaction.atomic
 def _first_attempt(job: WeightsJob, fields: dict[str, Any]) -> None:
-    waiting = WeightsJob.objects.filter(pk=job.pk, state=State.QUEUED, next_try_at=None)
+    waiting = WeightsJob.objects.filter(pk=job.pk, state=State.QUEUED, asked_at=None)
     if waiting.update(token_digest=tokens.digest(job), next_try_at=timezone.now(), **fields):
         enqueue("workers.weights.launch", job.pk)
     refresh(job)
@@ -173,6 +186,7 @@ def _start(
     params: dict[str, Any],
     model: RegisteredModel | None,
     version: DatasetVersion,
+    turn: Turn = NOW,
 ) -> WeightsJob:
     if model is not None and (why := unloadable(model)):
         raise Invalid("The model cannot be loaded.", {"model": why})
@@ -182,30 +196,58 @@ def _start(
             version = datasets.freeze(membership, version)
     known = f"{registry.source(model).model_dump_json()} {model.digest} " if model else ""
     key = _key(kind, params, f"{known}{version.digest}")
-    return _create(workspace, user, kind=kind, title=title[:300], params=params, key=key, model=model, version=version)
+    asked = {"kind": kind, "title": title[:300], "params": params, "model": model, "version": version}
+    return _create(workspace, user, turn, key=key, **asked)
 
 
-def _create(workspace: Workspace, user: User | None, **fields: Any) -> WeightsJob:
+def _create(workspace: Workspace, user: User | None, turn: Turn, **fields: Any) -> WeightsJob:
     """The job that has this key, or a new one; one that was stopped or has failed goes on from where it was."""
     gpus.check(workspace.pk, fields["params"])
     known = WeightsJob.objects.filter(workspace=workspace, key=fields["key"]).first()
     if known is not None and known.state in (State.STOPPED, State.FAILED):
         WeightsJob.objects.filter(pk=known.pk).update(params=fields["params"])  # perhaps with other resources
-        return retry(known, user)
+        return retry(known, user, turn)
     if known is not None:
-        return known
+        return _advanced(known, turn)
     try:
         with transaction.atomic():
             user = audit.still_there(user)
             if version := fields.get("version"):
                 datasets.hold(version)
-            job = WeightsJob.objects.create(workspace=workspace, created_by=user, next_try_at=timezone.now(), **fields)
+            job = WeightsJob.objects.create(
+                workspace=workspace, created_by=user, next_try_at=timezone.now(), **_standing(turn), **fields
+            )
             WeightsJob.objects.filter(pk=job.pk).update(token_digest=tokens.digest(job))
             audit.record(workspace, user, "weights_job.started", job, kind=job.kind, title=job.title)
             enqueue("workers.weights.launch", job.pk)
     except IntegrityError:  # somebody else asked for the same at this moment
         return WeightsJob.objects.get(workspace=workspace, key=fields["key"])
     job.refresh_from_db()
+    tell(job)
+    return job
+
+
+def _standing(turn: Turn) -> dict[str, Any]:
+    return {"asked_at": turn.since or timezone.now(), "priority": turn.priority}
+
+
+@transaction.atomic
+def _advanced(job: WeightsJob, turn: Turn) -> WeightsJob:
+    if line.advance(job, turn):
+        transaction.on_commit(line.let_in)
+        refresh(job)
+    return job
+
+
+def prioritise(job: WeightsJob, user: User | None, priority: Priority) -> WeightsJob:
+    """Where the job stands among what its workspace has in the line. The same twice changes nothing."""
+    with transaction.atomic():
+        if WeightsJob.objects.filter(pk=job.pk).exclude(priority=priority).update(priority=priority):
+            told = priority.label.lower()
+            audit.record(job.workspace, audit.still_there(user), "weights_job.priority", job, priority=told)
+            # once this is committed: the lock of the line comes before any lock of a job
+            transaction.on_commit(line.let_in)
+    refresh(job)
     tell(job)
     return job
 
@@ -223,17 +265,17 @@ def stop(job: WeightsJob, user: User | None) -> WeightsJob:
     return job
 
 
-def retry(job: WeightsJob, user: User | None) -> WeightsJob:
+def retry(job: WeightsJob, user: User | None, turn: Turn | None = None) -> WeightsJob:
     """Goes on behind the last result, as a new attempt with a new token. Raises Conflict unless it stopped or failed."""
     if job.state not in (State.STOPPED, State.FAILED):
         raise Conflict(f"Only a job that stopped or failed can be tried again; this one is {job.state}.", "not_over")
-    return _next_attempt(job, user)
+    return _next_attempt(job, user, **_standing(turn or Turn(priority=job.priority)))
 
 
 @transaction.atomic
 def _anew(job: WeightsJob, user: User | None) -> WeightsJob:
     WeightsResult.objects.filter(job=job).delete()
-    return _next_attempt(job, user, acked=0, done=0, outcome={})
+    return _next_attempt(job, user, acked=0, done=0, outcome={}, **_standing(Turn(priority=job.priority)))
 
 
 @transaction.atomic

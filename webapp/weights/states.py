@@ -6,6 +6,7 @@ from django.utils import timezone
 from webapp.accounts.models import User
 from webapp.core import audit, broadcast
 
+from . import line
 from .models import WeightsJob
 
 State = WeightsJob.State
@@ -19,7 +20,6 @@ SOURCES: dict[str, frozenset[str]] = {
     State.FAILED: frozenset({State.QUEUED, State.STARTING, State.RUNNING, State.STOPPING}),
 }
 OVER = frozenset({State.STOPPED, State.FINISHED, State.FAILED})
-ALIVE = frozenset({State.STARTING, State.RUNNING, State.STOPPING})
 
 
 def move(job: WeightsJob, to: str, *, actor: User | None = None, problem: str = "", **fields: object) -> bool:
@@ -39,6 +39,9 @@ def move(job: WeightsJob, to: str, *, actor: User | None = None, problem: str = 
             detail = {"attempt": job.attempt, **({"reason": told} if told else {})}
             audit.record(job.workspace, actor, f"weights_job.{to}", job, **detail)
             tell(job)
+            if to in OVER:
+                # once this is committed: the lock of the line comes before any lock of a job
+                transaction.on_commit(line.let_in)
     return bool(moved)
 
 

@@ -10,6 +10,7 @@ from trainer.config.errors import ConfigInvalid
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
 from webapp.core.paging import page
+from webapp.core.priorities import Priority
 from webapp.core.problems import Conflict, Invalid
 from webapp.inference.models import RegisteredModel
 
@@ -59,9 +60,14 @@ def job(request: HttpRequest, job_id: int) -> HttpResponseBase:
 @member(Role.RESEARCHER)
 @require_POST
 def job_act(request: HttpRequest, job_id: int) -> HttpResponseBase:
-    """Stop or retry."""
+    """Stop, retry, or another priority; from the page of the job or from the line, and back to there."""
     membership = require(request)
     row = access.job_write(membership, job_id)
+    back = redirect("runs_line") if request.POST.get("from") == "line" else redirect("weights_job", job_id)
+    wanted = request.POST.get("priority", "").upper()
+    if wanted in Priority.names:
+        services.prioritise(row, membership.user, Priority[wanted])
+        return back
     act = {"stop": services.stop, "retry": services.retry}.get(request.POST.get("action", ""))
     if act is None:
         raise Http404("no such action")
@@ -69,7 +75,7 @@ def job_act(request: HttpRequest, job_id: int) -> HttpResponseBase:
         act(row, membership.user)
     except Conflict as problem:
         messages.error(request, problem.message)
-    return redirect("weights_job", job_id)
+    return back
 
 
 @member(Role.RESEARCHER)

@@ -158,7 +158,7 @@ def test_prompts_without_an_answer_say_why(cast, version, chat_server, endpoint)
 
 def test_a_model_of_the_registry_answers_by_a_job_and_no_thread_waits(cast, version, model):
     row = begun(cast, version, {"model": model.pk}, samples=2, into="answers", sampler={"max_batch": 8})
-    assert carried_on(row) == running.LOOK_AGAIN_S and row.state == "running"
+    assert carried_on(row) == running.LOOK_AGAIN_S and row.state == "queued"
     job = row.jobs.get()
     assert (job.kind, job.params["samples"], job.params["sampler"]["max_batch"]) == ("generate", 2, 8)
     assert carried_on(row) == running.LOOK_AGAIN_S and row.progress["phase"] == "waiting for the cluster"

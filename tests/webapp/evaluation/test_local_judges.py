@@ -84,7 +84,7 @@ def answered(job: WeightsJob) -> None:
 
 def test_a_job_asks_while_no_thread_waits_and_its_verdicts_are_in_the_store(cast, version, judge):
     row = begun(cast, version, judge, resources={"gpus": 1.0})
-    assert carried_on(row) == running.LOOK_AGAIN_S and row.state == State.RUNNING
+    assert carried_on(row) == running.LOOK_AGAIN_S and row.state == State.QUEUED
     job = row.jobs.get()
     assert (job.kind, job.total, job.model, job.version) == ("judge", 8, judge.endpoint.registered_model, version)
     assert job.params["resources"]["gpus"] == 1.0 and job.next_try_at is not None
@@ -176,7 +176,7 @@ def test_resumed_while_its_job_still_stops_it_goes_on_once_it_has(cast, version,
     assert row.jobs.get().state == "stopping"
     assert carried_on(row) == running.LOOK_AGAIN_S and row.state == State.QUEUED
     process.post(state="stopped")
-    assert carried_on(row) == running.LOOK_AGAIN_S and row.state == State.RUNNING
+    assert carried_on(row) == running.LOOK_AGAIN_S and row.state == State.QUEUED and row.problem
     assert (row.jobs.get().state, row.jobs.get().attempt) == ("queued", 2)
     answered(row.jobs.get())
     assert carried_on(row) is None and row.state == State.FINISHED, row.problem

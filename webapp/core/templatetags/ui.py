@@ -13,6 +13,7 @@ from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from trainer.contracts import counted as words
+from webapp.core.priorities import Priority
 from webapp.version import VERSION
 
 register = template.Library()
@@ -177,6 +178,17 @@ def ticks(text: str) -> SafeString:
 def as_json(value: Any) -> str:
     """A setting as JSON writes it: true, ["a", "b"]; for people, not for scripts."""
     return json.dumps(value, ensure_ascii=False)
+
+
+@register.filter
+def raised(priority: int) -> str:
+    """The next higher priority, as it is sent."""
+    return Priority(priority + 1).name.lower()
+
+
+@register.filter
+def lowered(priority: int) -> str:
+    return Priority(priority - 1).name.lower()
 
 
 @register.filter

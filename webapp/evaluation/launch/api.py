@@ -10,6 +10,7 @@ from webapp.accounts.models import Membership
 from webapp.core import once
 from webapp.core.model_schemas import schema_of
 from webapp.core.paging import Limit, page
+from webapp.core.priorities import Priority
 from webapp.core.problems import Invalid
 from webapp.core.strict_query import OneOf
 from webapp.datasets.models import DatasetVersion
@@ -84,6 +85,18 @@ def rename(request: HttpRequest, evaluation_id: EvaluationId, payload: s.RenameI
     return serializers.evaluation(
         services.rename(membership, access.evaluation_write(membership, evaluation_id), payload.name)
     )
+
+
+@router.post(
+    "/evaluations/{int:evaluation_id}/priority",
+    response=s.EvaluationFull,
+    summary="Let its jobs start before or after the others that wait",
+)
+def priority(request: HttpRequest, evaluation_id: EvaluationId, payload: s.EvaluationPriorityIn) -> dict[str, Any]:
+    """The priority counts among what the workspace has in the line. What is under way is not interrupted. 409 once it is over."""
+    membership = require(request)
+    row = access.evaluation_write(membership, evaluation_id)
+    return serializers.evaluation(services.prioritise(membership, row, Priority[payload.priority.upper()]))
 
 
 @router.delete("/evaluations/{int:evaluation_id}", response={204: None}, summary="Delete one that is over")

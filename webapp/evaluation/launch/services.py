@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from datetime import datetime
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -13,6 +14,7 @@ from webapp.accounts.models import Membership
 from webapp.core import audit, broadcast, locks, once
 from webapp.core.jobs import JobKind
 from webapp.core.model_schemas import schema_of
+from webapp.core.priorities import Priority
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue
 from webapp.core.texts import one_line
@@ -54,6 +56,7 @@ def create(
     name: str = "",
     rerun_of: Evaluation | None = None,
     key: once.Key | None = None,
+    asked_at: datetime | None = None,
 ) -> Evaluation:
     """A queued evaluation; the version it looks at is frozen with it. The same `key` makes one, however often it is sent.
 
@@ -78,6 +81,7 @@ def create(
                 launch_key=key and key.text,
                 launch_digest=key.digest if key else "",
                 created_by=membership.user,
+                asked_at=asked_at or timezone.now(),
             )
             audit.record(membership, membership.user, "evaluation.created", row, recipe=recipe, name=title)
             tell(row)
@@ -153,6 +157,20 @@ def move(membership: Membership, evaluation: Evaluation, to: str) -> Evaluation:
                 answering.stop_jobs(evaluation)
         elif evaluation.state != to and not (to == State.QUEUED and evaluation.state == State.RUNNING):
             raise Conflict(f"An evaluation that is {evaluation.state} cannot become {to}.", code="no_such_move")
+    return evaluation
+
+
+def prioritise(membership: Membership, evaluation: Evaluation, priority: Priority) -> Evaluation:
+    """Where its jobs stand among what the workspace has in the line. The same twice changes nothing; Conflict once it is over."""
+    with transaction.atomic():
+        open_rows = Evaluation.objects.filter(pk=evaluation.pk).exclude(state__in=OVER)
+        if open_rows.exclude(priority=priority).update(priority=priority):
+            told = priority.label.lower()
+            audit.record(membership, membership.user, "evaluation.priority", evaluation, priority=told)
+        elif not open_rows.exists():
+            raise Conflict("It is over, and waits for nothing.", code="over")
+    evaluation.refresh_from_db(fields=["priority"])
+    answering.prioritise(evaluation, membership.user)
     return evaluation
 
 

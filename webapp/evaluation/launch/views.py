@@ -14,7 +14,8 @@ from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
 from webapp.core import sure
 from webapp.core.paging import page
-from webapp.core.problems import Problem
+from webapp.core.priorities import Priority
+from webapp.core.problems import Invalid, Problem
 
 from .. import access, queries
 from ..models import Evaluation
@@ -133,6 +134,21 @@ def evaluation_move(request: HttpRequest, evaluation_id: int) -> HttpResponseBas
 
 @member(access.WRITER)
 @require_POST
+def evaluation_priority(request: HttpRequest, evaluation_id: int) -> HttpResponseBase:
+    membership = require(request)
+    row = access.evaluation_write(membership, evaluation_id)
+    wanted = request.POST.get("priority", "").upper()
+    try:
+        if wanted not in Priority.names:
+            raise Invalid("There is no such priority: low, normal or high.")
+        services.prioritise(membership, row, Priority[wanted])
+    except Problem as problem:
+        messages.error(request, problem.message)
+    return redirect("evaluation", row.pk)
+
+
+@member(access.WRITER)
+@require_POST
 def evaluation_rename(request: HttpRequest, evaluation_id: int) -> HttpResponseBase:
     membership = require(request)
     row = access.evaluation_write(membership, evaluation_id)
@@ -164,6 +180,7 @@ urls = [
     path("evaluations/<int:evaluation_id>/again", evaluation_again, name="evaluation_again"),
     path("evaluations/<int:evaluation_id>/rerun", evaluation_rerun, name="evaluation_rerun"),
     path("evaluations/<int:evaluation_id>/move", evaluation_move, name="evaluation_move"),
+    path("evaluations/<int:evaluation_id>/priority", evaluation_priority, name="evaluation_priority"),
     path("evaluations/<int:evaluation_id>/rename", evaluation_rename, name="evaluation_rename"),
     path("evaluations/<int:evaluation_id>/delete", evaluation_delete, name="evaluation_delete"),
 ]

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from trainer.contracts import Example
 from trainer.judges.answers import Reading
@@ -18,7 +19,9 @@ from trainer.judges.chat import ChatReply, ChatRequest, EndpointProblem
 from trainer.judges.engine import Outcome
 from trainer.judges.sampling import Sampling
 from trainer.judges.templates import canonical
+from webapp.accounts.models import User
 from webapp.core import audit
+from webapp.core.priorities import Priority
 from webapp.core.problems import Problem
 from webapp.inference import queries as registry
 from webapp.inference.endpoints import queries as endpoint_queries
@@ -29,16 +32,18 @@ from webapp.inference.models import Endpoint, RegisteredModel
 from webapp.judging.asking.calls import ask
 from webapp.judging.verdicts.store import taken
 from webapp.weights import services as weights
+from webapp.weights.line import is_waiting
 from webapp.weights.models import WeightsJob
 
 from ..models import EndpointAnswer, Evaluation
 from ..recipes.base import Waiting, Writer, Written
-from .judges import Halted
+from .judges import Halted, turn
 from .registry import SOURCES, Options, Source
 
 MAX_CHOICES = 200
 LOOKED_UP = 400  # keys at a time
 MOST_INTEGER = 2**31 - 1
+WAITING = (Evaluation.State.QUEUED, Evaluation.State.RUNNING)
 JOB_OVER = (WeightsJob.State.STOPPED, WeightsJob.State.FAILED)
 
 
@@ -107,9 +112,9 @@ def _start(evaluation: Evaluation, model_id: int, config: Any, most: int) -> Wei
         with transaction.atomic():
             given = evaluation.workspace, audit.asked_by(evaluation), model, version
             if most:
-                job = weights.score(*given, {"split": "", "max_prompts": most})
+                job = weights.score(*given, {"split": "", "max_prompts": most}, turn(evaluation))
             else:
-                job = weights.generate(*given, _generation(config))
+                job = weights.generate(*given, _generation(config), turn(evaluation))
     except Problem as problem:
         raise Halted("; ".join([problem.message, *problem.fields.values()])) from problem
     evaluation.jobs.add(job)
@@ -130,6 +135,28 @@ def wait_for(found: Iterable[WeightsJob], tell: Callable[[str, int, int], None])
         told = f"{phase} on the cluster" if phase else "waiting for the cluster"
         tell(told, sum(job.done for job in listed), sum(job.total for job in listed))
         raise Waiting
+
+
+def _under_way(evaluation: Evaluation) -> QuerySet[WeightsJob]:
+    """Those of its jobs that are not over, in the order in which the line locks what its workspace asked for at one time."""
+    return evaluation.jobs.exclude(state__in=(*JOB_OVER, WeightsJob.State.FINISHED)).order_by("pk")
+
+
+def in_line(evaluation: Evaluation) -> str | None:
+    """What it waits for, if all that is left of its jobs waits in the line; None if one is under way, or none is left."""
+    left = list(_under_way(evaluation))
+    if not left or not all(map(is_waiting, left)):
+        return None
+    return next((job.problem for job in left if job.problem), "Waits for its turn in the line")
+
+
+def prioritise(evaluation: Evaluation, by: User | None) -> None:
+    """Gives its jobs the priority that it has now, each by itself: the line may have locked another of them. A job that other
+    evaluations wait for too has the highest of theirs."""
+    waiting = Evaluation.objects.filter(state__in=WAITING).exclude(pk=evaluation.pk)
+    for job in _under_way(evaluation):
+        others = waiting.filter(jobs=job).values_list("priority", flat=True)
+        weights.prioritise(job, by, Priority(max([evaluation.priority, *others])))
 
 
 def of_job(job: WeightsJob) -> list[Written]:
@@ -153,8 +180,8 @@ def scores(job: WeightsJob) -> dict[tuple[str, str], float | None]:
 
 def stop_jobs(evaluation: Evaluation) -> None:
     """Those that no other evaluation waits for. What they have found is kept."""
-    waiting = Evaluation.objects.filter(state__in=(Evaluation.State.QUEUED, Evaluation.State.RUNNING))
-    for job in evaluation.jobs.exclude(state__in=(*JOB_OVER, WeightsJob.State.FINISHED)):
+    waiting = Evaluation.objects.filter(state__in=WAITING)
+    for job in _under_way(evaluation):
         if not waiting.exclude(pk=evaluation.pk).filter(jobs=job).exists():
             weights.stop(job, audit.asked_by(evaluation))
 

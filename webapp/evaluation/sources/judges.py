@@ -18,6 +18,7 @@ from webapp.judging.asking.calls import CallCounts, judge_calls
 from webapp.judging.asking.jobs import Errand, job_for, spent_by_job
 from webapp.judging.models import JudgeVersion, Verdict
 from webapp.judging.verdicts import queries as verdict_queries
+from webapp.weights.line import Turn
 from webapp.weights.models import WeightsJob
 
 from ..models import Evaluation
@@ -134,6 +135,7 @@ def ask_by_job(
         title=f"{version}, {evaluation}: {phase}",
         data=data,
         resources=evaluation.config.get("resources"),
+        turn=turn(evaluation),
     )
     try:
         job = job_for(version, inputs, errand, budget=budget, draw=draw, again=again, stop=stop)
@@ -144,6 +146,11 @@ def ask_by_job(
         if job.is_over:
             raise Halted(f"The job of {version} has {job.state}{f': {job.problem}' if job.problem else ''}.")
     return job
+
+
+def turn(evaluation: Evaluation) -> Turn:
+    """The turn of its jobs: one that begins when others have ended stands where the evaluation was asked for, not behind what came since."""
+    return Turn(evaluation.asked_at, evaluation.priority)
 
 
 def spent_by_jobs(evaluation: Evaluation) -> tuple[int, Decimal]:

@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from trainer.config.errors import ConfigInvalid
@@ -72,11 +72,36 @@ def run(evaluation_id: int) -> float | None:
         with EVALUATION.claimed(evaluation_id) as evaluation:
             if evaluation is None:
                 return None
-            if _carry_out(evaluation):
+            if _stands_in_line(evaluation) or _carry_out(evaluation):
                 return LOOK_AGAIN_S
         # paused and resumed while we were leaving: the resumed one's worker found us at it and went away
         if not Evaluation.objects.filter(id=evaluation_id, state=State.QUEUED).exists():
             return None
+
+
+def _stands_in_line(evaluation: Evaluation) -> bool:
+    """Whether nothing of it is under way, because its jobs wait for a place. Then it is queued, and says for what it waits."""
+    if not _was_in_line(evaluation) and evaluation.state != State.RUNNING:
+        return False
+    why = answering.in_line(evaluation)
+    if why is None:
+        return False
+    # not one that a person has resumed meanwhile: it is begun anew
+    ours = Q(state=State.RUNNING) | Q(state=State.QUEUED, problem=evaluation.problem or None)
+    if (
+        EVALUATION.held(evaluation)
+        .filter(ours)
+        .exclude(state=State.QUEUED, problem=why)
+        .update(state=State.QUEUED, problem=why, progress=evaluation.progress)
+    ):
+        evaluation.state, evaluation.problem = State.QUEUED, why
+        services.tell(evaluation)
+    return True
+
+
+def _was_in_line(evaluation: Evaluation) -> bool:
+    """A queued one that says what it waits for: its worker wrote so. A person who begins or resumes it leaves that empty."""
+    return evaluation.state == State.QUEUED and bool(evaluation.problem)
 
 
 def _carry_out(evaluation: Evaluation) -> bool:
@@ -90,7 +115,10 @@ def _carry_out(evaluation: Evaluation) -> bool:
         delivering.deliver(evaluation, outcome)
         _finish(evaluation, outcome)
     except Waiting:
-        return not work.left_waiting()
+        if work.left_waiting():
+            return False
+        _stands_in_line(evaluation)
+        return True
     except Stopped:  # how far it came, with what was on its way, is what there is to show
         stopped = Evaluation.objects.filter(pk=evaluation.pk, state__in=(State.PAUSED, State.CANCELLED))
         stopped.update(progress=evaluation.progress)
@@ -181,7 +209,8 @@ class Work:
         self._spent_tokens = spent.get("tokens", 0) - jobs["tokens"]
         self._spent_money = Decimal(spent.get("money", "0")) - Decimal(jobs["money"])
         self._due = Throttle(TELL_EVERY_S)
-        self._again = evaluation.state == State.QUEUED  # begun or resumed by a person, not looked at again
+        # begun or resumed by a person, not looked at again
+        self._again = evaluation.state == State.QUEUED and not _was_in_line(evaluation)
 
     def begin(self) -> None:
         now = timezone.now()
@@ -189,12 +218,12 @@ class Work:
         progress = self._spent(None) if self._again else self.evaluation.progress
         with transaction.atomic():
             first = rows.filter(started_at=None).update(started_at=now)
-            if not rows.update(state=State.RUNNING, seen_at=now, progress=progress):
+            if not rows.update(state=State.RUNNING, problem="", seen_at=now, progress=progress):
                 raise Stopped
             if first:
                 announce(self.evaluation.workspace_id, "evaluation.started", queries.facts(self.evaluation))
         self.evaluation.started_at = self.evaluation.started_at or now
-        self.evaluation.state, self.evaluation.progress = State.RUNNING, progress
+        self.evaluation.state, self.evaluation.problem, self.evaluation.progress = State.RUNNING, "", progress
         services.tell(self.evaluation)
 
     def examples(self) -> Iterator[Example]:

@@ -128,6 +128,7 @@ def _evaluate(membership: Membership, step: ChainStep, first: Run) -> Evaluation
         raise StepRefused("Its dataset is gone")
     return evaluating.create(
         membership,
+        asked_at=step.created_at,  # its jobs stand in the line where it was asked for, not behind whoever came since
         recipe=asked["recipe"],
         config={**asked["config"], "responses": [{"run": first.pk, "name": str(first)[:60]}]},
         dataset=version,

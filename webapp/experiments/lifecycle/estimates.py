@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from trainer.contracts.counted import counted
+from webapp.weights.models import WeightsJob
 
 from ..models import Run
 
@@ -21,7 +22,15 @@ def left(run: Run, now: datetime) -> float | None:
     return max(0.0, run.eta_s - max(0.0, (now - run.heartbeat_at).total_seconds()))
 
 
-def until(wanted: int, frees: Iterable[tuple[float | None, int]]) -> float | None:
+def left_of_job(job: WeightsJob, now: datetime) -> float | None:
+    """Seconds until the job has done its items, at the pace of those it has done; None before the first one, and where it goes on
+    from an earlier attempt, whose time is not known."""
+    if job.state != WeightsJob.State.RUNNING or job.attempt > 1 or job.started_at is None or not job.done:
+        return None
+    return max(0.0, (now - job.started_at).total_seconds()) * max(0, job.total - job.done) / job.done
+
+
+def until(wanted: float, frees: Iterable[tuple[float | None, float]]) -> float | None:
     """Seconds until `wanted` are free; `frees` holds after how long each who has some gives back how many. None where those of whom
     it is known do not suffice."""
     if wanted <= 0:

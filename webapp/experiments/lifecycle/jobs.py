@@ -23,7 +23,7 @@ from webapp.core.ray_jobs import LEASE, Entrypoint, RayJobKind, ask, death, kill
 from ..live import broadcasts
 from ..models import ALIVE, LogLine, Run
 from ..outputs import artifact_store as storing
-from . import resources, stopping, tokens, waiting_line
+from . import claimants, resources, stopping, tokens, waiting_line
 from . import services as lifecycle
 from .commands import trainer_command
 from .states import ENDS, State, move
@@ -72,14 +72,10 @@ def _entrypoint(run: Run) -> Entrypoint:
 def _claim(run: Run) -> bool:
     """True for exactly one of the workers that hold a task for this run."""
     if run.state == State.QUEUED:
-        with transaction.atomic():
-            waiting_line.lock()
-            if not waiting_line.may_start(run):
-                waiting_line.wait(run)
-                return False
-            taken = move(run, State.STARTING, reason="Handing it to Ray", next_try_at=timezone.now() + LEASE)
-            waiting_line.tell()
-            return taken
+        return waiting_line.admit(
+            claimants.of_run(run),
+            lambda: move(run, State.STARTING, reason="Handing it to Ray", next_try_at=timezone.now() + LEASE),
+        )
     return RUN.claim_again(run)
 
 

@@ -1,108 +1,138 @@
-"""Who comes when in the line of runs, and what keeps each from starting.
+"""The order of the line of runs and jobs, and what keeps each from starting.
 
-Workspaces take turns: whoever runs least comes first, so that forty runs of one keep nobody else waiting for forty. Within a
+Workspaces take turns: the one that has least under way comes first, so that forty runs of one keep nobody else waiting for forty. Within a
 workspace it goes by priority, then in the order in which they were asked for.
 """
 
 from collections import Counter, deque
-from collections.abc import Collection, Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
+from math import ceil
 
 from django.conf import settings
 from django.utils import timezone
 
 from webapp.accounts import quotas
+from webapp.core import cluster
+from webapp.weights import gpus as weights_gpus
+from webapp.weights import jobs as weights_jobs
+from webapp.weights import line as weights_line
 
-from ..models import LOGGED, Run, RunQuerySet
 from . import resources
+from .claimants import Claimant, launched, waiting
 
 
 class Why(Enum):
-    """What keeps a run from starting. Whoever comes behind one that waits for TIME, LIMIT, QUOTA or MORE passes it."""
+    """What keeps somebody from starting. What comes behind one that waits for TIME, LIMIT, QUOTA or MORE passes it; behind one that
+    waits for GPUS, a job that asks for none."""
 
     TIME = "it is not to start yet"
-    LIMIT = "its workspace has as many running as it may"
+    LIMIT = "its workspace has as many runs under way as it may"
     QUOTA = "its workspace would hold more GPUs than it may"
-    MORE = "it asks for more GPUs than there are, which the cluster had when it was launched"
+    MORE = "it asks for more than there is"
     FULL = "no place is free, or somebody before it has none"
     GPUS = "too few are free, or for somebody before it"
 
 
 class Gpus:
     """Those of the cluster that nobody holds. Where it never had any, nobody waits for them; where it had some and has none now,
-    everybody does."""
+    everybody does who asks for some."""
 
     def __init__(self) -> None:
         self.there, self.lost = resources.has(), resources.lost()
+        self._of_jobs = weights_gpus.taken()
         self.free = max(0, self.there - resources.taken()) if self.there else 0
 
-    def never(self, run: Run) -> bool:
-        """Whether it asks for more than there is, which the cluster had when it was launched."""
-        return bool(self.there) and resources.asked(run) > self.there
+    def never(self, claimant: Claimant) -> bool:
+        """Whether it asks for more than there is. A run asks for no more than the cluster had when it was launched."""
+        if self.there and claimant.gpus > self.there:
+            return True
+        found = cluster.known()
+        if claimant.job is None or found is None or self.lost or settings.MAX_RUNNING_RUNS is None:
+            return False  # where there are places for all, Ray may keep it waiting, and start machines for it
+        wanted = weights_jobs.wanted(claimant.job)
+        return not any(node.has(wanted) for node in found.nodes)
 
-    def take(self, run: Run) -> bool:
+    def take(self, claimant: Claimant) -> bool:
         """False where too few are free."""
         if not self.there:
-            return not self.lost
-        needed = resources.asked(run)
+            return not self.lost or not claimant.gpus
+        needed = self._cards(claimant)
         if needed > self.free:
             return False
         self.free -= needed
+        self._of_jobs += claimant.gpus if claimant.job else 0
         return True
 
+    def _cards(self, claimant: Claimant) -> int:
+        """The cards that nobody has yet: jobs may share one."""
+        return ceil(self._of_jobs + claimant.gpus) - ceil(self._of_jobs) if claimant.job else ceil(claimant.gpus)
 
-def walk(gpus: Gpus) -> Iterator[tuple[Run, Why | None]]:
+
+class Shares:
+    """What each workspace has under way."""
+
+    def __init__(self, gpus: Gpus) -> None:
+        self._gpus, self._limits = gpus, quotas.own()
+        self._runs = Counter(launched(resources.RUNNING).values_list("experiment__workspace_id", flat=True))
+        self.turns = self._runs + Counter(weights_line.placed().values_list("workspace_id", flat=True))
+        self.places = self.turns.total()
+        self._held = resources.held()
+
+    def refuses(self, claimant: Claimant) -> Why | None:
+        workspace_id = claimant.workspace_id
+        limits = quotas.of(workspace_id, self._limits)
+        if claimant.run and limits.running_runs is not None and self._runs[workspace_id] >= limits.running_runs:
+            return Why.LIMIT
+        counts = claimant.gpus and (self._gpus.there or claimant.job)
+        if counts and limits.gpus is not None and self._held[workspace_id] + claimant.gpus > limits.gpus:
+            return Why.QUOTA
+        return Why.MORE if self._gpus.never(claimant) else None
+
+    def give(self, claimant: Claimant) -> None:
+        self.places += 1
+        self._runs[claimant.workspace_id] += claimant.run is not None
+        self._held[claimant.workspace_id] += claimant.gpus
+
+
+def walk(gpus: Gpus) -> Iterator[tuple[Claimant, Why | None]]:
     """The line in its order, each with what it waits for; None: it has a place, and takes it and its GPUs. Last come those that are not
     to start yet, the next one first."""
-    known, most = quotas.own(), settings.MAX_RUNNING_RUNS
-    shut: Why | None = None
-    running = Counter(launched(resources.RUNNING).values_list("experiment__workspace_id", flat=True))
-    held, turns = resources.held(), Counter(running)
+    shares, most = Shares(gpus), settings.MAX_RUNNING_RUNS
+    shut, promised = False, 0
     now, later = timezone.now(), []
-    for run in _by_turns(turns):
-        if run.not_before is not None and run.not_before > now:
-            later.append((run.not_before, run.pk, run))
+    for each in _by_turns(shares.turns):
+        if each.not_before is not None and each.not_before > now:
+            later.append((each.not_before, each.key, each))
             continue
-        workspace_id = run.experiment.workspace_id
-        limits = quotas.of(workspace_id, known)
-        if limits.running_runs is not None and running[workspace_id] >= limits.running_runs:
-            yield run, Why.LIMIT
+        if why := shares.refuses(each):
+            yield each, why
             continue
-        if gpus.there and limits.gpus is not None and held[workspace_id] + resources.asked(run) > limits.gpus:
-            yield run, Why.QUOTA
-            continue
-        if gpus.never(run):
-            yield run, Why.MORE
-            continue
-        turns[workspace_id] += 1
-        if shut is None and most is not None and running.total() >= most:
-            shut = Why.FULL
-        if shut is None and not gpus.take(run):
-            shut = Why.GPUS
-        if shut is None:
-            running[workspace_id] += 1
-            held[workspace_id] += resources.asked(run)
-        yield run, shut
-    yield from ((run, Why.TIME) for _, _, run in sorted(later))
+        shares.turns[each.workspace_id] += 1
+        if most is not None and shares.places + promised >= most:
+            yield each, Why.GPUS if shut and each.gpus and shares.places < most else Why.FULL
+        elif (shut and each.gpus) or not gpus.take(each):
+            shut = True
+            promised += 1  # nobody takes the place that is left for it
+            yield each, Why.GPUS
+        else:
+            shares.give(each)
+            yield each, None
+    yield from ((each, Why.TIME) for _, _, each in sorted(later, key=lambda found: found[:2]))
 
 
-def _by_turns(turns: Counter[int]) -> Iterator[Run]:
-    """The queued runs. Whoever asks for the next one counts in `turns` that its workspace has had this one."""
-    lines: dict[int, deque[Run]] = {}
-    for run in queued().select_related("experiment").defer("config"):
-        lines.setdefault(run.experiment.workspace_id, deque()).append(run)
+def _by_turns(turns: Counter[int]) -> Iterator[Claimant]:
+    """All that wait. The caller, who asks for the next one, counts in `turns` that its workspace has had this one."""
+    lines: dict[int, deque[Claimant]] = {}
+    for each in ranked(waiting()):
+        lines.setdefault(each.workspace_id, deque()).append(each)
     while lines:
-        one = min(lines, key=lambda each: (turns[each], lines[each][0].attempt_at, each))
+        one = min(lines, key=lambda each: (turns[each], lines[each][0].since, each))
         yield lines[one].popleft()
         if not lines[one]:
             del lines[one]
 
 
-def queued() -> RunQuerySet:
+def ranked(found: Iterable[Claimant]) -> list[Claimant]:
     """Of each workspace in the order in which they are let in."""
-    return launched([Run.State.QUEUED]).order_by("-priority", "attempt_at", "id")
-
-
-def launched(states: Collection[str]) -> RunQuerySet:
-    """The runs in these states that were launched here: one that was logged from outside takes no place."""
-    return Run.objects.filter(state__in=states).exclude(recipe=LOGGED)
+    return sorted(found, key=lambda each: each.rank)

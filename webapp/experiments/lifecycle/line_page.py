@@ -5,32 +5,47 @@ from datetime import datetime
 from typing import Any
 
 from django.conf import settings
+from django.db.models import prefetch_related_objects
 from django.utils import timezone
 
+from webapp.core.priorities import Priority
+from webapp.weights.models import WeightsJob
+
 from ..models import Run
-from . import line_words, resources
-from .line_order import Gpus, queued
+from . import claimants, line_words
+from .claimants import Claimant
+from .line_order import Gpus
 
 
 @dataclass(frozen=True)
 class Row:
-    """`run` is None of another workspace's run. `seconds`: until it is over or, of one that waits, until its turn."""
+    """`run` and `job` are None of another workspace's. `seconds`: until it is over or, of one that waits, until its turn."""
 
+    kind: str
     run: Run | None
+    job: WeightsJob | None
     state: str
-    gpus: int
+    gpus: float
     since: datetime
     seconds: float | None
     why: str = ""
 
+    @property
+    def evaluations(self) -> list[Any]:
+        """The evaluations that wait for the job."""
+        return list(self.job.evaluations.all()) if self.job else []
+
     def json(self) -> dict[str, Any]:
-        run = self.run
+        run, shown = self.run, self.run or self.job
         return {
+            "kind": self.kind,
             "id": run and run.pk,
-            "name": run and str(run),
+            "job": self.job and self.job.pk,
+            "evaluations": [each.pk for each in self.evaluations],
+            "name": shown and str(shown),
             "experiment": run and run.experiment.name,
             "state": self.state,
-            "priority": run and run.get_priority_display().lower(),
+            "priority": shown and Priority(shown.priority).label.lower(),
             "gpus": self.gpus,
             "since": self.since.isoformat(),
             "seconds": self.seconds,
@@ -60,15 +75,19 @@ def whole(workspace_id: int) -> Line:
     gpus = Gpus()
     there, free = gpus.there, gpus.free
     holders = line_words.Holders(timezone.now())
+    standing = list(line_words.standing(holders, gpus))
 
-    def row(run: Run, since: datetime, seconds: float | None, why: str = "") -> Row:
-        mine = run.experiment.workspace_id == workspace_id
-        asked = resources.asked(run) if there else 0
-        return Row(run if mine else None, run.state, asked, since, seconds, why if mine else "")
+    def row(each: Claimant, since: datetime, seconds: float | None, why: str = "") -> Row:
+        mine = each.workspace_id == workspace_id
+        run, job = (each.run, each.job) if mine else (None, None)
+        asked = each.gpus if there else 0
+        return Row(each.key[0], run, job, each.row.state, asked, since, seconds, why if mine else "")
 
-    running = [row(run, run.state_at, holders.left(run)) for run in holders.runs]
+    running = [row(each, each.row.state_at, holders.left(each)) for each in holders.all]
     waiting = [
-        row(each.run, each.run.attempt_at, each.starts_in_s, each.reason or "It is about to start")
-        for each in line_words.standing(holders, gpus)
+        row(each.claimant, each.claimant.since, each.starts_in_s, each.reason or "It is about to start")
+        for each in standing
     ]
-    return Line(settings.MAX_RUNNING_RUNS, there, free, running, waiting, max(0, queued().count() - len(waiting)))
+    prefetch_related_objects([each.job for each in (*running, *waiting) if each.job], "evaluations")
+    behind = len(claimants.waiting()) - len(waiting)
+    return Line(settings.MAX_RUNNING_RUNS, there, free, running, waiting, max(0, behind))

@@ -1,79 +1,86 @@
-"""What each run of the line waits for, in words: who has what, and for about how long."""
+"""What each of the line waits for, in words: who has what, and for about how long."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 
 from django.conf import settings
 
-from trainer.contracts.counted import counted
 from webapp.accounts import quotas
-from webapp.weights import gpus as weights_gpus
+from webapp.weights import jobs as weights_jobs
 
 from ..models import Run
-from . import estimates, moments, resources
-from .line_order import Gpus, Why, launched, walk
+from . import claimants, estimates, moments, resources
+from .claimants import Claimant
+from .line_order import Gpus, Why, walk
 
-NAMED = 3  # runs that a reason names
-TOLD = 100  # waiting runs whose reason is kept up to date
+NAMED = 3  # those who have a place that a reason names
+TOLD = 100  # of those that wait, whose reason is kept up to date
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """A run of the line: how many are before it, why it waits (empty: it is about to start) and after how many seconds it is its turn,
+    """One of the line: how many are before it, why it waits (empty: it is about to start) and after how many seconds it is its turn,
     where that is known."""
 
-    run: Run
+    claimant: Claimant
     before: int
     reason: str
     starts_in_s: float | None
 
+    @property
+    def run(self) -> Run | None:
+        return self.claimant.run
+
 
 class Holders:
-    """The runs that have places, and jobs that have GPUs."""
+    """All that have places."""
 
     def __init__(self, now: datetime) -> None:
         self.now = now
-        self.runs = list(launched(resources.RUNNING).with_names().defer("config").order_by("id"))
-        self.jobs = weights_gpus.taken()
+        self.all = claimants.placed()
 
-    def left(self, run: Run) -> float | None:
-        return estimates.left(run, self.now)
+    def left(self, each: Claimant) -> float | None:
+        if each.job:
+            return estimates.left_of_job(each.job, self.now)
+        return estimates.left(each.run, self.now) if each.run else None
 
-    def of(self, workspace_id: int) -> list[Run]:
-        return [run for run in self.runs if run.experiment.workspace_id == workspace_id]
+    def of(self, workspace_id: int) -> list[Claimant]:
+        return [each for each in self.all if each.workspace_id == workspace_id]
+
+    def runs_of(self, workspace_id: int) -> list[Claimant]:
+        return [each for each in self.of(workspace_id) if each.run]
 
 
 def standing(holders: Holders, gpus: Gpus, most: int = TOLD) -> Iterator[Waiting]:
     """The first of the line, in its order. Takes of `gpus` what they are given."""
     known = quotas.own()
     mine: Counter[int] = Counter()
-    needed = 0
-    for before, (run, why) in enumerate(islice(walk(gpus), most)):
-        workspace_id = run.experiment.workspace_id
-        limits = quotas.of(workspace_id, known)
+    needed = 0.0
+    for before, (each, why) in enumerate(islice(walk(gpus), most)):
+        limits = quotas.of(each.workspace_id, known)
         after: float | None = None
         if why is None:
             reason, after = "", 0.0
-        elif why == Why.TIME:
-            reason, after = _until(run, holders.now)
+        elif why == Why.TIME and each.run:
+            reason, after = _until(each.run, holders.now)
         elif why == Why.LIMIT:
-            after = _turn(mine[workspace_id] + 1, holders, holders.of(workspace_id))
+            after = _turn(mine[each.workspace_id] + 1, holders, holders.runs_of(each.workspace_id))
             reason = f"Waits: {_may_run(limits.running_runs)}"
         elif why == Why.QUOTA:
-            reason = f"Waits: {resources.over_quota(run, limits.gpus or 0)}"
+            reason = f"Waits: {resources.over_quota(each.gpus, limits.gpus or 0)}"
         elif why == Why.FULL:
-            after = _turn(before + 1, holders, holders.runs)
-            reason = _reason(run, holders, before)
+            after = _turn(before + 1, holders, holders.all)
+            reason = _reason(each, holders, before)
         else:
-            needed += resources.asked(run) if why == Why.GPUS else 0
+            needed += each.gpus if why == Why.GPUS else 0
             after = _gpus_free(needed - gpus.free, holders) if why == Why.GPUS and not gpus.lost else None
-            reason = _for_gpus(run, gpus, why, before, holders)
-        mine[workspace_id] += 1
+            reason = _for_gpus(each, gpus, why, before, holders)
+        mine[each.workspace_id] += each.run is not None
         told = "" if why == Why.TIME else _when(after)
-        yield Waiting(run, before, reason + told if why else "", after)
+        yield Waiting(each, before, reason + told if why else "", after)
 
 
 def _until(run: Run, now: datetime) -> tuple[str, float]:
@@ -85,56 +92,72 @@ def _until(run: Run, now: datetime) -> tuple[str, float]:
     return told, (moment - now).total_seconds()
 
 
-def _turn(place: int, holders: Holders, runs: list[Run]) -> float | None:
-    """After how long as many of the runs are over. Whoever then starts takes a place as well, for how long nobody knows: beyond the
-    number of runs it cannot be told."""
-    return estimates.until(place, [(holders.left(run), 1) for run in runs])
+def _turn(place: int, holders: Holders, found: Sequence[Claimant]) -> float | None:
+    """After how long as many of them are over. What then starts takes a place as well, nobody knows for how long: beyond their
+    number it cannot be told."""
+    return estimates.until(place, [(holders.left(each), 1) for each in found])
 
 
-def _gpus_free(count: int, holders: Holders) -> float | None:
-    return estimates.until(count, [(holders.left(run), resources.asked(run)) for run in holders.runs])
+def _gpus_free(count: float, holders: Holders) -> float | None:
+    return estimates.until(count, [(holders.left(each), each.gpus) for each in holders.all])
 
 
 def _when(after: float | None) -> str:
     return "" if after is None else f". Its turn comes in {estimates.about(after)}"
 
 
-def _for_gpus(run: Run, gpus: Gpus, why: Why, before: int, holders: Holders) -> str:
+def _for_gpus(claimant: Claimant, gpus: Gpus, why: Why, before: int, holders: Holders) -> str:
     line = _line(before)
     if gpus.lost:
         return f"Waits for GPUs{line}: {resources.missing(gpus.lost)}"
-    asks = f"it asks for {counted(resources.asked(run), 'GPUs')}, the cluster has {gpus.there}"
-    if why == Why.MORE:
+    asks = f"it asks for {resources.words(claimant.gpus)}, the cluster has {gpus.there}"
+    if why == Why.MORE and gpus.there and claimant.gpus > gpus.there:
         return f"Waits for GPUs: {asks}. It starts once there are as many; others pass it"
-    return f"Waits for GPUs: {asks}, and {gpus.free} are free{_held(run, holders)}{line}"
+    if why == Why.MORE:
+        return f"Waits: {_asks_for(claimant)}, and no machine of the cluster has as much. It starts once one has; others pass it"
+    return f"Waits for GPUs: {asks}, and {gpus.free} are free{_held(claimant, holders)}{line}"
 
 
-def _held(run: Run, holders: Holders) -> str:
-    """Who has the GPUs; of another workspace's runs only that they are there."""
-    mine = holders.of(run.experiment.workspace_id)[:NAMED]
-    named = [f"{_name(each, holders)} has {resources.asked(each)}" for each in mine]
-    others = sum(resources.asked(each) for each in holders.runs) - sum(resources.asked(each) for each in mine)
+def _asks_for(claimant: Claimant) -> str:
+    return f"it asks for {weights_jobs.in_words(weights_jobs.wanted(claimant.job))}" if claimant.job else ""
+
+
+def _held(claimant: Claimant, holders: Holders) -> str:
+    """The holders of the GPUs; of another workspace's only that they are there."""
+    mine = [each for each in holders.of(claimant.workspace_id) if each.gpus][:NAMED]
+    named = [f"{_name(each, holders)} has {each.gpus:g}" for each in mine]
+    others = claimants.gpus_of(holders.all) - claimants.gpus_of(mine)
     if others:
-        named.append(f"other runs have {others}")
-    if holders.jobs:
-        named.append(f"jobs under Models have {holders.jobs:g}")
+        named.append(f"others have {others:g}")
     return f" ({', '.join(named)})" if named else ""
 
 
-def _reason(run: Run, holders: Holders, before: int) -> str:
-    """Names what it waits for; of another workspace's runs only that they are there."""
-    mine = holders.of(run.experiment.workspace_id)[:NAMED]
-    names = [_name(other, holders) for other in mine]
-    others = len(holders.runs) - len(names)
-    if others:
-        names.append("runs of others" if others > 1 else "another run")
+def _reason(claimant: Claimant, holders: Holders, before: int) -> str:
+    """Names what it waits for; of another workspace's only that they are there."""
+    mine = holders.of(claimant.workspace_id)[:NAMED]
+    names = [_name(each, holders) for each in mine]
+    if others := _others([each for each in holders.all if each not in mine]):
+        names.append(others)
     most = settings.MAX_RUNNING_RUNS
     return f"Waits for {', '.join(names) or 'its turn'}{_line(before)}: {most} may run at once (MAX_RUNNING_RUNS)"
 
 
-def _name(run: Run, holders: Holders) -> str:
-    after = holders.left(run)
-    return f"{run} of {run.experiment.name}" + (f" ({estimates.about(after)} left)" if after is not None else "")
+def _others(found: Sequence[Claimant]) -> str:
+    kinds = sorted({"run" if each.run else "job" for each in found}, reverse=True)
+    if len(found) == 1:
+        return f"another {kinds[0]}"
+    return f"{' and '.join(f'{kind}s' for kind in kinds)} of others" if found else ""
+
+
+def _name(each: Claimant, holders: Holders) -> str:
+    after = holders.left(each)
+    return name(each) + (f" ({estimates.about(after)} left)" if after is not None else "")
+
+
+def name(each: Claimant) -> str:
+    if each.run:
+        return f"{each.run} of {each.run.experiment.name}"
+    return f"job {each.row.pk}, {each.row}".rstrip(", ")
 
 
 def _line(before: int) -> str:

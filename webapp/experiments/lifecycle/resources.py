@@ -5,7 +5,7 @@ ask for theirs when it starts them. So that no run starts with half of what it n
 that need weights.
 """
 
-from collections import Counter
+from collections import defaultdict
 from datetime import datetime
 from math import ceil
 
@@ -64,23 +64,14 @@ def taken(but: Run | None = None) -> int:
     return sum(asked(run) for run in runs if but is None or run.pk != but.pk) + ceil(weights_gpus.taken())
 
 
-def held() -> Counter[int]:
+def held() -> defaultdict[int, float]:
     """{workspace id: GPUs of its runs and jobs that Ray has or is about to get}."""
-    found = Counter({workspace_id: ceil(count) for workspace_id, count in weights_gpus.by_workspace().items()})
+    found = defaultdict(float, weights_gpus.by_workspace())
     for run in (
         Run.objects.filter(state__in=RUNNING).exclude(recipe=LOGGED).select_related("experiment").defer("config")
     ):
         found[run.experiment.workspace_id] += asked(run)
     return found
-
-
-def of_runs(workspace_id: int) -> int:
-    """GPUs of the workspace's runs that Ray has or is about to get."""
-    rows = Run.objects.filter(state__in=RUNNING, experiment__workspace_id=workspace_id).exclude(recipe=LOGGED)
-    return sum(asked(run) for run in rows.defer("config"))
-
-
-weights_gpus.BESIDE.append(of_runs)
 
 
 def problems(workspace_id: int, config: RecipeConfig) -> list[FieldProblem]:
@@ -97,9 +88,12 @@ def problems(workspace_id: int, config: RecipeConfig) -> list[FieldProblem]:
     return [FieldProblem(field, f"the run asks for {counted(held.gpus, 'GPUs')}, its own among them, {reason}")]
 
 
-def over_quota(run: Run, most: int) -> str:
-    asks = f"it asks for {counted(asked(run), 'GPUs')}"
-    return f"{asks}, and this workspace may hold {most} at once. An administrator of this installation can change that"
+def over_quota(gpus: float, most: int) -> str:
+    return f"it asks for {words(gpus)}, and this workspace may hold {most} at once. An administrator of this installation can change that"
+
+
+def words(gpus: float) -> str:
+    return counted(int(gpus), "GPUs") if gpus == int(gpus) else f"{gpus:g} GPUs"
 
 
 def waits(run: Run) -> str:

@@ -10,6 +10,7 @@ from django.utils import timezone
 from trainer.config import ConfigInvalid, FieldProblem, resolve, stored
 from webapp.accounts.models import Membership, User
 from webapp.core import audit
+from webapp.core.priorities import Priority
 from webapp.core.problems import Conflict
 from webapp.core.tasks import enqueue
 from webapp.inference.models import RegisteredModel
@@ -205,7 +206,7 @@ def rename(membership: Membership, run: Run, name: str) -> Run:
     return run
 
 
-def prioritise(membership: Membership, run: Run, priority: Run.Priority) -> Run:
+def prioritise(membership: Membership, run: Run, priority: Priority) -> Run:
     """Where the run stands among those of its workspace, whenever it waits in the line. The same twice changes nothing.
 
     Raises Conflict for one that was logged from outside: it waits for nothing here.

@@ -1,7 +1,7 @@
 """Lists and comparisons of runs, as OpenAPI shows them."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from ninja import Schema
 from pydantic import Field
@@ -65,21 +65,24 @@ class HistoryOut(Schema):
 
 
 class LineRunOut(Schema):
-    """`id`, `name` and `experiment` are null of another workspace's run."""
+    """A run, or a job that needs weights, such as one of an evaluation or a judge. Of another workspace's only its kind is told."""
 
-    id: int | None
+    kind: Literal["run", "job"]
+    id: int | None = Field(description="Of the run; null of a job, and of another workspace's run")
+    job: int | None = Field(description="Of the job; null of a run, and of another workspace's job")
+    evaluations: list[int] = Field(description="That wait for the job")
     name: str | None
     experiment: str | None
     state: str
     priority: str | None
-    gpus: int = Field(description="GPUs that it has or asks for; 0 if the cluster has none")
+    gpus: float = Field(description="GPUs that it has or asks for; 0 if the cluster has none")
     since: datetime
     seconds: float | None = Field(description="Until it is over or, of one that waits, until its turn; null: not known")
     why: str = Field(description="What one that waits waits for; empty of another workspace's")
 
 
 class LineOut(Schema):
-    places: int | None = Field(description="Runs that may run at once; null: as many as there are")
+    places: int | None = Field(description="Runs and jobs that may be under way at once; null: as many as there are")
     gpus: int
     gpus_free: int
     running: list[LineRunOut]

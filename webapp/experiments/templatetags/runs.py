@@ -10,7 +10,6 @@ from django.utils.safestring import SafeString
 from trainer.config.recipe import Metric, Recipe
 from webapp.core.templatetags.ui import duration as in_words
 from webapp.experiments.lifecycle import estimates
-from webapp.experiments.models import Run
 
 register = template.Library()
 WIDTH, HEIGHT = 96, 24
@@ -107,17 +106,6 @@ def gained(gain: float, metric: Metric) -> str:
 def series(run_id: int) -> int:
     """The colour of a run, 1 to 8: the same wherever the run is drawn."""
     return (run_id - 1) % SERIES + 1
-
-
-@register.filter
-def raised(run: Run) -> str:
-    """The next higher priority, as it is sent."""
-    return Run.Priority(run.priority + 1).name.lower()
-
-
-@register.filter
-def lowered(run: Run) -> str:
-    return Run.Priority(run.priority - 1).name.lower()
 
 
 register.filter("about", estimates.about)

@@ -25,6 +25,7 @@ from webapp.inference.endpoints.targets import local_target, prices
 from webapp.inference.models import Endpoint
 from webapp.weights import services as weights
 from webapp.weights.kinds import KINDS, Items, Kind, Results
+from webapp.weights.line import NOW, Turn
 from webapp.weights.models import WeightsItem, WeightsJob
 
 from ..judges.services import begin_use
@@ -47,6 +48,7 @@ class Errand:
     title: str
     data: DatasetVersion | None = None
     resources: dict[str, Any] | None = None
+    turn: Turn = NOW
 
 
 def needs_job(version: JudgeVersion) -> bool:
@@ -85,7 +87,7 @@ def job_for(
     params = {"judge": str(version), "version": version.pk, "resources": errand.resources or {}}
     params |= {"budget": _allowed(job, budget)} if budget else {}
     calls = unasked(version, inputs, draw, failed=failed)
-    weights.fill(job, errand.user, params, map(_item, calls), stop)
+    weights.fill(job, errand.user, params, map(_item, calls), stop, errand.turn)
     return job
 
 

@@ -157,7 +157,7 @@ def test_the_line_of_a_workspace_names_no_run_of_another(launch, cast, theirs, a
 
 def test_an_empty_line_promises_no_place_where_all_are_taken(launch, as_researcher, settings):
     settings.MAX_RUNNING_RUNS = 1
-    waits = "A run that is launched now waits until a place is free"
+    waits = "A run or job that is launched now waits until a place is free"
     assert waits not in as_researcher.get("/experiments/line").content.decode()
     says(launch(), 100.0)
     shown = as_researcher.get("/experiments/line").content.decode()

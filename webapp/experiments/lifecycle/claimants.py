@@ -1,0 +1,79 @@
+"""The line and the places: runs, and jobs that need weights, those of evaluations and judges among them.
+
+No process of a run waits for a job, nor does a job for another: what has a place ends without anybody who waits for one. A checkpoint
+that is evaluated within a run is evaluated by the run's own process.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from webapp.weights import gpus as weights_gpus
+from webapp.weights import line as weights_line
+from webapp.weights.models import WeightsJob
+
+from ..models import ALIVE, LOGGED, Run, RunQuerySet
+from . import resources
+
+
+@dataclass(frozen=True)
+class Claimant:
+    """One of `run` and `job` is there. `since`: when it was asked for; `gpus`: that it asks for, or has."""
+
+    workspace_id: int
+    since: datetime
+    gpus: float
+    run: Run | None = None
+    job: WeightsJob | None = None
+
+    @property
+    def row(self) -> Run | WeightsJob:
+        row = self.run or self.job
+        assert row is not None  # noqa: S101  one of both is there
+        return row
+
+    @property
+    def key(self) -> tuple[str, int]:
+        return ("run" if self.run else "job", self.row.pk)
+
+    @property
+    def rank(self) -> tuple[int, datetime, str, int]:
+        """The place among what its workspace has in the line."""
+        return (-self.row.priority, self.since, *self.key)
+
+    @property
+    def not_before(self) -> datetime | None:
+        return self.run.not_before if self.run else None
+
+    @property
+    def reason(self) -> str:
+        """As it is stored."""
+        return self.run.state_reason if self.run else self.row.problem  # type: ignore[union-attr]
+
+
+def of_run(run: Run) -> Claimant:
+    return Claimant(run.experiment.workspace_id, run.attempt_at, resources.asked(run), run=run)
+
+
+def of_job(job: WeightsJob) -> Claimant:
+    return Claimant(job.workspace_id, job.asked_at or job.created_at, weights_gpus.asked(job.params), job=job)
+
+
+def launched(states: Collection[str]) -> RunQuerySet:
+    """The runs in these states that were launched here: one that was logged from outside takes no place."""
+    return Run.objects.filter(state__in=states).exclude(recipe=LOGGED)
+
+
+def waiting() -> list[Claimant]:
+    runs = launched([Run.State.QUEUED]).select_related("experiment").defer("config")
+    return [*map(of_run, runs), *map(of_job, weights_line.waiting())]
+
+
+def placed() -> list[Claimant]:
+    """With the names of all of them."""
+    runs = launched(ALIVE).with_names().defer("config").order_by("id")
+    return [*map(of_run, runs), *map(of_job, weights_line.placed().order_by("id"))]
+
+
+def gpus_of(found: Iterable[Claimant]) -> float:
+    return sum(each.gpus for each in found)
