@@ -74,10 +74,8 @@ class StrictParser(Parser):
 class PlacedAPI(DescribedAPI):
     """Says of each operation what it asks of a token, as `x-token-needs`."""
 
-    def get_openapi_schema(
-        self, *, path_prefix: str | None = None, path_params: dict[str, Any] | None = None
-    ) -> OpenAPISchema:
-        schema = super().get_openapi_schema(path_prefix=path_prefix, path_params=path_params)
+    def document(self, prefix: str) -> OpenAPISchema:
+        schema = super().document(prefix)
         for path, operations in schema["paths"].items():
             for method, operation in operations.items():
                 with suppress(areas.Unplaced):  # opened by another key: see `ingest`

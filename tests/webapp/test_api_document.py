@@ -44,6 +44,13 @@ def test_a_schema_is_the_one_of_its_operation(path, method, status, fields):
     assert fields <= set(DOCUMENT["components"]["schemas"][name]["properties"])
 
 
+def test_it_is_made_once_for_each_place_of_the_api():
+    assert api.get_openapi_schema() is DOCUMENT
+    elsewhere = api.get_openapi_schema(path_prefix="/elsewhere/")
+    assert elsewhere["paths"].keys() == {path.replace("/api/v1", "/elsewhere") for path in DOCUMENT["paths"]}
+    assert api.get_openapi_schema(path_prefix="/elsewhere/") is elsewhere and api.get_openapi_schema() is DOCUMENT
+
+
 def test_two_records_of_one_name_are_refused():
     def named(field: str) -> type[Schema]:
         return type("Out", (Schema,), {"__annotations__": {field: int}})

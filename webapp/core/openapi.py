@@ -57,10 +57,21 @@ class Document(OpenAPISchema):
 
 
 class DescribedAPI(NinjaAPI):
+    def __init__(self, **told: Any) -> None:
+        super().__init__(**told)
+        self._documents: dict[str, OpenAPISchema] = {}
+
     def get_openapi_schema(
         self, *, path_prefix: str | None = None, path_params: dict[str, Any] | None = None
     ) -> OpenAPISchema:
-        return Document(self, self.get_root_path(path_params or {}) if path_prefix is None else path_prefix)
+        """Made once for each prefix, for it takes two seconds of a processor. All who ask share it, so read it only."""
+        prefix = self.get_root_path(path_params or {}) if path_prefix is None else path_prefix
+        if prefix not in self._documents:
+            self._documents[prefix] = self.document(prefix)
+        return self._documents[prefix]
+
+    def document(self, prefix: str) -> OpenAPISchema:
+        return Document(self, prefix)
 
     def validation_error_from_error_contexts(
         self, error_contexts: list[ValidationErrorContext[Any]]
