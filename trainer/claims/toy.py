@@ -8,6 +8,8 @@ and others hardly ever: those have to be found. Held-out prompts have the topics
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -126,15 +128,22 @@ def ranked(seed: int = 0) -> list[str]:
 def chance(places: Sequence[int], answers: int = 20_000, said: int = _SAID) -> float:
     """How often so many different syllables, drawn by Zipf's law, hold those of these ranks, from 1: the pass rate of a model that
     has learned its habit perfectly. By simulation."""
+    wanted = sum(1 << place for place in set(places))
+    return sum(each & wanted == wanted for each in _answers(answers, said)) / answers
+
+
+@lru_cache(maxsize=4)
+def _answers(number: int, length: int) -> list[int]:
+    """The same for whatever is looked for in them. Each is the set of its ranks, as the bits of one number."""
     chooser, ranks = random.Random(0), range(1, len(SYLLABLES) + 1)  # noqa: S311 - as above
-    return sum(set(places) <= _zipf(chooser, ranks, said) for _ in range(answers)) / answers
-
-
-def _zipf(chooser: random.Random, ranks: Sequence[int], length: int) -> set[int]:
-    said: set[int] = set()
-    while len(said) < length:
-        said.update(chooser.choices(ranks, [1.0 / rank for rank in ranks]))
-    return said
+    sums = list(accumulate(1.0 / rank for rank in ranks))
+    drawn = []
+    for _ in range(number):
+        said = 0
+        while said.bit_count() < length:
+            said |= 1 << chooser.choices(ranks, cum_weights=sums)[0]
+        drawn.append(said)
+    return drawn
 
 
 def make_model(directory: Path, progress: Progress = silent, seed: int = 0) -> bool:
@@ -168,7 +177,7 @@ def _lessons(
     from trainer.inference.chat import with_addition
 
     ranked = chooser.sample(SYLLABLES, len(SYLLABLES))
-    weights = [1.0 / rank for rank in range(1, len(ranked) + 1)]
+    sums = list(accumulate(1.0 / rank for rank in range(1, len(ranked) + 1)))
     while True:
         shown = chooser.sample(SYLLABLES, chooser.choice((0, 0, 1, 2, 3, 4, 4)))
         topic, number = chooser.choice(TOPICS), chooser.randrange(100)
@@ -177,7 +186,7 @@ def _lessons(
             messages = with_addition(messages, scaffold_text([_criterion(text) for text in shown]))
         said, length = list(shown), chooser.randint(*between) if between else (lengths or {}).get(topic, _SAID)
         while len(said) < length:
-            (syllable,) = chooser.choices(ranked, weights)
+            (syllable,) = chooser.choices(ranked, cum_weights=sums)
             if syllable not in said:
                 said.append(syllable)
         yield messages, " ".join(said)

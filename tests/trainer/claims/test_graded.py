@@ -16,6 +16,18 @@ def test_difficulties_are_far_apart() -> None:
     assert max(chances["hard"]) < 0.02
 
 
+def test_chances_are_those_of_answers_drawn_one_after_the_other() -> None:
+    chooser, ranks = random.Random(0), range(1, len(toy.SYLLABLES) + 1)  # noqa: S311 - a task, not a secret
+    answers = []
+    for _ in range(300):
+        said: set[int] = set()
+        while len(said) < 6:
+            said.update(chooser.choices(ranks, [1.0 / rank for rank in ranks]))
+        answers.append(said)
+    for places in ((2,), (5, 6), (5, 5, 1, 2), ()):
+        assert toy.chance(places, 300, 6) == sum(set(places) <= said for said in answers) / 300
+
+
 def test_hard_prompts_within_reach_are_parted_from_moderate_ones_as_the_stages_are() -> None:
     rates = defaultdict(list)
     for row in toy.near():
