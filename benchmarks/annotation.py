@@ -281,10 +281,10 @@ def _as_given(row: dict[str, Any]) -> bool:
 
 
 def _workspace() -> Any:
-    from webapp.accounts import services as accounts
     from webapp.accounts.models import User
+    from webapp.accounts.workspaces.services import create_workspace
 
-    return accounts.create_workspace("Bench", User.objects.create_user("bench@localhost"))
+    return create_workspace("Bench", User.objects.create_user("bench@localhost"))
 
 
 def _version(membership: Any, count: int) -> Any:

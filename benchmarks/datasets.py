@@ -115,12 +115,12 @@ def measure(var: Path, rows: int, postmaster: int) -> tuple[Speed, dict[str, lis
     import django
 
     django.setup()
-    from webapp.accounts import services as accounts
     from webapp.accounts.models import User
+    from webapp.accounts.workspaces.services import create_workspace
     from webapp.datasets.ingest import services
 
     words = write(var / "pairs.jsonl", rows)
-    membership = accounts.create_workspace("Bench", User.objects.create_user("bench@localhost"))
+    membership = create_workspace("Bench", User.objects.create_user("bench@localhost"))
     job = services.start_import(membership, var / "pairs.jsonl", name="bench", queue=False)
     speed = run(job.pk, rows, postmaster)
     job.refresh_from_db()

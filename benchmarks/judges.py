@@ -241,11 +241,11 @@ def judge(kind: str, url: str) -> Any:
 
 
 def membership() -> Any:
-    from webapp.accounts import services as accounts
     from webapp.accounts.models import Membership, User
+    from webapp.accounts.workspaces.services import create_workspace
 
     found = Membership.objects.select_related("user", "workspace").first()
-    return found or accounts.create_workspace("Bench", User.objects.create_user("bench@example.org", name="Bench"))
+    return found or create_workspace("Bench", User.objects.create_user("bench@example.org", name="Bench"))
 
 
 def responses(count: int) -> list[Any]:

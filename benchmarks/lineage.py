@@ -47,7 +47,7 @@ def _filled(families: int) -> list[tuple[str, tuple[str, int], Any]]:
     from django.db import connection
 
     from webapp.accounts.models import User
-    from webapp.accounts.services import create_workspace
+    from webapp.accounts.workspaces.services import create_workspace
     from webapp.experiments.models import Experiment
     from webapp.inference.models import RegisteredModel
 

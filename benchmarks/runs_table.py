@@ -132,13 +132,13 @@ def filled(runs: int, metrics: int) -> tuple[Any, int]:
     from django.test import Client
 
     from trainer.config import RECIPES, resolve
-    from webapp.accounts import services as accounts
+    from webapp.accounts.workspaces.services import create_workspace
 
     config = resolve("policy", dict(RECIPES["policy"].example)).model_dump(mode="json")
     people = get_user_model().objects
     users = [people.create_user(f"{name}@example.org", name=name) for name in ("large", "small")]
     for user, count in zip(users, (runs, max(runs // 10, 1)), strict=True):
-        _fill(accounts.create_workspace(user.name, user).workspace_id, user.pk, count, config, metrics)
+        _fill(create_workspace(user.name, user).workspace_id, user.pk, count, config, metrics)
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE")
         cursor.execute("SELECT count(*) FROM experiments_runvalue")

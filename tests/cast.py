@@ -5,8 +5,9 @@ from typing import Any
 
 from django.test import Client
 
-from webapp.accounts import services
 from webapp.accounts.models import Membership, Proof, Role, User, Workspace
+from webapp.accounts.tokens.services import create_token
+from webapp.accounts.workspaces.services import create_workspace
 from webapp.core import audit
 from webapp.core.models import AuditEntry
 
@@ -61,9 +62,7 @@ def make_cast() -> Cast:
 
 
 def made_by_services() -> Cast:
-    owner = services.create_workspace(
-        "Lab", User.objects.create_user("ada@example.org", name="Ada", proof=Proof.SERVER)
-    )
+    owner = create_workspace("Lab", User.objects.create_user("ada@example.org", name="Ada", proof=Proof.SERVER))
     people = {
         role.value: Membership.objects.create(
             user=User.objects.create_user(f"{name.lower()}@example.org", name=name, proof=Proof.SERVER),
@@ -72,7 +71,7 @@ def made_by_services() -> Cast:
         )
         for role, name in ((Role.RESEARCHER, "Rosa"), (Role.REVIEWER, "Ravi"), (Role.ANNOTATOR, "Anna"))
     }
-    outsider = services.create_workspace(
+    outsider = create_workspace(
         "Elsewhere", User.objects.create_user("otto@example.net", name="Otto", proof=Proof.SERVER)
     )
     return Cast(owner.workspace, owner, outsider=outsider, **people)
@@ -92,7 +91,7 @@ class ApiClient:
     """A script with a token: JSON in, JSON out, paths below /api/v1/."""
 
     def __init__(self, membership: Membership, scope: str = "write") -> None:
-        _, secret = services.create_token(membership, "test", scope)
+        _, secret = create_token(membership, "test", scope)
         self.client = Client(headers={"authorization": f"Bearer {secret}"})
 
     def get(self, path: str, **query: Any) -> Answered:

@@ -21,7 +21,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 
 from trainer.product import NAME, SLUG
-from webapp.accounts.auth import live_token
+from webapp.accounts.authentication.credentials import live_token
 from webapp.api import api
 from webapp.core import audit
 from webapp.core.addresses import public_url

@@ -19,7 +19,7 @@ from trainer.config.errors import ConfigInvalid
 from trainer.product import NAME
 from webapp.accounts import areas
 from webapp.accounts.api import router as accounts
-from webapp.accounts.auth import SessionAuth, TokenAuth
+from webapp.accounts.authentication.credentials import SessionAuth, TokenAuth
 from webapp.annotation.api import routers as annotation
 from webapp.core.api import router as installation
 from webapp.core.health import DATABASE_AWAY

@@ -19,7 +19,7 @@ options: Any = settings.DATABASES["default"]["OPTIONS"]
 options["pool"] = settings.DATABASE_POOL
 django.setup(set_prefix=False)  # fills the app registry, which the imports below need
 
-from webapp.accounts.known import known  # noqa: E402
+from webapp.accounts.authentication.headers import has_account  # noqa: E402
 from webapp.core.handler import ThreadedHandler  # noqa: E402
 from webapp.experiments.live.consumers import Door  # noqa: E402
 from webapp.urls import websocket_urlpatterns  # noqa: E402
@@ -27,7 +27,7 @@ from webapp.urls import websocket_urlpatterns  # noqa: E402
 tracing.serve("touchstone-web")
 application: Any = ProtocolTypeRouter(
     {
-        "http": ThreadedHandler(settings.HTTP_THREADS, known),
+        "http": ThreadedHandler(settings.HTTP_THREADS, has_account),
         # the feeds ask for the user themselves, again and again, and say so to the page when nobody can answer
         "websocket": Door(SessionMiddlewareStack(URLRouter(websocket_urlpatterns))),
     }

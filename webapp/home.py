@@ -11,8 +11,9 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from trainer.contracts.counted import counted
-from webapp.accounts import queries as accounts
+from webapp.accounts.members.queries import members
 from webapp.accounts.models import Membership, Role
+from webapp.accounts.tokens.queries import my_tokens
 from webapp.annotation import queries as projects
 from webapp.annotation.kinds import KINDS
 from webapp.annotation.work import inbox as annotation
@@ -130,7 +131,7 @@ def next_steps(membership: Membership, runs: list[Run], any_dataset: bool, any_p
         steps.append(
             NextStep(icon="messages-square", title="Ask people about a dataset", text=text, href=_at("project_new"))
         )
-    if membership.may(Role.OWNER) and accounts.members(membership).count() == 1:
+    if membership.may(Role.OWNER) and members(membership).count() == 1:
         steps.append(
             NextStep(
                 icon="users",
@@ -139,7 +140,7 @@ def next_steps(membership: Membership, runs: list[Run], any_dataset: bool, any_p
                 href=_at("members"),
             )
         )
-    if not accounts.my_tokens(membership).exists():
+    if not my_tokens(membership).exists():
         steps.append(
             NextStep(
                 icon="key-round",

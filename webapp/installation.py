@@ -19,11 +19,12 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from webapp.accounts import queries as accounts
-from webapp.accounts import quotas, services
 from webapp.accounts.access import administrators
-from webapp.accounts.forms import LimitsForm
+from webapp.accounts.administration import quotas, services
+from webapp.accounts.administration.forms import LimitsForm
+from webapp.accounts.audit_log.queries import audit_of_all
 from webapp.accounts.models import Membership, User, Workspace
+from webapp.accounts.sessions.services import end_sessions_of
 from webapp.backups import queries as backups
 from webapp.core import audit_chain, health, schema, sure, syslog
 from webapp.core.paging import Page, page
@@ -109,7 +110,7 @@ def sign_out(request: HttpRequest, user_id: int) -> HttpResponse:
     back = reverse("installation_people")
     if asked := sure.question(request, title=f"Sign {person} out everywhere?", text=text, yes="Sign out", back=back):
         return asked
-    count = services.end_sessions_of(cast(User, request.user), person)
+    count = end_sessions_of(cast(User, request.user), person)
     messages.success(request, f"{person} was signed out of {count} {'browser' if count == 1 else 'browsers'}.")
     return redirect("installation_people")
 
@@ -120,7 +121,7 @@ def sign_out(request: HttpRequest, user_id: int) -> HttpResponse:
 def audit_log(request: HttpRequest) -> HttpResponse:
     """What was done in all workspaces, newest first; how far its chain goes, and how far it was sent to another machine."""
     asked = {name: request.GET.get(name, "") for name in ("action", "who")}
-    found = accounts.audit_of_all(request.GET.get("cursor"), **asked)
+    found = audit_of_all(request.GET.get("cursor"), **asked)
     context = {
         **asked,
         "page": found,

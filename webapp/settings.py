@@ -59,7 +59,7 @@ MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"  # in
 # Browsers that came by https once do not come back by http; only where PUBLIC_URL promises that https stays
 SECURE_HSTS_SECONDS = 365 * 24 * 3600 if SECURE else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE and ENV.hsts_subdomains
-SESSION_ENGINE = "webapp.accounts.sessions"
+SESSION_ENGINE = "webapp.accounts.sessions.store"
 SESSION_HOURS, SESSION_IDLE_HOURS = ENV.session_hours, ENV.session_idle_hours
 SESSION_COOKIE_AGE = round(3600 * SESSION_HOURS)
 CSRF_FAILURE_VIEW = "webapp.core.views.csrf_failure"
@@ -118,7 +118,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",
-    "webapp.accounts.middleware.WorkspaceMiddleware",
+    "webapp.accounts.authentication.middleware.WorkspaceMiddleware",
     "webapp.identity.middleware.SecondFactorMiddleware",
     "webapp.core.scanning.ScanMiddleware",
     "axes.middleware.AxesMiddleware",
@@ -292,7 +292,7 @@ PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
-    {"NAME": "webapp.accounts.passwords.NotGuessable"},
+    {"NAME": "webapp.accounts.sign_in.passwords.NotGuessable"},
 ]
 AXES_VERBOSE = False
 AXES_DISABLE_ACCESS_LOG = (
@@ -302,7 +302,7 @@ AXES_SENSITIVE_PARAMETERS = ["next"]  # may lead to an invitation, whose address
 AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = 0.25  # hours
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]  # one person's typos do not lock out a shared address
-AXES_LOCKOUT_CALLABLE = "webapp.accounts.views.locked_out"
+AXES_LOCKOUT_CALLABLE = "webapp.accounts.sign_in.views.locked_out"
 AXES_USERNAME_FORM_FIELD = "email"
 LOGIN_URL = "/sign-in"
 LOGIN_REDIRECT_URL = "/"

@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from webapp.accounts import sessions
+from webapp.accounts.sessions import services as sessions
 from webapp.core import cluster, jobs
 from webapp.experiments.after import rounds as chains
 from webapp.experiments.claims import services as claims

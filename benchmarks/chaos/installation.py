@@ -38,13 +38,13 @@ WORDS = [
     "winter",
 ]
 MEMBERS = """
-from webapp.accounts import services
+from webapp.accounts.tokens.services import create_token
 from webapp.accounts.models import Membership, User
 owner = Membership.objects.select_related("workspace").get(user__email="demo@localhost")
 for number in range({count}):
     user = User.objects.create_user(f"{name}{{number}}@localhost")
     member = Membership.objects.create(user=user, workspace=owner.workspace, role="annotator")
-    print("person", user.pk, services.create_token(member, "chaos")[1])
+    print("person", user.pk, create_token(member, "chaos")[1])
 """
 
 

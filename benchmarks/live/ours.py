@@ -29,13 +29,13 @@ class Ours:
 
     def __init__(self, address: str) -> None:
         from tests.cast import browser, make_cast
-        from webapp.accounts import services as accounts
         from webapp.accounts.models import Membership
+        from webapp.accounts.tokens.services import create_token
 
         make_cast()
         self.owner = Membership.objects.get(user__email="ada@example.org")
         self.session = browser(self.owner).cookies["sessionid"].value
-        token = accounts.create_token(self.owner, "bench")[1]
+        token = create_token(self.owner, "bench")[1]
         self.address = address
         self.http = httpx.Client(base_url=address, headers={"Authorization": f"Bearer {token}"}, timeout=600)
         self._experiment = self._made()

@@ -1,7 +1,7 @@
 import pytest
 from touchstone.http import Server
 
-from webapp.accounts import services
+from webapp.accounts.tokens.services import create_token
 
 from .transport import InProcess
 
@@ -14,7 +14,7 @@ def wire() -> InProcess:
 @pytest.fixture
 def remote(cast, wire) -> Server:
     """The server as a researcher's program sees it; nobody waits between two tries."""
-    secret = services.create_token(cast.researcher, "client")[1]
+    secret = create_token(cast.researcher, "client")[1]
     return Server("http://touchstone.test", secret, transport=wire, sleep=lambda seconds: None)
 
 

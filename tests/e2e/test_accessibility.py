@@ -15,7 +15,7 @@ from tests.webapp.experiments.people.test_people import give_rubrics
 from tests.webapp.experiments.people.test_people import judged as graded
 from trainer.contracts import Example, Preference, Reason, Response
 from webapp.accounts.models import User
-from webapp.accounts.services import create_token
+from webapp.accounts.tokens.services import create_token
 from webapp.annotation.projects import gold_services, task_services
 from webapp.annotation.projects import services as projects
 from webapp.annotation.work import queue, suggestions

@@ -13,7 +13,7 @@ from tests.e2e.seed import seed_run
 from tests.patience import SECONDS
 from tests.stack import ROOT
 from tests.webapp.experiments.conftest import make_version
-from webapp.accounts.services import create_sign_in_link
+from webapp.accounts.sign_in.services import create_sign_in_link
 from webapp.experiments.launch import checks
 from webapp.experiments.launch import services as launch_services
 from webapp.inference.models import RegisteredModel

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from webapp.accounts import services
+from webapp.accounts.profile.services import set_password
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 PASSWORD = "a long enough passphrase"
@@ -19,7 +19,7 @@ DEVICE = {
 
 def test_a_passkey_is_added_asked_for_and_enough(open_page, as_owner, server, cast):
     user = cast.owner.user
-    services.set_password(user, PASSWORD)
+    set_password(user, PASSWORD)
     page = open_page(as_owner)
     page.context.clear_cookies()
     device = page.context.new_cdp_session(page)

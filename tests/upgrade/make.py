@@ -68,14 +68,17 @@ def fill(folder: Path) -> None:
 
 
 def people():
-    from webapp.accounts import services
+    from webapp.accounts.members.services import invite
     from webapp.accounts.models import Membership, Role
+    from webapp.accounts.sign_in.services import get_or_create_user
+    from webapp.accounts.tokens.services import create_token
+    from webapp.accounts.workspaces.services import create_workspace
 
-    owner = services.create_workspace("Lab", services.get_or_create_user("ada@example.org", name="Ada"))
-    user = services.get_or_create_user("anna@example.org", name="Anna")
+    owner = create_workspace("Lab", get_or_create_user("ada@example.org", name="Ada"))
+    user = get_or_create_user("anna@example.org", name="Anna")
     annotator = Membership.objects.create(user=user, workspace=owner.workspace, role=Role.ANNOTATOR)
-    services.create_token(owner, "script")
-    services.invite(owner, "rosa@example.org", Role.RESEARCHER)
+    create_token(owner, "script")
+    invite(owner, "rosa@example.org", Role.RESEARCHER)
     return owner, annotator
 
 

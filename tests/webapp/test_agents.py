@@ -7,7 +7,7 @@ from django.test import Client
 
 from tests.cast import ApiClient, browser
 from tests.webapp.experiments.conftest import launch, make_version, model, version  # noqa: F401
-from webapp.accounts import services
+from webapp.accounts.tokens.services import create_token
 from webapp.agents import TOOLS, tools
 from webapp.core.models import AuditEntry
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 
 class Agent:
     def __init__(self, membership, **rights) -> None:
-        secret = services.create_token(membership, "agent", rights=rights or None)[1]
+        secret = create_token(membership, "agent", rights=rights or None)[1]
         self.client = Client(headers={"authorization": f"Bearer {secret}"})
 
     def say(self, method: str, **params):

@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from tests.cast import ApiClient
-from webapp.accounts import services
+from webapp.accounts.tokens.services import create_token
 
 pytestmark = pytest.mark.django_db
 
@@ -77,7 +77,7 @@ def test_a_nul_in_the_address_is_refused(api):
 
 
 def test_pages_follow_each_other_without_gaps(api, cast):
-    made = [services.create_token(cast.researcher, f"t{n}")[0].pk for n in range(5)]
+    made = [create_token(cast.researcher, f"t{n}")[0].pk for n in range(5)]
     seen, cursor = [], None
     while True:
         body = api.get("/tokens", limit=2, **({"cursor": cursor} if cursor else {})).json()
@@ -90,7 +90,7 @@ def test_pages_follow_each_other_without_gaps(api, cast):
 
 
 def test_too_many_requests_say_when_to_come_back(api, monkeypatch):
-    monkeypatch.setattr("webapp.accounts.auth.REQUESTS_PER_MINUTE", 2)
+    monkeypatch.setattr("webapp.accounts.authentication.credentials.REQUESTS_PER_MINUTE", 2)
     answers = [api.get("/me") for _ in range(3)]
     assert [a.status_code for a in answers] == [200, 200, 429]
     assert 1 <= int(answers[-1]["Retry-After"]) <= 60
@@ -102,7 +102,7 @@ def test_a_lost_database_is_a_pause_not_a_crash(api, monkeypatch):
     def away(*args):
         raise OperationalError("connection refused")
 
-    monkeypatch.setattr("webapp.accounts.queries.my_tokens", away)
+    monkeypatch.setattr("webapp.accounts.tokens.queries.my_tokens", away)
     response = api.get("/tokens")
     assert (response.status_code, response["Retry-After"]) == (503, "5")
 

@@ -20,7 +20,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from tests.cast import make_cast
-from webapp.accounts import services
+from webapp.accounts.tokens.services import create_token
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
@@ -35,7 +35,7 @@ def secret(db) -> Iterator[str]:
     signals = (request_started, request_finished)
     for signal in signals:
         signal.disconnect(close_old_connections)
-    yield services.create_token(make_cast().owner, "fuzz")[1]
+    yield create_token(make_cast().owner, "fuzz")[1]
     for signal in signals:
         signal.connect(close_old_connections)
 

@@ -13,8 +13,8 @@ from hypothesis.errors import Unsatisfiable
 from schemathesis.generation import GenerationMode
 
 from tests.webapp.test_what_annotators_see import working
-from webapp.accounts import services
 from webapp.accounts.models import RANK, Role
+from webapp.accounts.tokens.services import create_token
 from webapp.annotation.models import Assignment, Comment, ProjectInvite, Task
 from webapp.datasets import probe_services
 from webapp.datasets.models import Example
@@ -104,7 +104,7 @@ def least(label: str) -> Role:
 @pytest.fixture
 def asked(cast, monkeypatch) -> Iterator:
     """`asked(operation)`: the status that each role gets for a request that fits its schema, about rows of the lab."""
-    monkeypatch.setattr("webapp.accounts.auth.REQUESTS_PER_MINUTE", 10**9)
+    monkeypatch.setattr("webapp.accounts.authentication.credentials.REQUESTS_PER_MINUTE", 10**9)
     project = working(cast, "pairwise")
     theirs = Assignment.objects.filter(project=project, user=cast.researcher.user).first()
     ids = {
@@ -123,12 +123,12 @@ def asked(cast, monkeypatch) -> Iterator:
         "endpoint_id": Endpoint.objects.first().pk,
         "model_id": RegisteredModel.objects.create(workspace=cast.workspace, name="m", source="hub", path="o/m").pk,
         "hook_id": Webhook.objects.create(workspace=cast.workspace, url="https://example.org", events=[]).pk,
-        "token_id": services.create_token(cast.owner, "lab")[0].pk,
+        "token_id": create_token(cast.owner, "lab")[0].pk,
         "report_id": reports.create(cast.researcher, "What we saw", "## Words").pk,
     }
     ids |= {"what": "model", "what_id": ids["model_id"]}
     people = {**{Role(who.role): who for who in (cast.annotator, cast.reviewer, cast.researcher)}, None: cast.outsider}
-    keys = {role: services.create_token(who, "test")[1] for role, who in people.items()}
+    keys = {role: create_token(who, "test")[1] for role, who in people.items()}
     signals = (request_started, request_finished)
     for signal in signals:  # a real server closes its connection after each request; the test's transaction lives in it
         signal.disconnect(close_old_connections)

@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from tests.webapp.experiments.conftest import launch, make_version, model, version  # noqa: F401 - fixtures
-from webapp.accounts import services as accounts
+from webapp.accounts.tokens.services import create_token
 from webapp.datasets.models import Dataset
 from webapp.experiments.models import Run
 
@@ -56,7 +56,7 @@ def test_running_runs_come_before_queued_and_ended_ones(as_researcher, launch): 
 def test_proposals_follow_the_role(cast, as_researcher, as_outsider, client):
     client.force_login(cast.reviewer.user, backend="django.contrib.auth.backends.ModelBackend")
     assert steps(client) == ["Make an API token"]
-    accounts.create_token(cast.reviewer, "mine", "read")
+    create_token(cast.reviewer, "mine", "read")
     assert steps(client) == []
     assert "Invite someone" in steps(as_outsider)  # alone in a workspace of their own
     assert "Invite someone" not in steps(as_researcher)

@@ -6,11 +6,11 @@ from typing import Concatenate, ParamSpec
 
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 from webapp.core.problems import Problem
 
-from .models import ApiToken, Invite, Membership, Role, User
+from .models import Membership, Role, User
 
 Rest = ParamSpec("Rest")
 View = Callable[Concatenate[HttpRequest, Rest], HttpResponseBase]
@@ -66,37 +66,6 @@ def to_sign_in(request: HttpRequest) -> HttpResponse:
 def _page_of(request: HttpRequest) -> str:
     """Where to return after signing in: never to a form's target or a fragment."""
     return request.get_full_path() if request.method == "GET" and not request.headers.get("HX-Request") else "/"
-
-
-def member_write(membership: Membership, member_id: int) -> Membership:
-    """A membership of the same workspace, for an owner; anyone else learns nothing about whether it exists."""
-    if not membership.may(Role.OWNER):
-        raise PermissionDenied("Only owners manage members.")
-    found = Membership.objects.filter(workspace=membership.workspace, id=member_id).select_related("user").first()
-    if found is None:
-        raise Http404("no such member")
-    return found
-
-
-def invite_write(membership: Membership, invite_id: int) -> Invite:
-    """An invitation into the same workspace that nobody accepted, for an owner."""
-    if not membership.may(Role.OWNER):
-        raise PermissionDenied("Only owners manage invitations.")
-    found = Invite.objects.filter(workspace=membership.workspace, accepted_at=None, id=invite_id).first()
-    if found is None:
-        raise Http404("no such invitation")
-    return found
-
-
-def token_write(membership: Membership, token_id: int) -> ApiToken:
-    """One's own token in this workspace, or 404; owners also reach the tokens of others."""
-    tokens = ApiToken.objects.filter(workspace=membership.workspace, revoked_at=None)
-    if not membership.may(Role.OWNER):
-        tokens = tokens.filter(user=membership.user)
-    found = tokens.filter(id=token_id).first()
-    if found is None:
-        raise Http404("no such token")
-    return found
 
 
 def administrators(view: View[Rest]) -> View[Rest]:

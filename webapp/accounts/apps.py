@@ -8,6 +8,6 @@ class AccountsConfig(AppConfig):
     def ready(self) -> None:
         from django.contrib.auth.signals import user_logged_in
 
-        from . import sessions
+        from .sessions import services as sessions
 
         user_logged_in.connect(sessions.began, dispatch_uid="accounts.sessions")

@@ -56,7 +56,7 @@ def look(_: None) -> dict[str, int]:
     from django.conf import settings
     from django.test import Client
 
-    from webapp.accounts.middleware import SESSION_KEY
+    from webapp.accounts.authentication.middleware import SESSION_KEY
     from webapp.accounts.models import Membership, Role
     from webapp.datasets.models import Dataset
     from webapp.identity import second_factor

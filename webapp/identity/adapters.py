@@ -15,9 +15,9 @@ from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 
 from trainer.product import NAME
-from webapp.accounts import services
-from webapp.accounts.entering import BACKEND
 from webapp.accounts.models import User
+from webapp.accounts.sessions.services import record_session
+from webapp.accounts.sign_in.entering import BACKEND
 from webapp.core.sealed import Unreadable, seal, unseal
 
 from . import company, provider, second_factor
@@ -40,7 +40,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         if getattr(request, "company_asked_for_two", False):
             second_factor.vouched(request, user)
         methods = [str(each.get("type") or each.get("method")) for each in get_authentication_records(request, user)]
-        services.record_session(user, "session.started", by=methods)
+        record_session(user, "session.started", by=methods)
 
     def respond_user_inactive(self, request: HttpRequest, user: User) -> HttpResponse:
         """For ways in that do not ask for a password, such as passkeys."""

@@ -3,8 +3,9 @@
 from django.http import HttpRequest
 from ninja import Field, Router, Schema
 
-from webapp.accounts import access, time_outs
+from webapp.accounts import access
 from webapp.accounts.models import Role, Workspace
+from webapp.accounts.sessions import time_outs
 
 router = Router(tags=["accounts"])
 

@@ -10,9 +10,9 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from webapp.accounts import addresses
-from webapp.accounts.forms import SignInForm
+from webapp.accounts.addresses import services as addresses
 from webapp.accounts.models import Proof, User
+from webapp.accounts.sign_in.forms import SignInForm
 
 from . import groups
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
-from webapp.accounts import removals, services
+from webapp.accounts.members import removals, services
 from webapp.accounts.models import RANK, Membership, Role, User, Workspace
 from webapp.core import audit
 from webapp.core.problems import Conflict, Invalid

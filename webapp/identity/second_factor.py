@@ -13,8 +13,8 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 
-from webapp.accounts import services, sessions
 from webapp.accounts.models import Membership, SignedIn, User, Workspace
+from webapp.accounts.sessions import services as sessions
 from webapp.core import audit
 from webapp.core.problems import Conflict
 
@@ -93,7 +93,7 @@ def forget(user: User) -> int:
     """Takes all second factors of somebody who lost theirs, by whoever runs the server; how many there were."""
     count, _ = Authenticator.objects.filter(user=user).delete()
     sessions.end(SignedIn.objects.filter(user=user))
-    services.record_session(user, "second_factor.forgotten")
+    sessions.record_session(user, "second_factor.forgotten")
     return int(count)
 
 
@@ -113,7 +113,7 @@ def reset(sender: object, request: HttpRequest, user: User, authenticator: Authe
 
 def _changed(request: HttpRequest, user: User, authenticator: Authenticator, how: str) -> None:
     """Notes it, and signs out all other browsers; recovery codes that come along with a first factor are no change."""
-    services.record_session(user, f"second_factor.{authenticator.type}_{how}")
+    sessions.record_session(user, f"second_factor.{authenticator.type}_{how}")
     if authenticator.type in PROOFS or how == "made_anew":
         sessions.end(SignedIn.objects.filter(user=user).exclude(session_key=request.session.session_key or ""))
 

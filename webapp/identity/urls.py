@@ -12,7 +12,7 @@ from django.contrib.auth.decorators import login_not_required
 from django.urls import path
 from django.views.decorators.cache import never_cache
 
-from webapp.accounts import views as accounts
+from webapp.accounts.sign_in import views as accounts
 
 from . import provider, saml, views
 from .second_factor import renewed

@@ -8,9 +8,11 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
-from webapp.accounts import access, queries, time_outs
+from webapp.accounts import access
 from webapp.accounts.access import member
+from webapp.accounts.members import queries
 from webapp.accounts.models import Role
+from webapp.accounts.sessions import time_outs
 from webapp.core.problems import Problem
 
 from . import directories, groups, second_factor

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 
 from webapp.accounts import areas
 from webapp.accounts.areas import Area, Need, Right
-from webapp.accounts.auth import let_in
+from webapp.accounts.authentication.credentials import authenticate
 from webapp.accounts.models import Membership
 from webapp.core import audit
 from webapp.core.authorization import bearer_token
@@ -74,7 +74,7 @@ def door(method: str | None, right: Right) -> Callable[[View], View]:
 
 def _membership(request: HttpRequest, right: Right) -> Membership:
     secret, need = bearer_token(request.headers.get("Authorization")), Need(Area.EXPERIMENTS, right)
-    found = let_in(request, secret, lambda held: areas.check(held, need)) if secret else None
+    found = authenticate(request, secret, lambda held: areas.check(held, need)) if secret else None
     if found is None:
         if wait_s := seconds_to_wait(f"mlflow:{audit.origin.get().address}", STRANGERS_PER_MINUTE):
             raise TooMany(wait_s)

@@ -15,9 +15,10 @@ from django.db import transaction
 from django.db.models import Q, Value
 from django.db.models.functions import Concat, Substr
 
-from webapp.accounts import removals, sessions
-from webapp.accounts.addresses import NOWHERE
+from webapp.accounts.addresses.services import NOWHERE
+from webapp.accounts.members import removals
 from webapp.accounts.models import Membership, Role, SignedIn, User
+from webapp.accounts.sessions.services import end
 from webapp.annotation.people import handover
 from webapp.core import audit, audit_chain
 from webapp.core.problems import Conflict
@@ -73,7 +74,7 @@ def erase(person: User, by: User | None) -> None:
     how = "retention" if by is None else "themselves" if by.pk == person.pk else "administrator"
     for membership in told:
         audit.record(membership, by if how == "administrator" else None, "account.erased", person, by=how)
-    sessions.end(SignedIn.objects.filter(user=person))
+    end(SignedIn.objects.filter(user=person))
     removals.outlive(person)
     _keep_under_pseudonym(person)
     _unname(person)

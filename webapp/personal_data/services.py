@@ -12,8 +12,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
-from webapp.accounts import services as accounts
 from webapp.accounts.models import Membership, User, hash_secret
+from webapp.accounts.sessions.services import record_session
 from webapp.core import archive, audit, locks
 from webapp.core.archive import Gone
 from webapp.core.jobs import JobKind, JobLost
@@ -42,7 +42,7 @@ def ask(user: User) -> DataExport:
     Raises Conflict where one is being written.
     """
     row = _create(user, user, "")
-    accounts.record_session(user, "personal_data.asked")
+    record_session(user, "personal_data.asked")
     return row
 
 

@@ -14,7 +14,7 @@ from django.db.models import Sum
 from django.http import Http404
 
 from trainer.contracts import ModelFile
-from webapp.accounts import quotas
+from webapp.accounts.administration import quotas
 from webapp.accounts.models import Membership
 from webapp.core import artifact_store, audit
 from webapp.core.archive import Download

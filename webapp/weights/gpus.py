@@ -1,7 +1,7 @@
 """How many GPUs jobs ask for and hold, and whether their workspace may hold as many. The line says when they get them."""
 
 from trainer.config.errors import ConfigInvalid, FieldProblem
-from webapp.accounts import quotas
+from webapp.accounts.administration import quotas
 
 from .models import ALIVE, WeightsJob
 

@@ -2,8 +2,8 @@
 
 from django.utils.crypto import constant_time_compare
 
-from webapp.accounts.derived import derived
 from webapp.accounts.models import hash_secret
+from webapp.accounts.tokens.derived import derived
 
 from .models import WeightsJob
 

@@ -46,9 +46,9 @@ def test_made_at_once_they_are_those_that_the_services_make(django_assert_num_qu
 
 
 def test_where_there_is_a_workspace_the_services_make_them():
-    from webapp.accounts import services
+    from webapp.accounts.workspaces.services import create_workspace
 
-    services.create_workspace("Lab", User.objects.create_user("eve@example.org"))
+    create_workspace("Lab", User.objects.create_user("eve@example.org"))
     cast = make_cast()
     assert cast.workspace.slug != "lab"
     assert not User.objects.get(pk=cast.owner.user_id).is_administrator

@@ -5,8 +5,8 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from tests.at_once import at_once
-from webapp.accounts import services
 from webapp.accounts.models import Membership, User, Workspace
+from webapp.accounts.workspaces.services import create_workspace
 from webapp.localstack.management.commands import demo
 
 pytestmark = pytest.mark.django_db
@@ -21,7 +21,7 @@ def test_token_prints_only_a_token_that_works(cast, capsys):
 
 
 def test_token_asks_which_workspace_where_there_are_several(cast, capsys):
-    services.create_workspace("Second", cast.researcher.user)
+    create_workspace("Second", cast.researcher.user)
     with pytest.raises(CommandError, match="--workspace: lab, second"):
         call_command("token", "rosa@example.org")
     call_command("token", "rosa@example.org", "--workspace", "second", "--scope", "read")

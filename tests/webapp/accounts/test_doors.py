@@ -9,8 +9,11 @@ from django.utils import timezone
 
 from tests.at_once import at_once
 from tests.cast import ApiClient, browser
-from webapp.accounts import services
+from webapp.accounts.members.services import invite, join, open_invite
 from webapp.accounts.models import Invite, Membership, Role, SignInLink, User
+from webapp.accounts.profile.services import set_password
+from webapp.accounts.sign_in.services import create_sign_in_link
+from webapp.accounts.tokens.services import create_token
 
 pytestmark = pytest.mark.django_db
 PASSWORD = "correct horse battery"
@@ -18,12 +21,12 @@ PASSWORD = "correct horse battery"
 
 @pytest.fixture
 def person(cast):
-    services.set_password(cast.researcher.user, PASSWORD)
+    set_password(cast.researcher.user, PASSWORD)
     return cast.researcher.user
 
 
 def test_the_api_gives_links_to_where_people_reach_the_server(cast, monkeypatch):
-    monkeypatch.setattr("webapp.accounts.api.public_url", lambda: "https://touchstone.example.org")
+    monkeypatch.setattr("webapp.accounts.members.api.public_url", lambda: "https://touchstone.example.org")
     answer = ApiClient(cast.owner).post("/members/invite", {"email": "new@example.org"})
     assert answer.json()["url"].startswith("https://touchstone.example.org/invite/")
 
@@ -59,7 +62,7 @@ def test_guessing_is_stopped(client, person, settings):
 
 
 def test_one_password_tried_on_everybody_is_stopped(client, monkeypatch):
-    monkeypatch.setattr("webapp.accounts.views.SIGN_INS_PER_MINUTE", 3)
+    monkeypatch.setattr("webapp.accounts.sign_in.views.SIGN_INS_PER_MINUTE", 3)
     codes = [client.post("/sign-in", {"email": f"p{n}@example.org", "password": "wrong"}).status_code for n in range(4)]
     assert codes == [422, 422, 422, 429]
     assert client.get("/sign-in").status_code == 200  # looking is free
@@ -71,7 +74,7 @@ def test_a_person_without_password_cannot_use_an_empty_one(client, cast):
 
 
 def test_a_link_survives_being_looked_at_and_works_once(client, cast):
-    path = f"/sign-in/link/{services.create_sign_in_link(cast.owner.user)}"
+    path = f"/sign-in/link/{create_sign_in_link(cast.owner.user)}"
     assert client.get(path).status_code == 200
     assert not signed_in(client)
     assert client.post(path).status_code == 302
@@ -82,24 +85,24 @@ def test_a_link_survives_being_looked_at_and_works_once(client, cast):
 
 
 def test_a_link_ends(client, cast):
-    secret = services.create_sign_in_link(cast.owner.user)
+    secret = create_sign_in_link(cast.owner.user)
     SignInLink.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
     assert client.post(f"/sign-in/link/{secret}").status_code == 410
 
 
 def test_a_link_of_someone_switched_off_opens_nothing(client, cast):
-    secret = services.create_sign_in_link(cast.owner.user)
+    secret = create_sign_in_link(cast.owner.user)
     User.objects.filter(pk=cast.owner.user_id).update(is_active=False)
     assert client.post(f"/sign-in/link/{secret}").status_code == 410
 
 
 def test_secrets_are_stored_as_digests_only(cast):
-    secret = services.create_sign_in_link(cast.owner.user)
+    secret = create_sign_in_link(cast.owner.user)
     assert not SignInLink.objects.filter(digest__contains=secret[:12]).exists()
 
 
 def test_an_invitation_makes_the_account_it_is_addressed_to(client, cast):
-    secret = services.invite(cast.owner, "New@example.org", Role.REVIEWER)
+    secret = invite(cast.owner, "New@example.org", Role.REVIEWER)
     assert client.get(f"/invite/{secret}").status_code == 200
     response = client.post(f"/invite/{secret}", {"name": "Nia", "password": PASSWORD})
     assert response.status_code == 302
@@ -110,30 +113,30 @@ def test_an_invitation_makes_the_account_it_is_addressed_to(client, cast):
 
 @pytest.mark.django_db(transaction=True)
 def test_of_two_submissions_of_an_invitation_at_once_one_makes_the_account(cast):
-    secret = services.invite(cast.owner, "new@example.org", Role.REVIEWER)
-    row = services.open_invite(secret)
-    got = at_once([lambda: services.join(row, None, "Nia", PASSWORD)] * 2)
+    secret = invite(cast.owner, "new@example.org", Role.REVIEWER)
+    row = open_invite(secret)
+    got = at_once([lambda: join(row, None, "Nia", PASSWORD)] * 2)
     assert sorted(type(each).__name__ for each in got) == ["Conflict", "Membership"]
     assert User.objects.filter(email="new@example.org").count() == 1
 
 
 def test_an_invitation_never_opens_an_existing_account(client, cast):
     """The link is shown to the owner who invites: it must not sign them in as someone else."""
-    secret = services.invite(cast.owner, cast.outsider.user.email, Role.ANNOTATOR)
+    secret = invite(cast.owner, cast.outsider.user.email, Role.ANNOTATOR)
     response = client.post(f"/invite/{secret}", {"name": "x", "password": PASSWORD})
     assert response.headers["Location"].startswith("/sign-in")
     assert not signed_in(client)
 
 
 def test_an_invitation_for_someone_else_is_refused(cast):
-    secret = services.invite(cast.owner, "new@example.org", Role.OWNER)
+    secret = invite(cast.owner, "new@example.org", Role.OWNER)
     response = browser(cast.outsider).post(f"/invite/{secret}")
     assert response.status_code == 409
     assert Invite.objects.get().accepted_at is None
 
 
 def test_the_invited_with_an_account_joins_by_one_click(cast):
-    secret = services.invite(cast.owner, cast.outsider.user.email, Role.REVIEWER)
+    secret = invite(cast.owner, cast.outsider.user.email, Role.REVIEWER)
     client = browser(cast.outsider)
     assert client.post(f"/invite/{secret}").status_code == 302
     assert client.get("/api/v1/me").json()["workspace"]["slug"] == cast.workspace.slug
@@ -147,7 +150,7 @@ def test_a_workspace_keeps_an_owner(as_owner, cast):
 
 
 def test_removing_a_member_takes_their_keys(as_owner, cast):
-    token, _ = services.create_token(cast.researcher, "laptop")
+    token, _ = create_token(cast.researcher, "laptop")
     asked = as_owner.post(f"/settings/members/{cast.researcher.id}", {"remove": "1"}).content.decode()
     assert (
         f"Remove {cast.researcher.user} from Lab?" in asked and '<input type="hidden" name="remove" value="1">' in asked
@@ -195,7 +198,7 @@ def test_a_theme_is_kept_and_checked(as_owner, cast):
 
 
 def test_the_audit_log_names_who_and_what(as_owner, as_researcher, cast):
-    services.create_token(cast.owner, "nightly")
+    create_token(cast.owner, "nightly")
     page = as_owner.get("/settings/audit").content.decode()
     assert "token.created" in page
     assert as_researcher.get("/settings/audit").status_code == 403

@@ -27,7 +27,7 @@ def test_while_the_database_is_away_the_page_comes_back_by_itself(monkeypatch):
     def away(*args):
         raise OperationalError("connection refused")
 
-    monkeypatch.setattr("webapp.accounts.middleware._membership", away)
+    monkeypatch.setattr("webapp.accounts.authentication.middleware._membership", away)
     monkeypatch.setattr("django.contrib.auth.middleware.get_user", away)
     client = Client(raise_request_exception=False)
     answer = client.get("/")

@@ -10,8 +10,8 @@ from django.test.utils import CaptureQueriesContext
 from tests.cast import ApiClient, browser
 from tests.webapp.annotation.answers import annotators, answer, make_project, preference
 from tests.webapp.experiments.conftest import make_version
-from webapp.accounts import services as accounts
 from webapp.accounts.models import Membership, Role
+from webapp.accounts.tokens.services import create_token
 from webapp.annotation.agreement import refresh
 from webapp.annotation.models import Answer, Publication
 from webapp.annotation.publishing import services as publish
@@ -209,7 +209,7 @@ def test_people_are_counted_and_not_named_for_reviewers(world):
 
 
 def test_a_token_for_runs_alone_names_nobody(world):
-    _, secret = accounts.create_token(world.cast.owner, "runs", rights={"experiments": "read"})
+    _, secret = create_token(world.cast.owner, "runs", rights={"experiments": "read"})
     client, address = Client(headers={"authorization": f"Bearer {secret}"}), f"/api/v1/lineage/run/{world.policy.pk}"
     told = client.get(f"{address}?way=up").json()
     assert told["counts"]["person"] == 2 and told["people_named"] is False

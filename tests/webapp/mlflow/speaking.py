@@ -2,7 +2,7 @@
 
 from django.test import Client
 
-from webapp.accounts import services
+from webapp.accounts.tokens.services import create_token
 
 TRACKING = "/mlflow/api/2.0/mlflow/"
 ARTIFACTS = "/mlflow/api/2.0/mlflow-artifacts/artifacts"
@@ -11,7 +11,7 @@ ARTIFACTS = "/mlflow/api/2.0/mlflow-artifacts/artifacts"
 class Speaker:
     def __init__(self, membership=None, areas=None, secret="") -> None:
         if membership is not None:
-            secret = services.create_token(membership, "mlflow", rights=areas)[1]
+            secret = create_token(membership, "mlflow", rights=areas)[1]
         self.client = Client(headers={"authorization": f"Bearer {secret}"}, raise_request_exception=True)
 
     def post(self, what: str, **body):

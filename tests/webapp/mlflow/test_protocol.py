@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from tests.cast import ApiClient, browser
-from webapp.accounts import quotas
+from webapp.accounts.administration import quotas
 from webapp.experiments.lifecycle import jobs, waiting_line
 from webapp.experiments.models import Experiment, MetricPoint, Run
 from webapp.tracking import services

@@ -11,7 +11,7 @@ import pytest
 from tests import overlay
 from tests.cast import browser, make_cast
 from tests.e2e.live import server  # noqa: F401
-from webapp.accounts import services
+from webapp.accounts.tokens.services import create_token
 from webapp.experiments.models import Artifact, MetricPoint, Run
 from webapp.tracking.models import LoggedRun
 
@@ -96,7 +96,7 @@ def program(server, tmp_path):  # noqa: F811
             for name, value in os.environ.items()
             if not name.startswith(("DJANGO", "DATABASE", "TOUCHSTONE"))
         }
-        secret = services.create_token(membership, "program")[1]
+        secret = create_token(membership, "program")[1]
         told = {"MLFLOW_TRACKING_URI": f"{server.url}/mlflow", "MLFLOW_TRACKING_TOKEN": secret}
         quick = {
             "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",

@@ -15,8 +15,11 @@ from tests.webapp.annotation.answers import annotators, answer, make_project, pr
 from tests.webapp.annotation.publishing.test_answers import published, text
 from tests.webapp.test_api_queries import a_run
 from tests.webapp.test_what_annotators_see import working
-from webapp.accounts import services as accounts
+from webapp.accounts.members.services import enter, invite, remove_member
 from webapp.accounts.models import ApiToken, Membership, Proof, Role, SignedIn, User
+from webapp.accounts.profile.services import set_password
+from webapp.accounts.sign_in.services import create_sign_in_link
+from webapp.accounts.tokens.services import create_token
 from webapp.annotation.agreement import refresh
 from webapp.annotation.agreement.coefficients import measure
 from webapp.annotation.agreement.raters import raters
@@ -110,20 +113,20 @@ def test_nothing_of_the_person_is_left_in_any_table_but_the_audit_log(cast, djan
     project = working(cast, "pairwise")
     user = cast.annotator.user
     publish.publish(cast.researcher, project, publish.Choice(what="answers"))
-    accounts.set_password(user, PASSWORD)
+    set_password(user, PASSWORD)
     Client().post("/sign-in", {"email": user.email, "password": "wrong"})
     browser(cast.annotator).get("/")
-    accounts.create_token(cast.annotator, "nightly")
-    accounts.create_sign_in_link(user)
+    create_token(cast.annotator, "nightly")
+    create_sign_in_link(user)
     Authenticator.objects.create(user=user, type="totp", data={"secret": "x"})
     SocialAccount.objects.create(user=user, provider="company", uid="u-17", extra_data={"userinfo": {"name": "Anna"}})
-    accounts.invite(cast.outsider, user.email, "annotator")
+    invite(cast.outsider, user.email, "annotator")
     review.comment(cast.annotator, Task.objects.first(), "remark", "What is clear?")
     services.carry_out(services.ask(user).pk)
     file = services.path_of(user.data_exports.get())
     User.objects.filter(pk=user.pk).update(proof=Proof.MAIL)
-    elsewhere = accounts.enter(cast.outsider.workspace, User.objects.get(pk=user.pk), Role.ANNOTATOR)
-    accounts.remove_member(cast.outsider, elsewhere)
+    elsewhere = enter(cast.outsider.workspace, User.objects.get(pk=user.pk), Role.ANNOTATOR)
+    remove_member(cast.outsider, elsewhere)
     counts = [model.objects.count() for model in (Assignment, Answer, Comment, Participant)]
     with django_capture_on_commit_callbacks(execute=True):
         erase(user, cast.owner.user)
@@ -163,7 +166,7 @@ def test_people_can_be_measured_while_somebody_goes(judged, cast):
 
 
 def test_the_audit_log_keeps_its_entries_and_its_chain(cast):
-    accounts.create_token(cast.annotator, "nightly")
+    create_token(cast.annotator, "nightly")
     entries = AuditEntry.objects.filter(actor=cast.annotator.user)
     kept = list(entries.values_list("pk", flat=True))
     erase(cast.annotator.user, cast.annotator.user)
@@ -212,7 +215,7 @@ def test_of_two_owners_who_go_at_once_one_stays():
 
 
 def test_people_close_their_own_account_after_a_question_and_their_password(cast):
-    accounts.set_password(cast.annotator.user, PASSWORD)
+    set_password(cast.annotator.user, PASSWORD)
     page = Client()
     page.post("/sign-in", {"email": cast.annotator.user.email, "password": PASSWORD})
     asked = page.post("/settings/data/erase")

@@ -14,9 +14,10 @@ from django.utils import timezone
 from tests.cast import ApiClient, browser
 from tests.webapp.test_what_annotators_see import working
 from trainer.contracts import jsonlines
-from webapp.accounts import services as accounts
 from webapp.accounts.access import BY_HAND
+from webapp.accounts.members.services import invite
 from webapp.accounts.models import Invite, Proof, User
+from webapp.accounts.tokens.services import create_token
 from webapp.annotation.models import Answer, Task
 from webapp.annotation.review import services as review
 from webapp.api import api
@@ -67,8 +68,8 @@ def test_whatever_names_a_person_is_exported_or_left_out_with_a_reason():
 def test_the_file_holds_what_a_person_is_and_did(cast):
     project = working(cast, "pairwise")
     review.comment(cast.annotator, Task.objects.first(), "guidelines", "What is clear?")
-    accounts.create_token(cast.annotator, "nightly")
-    accounts.invite(cast.owner, "anna.two@example.org", "annotator")
+    create_token(cast.annotator, "nightly")
+    invite(cast.owner, "anna.two@example.org", "annotator")
     found = unzipped(taken(cast.annotator))
     assert [row["email"] for row in found["profile.jsonl"]] == ["anna@example.org"]
     assert [row["workspace_name"] for row in found["memberships.jsonl"]] == ["Lab"]
@@ -84,7 +85,7 @@ def test_the_file_holds_what_a_person_is_and_did(cast):
 
 def test_nobody_else_and_no_secret_stands_in_it(cast):
     working(cast, "pairwise")
-    token, secret = accounts.create_token(cast.annotator, "nightly")
+    token, secret = create_token(cast.annotator, "nightly")
     cast.annotator.user.set_password("quartz violin meadow")
     cast.annotator.user.save()
     with ZipFile(io.BytesIO(taken(cast.annotator))) as archive:
@@ -96,7 +97,7 @@ def test_nobody_else_and_no_secret_stands_in_it(cast):
 
 def test_an_address_that_nobody_verified_leads_to_nothing(cast):
     """Whoever signs up with somebody's address neither reads nor deletes what was sent to it, nor who tried to sign in."""
-    accounts.invite(cast.owner, "zoe@example.org", "annotator")
+    invite(cast.owner, "zoe@example.org", "annotator")
     Client().post("/sign-in", {"email": "zoe@example.org", "password": "wrong"})
     thief = User.objects.create_user("zoe@example.org")
     by_address = [each for each in HOLDINGS if each.by == "email"]

@@ -3,7 +3,7 @@
 import pytest
 from allauth.socialaccount.models import SocialAccount
 
-from webapp.accounts import services as accounts
+from webapp.accounts.members.services import accept_invite, enter, invite, leave, open_invite, remove_member
 from webapp.accounts.models import FormerRemoval, Membership, Proof, Role, User
 from webapp.core import sealed
 from webapp.core.problems import Conflict
@@ -27,7 +27,7 @@ def gone(cast) -> None:
     groups.map_group(cast.owner, "science", Role.RESEARCHER)
     user = comes()
     groups.follow_sign_in(user, ["science"])
-    accounts.remove_member(cast.owner, Membership.objects.get(user=user))
+    remove_member(cast.owner, Membership.objects.get(user=user))
     erase(user, user)
 
 
@@ -45,14 +45,14 @@ def test_a_group_does_not_let_them_in_again(again, gone, cast):
     groups.follow_sign_in(user, ["science"])
     assert not member(user)
     with pytest.raises(Conflict, match="removed"):
-        accounts.enter(cast.workspace, user, Role.ANNOTATOR)
+        enter(cast.workspace, user, Role.ANNOTATOR)
 
 
 def test_somebody_else_comes_in_and_so_does_who_only_typed_the_address(gone, cast):
     other = comes("u-99", "theo@example.org")
     groups.follow_sign_in(other, ["science"])
     typed = User.objects.create_user(ADDRESS)
-    assert member(other) and accounts.enter(cast.workspace, typed, Role.ANNOTATOR)
+    assert member(other) and enter(cast.workspace, typed, Role.ANNOTATOR)
 
 
 def test_another_workspace_is_open(gone, cast):
@@ -64,17 +64,17 @@ def test_another_workspace_is_open(gone, cast):
 
 def test_an_owner_who_invites_the_address_lets_them_in_for_good(gone, cast):
     user = comes(uid="u-18")
-    accounts.accept_invite(accounts.open_invite(accounts.invite(cast.owner, ADDRESS, Role.REVIEWER)), user)
+    accept_invite(open_invite(invite(cast.owner, ADDRESS, Role.REVIEWER)), user)
     assert member(user)
     assert FormerRemoval.objects.count() == 1, "that of the former id at the company, which nobody has any more"
-    accounts.leave(Membership.objects.get(user=user), by="directory")
+    leave(Membership.objects.get(user=user), by="directory")
     groups.follow_sign_in(user, ["science"])
     assert member(user)
 
 
 def test_an_address_that_was_only_typed_is_in_nobodys_way(cast):
     user = User.objects.create_user(ADDRESS)
-    accounts.remove_member(cast.owner, accounts.enter(cast.workspace, user, Role.ANNOTATOR))
+    remove_member(cast.owner, enter(cast.workspace, user, Role.ANNOTATOR))
     erase(user, user)
     assert not FormerRemoval.objects.exists()
 

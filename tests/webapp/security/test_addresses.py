@@ -10,8 +10,13 @@ from django.test import Client
 
 from tests.at_once import at_once
 from tests.cast import ApiClient, browser
-from webapp.accounts import addresses, services
+from webapp.accounts.addresses import services as addresses
+from webapp.accounts.administration.services import give_right
+from webapp.accounts.members.services import invite, join, open_invite
 from webapp.accounts.models import ApiToken, Invite, Membership, Proof, Role, User
+from webapp.accounts.sign_in.services import create_sign_in_link
+from webapp.accounts.tokens.services import create_token
+from webapp.accounts.workspaces.services import may_create_workspaces
 from webapp.annotation.people import services as people
 from webapp.core.problems import Conflict, Invalid
 
@@ -42,7 +47,7 @@ def whose(email: str = BOSS) -> User:
 
 def test_the_owner_of_an_address_takes_it_from_whoever_only_typed_it(cast, squatter):
     before = whose()
-    secret = services.invite(cast.owner, BOSS, Role.RESEARCHER)
+    secret = invite(cast.owner, BOSS, Role.RESEARCHER)
     assert squatter.get("/api/v1/me").json()["role"] == "annotator"  # the invitation is not theirs
     client = Client()
     assert b"that account loses it" in client.get(f"/invite/{secret}").content
@@ -75,14 +80,14 @@ def test_nobody_else_comes_in_by_a_link_for_one_address(cast, project):
 def test_opening_the_invitation_as_oneself_verifies_the_address_and_keeps_the_account(cast, squatter):
     """The honest case: they joined by the link with their own address, and are asked in by an owner later."""
     account = whose().pk
-    secret = services.invite(cast.owner, BOSS, Role.REVIEWER)
+    secret = invite(cast.owner, BOSS, Role.REVIEWER)
     assert squatter.post(f"/invite/{secret}").status_code == 302
     me = squatter.get("/api/v1/me").json()
     assert (me["id"], me["verified"], me["role"]) == (account, True, "reviewer")
 
 
 def test_a_verified_account_gives_its_address_to_nobody(cast):
-    secret = services.invite(cast.outsider, cast.annotator.user.email, Role.ANNOTATOR)
+    secret = invite(cast.outsider, cast.annotator.user.email, Role.ANNOTATOR)
     answer = Client().post(f"/invite/{secret}", {"name": "Thief", "password": OTHER})
     assert answer.headers["Location"].startswith("/sign-in")
     with pytest.raises(Conflict, match="Sign in first"):
@@ -93,11 +98,11 @@ def test_a_verified_account_gives_its_address_to_nobody(cast):
 def test_rights_go_to_verified_addresses_alone(cast, squatter, right):
     boss = whose()
     with pytest.raises(Conflict, match="verified"):
-        services.give_right(cast.owner.user, boss, right, True)
+        give_right(cast.owner.user, boss, right, True)
     with pytest.raises(CommandError, match="verified"):
         call_command("admin", BOSS)
     boss.refresh_from_db()
-    assert not services.may_create_workspaces(boss)
+    assert not may_create_workspaces(boss)
 
 
 def test_an_unverified_member_stays_an_annotator(cast, squatter):
@@ -114,9 +119,9 @@ def test_a_project_is_not_opened_to_an_address_that_somebody_typed(cast, project
 
 
 def test_a_link_of_whoever_runs_the_server_ends_what_was_made_before(cast, squatter):
-    services.create_token(Membership.objects.get(user__email=BOSS), "backdoor")
+    create_token(Membership.objects.get(user__email=BOSS), "backdoor")
     client = Client()
-    client.post(f"/sign-in/link/{services.create_sign_in_link(whose())}")
+    client.post(f"/sign-in/link/{create_sign_in_link(whose())}")
     assert client.get("/api/v1/me").json()["verified"] is True
     assert squatter.get("/api/v1/me").status_code == 401
     assert Client().post("/sign-in", {"email": BOSS, "password": PASSWORD}).status_code == 422
@@ -132,8 +137,8 @@ def test_a_new_workspace_of_the_server_is_not_given_to_whoever_typed_the_address
 
 @pytest.mark.django_db(transaction=True)
 def test_of_two_who_open_the_invitation_at_once_one_gets_the_address(cast, squatter):
-    row = services.open_invite(services.invite(cast.owner, BOSS, Role.REVIEWER))
-    got = at_once([lambda: services.join(row, None, "Boss", OTHER)] * 2)
+    row = open_invite(invite(cast.owner, BOSS, Role.REVIEWER))
+    got = at_once([lambda: join(row, None, "Boss", OTHER)] * 2)
     assert sorted(type(each).__name__ for each in got) == ["Conflict", "Membership"]
     assert User.objects.filter(email=BOSS).count() == 1
 
@@ -190,9 +195,9 @@ def test_where_mail_is_sent_the_link_goes_to_the_address_and_to_nobody_else(cast
 def test_a_mail_shows_more_than_the_word_of_an_owner(cast, outgoing, settings):
     """Somebody invited the boss into a workspace of their own, and opened the link themselves."""
     settings.MAIL_URL = None
-    services.join(services.open_invite(services.invite(cast.outsider, BOSS, Role.OWNER)), None, "Otto", PASSWORD)
+    join(open_invite(invite(cast.outsider, BOSS, Role.OWNER)), None, "Otto", PASSWORD)
     settings.MAIL_URL = "smtp://mail.example.org"
-    services.invite(cast.owner, BOSS, Role.OWNER)
+    invite(cast.owner, BOSS, Role.OWNER)
     secret = re.search(r"/invite/(\S+)", outgoing[0].body)[1]
     Client().post(f"/invite/{secret}", {"name": "Boss", "password": OTHER})
     assert whose().memberships.get().workspace == cast.workspace

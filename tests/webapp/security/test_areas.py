@@ -10,9 +10,10 @@ from django.test import Client
 from django.utils import timezone
 
 from tests.cast import ApiClient, browser
-from webapp.accounts import areas, services
-from webapp.accounts.auth import TokenAuth
+from webapp.accounts import areas
+from webapp.accounts.authentication.credentials import TokenAuth
 from webapp.accounts.models import ApiToken
+from webapp.accounts.tokens.services import create_token
 from webapp.api import ROUTERS, api
 from webapp.core.models import AuditEntry
 
@@ -23,7 +24,7 @@ FREE = {("GET", "/api/v1/me"), ("GET", "/api/v1/version"), ("GET", "/api/v1/work
 
 
 def script(membership, rights) -> Client:
-    _, secret = services.create_token(membership, "test", rights=rights)
+    _, secret = create_token(membership, "test", rights=rights)
     return Client(headers={"authorization": f"Bearer {secret}"})
 
 
@@ -50,7 +51,7 @@ def test_every_operation_has_an_area():
 
 def test_a_token_with_all_areas_but_one_is_refused_there_by_name(cast, monkeypatch):
     """Every operation, by a token of an owner that may do everything else."""
-    monkeypatch.setattr("webapp.accounts.auth.REQUESTS_PER_MINUTE", 10**9)
+    monkeypatch.setattr("webapp.accounts.authentication.credentials.REQUESTS_PER_MINUTE", 10**9)
     clients = {}
     for area in areas.Area:
         rights = areas.everywhere("write")
@@ -115,8 +116,8 @@ def test_what_a_token_may_is_chosen_at_the_page_by_api_and_by_command(cast, as_o
 
 
 def test_owners_see_and_revoke_every_token_of_their_workspace(cast, as_owner):
-    token, secret = services.create_token(cast.researcher, "nightly", rights={"datasets": "read"})
-    services.create_token(cast.outsider, "elsewhere")
+    token, secret = create_token(cast.researcher, "nightly", rights={"datasets": "read"})
+    create_token(cast.outsider, "elsewhere")
     Client(headers={"authorization": f"Bearer {secret}"}).get("/api/v1/datasets", REMOTE_ADDR="203.0.113.9")
     page = as_owner.get("/settings/tokens").content.decode()
     assert (

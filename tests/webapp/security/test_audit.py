@@ -4,7 +4,8 @@ import pytest
 from django.test import Client
 
 from tests.cast import ApiClient, browser
-from webapp.accounts import services
+from webapp.accounts.profile.services import set_password
+from webapp.accounts.sign_in.services import create_sign_in_link
 from webapp.core.models import AuditEntry
 
 PASSWORD = "correct horse battery"
@@ -12,7 +13,7 @@ pytestmark = pytest.mark.django_db
 
 
 def test_a_sign_in_and_its_end_are_noted_with_the_address(cast):
-    services.set_password(cast.owner.user, PASSWORD)
+    set_password(cast.owner.user, PASSWORD)
     client = Client(REMOTE_ADDR="203.0.113.7")
     client.post("/sign-in", {"email": "ada@example.org", "password": PASSWORD})
     client.post("/sign-out")
@@ -21,7 +22,7 @@ def test_a_sign_in_and_its_end_are_noted_with_the_address(cast):
         ("session.started", "203.0.113.7"),
         ("session.ended", "203.0.113.7"),
     ]
-    link = services.create_sign_in_link(cast.annotator.user)
+    link = create_sign_in_link(cast.annotator.user)
     Client().post(f"/sign-in/link/{link}")
     assert AuditEntry.objects.filter(action="session.started", actor=cast.annotator.user).exists()
 

@@ -9,7 +9,7 @@ from asgiref.sync import async_to_sync
 from django.db import connection
 
 from tests.cast import ApiClient, browser
-from webapp.accounts.known import known
+from webapp.accounts.authentication.headers import has_account
 from webapp.core import bodies, patience
 from webapp.core.handler import ThreadedHandler
 
@@ -115,7 +115,7 @@ async def test_the_refusal_is_told_and_ends_the_connection():
 
 @pytest.mark.django_db(transaction=True)
 def test_known_is_who_has_a_live_token_or_session(cast):
-    look = async_to_sync(known)
+    look = async_to_sync(has_account)
     token = ApiClient(cast.annotator).client.defaults["HTTP_AUTHORIZATION"]
     session = browser(cast.annotator).cookies["sessionid"].value
     assert look(scope(authorization=token))
@@ -132,7 +132,7 @@ def test_who_is_known_is_looked_up_without_keeping_a_connection(cast):
     """The web server has sixteen; each large upload would have taken one for good."""
     headers = scope(authorization=ApiClient(cast.annotator).client.defaults["HTTP_AUTHORIZATION"])
     connection.ensure_connection()
-    assert async_to_sync(known)(headers)
+    assert async_to_sync(has_account)(headers)
     assert connection.connection is None
 
 

@@ -11,7 +11,7 @@ from django.test import Client
 
 from tests.cast import browser
 from tests.webapp.security.test_bodies import GB, Sender, nobody, scope
-from webapp.accounts import services
+from webapp.accounts.profile.services import set_password
 from webapp.core.archive import ascii_name
 from webapp.core.handler import ThreadedHandler
 from webapp.datasets.ingest.uploads import safe_name
@@ -37,7 +37,7 @@ def test_cookies_over_https_are_bound_to_the_host(cast, settings):
     assert over_https == ["__Host-sessionid", "__Host-csrftoken", "True", "True"]
     settings.SESSION_COOKIE_NAME, settings.CSRF_COOKIE_NAME = over_https[:2]
     settings.SESSION_COOKIE_SECURE = settings.CSRF_COOKIE_SECURE = True
-    services.set_password(cast.owner.user, PASSWORD)
+    set_password(cast.owner.user, PASSWORD)
     client = Client()
     client.get("/sign-in", secure=True)
     client.post("/sign-in", {"email": cast.owner.user.email, "password": PASSWORD}, secure=True)
@@ -117,7 +117,7 @@ def test_the_way_out_is_on_every_page(cast):
 
 @pytest.mark.django_db
 def test_passwords_are_hidden_and_may_be_pasted(cast, client):
-    services.set_password(cast.owner.user, PASSWORD)
+    set_password(cast.owner.user, PASSWORD)
     pages = (client.get("/sign-in"), browser(cast.owner).get("/settings/profile"))
     fields = [field for page in pages for field in re.findall(r"<input[^>]*password[^>]*>", page.content.decode())]
     assert len(fields) == 3

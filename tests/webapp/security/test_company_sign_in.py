@@ -19,8 +19,11 @@ from django.test import Client
 from oidc_provider_mock import run_server_in_thread
 
 from tests.cast import ApiClient, browser
-from webapp.accounts import addresses, services
+from webapp.accounts.addresses import services as addresses
+from webapp.accounts.members.services import change_role, remove_member
 from webapp.accounts.models import Membership, Proof, Role, User
+from webapp.accounts.profile.services import set_password
+from webapp.accounts.sign_in.services import create_sign_in_link
 from webapp.core.models import AuditEntry
 from webapp.identity import groups
 from webapp.identity.adapters import CompanyAdapter
@@ -92,14 +95,14 @@ def test_whoever_made_the_account_before_loses_every_way_in(company, client, cas
     """Somebody may have made it with an address that was not theirs, and waited for its owner."""
     User.objects.filter(pk=cast.owner.user_id).update(proof=proof)
     cast.owner.user.refresh_from_db()
-    services.set_password(cast.owner.user, PASSWORD)
+    set_password(cast.owner.user, PASSWORD)
     token = ApiClient(cast.owner)
     waiting = Client()
     waiting.post("/sign-in", {"email": cast.owner.user.email, "password": PASSWORD})
     assert signed_in(waiting)
     for kind in ("webauthn", "totp"):
         Authenticator.objects.create(user=cast.owner.user, type=kind, data={})
-    link = services.create_sign_in_link(cast.owner.user)
+    link = create_sign_in_link(cast.owner.user)
     company.says("o1", email=cast.owner.user.email, email_verified=True)
     company.sign_in(client, "o1")
     assert signed_in(client) == cast.owner.user
@@ -113,7 +116,7 @@ def test_whoever_made_the_account_before_loses_every_way_in(company, client, cas
 
 def test_an_account_whose_address_is_verified_keeps_its_password(company, client, cast):
     addresses.prove(cast.owner.user, Proof.MAIL)
-    services.set_password(cast.owner.user, PASSWORD)
+    set_password(cast.owner.user, PASSWORD)
     company.says("o1", email=cast.owner.user.email, email_verified=True)
     company.sign_in(client, "o1")
     assert signed_in(client) == cast.owner.user
@@ -166,7 +169,7 @@ def test_what_an_owner_did_by_hand_stands_over_groups(company, cast):
     company.says("a1", email=cast.annotator.user.email, email_verified=True, groups=["raters"])
     company.sign_in(Client(), "a1")
     assert Membership.objects.get(pk=cast.annotator.pk).role == Role.ANNOTATOR
-    services.remove_member(cast.owner, cast.annotator)
+    remove_member(cast.owner, cast.annotator)
     company.sign_in(Client(), "a1")
     assert not Membership.objects.filter(user=cast.annotator.user, workspace=cast.workspace).exists()
 
@@ -177,7 +180,7 @@ def test_a_role_that_an_owner_changed_stays_whatever_the_groups_say(company, cas
     company.says("n1", email="nia@example.org", email_verified=True, groups=["science"])
     company.sign_in(Client(), "n1")
     nia = Membership.objects.get(user__email="nia@example.org")
-    services.change_role(cast.owner, nia, role)
+    change_role(cast.owner, nia, role)
     company.sign_in(Client(), "n1")
     company.says("n1", email="nia@example.org", email_verified=True, groups=[])
     company.sign_in(Client(), "n1")
@@ -197,7 +200,7 @@ def test_the_last_owner_stays_when_the_group_is_gone(company, cast):
     groups.map_group(cast.owner, "heads", Role.OWNER)
     company.says("n1", email="nia@example.org", email_verified=True, groups=["heads"])
     company.sign_in(Client(), "n1")
-    services.remove_member(Membership.objects.get(user__email="nia@example.org"), cast.owner)
+    remove_member(Membership.objects.get(user__email="nia@example.org"), cast.owner)
     company.says("n1", email="nia@example.org", email_verified=True, groups=[])
     company.sign_in(Client(), "n1")
     assert Membership.objects.get(user__email="nia@example.org").role == Role.OWNER

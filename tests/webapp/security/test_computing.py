@@ -100,7 +100,7 @@ def test_seconds_are_counted_by_person_and_not_by_request(cast, monkeypatch):
 
 
 def test_requests_are_counted_by_person_whatever_their_token(cast, monkeypatch):
-    monkeypatch.setattr("webapp.accounts.auth.REQUESTS_PER_MINUTE", 2)
+    monkeypatch.setattr("webapp.accounts.authentication.credentials.REQUESTS_PER_MINUTE", 2)
     answers = [ApiClient(cast.annotator).get("/me").status_code for _ in range(3)]
     assert answers == [200, 200, 429]
     assert ApiClient(cast.reviewer).get("/me").status_code == 200

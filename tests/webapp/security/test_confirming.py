@@ -7,8 +7,9 @@ from django.test import Client
 
 from tests.cast import ApiClient, browser
 from tests.webapp.security.test_second_factor import set_up
-from webapp.accounts import services
 from webapp.accounts.models import Proof, SignedIn, User
+from webapp.accounts.profile.services import set_password
+from webapp.accounts.sign_in.services import create_sign_in_link
 from webapp.core.models import AuditEntry
 
 pytestmark = pytest.mark.django_db
@@ -19,7 +20,7 @@ END = "/settings/sessions/end"
 def entered(person: User) -> Client:
     """A browser that came in by the front door."""
     if not person.check_password(PASSWORD):
-        services.set_password(person, PASSWORD)
+        set_password(person, PASSWORD)
     client = Client()
     client.post("/sign-in", {"email": person.email, "password": PASSWORD})
     assert inside(client)
@@ -59,7 +60,7 @@ def test_an_address_changes_after_a_confirmation(cast):
 
 
 def test_the_key_of_a_session_changes_when_somebody_signs_in_or_confirms(cast):
-    services.set_password(cast.owner.user, PASSWORD)
+    set_password(cast.owner.user, PASSWORD)
     client = Client()
     client.post("/sign-in/company/start")
     client.get("/sign-in")
@@ -102,7 +103,7 @@ def test_an_administrator_signs_somebody_out(cast):
 
 def test_a_closed_account_opens_nothing(cast):
     page, script = entered(cast.annotator.user), ApiClient(cast.annotator)
-    link = services.create_sign_in_link(cast.annotator.user)
+    link = create_sign_in_link(cast.annotator.user)
     User.objects.filter(pk=cast.annotator.user_id).update(is_active=False)
     assert page.get("/settings/profile").status_code == 302 and script.get("/me").status_code == 401
     assert Client().post(f"/sign-in/link/{link}").status_code == 410

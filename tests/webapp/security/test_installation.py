@@ -5,7 +5,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from tests.cast import browser
-from webapp.accounts import quotas
+from webapp.accounts.administration import quotas
 from webapp.accounts.models import User, Workspace
 from webapp.core.models import AuditEntry
 

@@ -9,8 +9,10 @@ from django.test import Client
 from django.utils import timezone
 
 from tests.cast import ApiClient, browser
-from webapp.accounts import services
 from webapp.accounts.models import ApiToken
+from webapp.accounts.profile.services import set_password
+from webapp.accounts.sign_in.services import create_sign_in_link
+from webapp.accounts.tokens.services import TOKEN_DAYS
 from webapp.core.logs import NoSecrets, Refusals, hidden
 
 pytestmark = pytest.mark.django_db
@@ -20,7 +22,7 @@ SECRET = "Xb3-_kQ9"
 def test_a_token_ends_on_its_day(cast):
     script = ApiClient(cast.owner)
     token = ApiToken.objects.get()
-    assert token.expires_at - timezone.now() > timedelta(days=services.TOKEN_DAYS - 1)
+    assert token.expires_at - timezone.now() > timedelta(days=TOKEN_DAYS - 1)
     assert script.get("/me").status_code == 200
     ApiToken.objects.update(expires_at=timezone.now())
     assert script.get("/me").status_code == 401
@@ -42,13 +44,13 @@ def test_a_person_chooses_how_long_a_token_lasts(cast):
 
 
 def test_a_new_password_spends_the_sign_in_links(cast):
-    secret = services.create_sign_in_link(cast.owner.user)
-    services.set_password(cast.owner.user, "correct horse battery")
+    secret = create_sign_in_link(cast.owner.user)
+    set_password(cast.owner.user, "correct horse battery")
     assert Client().post(f"/sign-in/link/{secret}").status_code == 410
 
 
 def test_a_link_asks_before_it_takes_a_session_over(cast):
-    path = f"/sign-in/link/{services.create_sign_in_link(cast.owner.user)}"
+    path = f"/sign-in/link/{create_sign_in_link(cast.owner.user)}"
     shown = browser(cast.annotator).get(path).content
     assert b"anna@example.org" in shown and b"data-submit-at-once" not in shown
     assert b"data-submit-at-once" in Client().get(path).content
@@ -72,7 +74,7 @@ def test_no_key_of_a_link_is_in_a_traceback():
 
 
 def test_signing_in_leaves_no_key_in_the_database(cast):
-    secret = services.create_sign_in_link(cast.owner.user)
+    secret = create_sign_in_link(cast.owner.user)
     Client().post(f"/sign-in/link/{secret}")
     assert not AccessLog.objects.exists()
     Client().post(f"/sign-in?next=/join/{SECRET}", {"email": "ada@example.org", "password": "wrong"})

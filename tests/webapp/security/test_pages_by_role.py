@@ -13,8 +13,9 @@ from tests.webapp.evaluation.conftest import as_file, lines
 from tests.webapp.experiments.conftest import make_version
 from tests.webapp.test_closed_doors import OPEN
 from tests.webapp.test_what_annotators_see import filled, working
-from webapp.accounts import services as accounts
+from webapp.accounts.members.services import invite
 from webapp.accounts.models import RANK, Invite, Role
+from webapp.accounts.tokens.services import create_token
 from webapp.api import api
 from webapp.datasets import probe_services
 from webapp.datasets.models import CurationJob, ImportJob, SavedView
@@ -94,7 +95,7 @@ def addresses(cast) -> dict[str, str]:
     chosen = checks.DatasetChoice(id=version.dataset_id)
     run = services.launch(cast.researcher, recipe="policy", config={"steps": 4}, dataset=chosen)
     recording = recordings.store_recording(cast.researcher, "v.jsonl", as_file(lines()))
-    accounts.invite(cast.owner, "nia@example.org", "annotator")
+    invite(cast.owner, "nia@example.org", "annotator")
     judge = cast.workspace.judges.first()
     ids = {
         "run_id": run.pk,
@@ -103,7 +104,7 @@ def addresses(cast) -> dict[str, str]:
             cast.researcher, recipe="judge_audit", config={}, recording=recording, dataset=project.version
         ).pk,
         "endpoint_id": endpoints.create_endpoint(cast.researcher, "recorded", name="e").pk,
-        "token_id": accounts.create_token(cast.owner, "lab")[0].pk,
+        "token_id": create_token(cast.owner, "lab")[0].pk,
         "member_id": cast.annotator.pk,
         "hook_id": Webhook.objects.create(workspace=cast.workspace, url="https://example.org", events=[]).pk,
         "trial_id": Trial.objects.create(workspace=cast.workspace, judge=judge, spec={}, examples=[]).pk,

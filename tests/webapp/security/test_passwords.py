@@ -10,8 +10,9 @@ from django.test import Client
 from django.utils import timezone
 
 from tests.cast import browser
-from webapp.accounts import services
+from webapp.accounts.members.services import invite
 from webapp.accounts.models import Role, User
+from webapp.accounts.profile.services import set_password
 from webapp.annotation.people import services as people
 
 WEAK = [
@@ -37,7 +38,7 @@ def test_others_are_taken(password):
 
 @pytest.mark.django_db
 def test_every_door_looks_at_what_is_known_of_the_person(cast, project):
-    invited = services.invite(cast.owner, "grace.hopper@example.org", Role.REVIEWER)
+    invited = invite(cast.owner, "grace.hopper@example.org", Role.REVIEWER)
     _, joined = people.invite(cast.researcher, project)
     body = {"name": "Grace Hopper", "email": "grace.hopper@example.org", "password": "GraceHopper1906"}
     for path in (f"/invite/{invited}", f"/join/{joined}"):
@@ -70,7 +71,7 @@ def test_a_long_passphrase_is_taken_and_a_book_is_not(cast, length, taken):
 
 @pytest.mark.django_db
 def test_an_old_password_still_opens(cast, client):
-    services.set_password(cast.owner.user, "quartz violin meadow")
+    set_password(cast.owner.user, "quartz violin meadow")
     long_ago = timezone.now() - timedelta(days=3650)
     User.objects.filter(pk=cast.owner.user_id).update(last_login=long_ago, date_joined=long_ago)
     answer = client.post("/sign-in", {"email": cast.owner.user.email, "password": "quartz violin meadow"})

@@ -12,7 +12,7 @@ import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from tests.cast import browser
-from webapp.accounts import services
+from webapp.accounts.members import services as members
 from webapp.accounts.models import Invite, SignedIn
 
 TEMPLATES = Path(__file__).parents[3] / "templates"
@@ -138,7 +138,7 @@ def test_no_button_that_looks_dangerous_is_without_a_question():
 @pytest.mark.django_db
 def test_an_invitation_and_a_session_are_ended_by_a_second_press(cast):
     page, other = browser(cast.owner), browser(cast.owner)
-    services.invite(cast.owner, "nia@example.org", "annotator")
+    members.invite(cast.owner, "nia@example.org", "annotator")
     invite, session = Invite.objects.get(), SignedIn.objects.get(session_key=other.cookies["sessionid"].value)
     for path, body, rows in (
         (f"/settings/invites/{invite.pk}/revoke", {}, Invite.objects.filter(pk=invite.pk)),

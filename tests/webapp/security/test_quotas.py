@@ -6,7 +6,7 @@ import pytest
 
 from tests.at_once import at_once
 from tests.cast import make_cast
-from webapp.accounts import quotas
+from webapp.accounts.administration import quotas
 from webapp.accounts.models import Quota
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Invalid

@@ -7,7 +7,8 @@ from django.core.management import CommandError, call_command
 
 from tests.at_once import at_once
 from tests.cast import browser
-from webapp.accounts import services
+from webapp.accounts.administration.services import make_administrator
+from webapp.accounts.members.services import accept_invite, enter, invite, open_invite, remove_member
 from webapp.accounts.models import Role, User, Workspace
 from webapp.annotation.people import services as participants
 from webapp.core.problems import Conflict
@@ -58,29 +59,29 @@ def test_the_last_administrator_stays(cast):
 
 @pytest.mark.django_db(transaction=True)
 def test_of_two_administrators_who_resign_at_once_one_stays(cast):
-    services.make_administrator(cast.researcher.user, True)
+    make_administrator(cast.researcher.user, True)
     people = User.objects.filter(is_administrator=True)
-    got = at_once([lambda user=user: services.make_administrator(user, False) for user in people])
+    got = at_once([lambda user=user: make_administrator(user, False) for user in people])
     assert sorted(type(each).__name__ for each in got) == ["Conflict", "NoneType"]
     assert User.objects.filter(is_administrator=True).count() == 1
 
 
 def test_whoever_was_removed_does_not_come_back_by_an_old_link(cast, project):
     _, secret = participants.invite(cast.owner, project, uses=5)
-    invited = services.invite(cast.owner, "anna@example.net", Role.REVIEWER)
+    invited = invite(cast.owner, "anna@example.net", Role.REVIEWER)
     user = User.objects.create_user("anna@example.net")
-    membership = services.accept_invite(services.open_invite(invited), user)
-    services.remove_member(cast.owner, membership)
+    membership = accept_invite(open_invite(invited), user)
+    remove_member(cast.owner, membership)
     with pytest.raises(Conflict, match="removed"):
         participants.join(user, secret)
-    again = services.invite(cast.owner, "anna@example.net", Role.ANNOTATOR)
-    services.accept_invite(services.open_invite(again), user)
+    again = invite(cast.owner, "anna@example.net", Role.ANNOTATOR)
+    accept_invite(open_invite(again), user)
     assert participants.join(user, secret).project == project
 
 
 def test_an_open_invitation_ends_with_the_membership(cast):
-    secret = services.invite(cast.owner, "new@example.net", Role.OWNER)
+    secret = invite(cast.owner, "new@example.net", Role.OWNER)
     user = User.objects.create_user("new@example.net")
-    membership = services.enter(cast.workspace, user, Role.ANNOTATOR)
-    services.remove_member(cast.owner, membership)
-    assert services.open_invite(secret) is None
+    membership = enter(cast.workspace, user, Role.ANNOTATOR)
+    remove_member(cast.owner, membership)
+    assert open_invite(secret) is None

@@ -19,8 +19,8 @@ from django.utils import timezone
 from lxml import etree
 from pydantic import ValidationError
 
-from webapp.accounts import services
 from webapp.accounts.models import Membership, Proof, Role, User
+from webapp.accounts.profile.services import set_password
 from webapp.environment import Environment
 from webapp.identity import groups, saml
 
@@ -180,7 +180,7 @@ def test_an_installation_may_believe_all_addresses_of_the_provider(company, clie
 def test_whoever_made_the_account_before_loses_every_way_in(company, client, cast):
     User.objects.filter(pk=cast.owner.user_id).update(proof=Proof.NONE)
     cast.owner.user.refresh_from_db()
-    services.set_password(cast.owner.user, PASSWORD)
+    set_password(cast.owner.user, PASSWORD)
     company.sign_in(client, attributes={"mail": [cast.owner.user.email], "email_verified": ["true"]})
     assert signed_in(client) == cast.owner.user
     other = Client()

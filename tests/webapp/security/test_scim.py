@@ -15,8 +15,13 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from tests.cast import ApiClient, browser
-from webapp.accounts import addresses, closing, services
+from webapp.accounts.addresses import services as addresses
+from webapp.accounts.administration import closing
+from webapp.accounts.administration.services import make_administrator
+from webapp.accounts.members.services import enter, remove_member, sign_up_invited
 from webapp.accounts.models import Membership, Proof, Role, User
+from webapp.accounts.profile.services import set_password
+from webapp.accounts.sign_in.services import create_sign_in_link
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict
 from webapp.identity import directories, groups
@@ -211,7 +216,7 @@ def test_an_owners_hand_stands_over_the_directory(company, cast):
     anna = company.hire(cast.annotator.user.email)
     team = company.group("raters", anna)
     assert role_of(cast.annotator.user.email, cast.workspace) == Role.ANNOTATOR
-    services.remove_member(cast.owner, cast.annotator)
+    remove_member(cast.owner, cast.annotator)
     company.patch(f"/Groups/{team['id']}", {"op": "remove", "path": "members"})
     company.patch(f"/Groups/{team['id']}", {"op": "add", "path": "members", "value": [{"value": anna["id"]}]})
     assert role_of(cast.annotator.user.email, cast.workspace) is None
@@ -220,8 +225,8 @@ def test_an_owners_hand_stands_over_the_directory(company, cast):
 @pytest.mark.parametrize("how", ["active", "delete"])
 def test_who_was_let_go_has_no_way_in(company, cast, how):
     user = cast.annotator.user
-    services.set_password(user, PASSWORD)
-    open_session, token, link = browser(cast.annotator), ApiClient(cast.annotator), services.create_sign_in_link(user)
+    set_password(user, PASSWORD)
+    open_session, token, link = browser(cast.annotator), ApiClient(cast.annotator), create_sign_in_link(user)
     anna = company.hire(user.email)
     assert open_session.get("/workspaces").status_code == 200 and token.get("/me").status_code == 200
     if how == "active":
@@ -239,10 +244,10 @@ def test_who_was_let_go_has_no_way_in(company, cast, how):
     assert Membership.objects.filter(pk=cast.annotator.pk).exists()  # what an owner gave opens nothing, and stays
     said = AuditEntry.objects.filter(workspace=cast.workspace, action="account.closed").get()
     assert (said.detail["by"], said.token) == ("Entra", company.secret[:10])
-    fresh = services.create_sign_in_link(user)
+    fresh = create_sign_in_link(user)
     assert Client().post(f"/sign-in/link/{fresh}").status_code == 410
     with pytest.raises(Conflict):
-        services.sign_up_invited(user.email, Proof.INVITATION, "Anna", PASSWORD)
+        sign_up_invited(user.email, Proof.INVITATION, "Anna", PASSWORD)
 
 
 def test_a_deleted_person_comes_back_to_their_account_by_the_same_directory_alone(company, administrator):
@@ -261,7 +266,7 @@ def test_a_deleted_person_comes_back_to_their_account_by_the_same_directory_alon
 
 def with_ways_in(email: str) -> User:
     user = User.objects.get(email=email)
-    services.set_password(user, PASSWORD)
+    set_password(user, PASSWORD)
     Authenticator.objects.create(user=user, type="totp", data={})
     SocialAccount.objects.create(user=user, provider="company", uid=email)
     return user
@@ -284,7 +289,7 @@ def has_ways_in(user: User) -> bool:
 def test_who_gets_the_address_of_somebody_who_left_gets_an_account_of_their_own(company, cast, before, after):
     nia = company.hire("nia@example.org", **before)
     former = with_ways_in("nia@example.org")
-    services.enter(cast.workspace, former, Role.OWNER)
+    enter(cast.workspace, former, Role.OWNER)
     company.ask("delete", f"/Users/{nia['id']}")
     nina = company.hire("nia@example.org", **after)
     user = User.objects.get(email="nia@example.org")
@@ -303,9 +308,9 @@ def test_who_gets_the_address_of_somebody_who_left_gets_an_account_of_their_own(
 def test_who_comes_back_finds_their_account_without_its_former_ways_in(company, cast, before, after):
     nia = company.hire("nia@example.org", **before)
     user = with_ways_in("nia@example.org")
-    services.enter(cast.workspace, user, Role.REVIEWER)
+    enter(cast.workspace, user, Role.REVIEWER)
     company.ask("delete", f"/Users/{nia['id']}")
-    link = services.create_sign_in_link(user)
+    link = create_sign_in_link(user)
     company.hire("nia@example.org", **after)
     assert User.objects.get(email="nia@example.org") == user and not has_ways_in(user) and user.is_active
     assert role_of("nia@example.org", cast.workspace) == Role.REVIEWER
@@ -329,7 +334,7 @@ def test_directories_see_and_change_their_own_people_and_groups_alone(company, a
 def test_an_address_that_nothing_has_proven_is_no_account_to_take(company, cast):
     """Somebody typed it: they keep what they did, under no address, and the company's person gets an account of their own."""
     typed = User.objects.create_user("nia@example.org", PASSWORD, name="Typed")
-    membership = services.enter(cast.workspace, typed, Role.ANNOTATOR)
+    membership = enter(cast.workspace, typed, Role.ANNOTATOR)
     company.hire("nia@example.org")
     user = User.objects.get(email="nia@example.org")
     typed.refresh_from_db()
@@ -341,7 +346,7 @@ def test_an_address_that_nothing_has_proven_is_no_account_to_take(company, cast)
 def test_an_account_known_by_an_owners_word_is_handed_over_without_its_ways_in(company, cast):
     User.objects.filter(pk=cast.annotator.user_id).update(proof=Proof.INVITATION)
     cast.annotator.user.refresh_from_db()
-    services.set_password(cast.annotator.user, PASSWORD)
+    set_password(cast.annotator.user, PASSWORD)
     SocialAccount.objects.create(user=cast.annotator.user, provider="company", uid="of whoever was there first")
     token, session = ApiClient(cast.annotator), browser(cast.annotator)
     company.hire(cast.annotator.user.email)
@@ -386,7 +391,7 @@ def test_a_directory_of_one_workspace_leaves_alone_who_has_since_come_to_belong_
     people = [User.objects.get(email=f"{each}@example.org") for each in ("nia", "gone")]
     for user in people:
         if how == "workspace":
-            services.enter(cast.outsider.workspace, user, Role.OWNER)
+            enter(cast.outsider.workspace, user, Role.OWNER)
         else:
             User.objects.filter(pk=user.pk).update(is_administrator=True)
     before = list(User.objects.order_by("pk").values())
@@ -425,7 +430,7 @@ def test_the_last_administrator_stays(company, administrator):
 
 
 def test_rights_in_the_installation_do_not_come_back(cast, administrator):
-    services.make_administrator(cast.researcher.user, True)
+    make_administrator(cast.researcher.user, True)
     closing.close(administrator, by="Entra")
     closing.reopen(administrator, by="Entra")
     administrator.refresh_from_db()

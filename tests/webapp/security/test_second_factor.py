@@ -14,8 +14,10 @@ from django.core.management import call_command
 from django.test import Client
 
 from tests.cast import ApiClient, browser
-from webapp.accounts import services
 from webapp.accounts.models import User
+from webapp.accounts.profile.services import set_password
+from webapp.accounts.sign_in.services import create_sign_in_link
+from webapp.accounts.workspaces.services import create_workspace
 from webapp.core.models import AuditEntry
 from webapp.identity import recovery_codes, second_factor
 
@@ -43,7 +45,7 @@ def signed_in(client: Client) -> bool:
 def set_up(membership) -> tuple[Client, App]:
     """Sets up an authenticator app through the pages, as a person with a password does."""
     if not membership.user.check_password(PASSWORD):
-        services.set_password(membership.user, PASSWORD)
+        set_password(membership.user, PASSWORD)
     client = browser(membership)
     page = client.get("/settings/second-factor/app")
     assert page.status_code == 302 and "/confirm" in page["Location"]  # who found an open browser cannot
@@ -78,7 +80,7 @@ def test_the_password_alone_opens_no_session(cast, client):
 
 def test_a_sign_in_link_asks_as_well(cast, client):
     set_up(cast.annotator)
-    secret = services.create_sign_in_link(cast.annotator.user)
+    secret = create_sign_in_link(cast.annotator.user)
     assert client.post(f"/sign-in/link/{secret}")["Location"] == "/sign-in/second-factor"
     assert not signed_in(client)
 
@@ -193,7 +195,7 @@ def test_a_workspace_that_asks_for_one_is_closed_without(cast):
 
 def test_a_session_from_before_the_factor_ends_when_it_is_set_up(cast, django_capture_on_commit_callbacks):
     """A thief with the password was kept out; the factor of the owner must not let them in."""
-    services.set_password(cast.annotator.user, PASSWORD)
+    set_password(cast.annotator.user, PASSWORD)
     thief = Client()
     by_password(thief, cast.annotator.user.email)
     asked(cast)
@@ -212,7 +214,7 @@ def test_the_installation_is_closed_as_soon_as_one_workspace_asks(cast):
     home = browser(cast.owner)
     home.post("/workspaces", {"name": "Mine"})
     assert not cast.owner.user.memberships.exclude(workspace=cast.workspace).exists()
-    elsewhere = services.create_workspace("Mine", cast.owner.user)
+    elsewhere = create_workspace("Mine", cast.owner.user)
     home = browser(elsewhere)
     assert home.get("/").status_code == 200
     assert home.get("/installation")["Location"] == "/settings/second-factor"

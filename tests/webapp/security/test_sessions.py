@@ -11,10 +11,11 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from tests.cast import browser
-from webapp.accounts import services, sessions
-from webapp.accounts.agents import browser_name
 from webapp.accounts.models import SignedIn
-from webapp.accounts.time_outs import in_words
+from webapp.accounts.profile.services import set_password
+from webapp.accounts.sessions import services as sessions
+from webapp.accounts.sessions.browsers import browser_name
+from webapp.accounts.sessions.time_outs import in_words
 from webapp.core.models import AuditEntry
 from workers import upkeep
 
@@ -27,7 +28,7 @@ PHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 19_0 like Mac OS X) AppleWebKit/605.
 @pytest.fixture
 def signed_in(cast):
     """`signed_in(agent)`: a browser that came in by the front door."""
-    services.set_password(cast.owner.user, PASSWORD)
+    set_password(cast.owner.user, PASSWORD)
 
     def come(agent: str = FIREFOX) -> Client:
         client = Client(headers={"user-agent": agent})
@@ -156,7 +157,7 @@ def test_a_password_that_was_stored_without_its_spaces_opens_at_sign_in_only(sig
     client = signed_in()
     assert Client().post("/sign-in", {"email": email, "password": typed}).status_code == 302
     assert client.post("/settings/profile", {"current": typed, "new": "copper lantern orchid"}).status_code == 422
-    services.set_password(cast.owner.user, typed)
+    set_password(cast.owner.user, typed)
     assert Client().post("/sign-in", {"email": email, "password": PASSWORD}).status_code == 422
     assert Client().post("/sign-in", {"email": email, "password": typed}).status_code == 302
     assert Client().post("/sign-in", {"email": email, "password": "   "}).status_code == 422

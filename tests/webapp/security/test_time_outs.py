@@ -8,8 +8,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from tests.cast import ApiClient, browser
-from webapp.accounts import time_outs
 from webapp.accounts.models import Membership, SignedIn, Workspace
+from webapp.accounts.sessions import time_outs
 from webapp.core.models import AuditEntry
 
 pytestmark = pytest.mark.django_db

@@ -9,7 +9,7 @@ from django.test import Client
 
 from tests.cast import ApiClient, browser
 from tests.webapp.security.test_second_factor import set_up
-from webapp.accounts import services
+from webapp.accounts.sign_in.services import create_sign_in_link
 from webapp.core.logs import JsonLines, NoSecrets, OneLine, Refusals, RequestIdFilter
 from webapp.core.models import AuditEntry
 
@@ -79,5 +79,5 @@ def test_a_sign_in_tells_by_what_and_a_failure_is_logged(cast, log, client):
     assert any(f"refused a second factor (totp) of person {cast.owner.user_id}" in line for line in log.plain)
     client.post("/sign-in/second-factor", {"code": app.code(1)})
     assert AuditEntry.objects.filter(action="session.started").latest("id").detail == {"by": ["password", "totp"]}
-    Client().post(f"/sign-in/link/{services.create_sign_in_link(cast.annotator.user)}")
+    Client().post(f"/sign-in/link/{create_sign_in_link(cast.annotator.user)}")
     assert AuditEntry.objects.filter(action="session.started").latest("id").detail == {"by": ["link"]}

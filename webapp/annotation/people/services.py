@@ -7,9 +7,10 @@ from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
-from webapp.accounts import addresses
-from webapp.accounts import services as accounts
+from webapp.accounts.addresses import services as addresses
+from webapp.accounts.members.services import enter, sign_up_invited
 from webapp.accounts.models import Membership, Role, User, hash_secret
+from webapp.accounts.sign_in import services as accounts
 from webapp.core import audit, mail
 from webapp.core.problems import Conflict, Invalid
 
@@ -123,7 +124,7 @@ def join(user: User, secret: str) -> Participant:
         return known
     if not used:
         raise Conflict("This link was used up, has expired or was revoked.", code="spent")
-    accounts.enter(row.project.workspace, user, Role.ANNOTATOR)
+    enter(row.project.workspace, user, Role.ANNOTATOR)
     addresses.prove(user, row.proof)
     participant, _ = Participant.objects.get_or_create(project=row.project, user=user)
     audit.record(row.project.workspace, user, "project.joined", row.project, invite=row.pk)
@@ -139,4 +140,4 @@ def sign_up(secret: str, *, email: str = "", name: str, password: str) -> Partic
     row = open_invite(secret)
     if row is None or not row.email:
         return join(accounts.sign_up(email, name, password), secret)
-    return join(accounts.sign_up_invited(row.email, row.proof, name, password), secret)
+    return join(sign_up_invited(row.email, row.proof, name, password), secret)

@@ -13,11 +13,11 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
-from webapp.accounts import addresses
 from webapp.accounts.access import member, require, to_sign_in
-from webapp.accounts.entering import BACKEND
-from webapp.accounts.middleware import SESSION_KEY
+from webapp.accounts.addresses import services as addresses
+from webapp.accounts.authentication.middleware import SESSION_KEY
 from webapp.accounts.models import Membership, User
+from webapp.accounts.sign_in.entering import BACKEND
 from webapp.core import mail, sure
 from webapp.core.addresses import public_url
 from webapp.core.limits import seconds_to_wait

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db import transaction
 
-from webapp.accounts import quotas
+from webapp.accounts.administration import quotas
 from webapp.accounts.models import Membership
 from webapp.core import audit, locks
 from webapp.core.problems import Conflict, Invalid

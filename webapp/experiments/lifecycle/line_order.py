@@ -12,7 +12,7 @@ from math import ceil
 from django.conf import settings
 from django.utils import timezone
 
-from webapp.accounts import quotas
+from webapp.accounts.administration import quotas
 from webapp.core import cluster
 from webapp.weights import gpus as weights_gpus
 from webapp.weights import jobs as weights_jobs

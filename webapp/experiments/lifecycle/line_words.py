@@ -8,7 +8,7 @@ from itertools import islice
 
 from django.conf import settings
 
-from webapp.accounts import quotas
+from webapp.accounts.administration import quotas
 from webapp.weights import jobs as weights_jobs
 
 from ..models import Run

@@ -11,7 +11,7 @@ from math import ceil
 
 from trainer.config import ConfigInvalid, FieldProblem, RecipeConfig, resolve, stored
 from trainer.contracts.counted import counted
-from webapp.accounts import quotas
+from webapp.accounts.administration import quotas
 from webapp.core import cluster
 from webapp.core.ray_client import Wanted
 from webapp.weights import gpus as weights_gpus

@@ -5,7 +5,7 @@ from functools import partial
 from django.http import HttpRequest, StreamingHttpResponse
 
 from webapp.accounts.access import require
-from webapp.accounts.auth import TokenAuth, bearer
+from webapp.accounts.authentication.credentials import TokenAuth, bearer
 from webapp.core.authorization import bearer_token
 from webapp.core.openapi import sends
 

@@ -19,8 +19,8 @@ from django.urls import path
 from django.utils import timezone
 
 from webapp.accounts.areas import Area, Need, Right
-from webapp.accounts.auth import bearer
-from webapp.accounts.middleware import SESSION_KEY
+from webapp.accounts.authentication.credentials import bearer
+from webapp.accounts.authentication.middleware import SESSION_KEY
 from webapp.accounts.models import Membership
 from webapp.core import telemetry
 from webapp.core.authorization import bearer_token

@@ -16,7 +16,8 @@ from scim2_models import (
     UniquenessException,
 )
 
-from webapp.accounts import addresses, closing
+from webapp.accounts.addresses import services as addresses
+from webapp.accounts.administration import closing
 from webapp.accounts.models import Membership, Proof
 from webapp.accounts.models import User as Account
 from webapp.identity import groups

@@ -2,7 +2,7 @@
 
 import pytest
 
-from webapp.accounts import services as accounts
+from webapp.accounts.tokens.services import create_token
 from webapp.annotation.models import ProjectInvite
 from webapp.annotation.people import services as people
 from webapp.evaluation.models import Evaluation
@@ -13,7 +13,7 @@ from webapp.inference.models import RegisteredModel
 def losses(cast, make_project):
     """(whose page, address, what is posted, whether it is still there)."""
     project = make_project()
-    token, _ = accounts.create_token(cast.researcher, "laptop")
+    token, _ = create_token(cast.researcher, "laptop")
     invite, _ = people.invite(cast.researcher, project)
     model = RegisteredModel.objects.create(workspace=cast.workspace, name="m <b>", source="hub", path="o/m")
     row = Evaluation.objects.create(workspace=cast.workspace, name="E", recipe="judge_audit", state="running")

@@ -10,7 +10,7 @@ from django.utils import timezone
 from tests.at_once import at_once
 from tests.webapp.core.fake_ray import FakeRay
 from trainer.config import ConfigInvalid, resolve
-from webapp.accounts import quotas
+from webapp.accounts.administration import quotas
 from webapp.core import cluster
 from webapp.experiments.lifecycle import jobs, resources, waiting_line
 from webapp.experiments.models import Experiment, Run

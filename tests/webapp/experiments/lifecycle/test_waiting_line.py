@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 
 from tests.at_once import at_once
-from webapp.accounts import quotas
+from webapp.accounts.administration import quotas
 from webapp.experiments.lifecycle import jobs, states, waiting_line
 from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.models import Experiment, Run

@@ -13,9 +13,9 @@ from django.utils import timezone
 
 from tests.cast import browser, make_cast
 from tests.patience import SECONDS
-from webapp.accounts import services as accounts
-from webapp.accounts import time_outs
 from webapp.accounts.models import Membership, SignedIn, Workspace
+from webapp.accounts.sessions import time_outs
+from webapp.accounts.tokens.services import create_token, revoke_token
 from webapp.asgi import application
 from webapp.experiments.launch import checks
 from webapp.experiments.launch import services as launch
@@ -170,7 +170,7 @@ async def test_only_pages_of_this_address_may_connect(scene, origin):
 
 async def with_token(path, member, scope="read"):
     """A script's socket, and its token."""
-    row, secret = await database_sync_to_async(accounts.create_token)(member, "script", scope)
+    row, secret = await database_sync_to_async(create_token)(member, "script", scope)
     headers = [(b"host", b"localhost"), (b"authorization", f"Bearer {secret}".encode())]
     socket = Socket(application, path, headers)
     return socket, await socket.connect(), row
@@ -211,7 +211,7 @@ async def test_a_script_stops_hearing_when_its_token_is_revoked(scene, monkeypat
     socket, accepted, row = await with_token(f"/ws/runs/{run.id}", cast.reviewer)
     assert accepted
     await socket.hear(1)
-    await database_sync_to_async(accounts.revoke_token)(cast.reviewer, row)
+    await database_sync_to_async(revoke_token)(cast.reviewer, row)
     output = await socket.receive_output(timeout=SECONDS)
     assert (output["type"], output["code"]) == ("websocket.close", 4403)
 
@@ -281,7 +281,7 @@ async def test_a_socket_keeps_no_session_open_and_closes_with_it(scene, monkeypa
 async def test_a_token_needs_the_area_of_experiments(scene):
     cast, run, _ = scene
     for rights, opens in (({"experiments": "read"}, True), ({"datasets": "write"}, False)):
-        _, secret = await database_sync_to_async(accounts.create_token)(cast.reviewer, "script", rights=rights)
+        _, secret = await database_sync_to_async(create_token)(cast.reviewer, "script", rights=rights)
         headers = [(b"host", b"localhost"), (b"authorization", f"Bearer {secret}".encode())]
         socket = Socket(application, f"/ws/runs/{run.id}", headers)
         assert await socket.connect() == opens

@@ -10,7 +10,7 @@ from django.test import Client
 
 from tests.cast import browser
 from tests.patience import SECONDS
-from webapp.accounts import services as accounts
+from webapp.accounts.tokens.services import create_token, revoke_token
 from webapp.experiments.live import broadcasts, stream, waiting
 
 from .test_consumers import post, scene  # noqa: F401  the scene is a fixture
@@ -26,7 +26,7 @@ def as_in_life(monkeypatch):
 
 async def listen(run, member):
     """The token and the response."""
-    row, secret = await database_sync_to_async(accounts.create_token)(member, "feed", rights={"experiments": "read"})
+    row, secret = await database_sync_to_async(create_token)(member, "feed", rights={"experiments": "read"})
     answer = await database_sync_to_async(Client().get)(
         f"/api/v1/runs/{run.id}/feed", headers={"Authorization": f"Bearer {secret}"}
     )
@@ -105,7 +105,7 @@ async def test_whose_token_is_revoked_stops_hearing(scene, monkeypatch):  # noqa
     row, answer = await listen(run, cast.reviewer)
     feed = heard(answer)
     await next_of(feed)
-    await database_sync_to_async(accounts.revoke_token)(cast.reviewer, row)
+    await database_sync_to_async(revoke_token)(cast.reviewer, row)
     rest = await asyncio.wait_for(_all(feed), SECONDS)
     assert all(told is None for told in rest)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from webapp.accounts import services
+from webapp.accounts.administration import services
 from webapp.accounts.models import User
 from webapp.core.problems import Conflict
 

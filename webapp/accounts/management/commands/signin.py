@@ -7,8 +7,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.core.validators import validate_email
 from django.db import transaction
 
-from webapp.accounts import services
 from webapp.accounts.models import User
+from webapp.accounts.sign_in.services import create_sign_in_link, get_or_create_user
+from webapp.accounts.workspaces.services import create_workspace
 from webapp.core.addresses import public_url
 from webapp.core.problems import Invalid
 
@@ -28,7 +29,7 @@ class Command(BaseCommand):
             raise CommandError(f"There is no account {email}. With --new WORKSPACE it is made.")
         if not user.is_active:
             raise CommandError(f"The account {email} is closed.")
-        self.stdout.write(f"{public_url()}/sign-in/link/{services.create_sign_in_link(user)}")
+        self.stdout.write(f"{public_url()}/sign-in/link/{create_sign_in_link(user)}")
 
 
 @transaction.atomic
@@ -37,7 +38,7 @@ def _made(email: str, workspace: str, before: User | None) -> User:
         raise CommandError(f"There is an account {email} already: leave --new out.")
     try:
         validate_email(email.strip())
-        return services.create_workspace(workspace, services.get_or_create_user(email)).user
+        return create_workspace(workspace, get_or_create_user(email)).user
     except ValidationError as problem:
         raise CommandError(f"{email} is no e-mail address.") from problem
     except Invalid as problem:

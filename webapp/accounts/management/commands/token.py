@@ -4,8 +4,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from webapp.accounts import areas, services
+from webapp.accounts import areas
 from webapp.accounts.models import Membership
+from webapp.accounts.tokens import services
 from webapp.core.problems import Invalid
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from webapp.accounts.owners import acting_owner
+from webapp.accounts.workspaces.owners import acting_owner
 from webapp.core.commands import JsonCommand
 from webapp.core.jsonlines import printed
 from webapp.core.problems import Conflict, Invalid

@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import CommandError, OutputWrapper
 
 from webapp.accounts.models import Membership
-from webapp.accounts.owners import acting_owner
+from webapp.accounts.workspaces.owners import acting_owner
 from webapp.core.commands import JsonCommand
 from webapp.core.jsonlines import Problems, printed
 from webapp.core.problems import Problem

@@ -8,8 +8,9 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import transaction
 
-from webapp.accounts import services as accounts
 from webapp.accounts.models import Membership
+from webapp.accounts.sign_in.services import create_sign_in_link, get_or_create_user
+from webapp.accounts.workspaces.services import create_workspace
 from webapp.core import locks
 from webapp.core.addresses import public_url
 from webapp.localstack.demo import EMAIL, MODEL_DIR, MODEL_NAME
@@ -31,7 +32,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         membership = owner()
         if options["link"]:
-            secret = accounts.create_sign_in_link(membership.user)
+            secret = create_sign_in_link(membership.user)
             self.stdout.write(f"{public_url()}/sign-in/link/{secret}")
             return
         for name, file in DATASETS.items():
@@ -48,9 +49,9 @@ class Command(BaseCommand):
 def owner() -> Membership:
     """The demo's owner in the demo's workspace, made once: at a first start the link and the data are made at the same time."""
     locks.until_commit(locks.Work.DEMO)
-    user = accounts.get_or_create_user(EMAIL, name="Demo")
+    user = get_or_create_user(EMAIL, name="Demo")
     found = Membership.objects.filter(user=user, workspace__slug="demo").select_related("user", "workspace").first()
-    return found or accounts.create_workspace(WORKSPACE, user)
+    return found or create_workspace(WORKSPACE, user)
 
 
 def import_dataset(membership: Membership, name: str, path: Path) -> None:

@@ -1,0 +1,9 @@
+"""What people type about their address."""
+
+from django import forms
+
+
+class AddressForm(forms.Form):
+    """Another address for an account whose address nobody has verified."""
+
+    email = forms.EmailField(label="Address", widget=forms.EmailInput(attrs={"autocomplete": "username"}))

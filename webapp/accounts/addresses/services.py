@@ -1,0 +1,181 @@
+"""Whose an address is.
+
+Whoever follows a project's open link types an address of their choice. So an account carries what has shown that the address
+is its person's (`User.proof`): nothing; an invitation bound to the address, which an owner passed on; a mail to the address; or
+a link from whoever runs the server. What is bound to an address goes to accounts with a proof alone, and an account gives its
+address up to whoever shows more than it has: it stays as it is, with an address that nobody has.
+"""
+
+import secrets
+from datetime import timedelta
+
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from webapp.core import mail
+from webapp.core.addresses import public_url
+from webapp.core.problems import Conflict, Invalid
+
+from ..audit_everywhere import record_everywhere
+from ..models import AddressCheck, ApiToken, Proof, SignedIn, SignInLink, User, hash_secret
+from ..sessions.services import end
+
+CHECK_LIFETIME = timedelta(days=1)
+STRENGTH = {Proof.NONE: 0, Proof.INVITATION: 1, Proof.MAIL: 2, Proof.SERVER: 2, Proof.COMPANY: 2}
+NOWHERE = "touchstone.invalid"  # RFC 2606: no such domain will ever be
+HAS_ACCOUNT = "There is an account with this address. Sign in first."
+
+
+def wrong(email: str) -> dict[str, str]:
+    """What is wrong with an address, as the fields of an Invalid."""
+    try:
+        validate_email(email)
+    except ValidationError:
+        return {"email": "is no e-mail address"}
+    return {"email": "has more than 254 characters"} if len(email) > 254 else {}
+
+
+def must_be_verified(user: User) -> None:
+    """Rights are given to a person who is known by their address."""
+    if not user.verified:
+        raise Conflict(
+            f"The address {user.email} is not verified. Invite it: opening the invitation verifies the address.",
+            code="not_verified",
+        )
+
+
+def gives_way(holder: User, proof: str) -> bool:
+    """Whether the account loses its address to whoever shows `proof`."""
+    return STRENGTH[Proof(holder.proof)] < STRENGTH[Proof(proof)]
+
+
+def placeholder(user: User) -> str:
+    """An address nobody can type first: it would stand in the way of whose the address is."""
+    return f"unverified-{user.pk}-{secrets.token_hex(4)}@{NOWHERE}"
+
+
+@transaction.atomic
+def take(email: str, proof: str) -> None:
+    """Frees `email` for whoever shows `proof`. Raises Conflict where the account that has it has shown as much.
+
+    That account keeps its password, its memberships and its answers, and signs in with the address that stands on its profile.
+    """
+    holder = User.objects.select_for_update().filter(email=email).first()
+    if holder is None:
+        return
+    if not gives_way(holder, proof):
+        raise Conflict(HAS_ACCOUNT)
+    lose(holder)
+
+
+@transaction.atomic
+def lose(holder: User) -> None:
+    """The address is somebody else's now: the account stays as it is, with an address that nobody has."""
+    User.objects.filter(pk=holder.pk).update(email=placeholder(holder), proof=Proof.NONE)
+    SignInLink.objects.filter(user=holder, used_at=None).update(used_at=timezone.now())
+    _record(holder, "address.lost", holder.email)
+
+
+@transaction.atomic
+def prove(user: User, proof: str) -> None:
+    """Notes that the person who uses `user` has shown that its address is theirs; never less than was shown before."""
+    row = User.objects.select_for_update().get(pk=user.pk)
+    if STRENGTH[Proof(row.proof)] >= STRENGTH[Proof(proof)]:
+        return
+    User.objects.filter(pk=user.pk).update(proof=proof)
+    user.proof = proof
+    _record(user, "address.verified", user.email, by=proof)
+
+
+@transaction.atomic
+def hand_over(user: User, proof: Proof = Proof.SERVER) -> None:
+    """Whoever runs the server, or the company's directory, gave the account to the person of its address. Where less had been
+    shown, somebody else may have made it with that address: their ways in end."""
+    if not gives_way(user, proof):
+        return
+    end_ways_in(user)
+    prove(user, proof)
+
+
+@transaction.atomic
+def end_ways_in(user: User) -> None:
+    """Password, second factors, what the company's sign-in knew the person by, sessions, tokens and sign-in links."""
+    user.set_unusable_password()
+    user.save(update_fields=["password"])
+    Authenticator.objects.filter(user=user).delete()  # a passkey would go on opening the account
+    SocialAccount.objects.filter(user=user).delete()
+    end(SignedIn.objects.filter(user=user))
+    ApiToken.objects.filter(user=user, revoked_at=None).update(revoked_at=timezone.now())
+    SignInLink.objects.filter(user=user, used_at=None).update(used_at=timezone.now())
+
+
+@transaction.atomic
+def assign(user: User, email: str, proof: Proof) -> None:
+    """Another address for a person whom the company's directory knows. Raises Conflict where another account has shown that
+    it is theirs. What was sent to the former address opens nothing any more."""
+    if user.email == email:
+        return
+    take(email, proof)
+    SignInLink.objects.filter(user=user, used_at=None).update(used_at=timezone.now())
+    AddressCheck.objects.filter(user=user).delete()
+    User.objects.filter(pk=user.pk).update(email=email, proof=proof)
+    user.email, user.proof = email, proof
+    _record(user, "address.changed", email)
+
+
+def change(user: User, email: str) -> None:
+    """Another address for an account without a proof. Raises Invalid at `email`, Conflict where the address is verified."""
+    email = email.strip().lower()
+    try:
+        with transaction.atomic():  # the address is unique: of two changes at once the second one hears of it
+            changed = User.objects.filter(pk=user.pk, proof=Proof.NONE).update(email=email)
+    except IntegrityError as error:
+        raise Invalid("There is an account with this address.", {"email": "has an account already"}) from error
+    if not changed:
+        raise Conflict("A verified address stays.")
+    AddressCheck.objects.filter(user=user).delete()
+    _record(user, "address.changed", email)
+
+
+@transaction.atomic
+def mail_check(user: User) -> None:
+    """Mails a link to the address of the account. Raises NotSent, Conflict where there is nothing to verify or no mail."""
+    if user.verified or not mail.configured():
+        raise Conflict("There is nothing to verify by mail.")
+    secret = secrets.token_urlsafe(32)
+    AddressCheck.objects.filter(user=user).delete()  # the newest counts
+    AddressCheck.objects.create(
+        user=user, email=user.email, digest=hash_secret(secret), expires_at=timezone.now() + CHECK_LIFETIME
+    )
+    mail.send(
+        user.email,
+        "Is this address yours?",
+        "Somebody signed in to Touchstone with this address. If it was you, open this link in the browser in which you are\n"
+        f"signed in; it works for a day:\n\n{public_url()}/verify/{secret}\n\nIf it was not you, do nothing.\n",
+    )
+
+
+@transaction.atomic
+def check(user: User, secret: str) -> None:
+    """Raises Conflict where the link is not for this account and its present address, was used or has expired."""
+    rows = AddressCheck.objects.filter(digest=hash_secret(secret), user=user, email=user.email)
+    if not rows.filter(expires_at__gt=timezone.now()).delete()[0]:
+        raise Conflict("This link was used, has expired, or is for another account.")
+    prove(user, Proof.MAIL)
+
+
+def mail_invitation(email: str, into: str, path: str) -> None:
+    """Raises NotSent."""
+    mail.send(
+        email,
+        f"Invitation to {into}",
+        f"You are invited to {into}. The link works once and only for this address:\n\n{public_url()}{path}\n",
+    )
+
+
+def _record(user: User, action: str, email: str, **detail: object) -> None:
+    record_everywhere(user, None, action, user, email=email, **detail)

@@ -1,0 +1,99 @@
+"""How the API knows who asks: a bearer token, or the session of a signed-in browser with its CSRF token."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from django.conf import settings
+from django.db.models import Q
+from django.http import HttpRequest
+from django.utils import timezone
+from ninja.security import APIKeyCookie, HttpBearer
+
+from webapp.core import audit
+from webapp.core.limits import TooMany, seconds_to_wait
+from webapp.core.logs import current_person
+
+from .. import areas
+from ..models import ApiToken, Membership, hash_secret
+from ..tokens.services import touch_token
+
+REQUESTS_PER_MINUTE = 1200
+
+
+def limit(key: str) -> None:
+    if wait_s := seconds_to_wait(key, REQUESTS_PER_MINUTE):
+        raise TooMany(wait_s)
+
+
+def live_token(secret: str) -> ApiToken | None:
+    """The token, unless it was revoked, has ended or belongs to a closed account."""
+    return (
+        ApiToken.objects.filter(digest=hash_secret(secret), revoked_at=None, user__is_active=True)
+        .filter(Q(expires_at=None) | Q(expires_at__gt=timezone.now()))
+        .select_related("user", "workspace")
+        .first()
+    )
+
+
+def bearer(secret: str, need: areas.Need) -> Membership | None:
+    """The membership that a live token opens; None where it lacks what is needed, or where the person has left the
+    workspace: their key left with them."""
+    row = live_token(secret)
+    if row is None:
+        return None
+    try:
+        areas.check(row.areas, need)
+    except areas.LacksArea:
+        return None
+    touch_token(row)
+    return _membership(row)
+
+
+def _membership(row: ApiToken) -> Membership | None:
+    rows = Membership.objects.filter(user=row.user, workspace=row.workspace)
+    return rows.select_related("user", "workspace").first()
+
+
+def authenticate(request: HttpRequest, secret: str, check: Callable[[Mapping[str, str]], None]) -> Membership | None:
+    """The membership that a live token opens, if `check` lets its areas pass; the request then carries it, as its person's.
+
+    Raises TooMany, and what `check` raises.
+    """
+    row = live_token(secret)
+    if row is None:
+        return None
+    membership = _membership(row)
+    if membership is None:
+        return None
+    limit(f"user:{row.user_id}")  # of the person: more tokens give no more requests
+    check(row.areas)
+    touch_token(row)
+    current_person.set(str(row.user_id))
+    audit.origin.set(replace(audit.origin.get(), token=row.prefix))
+    request.user, request.membership, request.api_token = row.user, membership, row  # type: ignore[attr-defined]
+    return membership
+
+
+class TokenAuth(HttpBearer):
+    """Sets `request.user`, `request.membership` and `request.api_token` from `Authorization: Bearer ts_...`."""
+
+    def authenticate(self, request: HttpRequest, token: str) -> Membership | None:
+        return authenticate(request, token, lambda held: areas.check_request(held, request.method or "", request.path))
+
+
+class SessionAuth(APIKeyCookie):
+    """The browser's session, as `WorkspaceMiddleware` found it; changes need the CSRF token."""
+
+    param_name = settings.SESSION_COOKIE_NAME
+
+    def __call__(self, request: HttpRequest) -> Membership | None:
+        # looked at first: a script without any credentials should hear 401, not a puzzle about CSRF
+        if not request.user.is_authenticated:
+            return None
+        return super().__call__(request)
+
+    def authenticate(self, request: HttpRequest, key: str | None) -> Membership | None:
+        membership: Membership | None = getattr(request, "membership", None)
+        if membership:
+            limit(f"user:{membership.user_id}")
+        return membership

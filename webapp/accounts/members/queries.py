@@ -1,0 +1,18 @@
+"""Reads of the people of a workspace."""
+
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from ..models import Invite, Membership
+
+
+def members(membership: Membership) -> QuerySet[Membership]:
+    """Everyone in the same workspace."""
+    return Membership.objects.filter(workspace=membership.workspace).select_related("user", "workspace")
+
+
+def open_invites(membership: Membership) -> QuerySet[Invite]:
+    """Invitations that can still be accepted."""
+    return Invite.objects.filter(
+        workspace=membership.workspace, accepted_at=None, expires_at__gt=timezone.now()
+    ).order_by("-id")

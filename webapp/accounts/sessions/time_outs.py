@@ -1,0 +1,94 @@
+"""How long a session lasts: what the installation allows, or what the strictest of a person's workspaces asks for.
+
+A workspace may be stricter than the installation (SESSION_IDLE_HOURS, SESSION_HOURS), never looser.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Min
+
+from webapp.core import audit
+from webapp.core.problems import Invalid
+
+from ..models import Membership, User, Workspace
+
+SHORTEST_IDLE = 5  # minutes; a page tells of its use once a minute
+SHORTEST = 15
+
+
+@dataclass(frozen=True)
+class TimeOuts:
+    """After so long without use, and so long after it began, a session opens nothing."""
+
+    longest: timedelta
+    idle: timedelta
+
+
+def installation() -> TimeOuts:
+    return TimeOuts(timedelta(hours=settings.SESSION_HOURS), timedelta(hours=settings.SESSION_IDLE_HOURS))
+
+
+def strictest(session_minutes: int | None, idle_minutes: int | None) -> TimeOuts:
+    """What holds where workspaces ask for so many minutes; None: none of them asks."""
+    whole = installation()
+    longest = whole.longest if session_minutes is None else timedelta(minutes=session_minutes)
+    idle = whole.idle if idle_minutes is None else timedelta(minutes=idle_minutes)
+    return TimeOuts(min(longest, whole.longest), min(idle, whole.idle))
+
+
+def of(user: User) -> TimeOuts:
+    """What holds for the person's sessions."""
+    asked = Workspace.objects.filter(memberships__user=user).aggregate(
+        longest=Min("session_minutes"), idle=Min("idle_minutes")
+    )
+    return strictest(asked["longest"], asked["idle"])
+
+
+@transaction.atomic
+def change(membership: Membership, idle_minutes: int | None, session_minutes: int | None) -> Workspace:
+    """What the workspace asks for; None: nothing of its own. It holds at once, for all sessions of its people.
+
+    Raises Invalid at `idle_minutes` or `session_minutes`.
+    """
+    whole = installation()
+    wrong = {
+        name: why
+        for name, value, least, most in (
+            ("idle_minutes", idle_minutes, SHORTEST_IDLE, whole.idle),
+            ("session_minutes", session_minutes, SHORTEST, whole.longest),
+        )
+        if (why := _wrong(value, least, most))
+    }
+    if wrong:
+        raise Invalid("These time-outs cannot be used.", wrong)
+    values = {"idle_minutes": idle_minutes, "session_minutes": session_minutes}
+    Workspace.objects.filter(pk=membership.workspace_id).update(**values)
+    audit.record(membership, membership.user, "workspace.time_outs", membership.workspace, **values)
+    membership.workspace.refresh_from_db(fields=list(values))
+    return membership.workspace
+
+
+def _wrong(value: int | None, least: int, most: timedelta) -> str:
+    if value is None:
+        return ""
+    if value < least:
+        return f"must be {least} minutes or more"
+    if value > in_minutes(most):
+        return f"must be at most {in_minutes(most)} minutes, the limit of the whole installation"
+    return ""
+
+
+def in_minutes(span: timedelta) -> int:
+    return round(span.total_seconds() / 60)
+
+
+def in_words(span: timedelta) -> str:
+    """7 days, 36 hours, 30 minutes."""
+    hours = span.total_seconds() / 3600
+    for unit, size in (("day", 24.0), ("hour", 1.0)):
+        if hours >= size and not hours % size:
+            return f"{hours / size:g} {unit}" + ("" if hours == size else "s")
+    return f"{hours * 60:g} minutes"

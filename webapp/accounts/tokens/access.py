@@ -1,0 +1,16 @@
+"""Which tokens somebody may revoke."""
+
+from django.http import Http404
+
+from ..models import ApiToken, Membership, Role
+
+
+def token_write(membership: Membership, token_id: int) -> ApiToken:
+    """One's own token in this workspace, or 404; owners also reach the tokens of others."""
+    tokens = ApiToken.objects.filter(workspace=membership.workspace, revoked_at=None)
+    if not membership.may(Role.OWNER):
+        tokens = tokens.filter(user=membership.user)
+    found = tokens.filter(id=token_id).first()
+    if found is None:
+        raise Http404("no such token")
+    return found

@@ -1,0 +1,63 @@
+"""Keys of scripts to a workspace. A secret is returned once, at its creation; only its digest is stored."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+from django.db import transaction
+from django.utils import timezone
+
+from webapp.core import audit
+from webapp.core.problems import Invalid
+from webapp.core.texts import stripped
+
+from .. import areas
+from ..models import ApiToken, Membership, hash_secret
+
+TOKEN_DAYS = 90  # where nobody says otherwise
+LONGEST_TOKEN_DAYS = 3650
+
+
+@transaction.atomic
+def create_token(
+    membership: Membership,
+    name: str,
+    scope: str = areas.Right.WRITE,
+    days: int | None = TOKEN_DAYS,
+    rights: Mapping[str, str] | None = None,
+) -> tuple[ApiToken, str]:
+    """A new key to the membership's workspace and its secret, which cannot be read again.
+
+    `rights`: {area: "read" or "write"}; None: `scope` in all areas. It opens nothing after so many `days`; None: until
+    somebody revokes it. Raises Invalid at `scope`, `areas`, `days` or `name`.
+    """
+    given = areas.everywhere(scope) if rights is None else areas.checked(rights)
+    if days is not None and not 1 <= days <= LONGEST_TOKEN_DAYS:
+        raise Invalid("A token cannot last that long.", {"days": f"must be between 1 and {LONGEST_TOKEN_DAYS}"})
+    name = stripped(name, 80, "A token needs a name.", "name")
+    secret = ApiToken.new_secret()
+    token = ApiToken.objects.create(
+        user=membership.user,
+        workspace=membership.workspace,
+        name=name,
+        areas=given,
+        prefix=secret[:9],
+        digest=hash_secret(secret),
+        expires_at=None if days is None else timezone.now() + timedelta(days=days),
+    )
+    audit.record(membership, membership.user, "token.created", token, name=token.name, areas=given, days=days)
+    return token, secret
+
+
+@transaction.atomic
+def revoke_token(membership: Membership, token: ApiToken) -> None:
+    """From now on the token opens nothing. Revoking twice is no error."""
+    if ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=timezone.now()):
+        audit.record(membership, membership.user, "token.revoked", token, name=token.name, whose=token.user_id)
+
+
+def touch_token(token: ApiToken) -> None:
+    """Notes that the token was used and from which address, to the minute: one write a minute, not one a request."""
+    now, address = timezone.now(), audit.origin.get().address[:45]
+    if token.last_used_at is None or now - token.last_used_at > timedelta(minutes=1):
+        fields = {"last_used_at": now, **({"last_used_from": address} if address else {})}
+        ApiToken.objects.filter(pk=token.pk).update(**fields)

@@ -1,0 +1,7 @@
+"""What people type about a workspace."""
+
+from django import forms
+
+
+class WorkspaceForm(forms.Form):
+    name = forms.CharField(max_length=120)

@@ -1,0 +1,44 @@
+"""The workspaces that a person belongs to."""
+
+from typing import cast
+
+from django.conf import settings
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import path
+from django.views.decorators.http import require_http_methods, require_POST
+
+from ..authentication.middleware import SESSION_KEY
+from ..models import User
+from . import queries, services
+from .forms import WorkspaceForm
+
+
+@require_http_methods(["GET", "POST"])
+def workspaces(request: HttpRequest) -> HttpResponse:
+    """The workspaces one belongs to, and a form for another: also where people without any begin."""
+    user = cast(User, request.user)
+    allowed = services.may_create_workspaces(user)
+    form = WorkspaceForm(request.POST or None)
+    if request.method == "POST" and not allowed:
+        raise PermissionDenied("Only administrators, and people whom they allow, can make workspaces here.")
+    if form.is_valid():
+        membership = services.create_workspace(form.cleaned_data["name"], user)
+        request.session[SESSION_KEY] = membership.workspace_id
+        return redirect(settings.LOGIN_REDIRECT_URL)
+    context = {"form": form if allowed else None, "memberships": queries.my_memberships(user)}
+    return render(request, "accounts/workspaces.html", context)
+
+
+@require_POST
+def switch_workspace(request: HttpRequest, workspace_id: int) -> HttpResponse:
+    mine = get_object_or_404(queries.my_memberships(cast(User, request.user)), workspace_id=workspace_id)
+    request.session[SESSION_KEY] = mine.workspace_id
+    return redirect(settings.LOGIN_REDIRECT_URL)
+
+
+urls = [
+    path("workspaces", workspaces, name="workspaces"),
+    path("workspaces/<int:workspace_id>/switch", switch_workspace, name="switch_workspace"),
+]
