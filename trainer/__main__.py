@@ -7,6 +7,7 @@ from trainer.process import settle
 
 COMMANDS = {
     "run": ("trainer.cli", "run", "train without a server"),
+    "shared": ("trainer.shared", "shared", "several runs of one base model in one process"),
     "models": ("trainer.cli", "models", "make a model directory"),
     "job": ("trainer.ray_jobs.entry", "job", "the run that the server has assigned to this process"),
     "weights-job": ("trainer.weights.command", "main", "generate, score or export, as the server has assigned"),

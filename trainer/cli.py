@@ -24,7 +24,7 @@ def run(arguments: list[str]) -> int:
     parser.add_argument("--model", type=Path, required=True, help="directory of a model")
     parser.add_argument(
         "--slot",
-        type=_slot,
+        type=slot_of,
         action="append",
         default=[],
         metavar="ROLE=DIR",
@@ -38,12 +38,12 @@ def run(arguments: list[str]) -> int:
     parser.add_argument("--resume", action="store_true", help="continue from the newest checkpoint in OUT")
     parser.add_argument("--verbose", action="store_true", help="print progress too")
     options = parser.parse_args(arguments)
-    config = _config(options.recipe, options.config)
+    config = config_of(options.recipe, options.config)
     if not options.data.is_file():
         parser.error(f"{options.data}: no such file")
     if not options.resume and (options.out / "events.jsonl").exists():
         parser.error(f"{options.out} holds a run already; give --resume or another directory")
-    return _run(config, options, _access(RECIPES[options.recipe], config, options.judges))
+    return _run(config, options, access_of(RECIPES[options.recipe], config, options.judges))
 
 
 def models(arguments: list[str]) -> int:
@@ -115,7 +115,7 @@ def _run(config: RecipeConfig, options: argparse.Namespace, access: Access) -> i
     return 0 if ended_well else 1
 
 
-def _access(recipe: Recipe, config: RecipeConfig, path: Path | None) -> Access:
+def access_of(recipe: Recipe, config: RecipeConfig, path: Path | None) -> Access:
     """Exits with status 2 and every judge or service that is missing or does not fit, at its field."""
     try:
         access = read_access(path) if path else Access()
@@ -132,14 +132,14 @@ def _parts(config: RecipeConfig) -> Sequence[RewardPart]:
     return config.composition.parts if isinstance(config, OnPolicyConfig) else getattr(config, "rewards", [])
 
 
-def _slot(text: str) -> tuple[str, Path]:
+def slot_of(text: str) -> tuple[str, Path]:
     role, separator, folder = text.partition("=")
     if not separator or not role or not folder:
         raise argparse.ArgumentTypeError(f"{text!r} is not ROLE=DIR")
     return role, Path(folder)
 
 
-def _config(recipe: str, path: Path) -> RecipeConfig:
+def config_of(recipe: str, path: Path) -> RecipeConfig:
     """Exits with status 2 and every problem at its field."""
     try:
         raw: dict[str, Any] = json.loads(path.read_text())

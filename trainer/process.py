@@ -6,7 +6,7 @@ import platform
 
 from trainer.garbage import look_rarely
 
-_M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4  # malloc.h of the GNU C library
+_M_TRIM_THRESHOLD, _M_MMAP_MAX, _M_ARENA_MAX = -1, -4, -8  # malloc.h of the GNU C library
 _NEVER_TRIM = 2**31 - 1
 
 
@@ -29,3 +29,10 @@ def keep_freed_memory() -> None:
     libc = ctypes.CDLL(None)
     libc.mallopt(_M_MMAP_MAX, 0)
     libc.mallopt(_M_TRIM_THRESHOLD, _NEVER_TRIM)
+
+
+def one_heap() -> None:
+    """For runs in threads that take turns, before the first thread: glibc gives each thread a heap, and what one run has freed would
+    stay there, where no other run can use it. They would hold the peak of each of them."""
+    if platform.libc_ver()[0] == "glibc":
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)

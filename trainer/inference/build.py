@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from trainer.config import OnPolicyConfig
 
+from .common import is_common, once
 from .sampling import JoinableSampler, SamplerInvalid
 
 PATIENCE_S = 60.0
@@ -21,24 +22,35 @@ HOSTS = "TOUCHSTONE_SAMPLER_HOSTS"
 def build_sampler(config: OnPolicyConfig, model_dir: Path, tokenizer: Any) -> JoinableSampler:
     """Raises SamplerInvalid or ModelInvalid with what to do."""
     from .local import LocalSampler, stop_token_ids
-    from .low_rank import with_low_rank
-    from .models import best_device, load_model
-    from .quantised import in_whole_numbers
+    from .models import best_device
 
     wanted = config.sampler
     rank = config.model.lora.rank if config.model.lora and wanted.push == "adapters" else None
     if wanted.kind == "local":
-        model = load_model(model_dir, config.model.dtype).to(best_device())
-        if rank:
-            model = with_low_rank(model, rank)
-        if wanted.precision != "model":
-            model = in_whole_numbers(model, wanted.precision)
-        return LocalSampler(model, tokenizer, wanted.max_batch)
+        if is_common() and not rank:
+            from .lent import Desk, LentSampler
+
+            desk = ("desk", model_dir, config.model.dtype, wanted.precision)
+            return LentSampler(once(desk, lambda: Desk(_local(config, model_dir))), tokenizer, wanted.max_batch)
+        return LocalSampler(_local(config, model_dir, rank), tokenizer, wanted.max_batch)
     from .vllm.sampler import VllmSampler
 
     stop_ids = stop_token_ids(generation_config(model_dir), tokenizer)
     engine = offline(config, model_dir, rank) if wanted.kind == "vllm" else server(config, rank)
     return VllmSampler(engine, tokenizer, stop_ids, wanted.folder, sleep_level(config, best_device()))
+
+
+def _local(config: OnPolicyConfig, model_dir: Path, rank: int | None = None) -> Any:
+    """The model that samples in this process; with adapters of `rank` beside its weights, else with weights of its own."""
+    from .low_rank import with_low_rank
+    from .models import best_device, load_apart, load_model
+    from .quantised import in_whole_numbers
+
+    load, precision = load_model if rank else load_apart, config.sampler.precision
+    model = load(model_dir, config.model.dtype).to(best_device())
+    if rank:
+        model = with_low_rank(model, rank)
+    return in_whole_numbers(model, precision) if precision != "model" else model
 
 
 def sleep_level(config: OnPolicyConfig, device: str) -> Literal[1, 2] | None:

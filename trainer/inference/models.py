@@ -15,6 +15,8 @@ from trainer.config.architectures import KNOWN, unknown
 from trainer.devices import CHOICE
 from trainer.files import digest_of
 
+from .common import is_common, once, with_the_same_weights
+
 SMOLLM2 = "smollm2-135m-instruct"
 SCORE = "score.weight"
 """The matrix of a scalar head, under the name that transformers gives it."""
@@ -48,6 +50,10 @@ def model_directory(path: str) -> Path:
 
 def load_tokenizer(directory: Path) -> Any:
     """The tokenizer with its chat template. Raises ModelInvalid without one."""
+    return once(("tokenizer", directory), lambda: _read_tokenizer(directory))
+
+
+def _read_tokenizer(directory: Path) -> Any:
     from transformers import AutoTokenizer
 
     check_directory(directory)
@@ -72,7 +78,14 @@ def check_tokenizer(tokenizer: Any, model: Any, directory: Path) -> None:
 
 
 def load_model(directory: Path, dtype: str = "float32") -> Any:
-    """The model with its weights, safetensors only. Raises ModelInvalid."""
+    """The model with its weights, safetensors only; in runs that are together weights that nobody may change. Raises ModelInvalid."""
+    if not is_common():
+        return load_apart(directory, dtype)
+    return with_the_same_weights(once(("model", directory, dtype), lambda: load_apart(directory, dtype)))
+
+
+def load_apart(directory: Path, dtype: str = "float32") -> Any:
+    """The same with weights of its own, also in runs that are together."""
     import torch
     from transformers import AutoModelForCausalLM
 

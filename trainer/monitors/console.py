@@ -19,13 +19,14 @@ from trainer.contracts import (
 class Console:
     """`verbose` also prints progress, which is of interest only to somebody who waits."""
 
-    def __init__(self, out: TextIO | None = None, verbose: bool = False) -> None:
-        self._out, self._verbose = out or sys.stdout, verbose
+    def __init__(self, out: TextIO | None = None, verbose: bool = False, name: str = "") -> None:
+        """`name`: of the run, where others print to the same place."""
+        self._out, self._verbose, self._name = out or sys.stdout, verbose, name and f"{name}  "
 
     def show(self, event: RunEvent) -> None:
         text = self._text(event)
         if text:
-            print(f"{event.time:%H:%M:%S} step {event.step:>4}  {text}", file=self._out, flush=True)
+            print(f"{event.time:%H:%M:%S} {self._name}step {event.step:>4}  {text}", file=self._out, flush=True)
 
     def _text(self, event: RunEvent) -> str:
         match event.data:

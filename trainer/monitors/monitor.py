@@ -47,6 +47,8 @@ class RunMonitor:
         self._spool, self._sink, self._console, self._retry_s = spool, sink, console, retry_s
         self._store = store
         self._stop = False
+        self.also_stops: Callable[[], bool] = lambda: False
+        """Another way of asking for a stop."""
         spool.give_up = lambda: self.command != "continue"
         self._behind = Behind()
         self._last_progress = 0.0
@@ -164,7 +166,7 @@ class RunMonitor:
     def command(self) -> Command:
         if self._sink and self._sink.command != "continue":
             return self._sink.command
-        return "stop" if self._stop else "continue"
+        return "stop" if self._stop or self.also_stops() else "continue"
 
     def close(self) -> bool:
         """Deliver the rest; True when the server has everything, or without one the disk."""

@@ -4,12 +4,14 @@ import asyncio
 import threading
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
+from contextlib import nullcontext
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
+from trainer import turns
 from trainer.config import OnPolicyConfig
 from trainer.config.rewards.parts import RewardPart, parsed
 from trainer.contracts import PartResult, Verdict
@@ -171,7 +173,8 @@ class RewardScorer:
         paused, left = False, set(begun)
         try:
             while left:
-                done, left = wait(left, POLL_S, FIRST_EXCEPTION)
+                with turns.away() if self.asks else nullcontext():
+                    done, left = wait(left, POLL_S, FIRST_EXCEPTION)
                 for each in done:
                     each.result()
                 watch.check()

@@ -11,6 +11,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from trainer.inference.common import is_common, once
+
 from ..session.fingerprint import sampled_digest
 from .learner import Learner, Sequence_
 
@@ -60,13 +62,22 @@ class Reference:
 
     @torch.no_grad()
     def _measured(self, started: bool, packs: Sequence[Sequence[Sequence_]], progress: Progress) -> list[Tensor]:
-        with untrained(self._learner, self._base) if started else nullcontext():
-            found = log_probs(self._learner, packs, progress, untrained=True)
+        def measure() -> dict[Sequence_, Tensor]:
+            with untrained(self._learner, self._base) if started else nullcontext():
+                return log_probs(self._learner, packs, progress, untrained=True)
+
+        # Runs that are together have one base; sums over other passes would round differently.
+        found = once(("reference", self._file.name, _grouping(packs)), measure)
         known = [found[sequence] for sequence in self._sequences]
         partial = self._file.with_suffix(".partial")
         save_file({"logp": torch.cat(known)}, partial)
         os.replace(partial, self._file)
         return known
+
+
+def _grouping(packs: Sequence[Sequence[Sequence_]]) -> tuple[int, ...]:
+    """Which sequences go through the model together."""
+    return tuple(hash(tuple(pack)) for pack in packs) if is_common() else ()
 
 
 @contextmanager

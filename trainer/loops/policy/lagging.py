@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from torch import Tensor
 
@@ -29,6 +30,11 @@ class SamplerWeights:
         self._older: dict[int, dict[str, Tensor]] = {}
         self.digest = ""
         """Of what the sampler holds."""
+        self._lent: Any = parts.sampler if hasattr(parts.sampler, "put_back") else None
+        """A sampler that other runs use, too: weights are pushed to it when something is to be sampled, not before."""
+        self._newest = False
+        if self._lent is not None:
+            self._lent.put_back = self._put_back
 
     @property
     def version(self) -> int:
@@ -45,19 +51,20 @@ class SamplerWeights:
             self._older[step] = self._learner.policy()
         self._older = {version: policy for version, policy in self._older.items() if version >= self.version}
         if self._held != self.version:
-            self._push_own()
+            self._give(newest=False)
+            self._held = self.version
 
     @contextmanager
     def newest(self) -> Iterator[None]:
         """Meanwhile the sampler has the weights that were trained last."""
         lags = self.version != self._step
         if lags:
-            self._pusher.push(self._step)
+            self._give(newest=True)
         try:
             yield
         finally:
             if lags:
-                self._push_own()
+                self._give(newest=False)
 
     def state(self) -> State:
         older = {version: policy for version, policy in self._older.items() if version != self._step}
@@ -74,10 +81,19 @@ class SamplerWeights:
                 f"{self._config.runner.push_every} lets sample; go on from one whose step is a multiple of it"
             )
 
-    def _push_own(self) -> None:
-        if self.version == self._step:
+    def _give(self, newest: bool) -> None:
+        """The weights that were trained last, or those that are to sample."""
+        self._newest = newest
+        if self._lent is not None:
+            self._lent.forget()
+        else:
+            self._put_back()
+
+    def _put_back(self) -> None:
+        if self._newest:
+            self._pusher.push(self._step)
+        elif self.version == self._step:
             self.digest = self._pusher.push(self.version)
         else:
             with self._learner.holding(self._older[self.version]):
                 self.digest = self._pusher.push(self.version)
-        self._held = self.version

@@ -13,7 +13,9 @@ from trainer.config.rewards.parts import UNJUDGED_CHOICES
 from trainer.contracts import Example, Rubric, training_counts
 from trainer.contracts.counted import counted
 from trainer.contracts.hints import reasoning_of
+from trainer.files import digest_of
 from trainer.inference.chat import encode_prompt
+from trainer.inference.common import is_common, once
 
 from ..session.errors import RunFailed
 from .scorable import Unjudged, fit
@@ -54,6 +56,10 @@ class PromptSets:
 
 def read_examples(path: Path) -> list[Example]:
     """Raises RunFailed with the number of the line that is no example."""
+    return list(once(("examples", digest_of(path)), lambda: _read(path))) if is_common() else _read(path)
+
+
+def _read(path: Path) -> list[Example]:
     examples = []
     for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
         if not line.strip():

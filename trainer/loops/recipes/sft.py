@@ -194,13 +194,16 @@ def make(job: Job) -> SftStage:
     config: SftConfig = job.config
     examples = read_examples(job.examples)  # before anything heavy: a mistake in them needs no model to be found
     scorer = _scorer(job)
+    from trainer.inference.common import once
     from trainer.inference.models import best_device, load_model, load_tokenizer
 
     base = job.models["base"]
     tokenizer = load_tokenizer(base)
     model = load_model(base, config.model.dtype).to(best_device())
-    sets = prepare_demonstrations(
-        examples, tokenizer, end_tokens(model, tokenizer), config.data, config.evaluation.max_examples
+    heldout = config.evaluation.max_examples
+    sets: DemonstrationSets = once(
+        ("demonstrations", base, tuple(map(id, examples)), config.data.model_dump_json(), heldout),
+        lambda: prepare_demonstrations(examples, tokenizer, end_tokens(model, tokenizer), config.data, heldout),
     )
     for line in sets.left_out:
         job.monitor.log(line, level="warning")

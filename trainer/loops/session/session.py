@@ -3,7 +3,7 @@
 import time
 from typing import Literal
 
-from trainer import checkpoints
+from trainer import checkpoints, turns
 from trainer.checkpoints import Folder, Place
 from trainer.contracts import AlarmData, ArtifactData, Histogram
 from trainer.monitors import Records
@@ -138,6 +138,7 @@ class Session:
         self._saver.look()
         if number % self._config.checkpoint.every == 0 or number == self._config.steps:
             self.save(wait=number == self._config.steps)
+        turns.step_over()
 
     def save(self, wait: bool = False) -> None:
         """A checkpoint of everything that the next step depends on; without `wait` it may be written while that step is made.
@@ -158,7 +159,8 @@ class Session:
 
     def eta_s(self) -> float | None:
         """Seconds left; None before the first step is through."""
-        return self._clock.eta_s(self.step)
+        alone_s = self._clock.eta_s(self.step)
+        return None if alone_s is None else alone_s * turns.sharing()
 
     def _recognise(self, checkpoint: checkpoints.Loaded) -> None:
         there = checkpoint.state.get("fingerprint")

@@ -1,0 +1,231 @@
+"""Runs of one base model in one process, in turns: each comes to the very numbers that it comes to by itself."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.patience import SECONDS
+from trainer.config import RecipeConfig
+from trainer.files import digest_of
+from trainer.loops.registry import make_stage
+from trainer.loops.session.errors import RunFailed
+from trainer.loops.session.stage import Job
+from trainer.loops.together import run_together
+from trainer.monitors import RunMonitor, Spool
+
+from ..running import job_of, run
+from .conftest import events_of, metrics_of, small_config
+from .texts import configured, demonstrations, preferences, written
+
+LORAS: list[dict[str, Any]] = [{"rank": 2, "alpha": 4}, {"rank": 4, "alpha": 4}, {"rank": 2, "alpha": 8}]
+
+
+def sfts() -> list[RecipeConfig]:
+    return [
+        configured("sft", model={"name": "tiny", "lora": lora}, optim={"lr": lr}, seed=seed)
+        for lora, lr, seed in zip(LORAS, (1e-3, 3e-3, 1e-2), (0, 1, 0), strict=True)
+    ]
+
+
+def policies() -> list[RecipeConfig]:
+    """Merged weights that follow each update, adapters that are pushed as they are, and weights that lag behind."""
+    own: list[dict[str, Any]] = [
+        {"sampler": {"push": "merged"}},
+        {"sampler": {"push": "adapters"}, "seed": 3},
+        {"runner": {"push_every": 2}, "objective": {"name": "grpo", "kl_beta": 0.1}},
+    ]
+    return [small_config(model={"lora": lora}, **changes) for lora, changes in zip(LORAS, own, strict=True)]
+
+
+def dpos() -> list[RecipeConfig]:
+    return [
+        configured("dpo", model={"name": "tiny", "lora": lora}, loss={"beta": beta})
+        for lora, beta in zip(LORAS, (0.1, 0.3, 0.1), strict=True)
+    ]
+
+
+@pytest.fixture
+def data(tmp_path: Path, examples_file: Path) -> dict[str, Path]:
+    return {
+        "sft": written(demonstrations(8, 3), tmp_path / "demonstrations.jsonl"),
+        "policy": examples_file,
+        "dpo": written(preferences(8, 3), tmp_path / "preferences.jsonl"),
+    }
+
+
+KINDS: dict[str, Callable[[], list[RecipeConfig]]] = {"sft": sfts, "policy": policies, "dpo": dpos}
+
+
+def together(
+    configs: Sequence[RecipeConfig], data: Path, model: Path, out: Path, resume: bool = False, **options: Any
+) -> list[bool]:
+    monitors = [RunMonitor(Spool(out / str(n) / "events.jsonl")) for n in range(len(configs))]
+    jobs = [
+        (job_of(config, data, model, out / str(n), monitor), resume)
+        for n, (config, monitor) in enumerate(zip(configs, monitors, strict=True))
+    ]
+    ended = run_together(jobs, **options)
+    closed = [monitor.close() for monitor in monitors]
+    assert all(closed)
+    return ended
+
+
+def told(folder: Path) -> tuple[dict[Any, float], list[Any], dict[str, str]]:
+    """Metrics, responses, and the digests of what the run has left: its adapters, bit by bit."""
+    records = [r for event in events_of(folder) if event.data.kind == "rollouts" for r in event.data.rollouts]
+    files = {
+        str(path.relative_to(folder)): digest_of(path)
+        for part in ("outputs", "checkpoints")
+        for path in sorted((folder / part).rglob("*.safetensors"))
+    }
+    assert files
+    return metrics_of(folder), records, files
+
+
+@pytest.mark.parametrize("recipe", KINDS)
+@pytest.mark.parametrize("steps", [1, 3])
+def test_a_run_among_others_is_the_run_by_itself(
+    recipe: str, steps: int, data: dict[str, Path], tiny_dir: Path, tmp_path: Path
+) -> None:
+    configs, weights = KINDS[recipe](), digest_of(tiny_dir / "model.safetensors")
+    assert all(together(configs, data[recipe], tiny_dir, tmp_path / "together", steps=steps))
+    for n, config in enumerate(configs):
+        assert run(config, data[recipe], tiny_dir, tmp_path / "alone" / str(n))
+        assert told(tmp_path / "together" / str(n)) == told(tmp_path / "alone" / str(n))
+    assert digest_of(tiny_dir / "model.safetensors") == weights
+
+
+class Watched:
+    """Makes stages that note who made which step, and calls `before` in each."""
+
+    def __init__(self, before: Callable[[Job, int], None] = lambda job, number: None) -> None:
+        self.steps: list[tuple[str, int]] = []
+        self.stages: list[Any] = []
+        self._before = before
+
+    def __call__(self, job: Job) -> Any:
+        stage: Any = make_stage(job)
+        step = stage.step
+
+        def noted(number: int, tell: Any) -> None:
+            self.steps.append((job.run_dir.name, number))
+            self._before(job, number)
+            step(number, tell)
+
+        stage.step = noted
+        self.stages.append(stage)
+        return stage
+
+
+def last_state(folder: Path) -> tuple[str, int]:
+    event = events_of(folder)[-1]
+    return event.data.state if event.data.kind == "state" else event.data.kind, event.step
+
+
+def test_turns_go_round_by_so_many_steps(data: dict[str, Path], tiny_dir: Path, tmp_path: Path) -> None:
+    watched = Watched()
+    together(sfts()[:2], data["sft"], tiny_dir, tmp_path, steps=3, make=watched)
+    assert watched.steps == [*(("0", n) for n in (1, 2, 3)), *(("1", n) for n in (1, 2, 3)), ("0", 4), ("1", 4)]
+
+
+@pytest.mark.parametrize("recipe", ["sft", "policy"])
+def test_one_is_stopped_and_one_fails_and_the_others_go_on(
+    recipe: str, data: dict[str, Path], tiny_dir: Path, tmp_path: Path
+) -> None:
+    def before(job: Job, number: int) -> None:
+        if number == 2 and job.run_dir.name == "1":
+            job.monitor.request_stop()
+        if number == 3 and job.run_dir.name == "2":
+            raise RunFailed("as planned")
+
+    configs = KINDS[recipe]()
+    assert together(configs, data[recipe], tiny_dir, tmp_path, make=Watched(before)) == [True, True, False]
+    assert [last_state(tmp_path / str(n)) for n in range(3)] == [("finished", 4), ("stopped", 1), ("failed", 2)]
+    assert all(together(configs, data[recipe], tiny_dir, tmp_path, resume=True))
+    for n, config in enumerate(configs):
+        assert run(config, data[recipe], tiny_dir, tmp_path / "alone" / str(n))
+        assert metrics_of(tmp_path / str(n)) == metrics_of(tmp_path / "alone" / str(n))
+        assert told(tmp_path / str(n))[2] == told(tmp_path / "alone" / str(n))[2]
+
+
+def test_the_base_is_in_memory_once_and_the_merged_weights_once_more(
+    data: dict[str, Path], tiny_dir: Path, tmp_path: Path
+) -> None:
+    watched = Watched()
+    together(policies(), data["policy"], tiny_dir, tmp_path, make=watched)
+    learners = [stage.parts.learner.plain for stage in watched.stages]
+    samplers = [stage.parts.sampler._model for stage in watched.stages]
+    names = [name for name, _ in learners[0].named_parameters() if "lora" not in name]
+    assert len(names) > 10
+    for name in names:
+        held = {model.get_parameter(name).data_ptr() for model in learners}
+        assert len(held) == 1, name
+    merged, beside, late = samplers
+    assert merged is late and merged is not learners[0]
+    assert beside.get_input_embeddings().weight is learners[0].get_input_embeddings().weight
+
+
+def started(recipe: str, configs: list[dict[str, Any]], data: Path, model: Path, out: Path, *more: str) -> Any:
+    out.mkdir(exist_ok=True)
+    files = [out / f"{name}.json" for name in "abc"[: len(configs)]]
+    for file, config in zip(files, configs, strict=True):
+        file.write_text(json.dumps(config))
+    command = [sys.executable, "-m", "trainer", "shared", "--recipe", recipe, "--config", *map(str, files)]
+    command += ["--data", str(data), "--model", str(model), "--out", str(out / "runs"), *more]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_killed_and_stopped_from_a_shell_all_go_on(data: dict[str, Path], tiny_dir: Path, tmp_path: Path) -> None:
+    configs = [config.model_dump(mode="json") | {"steps": 400, "checkpoint": {"every": 5}} for config in sfts()[:2]]
+    folder = tmp_path / "runs"
+
+    def saved() -> list[set[str]]:
+        return [{path.name for path in (folder / name / "checkpoints").glob("step-??????")} for name in "ab"]
+
+    running = started("sft", configs, data["sft"], tiny_dir, tmp_path)
+    until(lambda: all(saved()))
+    running.send_signal(signal.SIGKILL)
+    running.wait(SECONDS)
+    running = started("sft", configs, data["sft"], tiny_dir, tmp_path)
+    assert "holds a run already" in running.communicate(timeout=SECONDS)[0] and running.returncode == 2
+    before = saved()
+    running = started("sft", configs, data["sft"], tiny_dir, tmp_path, "--resume")
+    until(lambda: all(now - then for now, then in zip(saved(), before, strict=True)))
+    (folder / "a" / "stop").touch()
+    until(lambda: last_state(folder / "a")[0] == "stopped")
+    before = saved()
+    until(lambda: bool(saved()[1] - before[1]))  # the other one goes on
+    os.kill(running.pid, signal.SIGTERM)
+    assert running.wait(SECONDS) == 0
+    reached = [last_state(folder / name) for name in "ab"]
+    assert [state for state, _ in reached] == ["stopped", "stopped"] and reached[0][1] < reached[1][1] < 400
+    for name, config, (_, step) in zip("ab", sfts()[:2], reached, strict=True):
+        alone = tmp_path / "alone" / name
+        run(type(config).model_validate(config.model_dump() | {"steps": step}), data["sft"], tiny_dir, alone)
+        mine = {place: value for place, value in metrics_of(alone).items() if place[0] < step}
+        assert mine == {place: value for place, value in metrics_of(folder / name).items() if place in mine}
+
+
+def test_runs_that_do_not_share_their_base_are_refused_with_the_reason(
+    data: dict[str, Path], tiny_dir: Path, tmp_path: Path
+) -> None:
+    whole = {"data": {"source": "references"}, "model": {"lora": None}}
+    running = started("sft", [whole, whole], data["sft"], tiny_dir, tmp_path)
+    out, _ = running.communicate(timeout=SECONDS)
+    assert running.returncode == 2
+    assert "these runs cannot train together: model.lora is empty: a run that trains all weights shares none" in out

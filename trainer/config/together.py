@@ -1,0 +1,35 @@
+"""Which runs can train in one process, in turns: those whose base nobody changes. Imports no torch: the form asks, too."""
+
+from collections.abc import Sequence
+
+from .on_policy import OnPolicyConfig
+from .recipe import RecipeConfig
+
+RECIPES = ("sft", "policy", "dpo")
+
+
+def why_apart(recipe: str, configs: Sequence[RecipeConfig]) -> str:
+    """What keeps runs of these configs from training together, in words; empty where nothing does. They share data and base model."""
+    if recipe not in RECIPES:
+        return f"recipe {recipe!r} cannot train together; {', '.join(RECIPES[:-1])} and {RECIPES[-1]} can"
+    for config in configs:
+        if why := _why_alone(config):
+            return why
+    dtypes = sorted({config.model.dtype for config in configs})
+    if len(dtypes) > 1:
+        return f"model.dtype differs ({', '.join(dtypes)}): the base model is held once, in one precision"
+    return ""
+
+
+def _why_alone(config: RecipeConfig) -> str:
+    if config.model.lora is None:
+        return "model.lora is empty: a run that trains all weights shares none of them"
+    if not isinstance(config, OnPolicyConfig):
+        return ""
+    if config.optim.processes > 1:
+        return f"optim.processes is {config.optim.processes}: such a run has processes of its own"
+    if config.runner.kind != "sync":
+        return f"runner.kind is {config.runner.kind!r}: only runs that sample and then train ('sync') take turns"
+    if config.sampler.kind != "local":
+        return f"sampler.kind is {config.sampler.kind!r}: runs that are together sample with the model in their process ('local')"
+    return ""

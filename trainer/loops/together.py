@@ -1,0 +1,41 @@
+"""Several runs of one base model in one process: each is what it would be by itself, and they take turns by steps.
+
+Each has a thread, in which `run_recipe` goes from its job to its end as ever: with events, checkpoints, a stop and a failure of its
+own. What they read is read once (`trainer.inference.common`), and one of them computes at a time (`trainer.turns`), so every number
+of a run is to the last bit what the run by itself has.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+
+from trainer.inference.common import in_common
+from trainer.monitors import RunMonitor
+from trainer.process import one_heap
+from trainer.turns import Turns
+
+from .registry import make_stage
+from .run import run_recipe
+from .session.stage import Job, Make
+
+
+def run_together(jobs: Sequence[tuple[Job, bool]], steps: int = 1, make: Make = make_stage) -> list[bool]:
+    """Each job with whether it goes on from a checkpoint; `steps` make a turn. Of each, whether it ended well, as `run_recipe` says."""
+    one_heap()
+    turns = Turns([_in_a_hurry(job.monitor) for job, _ in jobs], steps)
+    ended = [False] * len(jobs)
+
+    def carry_out(run: int) -> None:
+        with turns.of(run):
+            ended[run] = run_recipe(*jobs[run], make)
+
+    with in_common():
+        threads = [threading.Thread(target=carry_out, args=(run,), name=f"run {run}") for run in range(len(jobs))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    return ended
+
+
+def _in_a_hurry(monitor: RunMonitor) -> Callable[[], bool]:
+    return lambda: monitor.command != "continue"
