@@ -89,6 +89,12 @@ MODULES = {
         12,
         "--steps 12 --workers 2 --schedules urb",
     ),
+    "shared_sweeps": Module(
+        "eight configurations in one process, beside one of them and beside eight processes",
+        6,
+        "--recipes sft --steps 8 --singles 1",
+        full="--halving",
+    ),
     "samplers": Module(
         "tokens per second of vLLM and of the local sampler", 4, "--rounds 1 --group 2 --tokens 8", vllm=True
     ),

@@ -1,0 +1,273 @@
+"""Eight configurations of one base model in one process, beside one of them, and beside eight processes one after the other.
+
+Each way is a command from a shell, from its start to its end: `python -m trainer run` and `python -m trainer shared`. Four learning
+rates x two ranks, float32, the prompts and answers of the demo. Told are the clock, processor seconds, the largest memory, and whether each number
+that a run tells of itself is that of the run by itself.
+
+Decisions: a configuration can be judged beside the others when all have their first value behind step 0. One after the other that is
+when the last one comes there; in turns it is soon. So many configurations over that time are decisions an hour, as the published claim
+of chunk-based sweeps (16 to 24 times) counts them. At last, with `--halving`, the weaker half is stopped whenever all have come to a value, at the first,
+second and fourth: what is left of eight at the end is one.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.machine import describe
+from trainer.inference.models import make_tiny, prepare_smollm2
+
+RATES, RANKS = (1e-4, 3e-4, 1e-3, 3e-3), (4, 16)
+DATA = Path("demo/prompts.jsonl")
+GOAL = 2.5
+PUBLISHED = "16 to 24"
+BASE: dict[str, dict[str, Any]] = {
+    "sft": {"data": {"source": "references"}, "batch_size": 8, "evaluation": {"max_examples": 8}},
+    "policy": {
+        "rollout": {"prompts_per_step": 2, "group_size": 4, "max_new_tokens": 24},
+        "evaluation": {"max_examples": 4},
+    },
+}
+DECIDES = {"sft": ("eval/loss", False), "policy": ("eval/rubric_score", True)}
+"""The metric, and whether higher is better."""
+
+
+@dataclass
+class Took:
+    """`values`: by configuration and (step, key), what its run told; `first_s`: when each had its first value behind step 0."""
+
+    clock_s: float = 0.0
+    processor_s: float = 0.0
+    most_mib: float = 0.0
+    values: dict[str, dict[tuple[int, str], float]] = field(default_factory=dict)
+    first_s: list[float] = field(default_factory=list)
+
+    def then(self, other: "Took") -> "Took":
+        """This one, and `other` after it."""
+        return Took(
+            self.clock_s + other.clock_s,
+            self.processor_s + other.processor_s,
+            max(self.most_mib, other.most_mib),
+            self.values | other.values,
+            self.first_s + [self.clock_s + each for each in other.first_s],
+        )
+
+    @property
+    def decisions_an_hour(self) -> float:
+        return 3600 * len(self.first_s) / max(self.first_s)
+
+    def __str__(self) -> str:
+        return f"{self.clock_s:.1f} s, {self.processor_s:.1f} s of processors, {self.most_mib:,.0f} MiB at most"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.shared_sweeps",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--recipes", nargs="+", choices=list(BASE), default=list(BASE))
+    parser.add_argument("--model", type=Path, help="default: the tiny model")
+    parser.add_argument("--smollm2", action="store_true", help="SmolLM2-135M-Instruct, from its package")
+    parser.add_argument("--steps", type=int, default=16, help="of each run; a value after each eighth of them")
+    parser.add_argument(
+        "--singles",
+        type=int,
+        default=8,
+        help="processes one after the other; for fewer than 8 the rest is taken to be as long",
+    )
+    parser.add_argument(
+        "--halving", action="store_true", help="also stop the weaker half at the first, second and fourth value"
+    )
+    options = parser.parse_args()
+    print(describe())
+    results: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        model = options.model or Path(folder) / "model"
+        if not options.model:
+            (prepare_smollm2 if options.smollm2 else make_tiny)(model)
+        for recipe in options.recipes:
+            results |= measured(recipe, model, options.steps, options.singles, options.halving, Path(folder) / recipe)
+    print(json.dumps(results))
+
+
+def measured(recipe: str, model: Path, steps: int, singles: int, halving: bool, folder: Path) -> dict[str, Any]:
+    files = configs(recipe, steps, folder)
+    given = ["--recipe", recipe, "--data", str(DATA), "--model", str(model)]
+    alone = [
+        timed(
+            ["run", *given, "--config", str(file), "--out", str(folder / "alone" / file.stem)],
+            recipe,
+            [folder / "alone" / file.stem],
+        )
+        for file in files[:singles]
+    ]
+    all_files = [str(file) for file in files]
+    out = folder / "together"
+    together = timed(
+        ["shared", *given, "--config", *all_files, "--out", str(out)], recipe, [out / file.stem for file in files]
+    )
+    one, line = mean(alone), in_line(alone, len(files))
+    print(f"\n{recipe}, {steps} steps, {model.name}\none run: {one}")
+    more = "" if singles == len(files) else f" ({singles} measured, the others taken to be as long)"
+    print(f"{len(files)} one after the other: {line}, {line.clock_s / one.clock_s:.2f} times one{more}")
+    times, busy = together.clock_s / one.clock_s, together.processor_s / one.processor_s
+    print(
+        f"{len(files)} together: {together}, {times:.2f} times one by the clock, {busy:.2f} by processors; the aim is {GOAL}"
+    )
+    print(same(alone, together))
+    faster = together.decisions_an_hour / line.decisions_an_hour
+    print(
+        f"decisions an hour: {together.decisions_an_hour:,.0f} together, {line.decisions_an_hour:,.0f} one after the other, "
+        f"{faster:.1f} times as many; published: {PUBLISHED}"
+    )
+    name = f"shared sweep, {recipe}"
+    found = {
+        f"{name}, 8 runs": {
+            "ours": times,
+            "peer": line.clock_s / one.clock_s,
+            "unit": "x one run",
+            "ratio": line.clock_s / together.clock_s,
+        },
+        f"{name}, decisions": {
+            "ours": together.decisions_an_hour,
+            "peer": line.decisions_an_hour,
+            "unit": "1/h",
+            "ratio": faster,
+        },
+    }
+    if halving:
+        out = folder / "halved"
+        folders = [out / file.stem for file in files]
+        stopper = Halving(recipe, steps, folders)
+        halved = timed(["shared", *given, "--config", *all_files, "--out", str(out)], recipe, folders, stopper.look)
+        print(f"halved: {halved}, {halved.clock_s / one.clock_s:.2f} times one; {stopper.told}")
+        found[f"{name}, halved"] = {
+            "ours": halved.clock_s / one.clock_s,
+            "peer": None,
+            "unit": "x one run",
+            "ratio": None,
+        }
+    return found
+
+
+def configs(recipe: str, steps: int, folder: Path) -> list[Path]:
+    """The files of the eight."""
+    folder.mkdir(parents=True)
+    files = []
+    for rate in RATES:
+        for rank in RANKS:
+            evaluation = BASE[recipe]["evaluation"] | {"every": max(1, steps // 8)}
+            own = {
+                "optim": {"lr": rate},
+                "model": {"lora": {"rank": rank, "alpha": 2 * rank}},
+                "evaluation": evaluation,
+            }
+            files.append(folder / f"lr{rate:g}-rank{rank}.json")
+            files[-1].write_text(json.dumps(BASE[recipe] | own | {"steps": steps, "checkpoint": {"every": steps}}))
+    return files
+
+
+def timed(
+    command: Sequence[str], recipe: str, folders: Sequence[Path], look: Callable[[], None] = lambda: None
+) -> Took:
+    """A command of the trainer from its start to its end. Raises SystemExit where it fails. `look` is called every now and then."""
+    started, wall = time.monotonic(), time.time()
+    with tempfile.TemporaryFile("w+") as said:
+        process = subprocess.Popen([sys.executable, "-m", "trainer", *command], stdout=said, stderr=said)
+        while True:
+            pid, status, used = os.wait4(process.pid, os.WNOHANG)
+            if pid:
+                break
+            look()
+            time.sleep(0.02)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            said.seek(0)
+            raise SystemExit(f"{' '.join(command)}\n{said.read()[-2000:]}")
+    took = Took(time.monotonic() - started, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+    key, _ = DECIDES[recipe]
+    for folder in folders:
+        told = metrics(folder)
+        took.values[folder.name] = {place: value for place, (value, _) in told.items()}
+        took.first_s.append(min(at for (step, name), (_, at) in told.items() if step and name == key) - wall)
+    return took
+
+
+def metrics(folder: Path) -> dict[tuple[int, str], tuple[float, float]]:
+    """By step and key: the value, and the time (of the clock of the day) at which it was told. Without times of the run itself."""
+    found = {}
+    for line in (folder / "events.jsonl").read_text().split("\n"):
+        if '"metrics"' in line:
+            event = json.loads(line)
+            if event["data"]["kind"] == "metrics":
+                at = datetime.fromisoformat(event["time"]).timestamp()
+                for key, value in event["data"]["values"].items():
+                    if not key.startswith("perf/"):
+                        found[event["step"], key] = (value, at)
+    return found
+
+
+def mean(alone: Sequence[Took]) -> Took:
+    count = len(alone)
+    return Took(
+        sum(t.clock_s for t in alone) / count, sum(t.processor_s for t in alone) / count, max(t.most_mib for t in alone)
+    )
+
+
+def in_line(alone: Sequence[Took], runs: int) -> Took:
+    """One after the other; those that were not measured as the first ones were."""
+    line = Took()
+    for place in range(runs):
+        line = line.then(alone[place % len(alone)])
+    return line
+
+
+def same(alone: Sequence[Took], together: Took) -> str:
+    by_itself: Mapping[str, Any] = {name: values for each in alone for name, values in each.values.items()}
+    count = sum(len(values) for values in by_itself.values())
+    differ = sum(
+        together.values[name].get(place) != value
+        for name, values in by_itself.items()
+        for place, value in values.items()
+    )
+    more = sum(len(together.values[name]) != len(values) for name, values in by_itself.items())
+    return f"of {count:,} numbers of {len(by_itself)} runs {differ} differ from those of the run by itself; {more} runs have told another number of them"
+
+
+class Halving:
+    """Stops the weaker half of the runs when all that go on have come to the first, second and fourth value."""
+
+    def __init__(self, recipe: str, steps: int, folders: Sequence[Path]) -> None:
+        self._key, self._higher = DECIDES[recipe]
+        every = max(1, steps // 8)
+        self._rungs = [every, 2 * every, 4 * every]
+        self._alive = list(folders)
+        self.told = ""
+
+    def look(self) -> None:
+        if not self._rungs or not all((folder / "events.jsonl").exists() for folder in self._alive):
+            return
+        found = {folder: metrics(folder).get((self._rungs[0], self._key)) for folder in self._alive}
+        if any(value is None for value in found.values()):
+            return
+        best = sorted(self._alive, key=lambda folder: (found[folder] or (0.0, 0.0))[0], reverse=self._higher)
+        self._rungs.pop(0)
+        kept = best[: max(1, len(best) // 2)]
+        for folder in best[len(kept) :]:
+            (folder / "stop").touch()
+        self._alive = kept
+        self.told = f"{kept[0].name} went on to the end"
+
+
+if __name__ == "__main__":
+    main()
