@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 
-class Turns:
+class TurnTaking:
     """Who waits longest is next, but for those in a hurry: a run that shall stop need not wait for a round of all the others."""
 
     def __init__(self, hurries: Sequence[Callable[[], bool]], steps: int = 1) -> None:
@@ -77,7 +77,7 @@ class Turns:
 class _Mine:
     """The place of a run in its turns."""
 
-    def __init__(self, turns: Turns, run: int) -> None:
+    def __init__(self, turns: TurnTaking, run: int) -> None:
         self.turns, self.run, self.steps = turns, run, 0
 
 

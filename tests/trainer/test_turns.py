@@ -6,10 +6,10 @@ from contextlib import suppress
 
 from tests.patience import SECONDS
 from trainer import turns
-from trainer.turns import Turns
+from trainer.turns import TurnTaking
 
 
-def run_all(made: Turns, works: list[Callable[[], None]]) -> None:
+def run_all(made: TurnTaking, works: list[Callable[[], None]]) -> None:
     def carry_out(run: int) -> None:
         with made.of(run):
             works[run]()
@@ -39,7 +39,7 @@ def test_one_at_a_time_in_order_and_who_has_ended_is_passed_over() -> None:
 
         return steps_of_it
 
-    run_all(Turns(patient(3)), [work(0, 3), work(1, 1), work(2, 3)])
+    run_all(TurnTaking(patient(3)), [work(0, 3), work(1, 1), work(2, 3)])
     assert done == [(0, 0), (1, 0), (2, 0), (0, 1), (2, 1), (0, 2), (2, 2)]
     assert sharing == [3, 3, 3, 3, 2, 2, 2]  # the first has ended behind the last step of the other
     assert turns.sharing() == 1, "this thread is in no turns"
@@ -61,7 +61,7 @@ def test_who_is_in_a_hurry_comes_next() -> None:
 
         return two_steps
 
-    made = Turns([lambda run=run: hurries[run] for run in range(4)], steps=9)  # type: ignore[misc]
+    made = TurnTaking([lambda run=run: hurries[run] for run in range(4)], steps=9)  # type: ignore[misc]
     run_all(made, [work(run) for run in range(4)])
     assert done[:2] == [0, 3], "a turn of nine steps is over after the first, since somebody is in a hurry"
 
@@ -73,7 +73,7 @@ def test_who_waits_for_somebody_else_keeps_nobody_waiting() -> None:
         with turns.away():
             assert answered.wait(SECONDS)
 
-    run_all(Turns(patient(2)), [asks, answered.set])
+    run_all(TurnTaking(patient(2)), [asks, answered.set])
 
 
 def test_who_fails_leaves_the_turns_to_the_others() -> None:
@@ -83,7 +83,7 @@ def test_who_fails_leaves_the_turns_to_the_others() -> None:
         with suppress(RuntimeError), made.of(0):
             raise RuntimeError
 
-    made = Turns(patient(2))
+    made = TurnTaking(patient(2))
     failing = threading.Thread(target=fails)
     failing.start()
     with made.of(1):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from trainer.inference.common import in_common
 from trainer.monitors import RunMonitor
 from trainer.process import one_heap
-from trainer.turns import Turns
+from trainer.turns import TurnTaking
 
 from .registry import make_stage
 from .run import run_recipe
@@ -21,7 +21,7 @@ from .session.stage import Job, Make
 def run_together(jobs: Sequence[tuple[Job, bool]], steps: int = 1, make: Make = make_stage) -> list[bool]:
     """Each job with whether it goes on from a checkpoint; `steps` make a turn. Of each, whether it ended well, as `run_recipe` says."""
     one_heap()
-    turns = Turns([_in_a_hurry(job.monitor) for job, _ in jobs], steps)
+    turns = TurnTaking([_in_a_hurry(job.monitor) for job, _ in jobs], steps)
     ended = [False] * len(jobs)
 
     def carry_out(run: int) -> None:
