@@ -28,10 +28,10 @@ def build_sampler(config: OnPolicyConfig, model_dir: Path, tokenizer: Any) -> Jo
     rank = config.model.lora.rank if config.model.lora and wanted.push == "adapters" else None
     if wanted.kind == "local":
         if is_common() and not rank:
-            from .lent import Desk, LentSampler
+            from .lent import LentModel, LentSampler
 
             desk = ("desk", model_dir, config.model.dtype, wanted.precision)
-            return LentSampler(once(desk, lambda: Desk(_local(config, model_dir))), tokenizer, wanted.max_batch)
+            return LentSampler(once(desk, lambda: LentModel(_local(config, model_dir))), tokenizer, wanted.max_batch)
         return LocalSampler(_local(config, model_dir, rank), tokenizer, wanted.max_batch)
     from .vllm.sampler import VllmSampler
 

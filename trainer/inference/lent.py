@@ -11,7 +11,7 @@ from .sampling import SampleFinished, SampleRequest, SampleResult, SamplingProgr
 
 
 @dataclass
-class Desk:
+class LentModel:
     """The model, and whose weights it has."""
 
     model: PreTrainedModel
@@ -21,7 +21,7 @@ class Desk:
 class LentSampler(LocalSampler):
     """The sampler of one run. Where others have sampled meanwhile, its weights are put back before it samples."""
 
-    def __init__(self, desk: Desk, tokenizer: PreTrainedTokenizerBase, max_batch: int = 64) -> None:
+    def __init__(self, desk: LentModel, tokenizer: PreTrainedTokenizerBase, max_batch: int = 64) -> None:
         super().__init__(desk.model, tokenizer, max_batch)
         self._desk = desk
         self.put_back: Callable[[], object] = _nobody
