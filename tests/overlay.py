@@ -16,6 +16,13 @@ CROISSANT = (  # it needs a package that exists as source only
     "mlcroissant==1.1.1", "absl-py==2.5.1", "decorator==5.3.1", "etils==1.15.0", "importlib_resources==7.1.0", "jsonpath-rw==1.4.0",
     "ply==3.11", "pyparsing==3.3.3", "rdflib==7.6.0", "zipp==4.1.2",
 )  # fmt: skip
+VERIFIERS = (  # of its requirements those that its judges and tasksets import
+    "verifiers==0.4.0", "aiofiles==25.1.0", "anthropic==2.14.0", "antlr4-python3-runtime==4.13.2", "connectrpc==0.11.1",
+    "docstring_parser==0.18.0", "httpx2==2.16.2", "jiter==0.19.0", "latex2sympy2_extended==1.11.0", "math-verify==0.9.0", "mcp==2.0.0",
+    "mcp-types==2.3.0", "openai==3.57.0", "prime-sandboxes==0.5.1", "prime-pydantic-config==0.4.3", "protobuf==7.36.2",
+    "protobuf-py==0.6.0", "protobuf-py-ext==0.6.0", "pyqwest==0.12.0", "renderers==0.1.12", "sniffio==1.3.1", "sse-starlette==3.7.0",
+    "starlette==1.10.0", "tenacity==9.2.1", "tomli_w==1.2.0", "typing-extensions==4.16.0",
+)  # fmt: skip
 _KEPT = Path(__file__).parents[1] / ".pytest_cache" / "clients"
 
 

@@ -23,7 +23,8 @@ VERSION = "/datasets/{int:dataset_id}/versions/{int:number}"
 
 
 class LayoutOut(Schema):
-    """`leaves_out` is what this version has and the layout has no place for; `reads_back`: an import of the file gives
+    """`leaves_out` is what this version has and the layout has no place for; `says_otherwise`: what is in the file in another form, which
+    its readers take otherwise; `reads_back`: an import of the file gives
     the identical version, as far as its examples are in the file (`needs`)."""
 
     name: str
@@ -33,6 +34,7 @@ class LayoutOut(Schema):
     needs: str
     reads_back: bool
     leaves_out: list[str]
+    says_otherwise: list[str]
 
 
 class LayoutList(Schema):
@@ -52,6 +54,7 @@ def layouts(request: HttpRequest, dataset_id: Id, number: Number) -> dict[str, A
             "needs": each.needs,
             "reads_back": bool(each.importer),
             "leaves_out": exports.leaves_out(each, version),
+            "says_otherwise": exports.says_otherwise(each, version),
         }
         for each in REGISTRY.values()
     ]

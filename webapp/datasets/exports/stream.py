@@ -20,6 +20,7 @@ from webapp.files.records import BadRow
 
 from .. import queries
 from ..columns import packed
+from ..columns.filters import Filters
 from ..formats import label_origin, patches, plain_pairs
 from ..formats.base_exporter import ANSWER, EXTRAS, LABELLED_BY, PAIR, Kind, Row
 from ..formats.base_importer import Alone
@@ -103,6 +104,18 @@ def leaves_out(exporter: Exporter, version: DatasetVersion, extras: bool = True)
     return lost + [
         words for field, (count, words) in FIELDS.items() if field not in exporter.holds and counts.get(count)
     ]
+
+
+def says_otherwise(exporter: Exporter, version: DatasetVersion) -> list[str]:
+    """What the layout says in another way than we do, in words: it stands in the file, and those who read it take it so."""
+    if not exporter.otherwise or not version.counts.get("rubrics"):
+        return []
+    held, told = packed.columns(version), []
+    for kind, words in exporter.otherwise:
+        found = packed.mask(held, Filters(kind=kind))
+        if found is not None and (count := int(found.sum())):
+            told.append(f"{count:,} example{'s' if count > 1 else ''} with {words}")
+    return told
 
 
 def _undecided(version: DatasetVersion) -> int:

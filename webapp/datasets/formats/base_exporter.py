@@ -39,6 +39,7 @@ class Exporter:
     importer: str | None = None
     needs: str = ""  # what an example must have to be in the file at all, in words
     kinds: tuple[Kind, ...] = field(default=("jsonl", "parquet"))
+    otherwise: tuple[tuple[str, str], ...] = ()  # a kind of criterion of which the layout says something else, and what
 
 
 def messages(example: Example) -> list[dict[str, str]]:

@@ -4,6 +4,7 @@ To add one: write a module with `EXPORTERS` and name it in `_MODULES`; the API, 
 """
 
 from .base_exporter import Exporter
+from .environments import write as environments
 from .healthbench import write as healthbench
 from .rubricbench import write as rubricbench
 from .touchstone import write as touchstone
@@ -12,7 +13,7 @@ from .trainers import write as trainers
 __all__ = ["NATIVE", "REGISTRY", "Exporter", "named"]
 
 NATIVE = touchstone.NATIVE
-_MODULES = (touchstone, trainers, healthbench, rubricbench)
+_MODULES = (touchstone, trainers, healthbench, rubricbench, environments)
 REGISTRY: dict[str, Exporter] = {exporter.name: exporter for module in _MODULES for exporter in module.EXPORTERS}
 
 

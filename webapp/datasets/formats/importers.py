@@ -31,6 +31,7 @@ from . import (
     writingbench,
 )
 from .base_importer import Importer
+from .environments import read as environments
 from .healthbench import read as healthbench
 from .ifbench import read as ifbench
 from .rubricbench import read as rubricbench
@@ -63,6 +64,7 @@ _MODULES = (
     opentelemetry,
     conversations,
     prompts,
+    environments,
     label_studio,
     argilla,
     potato,

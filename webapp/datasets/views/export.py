@@ -28,7 +28,13 @@ def export(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBa
         "version": version,
         "tab": "export",
         "layouts": [
-            (each, exports.leaves_out(each, version), exports.is_empty(each, version)) for each in REGISTRY.values()
+            (
+                each,
+                exports.leaves_out(each, version),
+                exports.says_otherwise(each, version),
+                exports.is_empty(each, version),
+            )
+            for each in REGISTRY.values()
         ],
         "splits": exports.splits_of(version),
         "base": base,
