@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from tests.at_once import at_once
 from tests.cast import ApiClient, browser
-from webapp.accounts import quotas
+from webapp.accounts.administration import quotas
 from webapp.core import cluster, ray_jobs
 from webapp.core.models import AuditEntry
 from webapp.core.priorities import Priority

@@ -1,0 +1,54 @@
+"""What a test imports from the program is there: types are checked in the program, and a test that nobody ran is not."""
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = ("webapp", "trainer", "workers", "benchmarks", "scripts", "tests")
+
+
+@cache
+def module(name: str) -> Path | None:
+    """The file of a module; None where there is none."""
+    place = ROOT.joinpath(*name.split("."))
+    return next((path for path in (place.with_suffix(".py"), place / "__init__.py") if path.is_file()), None)
+
+
+@cache
+def names(path: Path) -> frozenset[str] | None:
+    """What a module has at its top; None where it makes names of its own accord."""
+    text = path.read_text()
+    if "def __getattr__" in text or re.search(r"import \*|globals\(\)", text):
+        return None
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            found |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+    return frozenset(found)
+
+
+def missing(path: Path) -> list[str]:
+    """What `path` imports from the program, and is not there."""
+    lost = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(node, ast.ImportFrom) or node.level or (node.module or "").partition(".")[0] not in PROGRAM:
+            continue
+        place = module(node.module or "")
+        known = names(place) if place else frozenset()
+        for alias in node.names:
+            there = alias.name == "*" or known is None or alias.name in known or module(f"{node.module}.{alias.name}")
+            folder = ROOT.joinpath(*(node.module or "").split("."), alias.name)
+            if not there and not folder.is_dir():
+                lost.append(f"{path.relative_to(ROOT)}:{node.lineno}: {node.module} has no {alias.name}")
+    return lost
+
+
+def test_what_tests_import_is_there():
+    files = [path for folder in ("tests", "benchmarks", "scripts") for path in sorted((ROOT / folder).rglob("*.py"))]
+    assert [line for path in files for line in missing(path)] == []
