@@ -52,7 +52,7 @@ class Took:
     first_s: list[float] = field(default_factory=list)
 
     def then(self, other: "Took") -> "Took":
-        """This one, and `other` after it."""
+        """Both, one after the other."""
         return Took(
             self.clock_s + other.clock_s,
             self.processor_s + other.processor_s,

@@ -105,3 +105,48 @@ def test_a_stopped_run_goes_on_from_its_checkpoint(stack: Stack, api: httpx.Clie
     assert api.post(f"runs/{run_id}/resume").status_code == 200
     finished = wait(api, stack, run_id, is_over)
     assert (finished["state"], finished["progress"]["step"], finished["attempt"]) == ("finished", STEPS, 2)
+
+
+def test_runs_that_train_together_lose_one_process_and_arrive_where_runs_by_themselves_do(
+    stack: Stack, api: httpx.Client
+):
+    body = {
+        "recipe": "policy",
+        "config": {
+            **CONFIG,
+            "model": {**CONFIG.get("model", {}), "name": "resumable", "lora": {"rank": 4, "alpha": 8}},
+        },
+        "dataset": "resumable",
+        "axes": [{"path": "optim.lr", "values": [1e-3, 1e-2]}],
+        "method": "grid",
+        "seeds": 1,
+        "together": True,
+    }
+    made = api.post("sweeps", json=body)
+    assert made.status_code == 201, made.text
+    trials = f"sweeps/{made.json()['id']}/trials"
+    listed = eventually(lambda: api.get(trials).json()["items"], lambda rows: len(rows) == 2, stack, 300)
+    ids = [row["runs"][0]["run"] for row in listed]
+    for run_id in ids:
+        wait(api, stack, run_id, lambda run: run["progress"]["step"] >= 3 or is_over(run))
+    found = [process for run_id in ids for process in [_process(stack, run_id)] if process]
+    assert len(found) == 1, "one process has both"
+    os.kill(found[0].pid, signal.SIGKILL)
+    for run_id in ids:
+        lost = wait(api, stack, run_id, lambda run: run["attempt"] == 2 or is_over(run))
+        assert lost["attempt"] == 2 and lost["progress"]["step"] < STEPS
+    assert [wait(api, stack, run_id, is_over)["state"] for run_id in ids] == ["finished", "finished"]
+    for run_id in ids:
+        config = api.get(f"runs/{run_id}").json()["config"]
+        plain = {"recipe": "policy", "config": config, "dataset": "resumable", "model": "resumable"}
+        alone = api.post("runs", json=plain)
+        assert alone.status_code == 201, alone.text
+        assert wait(api, stack, alone.json()["id"], is_over)["state"] == "finished"
+        assert points(api, run_id) == points(api, alone.json()["id"])
+
+
+def _process(stack: Stack, run_id: int) -> psutil.Process | None:
+    try:
+        return process_of(stack, run_id)
+    except AssertionError:
+        return None

@@ -73,6 +73,8 @@ def test_a_sweep_is_made_from_a_run_and_what_is_wrong_stands_at_its_field(open_p
     page.get_by_label("Trials", exact=True).fill("6")
     page.get_by_label("Trials", exact=True).press("Enter")
     expect(page.locator(".derived")).to_contain_text("18")
+    page.get_by_label("Train together").check()
+    expect(page.locator("#h-together")).to_contain_text("share a process")
     page.evaluate(AXE.read_text())
     assert page.evaluate(LOOK) == []
     assert faults(page) == []
@@ -81,6 +83,7 @@ def test_a_sweep_is_made_from_a_run_and_what_is_wrong_stands_at_its_field(open_p
     expect(page.get_by_role("heading", name="No trial yet")).to_be_visible()
     photograph(page, "sweep-waits")
     made = Sweep.objects.get()
+    assert made.together
     assert (made.wanted, made.seeds, [axis["path"] for axis in made.axes]) == (6, 3, ["optim.lr", "rollout.truncated"])
 
 

@@ -1,6 +1,7 @@
 """Frozen records that the web side and the trainer share. Light to import: pydantic only."""
 
 from .events import (
+    CARRIES,
     MAX_EVENTS_PER_POST,
     MAX_POST_BYTES,
     TERMINAL_STATES,
@@ -51,6 +52,7 @@ __all__ = [
     "MAX_VERDICTS_PER_POST",
     "KnownVerdicts",
     "COUNTS",
+    "CARRIES",
     "MAX_EVENTS_PER_POST",
     "MAX_POST_BYTES",
     "MAX_QUESTIONS_PER_POST",

@@ -14,6 +14,8 @@ from .storing import StoredFiles
 from .verdict import Verdict
 
 MAX_EVENTS_PER_POST = 200
+CARRIES = "TOUCHSTONE_CARRIES"
+"""Environment of a run's process that trains other runs as well: JSON, the token of each by its id."""
 MAX_POST_BYTES = 4_000_000
 
 RunState = Literal[

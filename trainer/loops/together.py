@@ -18,8 +18,16 @@ from .run import run_recipe
 from .session.stage import Job, Make
 
 
-def run_together(jobs: Sequence[tuple[Job, bool]], steps: int = 1, make: Make = make_stage) -> list[bool]:
-    """Each job with whether it goes on from a checkpoint; `steps` make a turn. Of each, whether it ended well, as `run_recipe` says."""
+def run_together(
+    jobs: Sequence[tuple[Job, bool]],
+    steps: int = 1,
+    make: Make = make_stage,
+    after: Callable[[int, bool], object] = lambda place, ended_well: None,
+) -> list[bool]:
+    """Each job with whether it goes on from a checkpoint; `steps` make a turn. Of each, whether it ended well, as `run_recipe` says.
+
+    `after` is called with its place and that when one has ended, while the others go on.
+    """
     one_heap()
     turns = TurnTaking([_in_a_hurry(job.monitor) for job, _ in jobs], steps)
     ended = [False] * len(jobs)
@@ -27,6 +35,7 @@ def run_together(jobs: Sequence[tuple[Job, bool]], steps: int = 1, make: Make = 
     def carry_out(run: int) -> None:
         with turns.of(run):
             ended[run] = run_recipe(*jobs[run], make)
+        after(run, ended[run])
 
     with in_common():
         threads = [threading.Thread(target=carry_out, args=(run,), name=f"run {run}") for run in range(len(jobs))]

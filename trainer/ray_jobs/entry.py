@@ -1,28 +1,35 @@
 """`python -m trainer job`: what Ray starts. Asks the server what to do, does it, and reports.
 
 The process needs three variables: TOUCHSTONE_URL, TOUCHSTONE_RUN_ID and TOUCHSTONE_RUN_TOKEN. TOUCHSTONE_REQUEST_ID, if it is set, is
-the id under which the server's log tells how the run came to be.
+the id under which the server's log tells how the run came to be. With TOUCHSTONE_CARRIES, JSON that has a token by the id of a run, the
+process trains these runs as well, in turns: each has its assignment, folder and events, as by itself.
 """
 
+import json
 import os
 import signal
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import httpx
 
 from trainer import node, tracing
 from trainer.config import RECIPES, ConfigInvalid, resolve
-from trainer.contracts import RunAssignment
+from trainer.contracts import CARRIES, RunAssignment
 from trainer.contracts.example import version_digest
 from trainer.inference.adapters import whole_directory
 from trainer.inference.models import ModelInvalid
 from trainer.monitors import Console, HttpSink, RunMonitor, Spool
 from trainer.rewards.access import AccessInvalid
-from trainer.storing import ObjectStore, StoreAway, StoreRefused
+from trainer.storing import StoreAway, StoreRefused
 
 from . import folder, places
+
+if TYPE_CHECKING:
+    from trainer.loops.session.stage import Job
 
 _TIMEOUT = httpx.Timeout(30.0, connect=5.0)
 _PATIENCE_S = 120.0
@@ -36,7 +43,7 @@ class JobError(RuntimeError):
 
 
 def job(arguments: list[str]) -> int:
-    """0: finished or stopped; 1: failed; 3: could not even start or was abandoned."""
+    """0: finished or stopped; 1: failed; 3: could not even start or was abandoned. Of several runs the worst."""
     if os.environ.get(WEIGHTS_JOB):  # a cluster that starts runs in a way of its own starts these jobs the same way
         from trainer.weights.command import main
 
@@ -46,79 +53,130 @@ def job(arguments: list[str]) -> int:
             "python -m trainer job takes no arguments; it reads TOUCHSTONE_URL, _RUN_ID and _RUN_TOKEN", file=sys.stderr
         )
         return 2
-    try:
-        url, token = _address(), _variable("TOUCHSTONE_RUN_TOKEN")
-        with httpx.Client(headers={"Authorization": f"Bearer {token}"}, timeout=_TIMEOUT, trust_env=False) as client:
-            assignment = RunAssignment.model_validate_json(_patiently(client, url))
-            with folder.alone(places.run_dir(assignment), _PATIENCE_S):
-                # how far the server is, now that no earlier attempt tells it anything more
-                assignment = RunAssignment.model_validate_json(_patiently(client, url))
-                return _traced(client, url, token, assignment)
-    except (JobError, folder.Taken, OSError) as error:
-        print(error, file=sys.stderr)
-        return 3
+    attempts, tickets = [], _tickets()
+    for run, token in tickets:
+        try:
+            attempts.append(Attempt(run, token, f"run {run}" if tickets[1:] else ""))
+        except (JobError, folder.Taken, OSError) as error:
+            print(error, file=sys.stderr)
+    return _traced(attempts) if attempts else 3
 
 
-def _traced(client: httpx.Client, url: str, token: str, assignment: RunAssignment) -> int:
-    """In a span that belongs to the task by which the server handed the run over."""
-    run, attempt = os.environ.get("TOUCHSTONE_RUN_ID", ""), assignment.attempt
-    told: dict[str, tracing.Value] = {"touchstone.run.id": run, "touchstone.run.attempt": attempt}
-    with tracing.job("touchstone-run", f"run {assignment.recipe}", told) as span:
-        code = _carry_out(client, url, token, assignment)
+def _tickets() -> list[tuple[str, str]]:
+    """(run, token) of all that this process trains. Without variables there is one, with which `Attempt` says what is missing."""
+    carried: dict[str, str] = json.loads(os.environ.get(CARRIES) or "{}")
+    return [(os.environ.get("TOUCHSTONE_RUN_ID", ""), os.environ.get("TOUCHSTONE_RUN_TOKEN", "")), *carried.items()]
+
+
+def _traced(attempts: list["Attempt"]) -> int:
+    """In a span that belongs to the task by which the server handed the runs over."""
+    first = attempts[0]
+    told: dict[str, tracing.Value] = {
+        "touchstone.run.id": ",".join(each.run for each in attempts),
+        "touchstone.run.attempt": first.assignment.attempt,
+    }
+    with tracing.job("touchstone-run", f"run {first.assignment.recipe}", told) as span:
+        code = _carry_out(attempts)
         if code:
             span.failed(str(code))
     return code
 
 
-def _carry_out(client: httpx.Client, url: str, token: str, assignment: RunAssignment) -> int:
-    run_dir = places.run_dir(assignment)
-    store = node.store(assignment.store_url, token)
-    spool = Spool(run_dir / "events.jsonl", assignment.last_seq)
-    sink = HttpSink(spool, f"{url}/events", token, assignment.attempt, assignment.last_seq)
-    monitor = RunMonitor(spool, sink, Console(), store=store)
-    signal.signal(signal.SIGTERM, lambda *_: monitor.request_stop())
-    sink.start()
-    ended_well = _run(client, token, assignment, run_dir, monitor, store)
-    delivered = monitor.close()
-    if store:
-        store.close()
-        if delivered and ended_well:  # all of it is with the server; of a run that failed the newest may be here alone
-            places.clear(run_dir)
-    if monitor.command == "abandon":
-        print("abandoned: the server has given this run to another attempt", file=sys.stderr)
-        return 3
-    if not delivered:
-        print(f"not everything was delivered ({sink.trouble}); the rest is in {spool.path}", file=sys.stderr)
-    return 0 if ended_well else 1
+def _carry_out(attempts: list["Attempt"]) -> int:
+    def stop(*_: object) -> None:
+        for each in attempts:
+            each.monitor.request_stop()
+
+    signal.signal(signal.SIGTERM, stop)
+    for each in attempts:
+        each.begin()
+    ready = [(each, job) for each in attempts if (job := each.prepared())]
+    codes = [each.end(False) for each in attempts if all(each is not other for other, _ in ready)]
+    if len(ready) == 1:
+        from trainer.loops.run import run_recipe
+
+        (only, job) = ready[0]
+        codes.append(only.end(run_recipe(job, only.assignment.resume)))
+    elif ready:
+        from trainer.loops.together import run_together
+
+        # each is over when it is over: it may go on elsewhere while the others are still at work here
+        jobs = [(job, each.assignment.resume) for each, job in ready]
+        run_together(jobs, after=lambda place, ended_well: codes.append(ready[place][0].end(ended_well)))
+    return max(codes, default=3)
 
 
-def _run(
-    client: httpx.Client,
-    token: str,
-    assignment: RunAssignment,
-    run_dir: Path,
-    monitor: RunMonitor,
-    store: ObjectStore | None,
-) -> bool:
-    """Config and examples first: a mistake in them needs no model to be found."""
-    if asked := os.environ.get("TOUCHSTONE_REQUEST_ID"):
-        monitor.log(f"Started by request {asked} of the server's log")
-    try:
-        config = resolve(assignment.recipe, dict(assignment.config))
-        examples = monitor.patiently(lambda: fetch_examples(client, assignment, run_dir), 0)
-        sources = monitor.patiently(lambda: node.sources(assignment.models, store), 0)
-        models = {role: whole_directory(source, run_dir / "merged" / role) for role, source in sources.items()}
-        access = monitor.patiently(lambda: node.access(assignment, token, store), 0)
-        if store and assignment.resume:
-            monitor.patiently(lambda: places.newest_checkpoint(assignment, store, run_dir), 0)
-    except (ConfigInvalid, JobError, ModelInvalid, AccessInvalid, StoreAway, StoreRefused, OSError) as error:
-        monitor.state("failed", str(error))
-        return False
-    from trainer.loops.run import run_recipe
-    from trainer.loops.session.stage import Job
+class Attempt:
+    """One attempt of a run: what the server wants, the folder that no earlier attempt writes to any more, the events.
 
-    job = Job(RECIPES[assignment.recipe], config, examples, models, run_dir, monitor, assignment.forked, access)
-    return run_recipe(job, assignment.resume)
+    Raises JobError, Taken and OSError where it cannot begin.
+    """
+
+    def __init__(self, run: str, token: str, name: str = "") -> None:
+        """`name`: before its lines in a log that others share."""
+        address = f"api/v1/ingest/runs/{_given('TOUCHSTONE_RUN_ID', run)}"
+        self._url = f"{_given('TOUCHSTONE_URL', os.environ.get('TOUCHSTONE_URL', '')).rstrip('/')}/{address}"
+        self.run, self._token = run, _given("TOUCHSTONE_RUN_TOKEN", token)
+        with ExitStack() as opened:
+            headers = {"Authorization": f"Bearer {token}"}
+            self._client = opened.enter_context(httpx.Client(headers=headers, timeout=_TIMEOUT, trust_env=False))
+            assignment = RunAssignment.model_validate_json(_patiently(self._client, self._url))
+            opened.enter_context(folder.alone(places.run_dir(assignment), _PATIENCE_S))
+            # how far the server is, now that no earlier attempt tells it anything more
+            self.assignment = RunAssignment.model_validate_json(_patiently(self._client, self._url))
+            self.run_dir = places.run_dir(self.assignment)
+            self._store = node.store(self.assignment.store_url, token)
+            self._spool = Spool(self.run_dir / "events.jsonl", self.assignment.last_seq)
+            last, attempt = self.assignment.last_seq, self.assignment.attempt
+            self._sink = HttpSink(self._spool, f"{self._url}/events", token, attempt, last)
+            self.monitor = RunMonitor(self._spool, self._sink, Console(name=name), store=self._store)
+            self._opened = opened.pop_all()
+
+    def begin(self) -> None:
+        """From here on the server hears of it, also while it waits for its turn."""
+        self._sink.start()
+
+    def prepared(self) -> "Job | None":
+        """What the run needs, config and examples first: a mistake in them needs no model to be found. None: it has failed."""
+        assignment, monitor, store = self.assignment, self.monitor, self._store
+        if asked := os.environ.get("TOUCHSTONE_REQUEST_ID"):
+            monitor.log(f"Started by request {asked} of the server's log")
+        try:
+            config = resolve(assignment.recipe, dict(assignment.config))
+            examples = monitor.patiently(lambda: fetch_examples(self._client, assignment, self.run_dir), 0)
+            sources = monitor.patiently(lambda: node.sources(assignment.models, store), 0)
+            merged = self.run_dir / "merged"
+            models = {role: whole_directory(source, merged / role) for role, source in sources.items()}
+            access = monitor.patiently(lambda: node.access(assignment, self._token, store), 0)
+            if store and assignment.resume:
+                monitor.patiently(lambda: places.newest_checkpoint(assignment, store, self.run_dir), 0)
+        except (ConfigInvalid, JobError, ModelInvalid, AccessInvalid, StoreAway, StoreRefused, OSError) as error:
+            monitor.state("failed", str(error))
+            return None
+        from trainer.loops.session.stage import Job
+
+        recipe = RECIPES[assignment.recipe]
+        return Job(recipe, config, examples, models, self.run_dir, monitor, assignment.forked, access)
+
+    def end(self, ended_well: bool) -> int:
+        """Delivers the rest and leaves the folder to the next attempt. The status of the run."""
+        with self._opened:
+            delivered = self.monitor.close()
+            if self._store:
+                self._store.close()
+                if (
+                    delivered and ended_well
+                ):  # all of it is with the server; of a run that failed the newest may be here alone
+                    places.clear(self.run_dir)
+        if self.monitor.command == "abandon":
+            print("abandoned: the server has given this run to another attempt", file=sys.stderr)
+            return 3
+        if not delivered:
+            print(
+                f"not everything was delivered ({self._sink.trouble}); the rest is in {self._spool.path}",
+                file=sys.stderr,
+            )
+        return 0 if ended_well else 1
 
 
 def fetch_examples(client: httpx.Client, assignment: RunAssignment, run_dir: Path) -> Path:
@@ -176,13 +234,7 @@ def _patiently(client: httpx.Client, url: str) -> bytes:
         time.sleep(1.0)
 
 
-def _address() -> str:
-    run_id = _variable("TOUCHSTONE_RUN_ID")
-    return f"{_variable('TOUCHSTONE_URL').rstrip('/')}/api/v1/ingest/runs/{run_id}"
-
-
-def _variable(name: str) -> str:
-    value = os.environ.get(name, "")
+def _given(name: str, value: str) -> str:
     if not value:
         raise JobError(f"{name} is not set; this command is started by the server through Ray")
     return value

@@ -64,8 +64,13 @@ class RayJobKind(Generic[Row]):
     reason: str
     alive: Collection[str]
     tell: Callable[[Row], object]
+    busy: Callable[[str], bool] = lambda name: False
+    """Whether the job of this name goes on for others than the one that it is named after."""
 
     def name(self, job: Row, attempt: int | None = None) -> str:
+        carried: str = getattr(job, "carried_by", "")
+        if carried and attempt is None:  # another one's job has it in its process
+            return carried
         return f"{self.prefix}-{job.pk}-{attempt or job.attempt}"
 
     def attempt(self, job: Row, **conditions: object) -> QuerySet[Any]:
@@ -111,7 +116,7 @@ class RayJobKind(Generic[Row]):
     def _unfinished_attempt(self, client: RayClient, job: Row) -> int | None:
         """An earlier attempt whose process may still write; it is told to end."""
         for attempt in range(job.attempt - 1, 0, -1):
-            if not client.job(self.name(job, attempt)).has_ended:
+            if not self.busy(self.name(job, attempt)) and not client.job(self.name(job, attempt)).has_ended:
                 client.stop(self.name(job, attempt))
                 return attempt
         return None

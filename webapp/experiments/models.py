@@ -93,6 +93,8 @@ class Run(models.Model):
     attempt_at = models.DateTimeField(default=timezone.now)  # when this attempt was asked for
     token_digest = models.CharField(max_length=64, blank=True)  # of this attempt's run token
     ray_job_id = models.CharField(max_length=80, blank=True)  # set once Ray has accepted this attempt
+    # the Ray job of another run, in whose process this attempt trains or is about to; empty: it has its own
+    carried_by = models.CharField(max_length=80, blank=True, default="", db_default="")
     # among the runs of its workspace, while it waits in the line
     priority = models.SmallIntegerField(choices=Priority.choices, default=Priority.NORMAL, db_default=0)
     tries = models.PositiveIntegerField(default=0)  # submissions of this attempt that Ray did not answer

@@ -16,7 +16,6 @@ import pytest
 
 from tests.trainer.loops.conftest import SMALL
 from trainer.contracts import ArtifactData, EventBatch, Example, RunEvent
-from trainer.monitors import RunMonitor
 from trainer.outputs import listed
 from trainer.ray_jobs import entry, folder
 from trainer.ray_jobs.entry import job
@@ -158,12 +157,11 @@ def test_a_run_that_failed_keeps_what_may_be_stored_nowhere_else(
     server.assignment |= {"run_dir": "", "store_url": f"{server.url}/api/v1/ingest/runs/7"}
     monkeypatch.setenv("TOUCHSTONE_SCRATCH", str(tmp_path / "one"))
 
-    def failing(client: Any, token: str, assignment: Any, run_dir: Path, monitor: RunMonitor, store: Any) -> bool:
-        (run_dir / "checkpoints").mkdir()
-        monitor.state("failed", "the storage does not answer")
-        return False
+    def failing(attempt: entry.Attempt) -> None:
+        (attempt.run_dir / "checkpoints").mkdir()
+        attempt.monitor.state("failed", "the storage does not answer")
 
-    monkeypatch.setattr("trainer.ray_jobs.entry._run", failing)
+    monkeypatch.setattr(entry.Attempt, "prepared", failing)
     assert job([]) == 1
     assert list((tmp_path / "one").glob("*/runs/*/checkpoints"))
 

@@ -13,7 +13,7 @@ from webapp.weights import line as weights_line
 from webapp.weights.models import WeightsJob
 
 from ..models import ALIVE, LOGGED, Run, RunQuerySet
-from . import resources
+from . import resources, together
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ def waiting() -> list[Claimant]:
 
 
 def placed() -> list[Claimant]:
-    """With the names of all of them."""
-    runs = launched(ALIVE).with_names().defer("config").order_by("id")
+    """With the names of all of them; of runs that train together one."""
+    runs = together.by_process(launched(ALIVE).with_names().defer("config").order_by("id"))
     return [*map(of_run, runs), *map(of_job, weights_line.placed().order_by("id"))]
 
 

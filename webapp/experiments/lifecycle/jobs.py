@@ -4,6 +4,7 @@ What all our jobs with Ray have in common is in `webapp.core.ray_jobs`. Here is 
 their checkpoints, from which one whose process was lost goes on, and pauses.
 """
 
+import json
 import logging
 import shutil
 from datetime import datetime, timedelta
@@ -14,16 +15,18 @@ from django.db import transaction
 from django.utils import timezone
 
 from trainer.config import ConfigInvalid, resolve, stored
+from trainer.contracts import CARRIES
 from webapp.core import cluster, hearing, locks
 from webapp.core.addresses import internal_url
 from webapp.core.logs import asked_by
 from webapp.core.ray_client import Job, RayClient
 from webapp.core.ray_jobs import LEASE, Entrypoint, RayJobKind, ask, death, kill, last_lines
+from webapp.core.tasks import enqueue
 
 from ..live import broadcasts
 from ..models import ALIVE, LogLine, Run
 from ..outputs import artifact_store as storing
-from . import claimants, resources, stopping, tokens, waiting_line
+from . import claimants, resources, stopping, together, tokens, waiting_line
 from . import services as lifecycle
 from .commands import trainer_command
 from .states import ENDS, State, move
@@ -41,7 +44,9 @@ def _told(run: Run) -> None:
     broadcasts.run_changed(run)
 
 
-RUN: RayJobKind[Run] = RayJobKind(Run.objects.all(), "run", "workers.runs.launch", "state_reason", ALIVE, _told)
+RUN: RayJobKind[Run] = RayJobKind(
+    Run.objects.all(), "run", "workers.runs.launch", "state_reason", ALIVE, _told, together.goes_on
+)
 
 
 def launch(run_id: int) -> float | None:
@@ -52,12 +57,14 @@ def launch(run_id: int) -> float | None:
     cluster.look()  # first: whoever has a place is told by how many GPUs there are
     if not _claim(run):
         return None
-    return RUN.hand_over(
+    after = RUN.hand_over(
         run,
         copy=lambda: storing.make_ready(run, lambda: RUN.hold(run)),
         order=lambda: _entrypoint(run),
         fail=lambda reason: move(run, State.FAILED, reason=reason),
     )
+    together.handed_over(run)
+    return after
 
 
 def _entrypoint(run: Run) -> Entrypoint:
@@ -66,17 +73,30 @@ def _entrypoint(run: Run) -> Entrypoint:
         "TOUCHSTONE_RUN_TOKEN": tokens.run_token(run),
         "TOUCHSTONE_REQUEST_ID": asked_by(),
     }
+    if carried := {str(each.pk): tokens.run_token(each) for each in together.carried(run)}:
+        environment[CARRIES] = json.dumps(carried)
     return Entrypoint(trainer_command(run.config), environment, resources.wanted())
 
 
 def _claim(run: Run) -> bool:
     """True for exactly one of the workers that hold a task for this run."""
     if run.state == State.QUEUED:
-        return waiting_line.admit(
-            claimants.of_run(run),
-            lambda: move(run, State.STARTING, reason="Handing it to Ray", next_try_at=timezone.now() + LEASE),
-        )
+        if together.is_waited_for(run):
+            waiting_line.pass_over(run)
+            return False
+        return waiting_line.admit(claimants.of_run(run), lambda: _take(run))
     return RUN.claim_again(run)
+
+
+def _take(run: Run) -> bool:
+    """The place is its own, and with it that of the runs which its process is to train as well."""
+    lease = timezone.now() + LEASE
+    if not move(run, State.STARTING, reason="Handing it to Ray", next_try_at=lease, carried_by=""):
+        return False
+    for guest in together.company(run):
+        told = f"Handing it to Ray: it trains together with {run}"
+        move(guest, State.STARTING, reason=told, next_try_at=None, carried_by=together.own_job(run))
+    return True
 
 
 def stop(run_id: int) -> None:
@@ -104,6 +124,7 @@ def watch() -> datetime:
     now = timezone.now()
     since = hearing.since(HEARING_KEY, now, _web_answers())
     RUN.tidy(now)
+    _put_back()
     waiting_line.let_in()
     for run in waiting_line.launched(ALIVE).with_names():
         try:
@@ -113,6 +134,14 @@ def watch() -> datetime:
         except Exception:  # one odd run must not keep the others from being watched
             logger.exception("cannot inspect run %s", run.id)
     return since
+
+
+def _put_back() -> None:
+    """Runs that another one was to carry, which does not start any more, wait in the line again."""
+    for run in together.let_go():
+        with transaction.atomic():
+            if move(run, State.QUEUED, sources=(State.STARTING,), carried_by="", next_try_at=timezone.now()):
+                enqueue("workers.runs.launch", run.pk)
 
 
 def _web_answers() -> bool:
@@ -139,13 +168,20 @@ def _inspect(run: Run, now: datetime, since: datetime) -> None:
     elif job and job.has_ended:
         _lost(run, _death(run, job), client, may_go_on=not job.was_killed or run.step > run.start_step)
     elif overdue:
-        kill(client, run)
+        _kill(client, run)
         at_once = run.stop_by is not None
         told = "It was ended before it had finished its step" if at_once else "It did not stop by itself and was killed"
         _end(run, f"{told}; its last checkpoint remains", client)
     elif now - max(run.heartbeat_at or run.state_at, since) > (STALLED if job or not run.heartbeat_at else SILENT):
-        kill(client, run)
+        _kill(client, run)
         _lost(run, f"No sign of life for {quiet.total_seconds():.0f} s", client)
+
+
+def _kill(client: RayClient | None, run: Run) -> None:
+    """Ends its process; where others live in it, that hears with its next word that it trains this run no more."""
+    heard = timezone.now() - QUIET
+    if not together.others(run).filter(heartbeat_at__gte=heard).exists():
+        kill(client, run)
 
 
 def _say(run: Run, reason: str, now: datetime) -> None:

@@ -18,7 +18,7 @@ from webapp.weights import gpus as weights_gpus
 from webapp.weights import jobs as weights_jobs
 from webapp.weights import line as weights_line
 
-from . import resources
+from . import resources, together
 from .claimants import Claimant, launched, waiting
 
 
@@ -74,7 +74,8 @@ class Shares:
 
     def __init__(self, gpus: Gpus) -> None:
         self._gpus, self._limits = gpus, quotas.own()
-        self._runs = Counter(launched(resources.RUNNING).values_list("experiment__workspace_id", flat=True))
+        rows = launched(resources.RUNNING).select_related("experiment").defer("config")
+        self._runs = Counter(run.experiment.workspace_id for run in together.by_process(rows))
         self.turns = self._runs + Counter(weights_line.placed().values_list("workspace_id", flat=True))
         self.places = self.turns.total()
         self._held = resources.held()

@@ -17,6 +17,7 @@ from webapp.core.ray_client import Wanted
 from webapp.weights import gpus as weights_gpus
 
 from ..models import ALIVE, LOGGED, Run
+from . import together
 
 RUNNING = tuple(sorted(ALIVE))
 KEPT = 10_000  # runs whose number of GPUs is kept: upkeep counts them every few seconds
@@ -61,15 +62,16 @@ def _asked(run: Run) -> int:
 def taken(but: Run | None = None) -> int:
     """By the runs that Ray has or is about to get, and by jobs that need weights; those of `but` do not count."""
     runs = Run.objects.filter(state__in=RUNNING).exclude(recipe=LOGGED).defer("config")
-    return sum(asked(run) for run in runs if but is None or run.pk != but.pk) + ceil(weights_gpus.taken())
+    mine = together.process(but) if but else ""
+    held = sum(asked(run) for run in together.by_process(runs) if together.process(run) != mine)
+    return held + ceil(weights_gpus.taken())
 
 
 def held() -> defaultdict[int, float]:
     """{workspace id: GPUs of its runs and jobs that Ray has or is about to get}."""
     found = defaultdict(float, weights_gpus.by_workspace())
-    for run in (
-        Run.objects.filter(state__in=RUNNING).exclude(recipe=LOGGED).select_related("experiment").defer("config")
-    ):
+    rows = Run.objects.filter(state__in=RUNNING).exclude(recipe=LOGGED).select_related("experiment").defer("config")
+    for run in together.by_process(rows):
         found[run.experiment.workspace_id] += asked(run)
     return found
 

@@ -178,6 +178,7 @@ def _again(run: Run, sources: Collection[str], *, actor: User | None = None, rea
             attempt=following.attempt,
             token_digest=tokens.digest(following),
             ray_job_id="",
+            carried_by="",
             tries=0,
             next_try_at=timezone.now(),
             heartbeat_at=None,

@@ -49,6 +49,11 @@ def admit(claimant: Claimant, take: Callable[[], bool]) -> bool:
     return taken
 
 
+def pass_over(run: Run) -> None:
+    """Lets a run wait although a place is free: the next `let_in` gives it another try."""
+    _row(claimants.of_run(run)).update(next_try_at=None)
+
+
 def let_in() -> None:
     """Gives the first of the line another try, as many as there are free places. Called where one ends, and by upkeep."""
     with transaction.atomic():

@@ -24,7 +24,7 @@ from .checking import Wish
 
 router = Router(tags=["sweeps"])
 SweepId = Path[Annotated[int, Field(ge=1, lt=2**63)]]
-TAKEN = ("method", "metric", "better", "seeds", "trials", "at_once", "seed", "first_rung", "factor", "name")
+TAKEN = ("method", "metric", "better", "seeds", "trials", "at_once", "seed", "first_rung", "factor", "together", "name")
 
 
 @router.get("/sweeps", response=s.SweepList, summary="Sweeps, newest first")
@@ -113,7 +113,7 @@ def _standing(membership: Membership, sweep_id: int) -> dict[str, Any]:
 def _sweep(row: Sweep) -> dict[str, Any]:
     same = ("id", "name", "state", "state_reason", "recipe", "axes", "method", "metric", "seeds", "at_once", "seed")
     return {
-        **{name: getattr(row, name) for name in (*same, "first_rung", "factor", "created_at", "ended_at")},
+        **{name: getattr(row, name) for name in (*same, "first_rung", "factor", "together", "created_at", "ended_at")},
         "experiment": row.experiment.name,
         "run": row.source_id,
         "better": "higher" if row.higher else "lower",

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trainer.config import RECIPES, ConfigInvalid, FieldProblem, resolve
+from trainer.config.together import why_apart
 from trainer.contracts.counted import counted
 from webapp.accounts.models import Membership
 from webapp.core.formtree import Input
@@ -37,6 +38,7 @@ class Wish:
     seed: int = 0
     first_rung: int = 0
     factor: int = 3
+    together: bool = False
     name: str = ""
     experiment: str = ""
     source: Run | None = None
@@ -51,6 +53,8 @@ class Checked:
     trials: int = 0
     metric: str = ""
     higher: bool = True
+    apart: str = ""
+    """Why its runs cannot train together; empty if they can, or if something else is wrong."""
     problems: list[FieldProblem] = field(default_factory=list)
 
     def say(self, path: str, message: str) -> None:
@@ -81,7 +85,18 @@ def check(membership: Membership, wish: Wish) -> Checked:
             found.axes.append(axis)
     if len(found.axes) == len(wish.axes) and not _try_values(membership, found, wish):
         _check_size(found, wish)
+        found.apart = _apart(found, wish)
+        if wish.together and found.apart:
+            found.say("together", found.apart)
     return found
+
+
+def _apart(found: Checked, wish: Wish) -> str:
+    """Why the runs cannot train in one process; empty if they can."""
+    assert found.plan is not None  # noqa: S101
+    config = found.plan.config
+    tried = [{axis.path: value} for axis in found.axes for value in axis.tried()]
+    return why_apart(wish.recipe, [resolve(wish.recipe, space.laid(config, values)) for values in [{}, *tried]])
 
 
 def _check_metric(found: Checked, wish: Wish) -> None:
@@ -247,5 +262,6 @@ def sweep_fields(found: Checked, wish: Wish) -> dict[str, Any]:
         "seed": wish.seed,
         "first_rung": wish.first_rung,
         "factor": wish.factor,
+        "together": wish.together,
         "source": wish.source,
     }

@@ -23,7 +23,7 @@ from .checking import Wish
 
 RANGE = re.compile(r"\s*(\S+)\s+to\s+(\S+)\s*\Z")
 NUMBERS = {"trials": "10", "seeds": "3", "at_once": "2", "seed": "0", "first_rung": "0", "factor": "3"}
-WORDS = {"name": "", "experiment": "", "method": "random", "metric": "", "better": ""}
+WORDS = {"name": "", "experiment": "", "method": "random", "metric": "", "better": "", "together": ""}
 MOST_TEXT = 2000
 
 
@@ -176,6 +176,11 @@ class SweepForm:
         return self.checked.trials
 
     @property
+    def apart(self) -> str:
+        """Why its runs cannot train in one process; empty if they can, or if nothing is known of them yet."""
+        return self.checked.apart if self.checked else ""
+
+    @property
     def runs(self) -> int | None:
         return None if self.trials is None else self.trials * int(self.given["seeds"])
 
@@ -195,6 +200,7 @@ class SweepForm:
             name: -1 if (n := whole(self.given[name].strip(), 10)) is None else n for name in NUMBERS
         }
         words: dict[str, Any] = {name: self.given[name] for name in WORDS}
+        words["together"] = bool(words["together"])
         return Wish(
             recipe=self.run.recipe,
             config=self.config,

@@ -46,6 +46,7 @@ class Sweep(models.Model):
     factor = models.PositiveIntegerField(
         default=3
     )  # one in so many goes on behind a rung, and rungs are so many times as far
+    together = models.BooleanField(default=False, db_default=False)  # its runs train in one process, in turns
     state = models.CharField(max_length=10, choices=State.choices, default=State.RUNNING)
     state_reason = models.TextField(blank=True)
     clock = models.PositiveIntegerField(default=0)

@@ -22,6 +22,7 @@ from .. import access
 from ..launch import checks
 from ..launch import services as launching
 from ..lifecycle import services as lifecycle
+from ..lifecycle import waiting_line
 from ..lifecycle.states import when_over
 from ..models import OVER, Run, Sweep, SweepRun, SweepTrial
 from . import checking, choosing, reading, space, tpe
@@ -52,8 +53,11 @@ def watch() -> None:
 
 def advance(sweep_id: int) -> None:
     """Brings a sweep to where it stands, one trial a transaction."""
+    launched = False
     while _round(sweep_id):
-        pass
+        launched = True
+    if launched and Sweep.objects.filter(pk=sweep_id, together=True).exists():
+        waiting_line.let_in()  # now that all are there that start together
     _stop_runs(sweep_id)
 
 

@@ -59,6 +59,10 @@ class SweepIn(Schema):
     seed: Number = Field(0, description="Of the choices at random: the same seed and results make the same choices")
     first_rung: Number = Field(0, description="The step at which trials are first compared; 0: none is stopped early")
     factor: Number = Field(3, description="One trial in so many goes on behind a rung; rungs are so many times as far")
+    together: bool = Field(
+        False,
+        description="Whether its runs train in one process, in turns, up to 8 of them; 422 with the reason where they cannot",
+    )
     name: str = Field("", max_length=200)
     experiment: str = Field("", max_length=200)
 
@@ -126,6 +130,7 @@ class SweepOut(Schema):
     seed: int
     first_rung: int
     factor: int
+    together: bool
     created_at: datetime
     ended_at: datetime | None
 

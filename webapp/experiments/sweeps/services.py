@@ -27,7 +27,8 @@ def launch(membership: Membership, wish: checking.Wish, key: str | None = None) 
 
     Raises ConfigInvalid with every field that is wrong, Invalid for a name, KeyReused where the key came with another request.
     """
-    asked = once.key(key, *(str(value) for value in vars(wish).values()))
+    # keys of before runs could train together stay what they were
+    asked = once.key(key, *(str(value) for name, value in vars(wish).items() if value or name != "together"))
     if earlier := once.earlier(_mine(membership), asked):
         return earlier
     found = checking.check(membership, wish)

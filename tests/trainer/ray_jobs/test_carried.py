@@ -1,0 +1,96 @@
+"""One job that trains several runs: each with its assignment, folder, events and end."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.trainer.loops.conftest import SMALL, metrics_of
+from trainer.contracts import CARRIES, Example
+from trainer.ray_jobs import folder
+from trainer.ray_jobs.entry import job
+
+from .test_entry import Ingest
+
+
+class Front:
+    """One address before the servers of the runs 7, 8 and 9."""
+
+    def __init__(self, runs: dict[int, Ingest]) -> None:
+        class Handler(BaseHTTPRequestHandler):
+            def passed_on(self) -> None:
+                behind = runs[int(self.path.split("/")[5])]
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                headers = {"Authorization": self.headers["Authorization"]}
+                found = httpx.request(
+                    self.command, f"{behind.url}{self.path}", content=body, headers=headers, trust_env=False
+                )
+                self.send_response(found.status_code)
+                self.end_headers()
+                self.wfile.write(found.content)
+
+            do_GET = do_POST = passed_on
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.http.server_port}"
+        threading.Thread(target=self.http.serve_forever, args=(0.02,), daemon=True).start()
+
+    def close(self) -> None:
+        self.http.shutdown()
+        self.http.server_close()
+
+
+@pytest.fixture
+def runs(
+    examples: list[Example], tiny_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[dict[int, Ingest]]:
+    made = {number: Ingest(examples, tiny_dir, tmp_path / "runs" / str(number)) for number in (7, 8, 9)}
+    for number, server in made.items():
+        lora = {"model": {"lora": {"rank": number - 5, "alpha": 4}}}
+        server.assignment |= {"run_id": number, "config": SMALL | lora}
+        server.assignment["examples_url"] = f"{server.url}/api/v1/ingest/runs/{number}/examples"
+    front = Front(made)
+    for name, value in (("URL", front.url), ("RUN_ID", "7"), ("RUN_TOKEN", "t")):
+        monkeypatch.setenv(f"TOUCHSTONE_{name}", value)
+    monkeypatch.setenv(CARRIES, json.dumps({"8": "t", "9": "t"}))
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    yield made
+    front.close()
+    for server in made.values():
+        server.http.shutdown()
+        server.http.server_close()
+
+
+def test_each_run_is_carried_out_as_by_itself(
+    runs: dict[int, Ingest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert job([]) == 0
+    assert [[name for name, _ in server.states()] for server in runs.values()] == 3 * [["running", "finished"]]
+    together = {number: metrics_of(tmp_path / "runs" / str(number)) for number in runs}
+    monkeypatch.delenv(CARRIES)
+    for number, server in runs.items():
+        server.assignment["run_dir"] = str(tmp_path / "alone" / str(number))
+        monkeypatch.setenv("TOUCHSTONE_RUN_ID", str(number))
+        assert job([]) == 0
+        assert metrics_of(tmp_path / "alone" / str(number)) == together[number] != {}
+
+
+def test_one_that_cannot_begin_and_one_that_fails_keep_nobody_else_from_training(
+    runs: dict[int, Ingest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TOUCHSTONE_RUN_TOKEN", "old")
+    runs[8].assignment["config"] = {"stepz": 3}
+    assert job([]) == 1
+    assert "HTTP 401" in capsys.readouterr().err and runs[7].states() == []
+    assert runs[8].states() == [("failed", "stepz: unknown key")]
+    assert runs[9].states()[-1][0] == "finished"
+    for number in (8, 9):  # left to a next attempt
+        with folder.alone(tmp_path / "runs" / str(number), 0.0):
+            pass
