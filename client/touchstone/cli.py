@@ -233,6 +233,8 @@ def claims_show(study: int, as_json: Annotated[bool, typer.Option("--json")] = F
         out.print(Text(f"{found['title']} · {found['finished']} of {found['runs']} runs", style="bold"), soft_wrap=True)
         if making := found["making"]:
             said = making["problem"] or making["phase"]
+            if steps := making.get("steps"):
+                said += f", {steps['done']:,} of {steps['total']:,} steps"
             out.print(Text(f"  its task: job {making['job']} · {making['state']} · {said}"), soft_wrap=True)
         if found["problem"]:
             out.print(Text(f"  not launched: {found['problem']}", style="red"), soft_wrap=True)

@@ -91,8 +91,13 @@ def test_from_nothing_one_click_makes_the_task_and_starts(open_page, as_research
     write_model(settings.VAR / "weights" / str(job.pk) / tasks.MODEL)
     WeightsJob.objects.filter(pk=job.pk).update(state="starting", ray_job_id=f"weights-{job.pk}-{job.attempt}")
     process = Process(job)
-    assert process.post(phase="teaching the model, step 340 of 1,200").status_code == 200
-    expect(standing).to_contain_text("teaching the model, step 340 of 1,200")  # without a reload
+    steps = {"done": 340, "total": 1200, "seconds_left": 74.6}
+    assert process.post(phase="teaching the model", steps=steps).status_code == 200
+    expect(standing).to_contain_text("340 of 1,200 steps")  # without a reload
+    expect(standing).to_contain_text("about 1:15 min left")
+    bar = standing.get_by_role("progressbar", name="The small model")
+    assert (bar.get_attribute("value"), bar.get_attribute("max")) == ("340", "1200")
+    looked_at(page)
     expect(standing).to_contain_text("80 are made")
     assert process.post(1, state="finished", outcome={"examples": 80, "files": []}).status_code == 200
     claims.begin(study.pk)
@@ -102,3 +107,23 @@ def test_from_nothing_one_click_makes_the_task_and_starts(open_page, as_research
     expect(page.get_by_role("button", name="Start with its task")).to_be_visible()
     expect(page.get_by_role("link", name="claim-faults v1")).to_be_visible()
     looked_at(page)
+
+
+def test_enter_in_a_field_starts_what_is_chosen(open_page, as_researcher, data, model):  # noqa: F811
+    page = open_page(as_researcher)
+    page.goto("/experiments/claims/rationale/new")
+    page.get_by_label("Seeds").fill("2")
+    page.get_by_label("Seeds").press("Enter")
+    page.wait_for_url(re.compile(r"/experiments/claims/\d+$"))
+    assert ClaimStudy.objects.get().task is not None, "nothing was chosen: its own task"
+    page.goto("/experiments/claims/rationale/new")
+    page.get_by_label("Seeds").fill("1")
+    page.get_by_label("Model", exact=True).dispatch_event("change")
+    page.get_by_label("Seeds").press("Enter")
+    expect(page.get_by_text("one seed has no spread")).to_be_visible()
+    page.get_by_label("Seeds").fill("2")
+    page.locator("textarea[name=shared]").fill(json.dumps({"steps": 4, "reward": {"matcher": "words"}}))
+    page.get_by_label("Seeds").press("Enter")
+    page.wait_for_url(lambda url: re.search(r"/experiments/claims/\d+$", url) is not None)
+    study = ClaimStudy.objects.latest("pk")
+    assert (study.task, study.runs.count()) == (None, 4), "with the chosen data and model"

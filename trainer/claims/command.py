@@ -139,7 +139,7 @@ def _jobs(
             measures = tuple(plan.measures(size)) if plan.measured == "curves" else ()
             folder = _folder(out, arm, seed)
             uses = _uses(plan, arm, shared, out, seed) | _frozen(plan.sizes[size], asked)
-            jobs.append(Job(arm.name, seed, config, folder, own, model, recipe, measures, plan.task, uses))
+            jobs.append(Job(arm.name, seed, config, folder, own, model, recipe, measures, uses))
     return jobs
 
 

@@ -18,22 +18,16 @@ from trainer.contracts.example import Split
 from trainer.judges.calls import expand
 from trainer.judges.inputs import JudgeInput
 from trainer.judges.kinds.generator import RubricGeneratorSpec
-from trainer.judges.kinds.rubrics import RubricQualitySpec
-from trainer.judges.spec import BaseSpec
-from trainer.rewards.access import Access, JudgeAccess
-from trainer.rewards.parts import Answer
+from trainer.metrics.claims.writers import CHECKABLE
 
 from .teaching import Course, Lesson, Progress, silent, teach
 from .toy import TOPICS
 
-CHECKABLE = tuple(consonant + vowel for consonant in "bdfgkl" for vowel in "aei")
 EMPTY = tuple(consonant + vowel for consonant in "mnp" for vowel in "aei")
 WANTED, ITEMS = 4, 4
 IN_BETTER, IN_WORSE, BESIDE = 0.85, 0.15, 0.4
 """How likely an answer has a wanted word, where people prefer it and where not, and any other word."""
 TRAINED, HELD_OUT = 1_600, 96
-QUALITY = "Words that can be checked"
-"""The name of the judge of rubrics."""
 _SHAPE = {"form": "openrubrics", "min_items": ITEMS, "max_items": ITEMS}
 _HEAD, _ITEM = "### Core task", "\n- [ ] "
 
@@ -71,29 +65,6 @@ def lessons(chooser: random.Random) -> Iterator[Lesson]:
 def written(words: Sequence[str]) -> str:
     """The words as a rubric in its form."""
     return _HEAD + "".join(f"{_ITEM}{word}" for word in words)
-
-
-def access() -> Access:
-    """Whom the runs of the task may ask: the judge of rubrics."""
-    judge = QualityJudge()
-    return Access({QUALITY: JudgeAccess(judge.spec, judge.key, judge)})
-
-
-class QualityJudge:
-    """One point for each word that can be checked, up to four; a word said twice counts once."""
-
-    spec: BaseSpec = RubricQualitySpec()
-    key = "words-that-can-be-checked"
-
-    async def ask(self, inputs: Sequence[JudgeInput]) -> list[list[Answer]]:
-        return [[self._answer(each)] for each in inputs]
-
-    async def close(self) -> None:
-        pass
-
-    def _answer(self, asked: JudgeInput) -> Answer:
-        said = {criterion.text for criterion in asked.criteria} & set(CHECKABLE)
-        return Answer(asked.subject, {"score": min(len(said), 4), "explanation": ""})
 
 
 def _question(prompt: str) -> tuple[Message, ...]:

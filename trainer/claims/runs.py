@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,7 @@ from trainer.config import RECIPES, resolve
 from trainer.config.recipe import RecipeConfig
 from trainer.contracts import Example, jsonlines
 from trainer.judges.base import BaseSpec
-from trainer.metrics.claims.plan import Task
-from trainer.rewards.access import JudgeAccess, local_judge
+from trainer.rewards.access import Access, JudgeAccess, local_judge
 
 _POLL_S = 1.0
 _TAIL_BYTES = 20_000
@@ -50,8 +49,6 @@ class Job:
     recipe: str = "policy"
     measures: tuple[str, ...] = ()
     """Read off the curves of the run; without any, what its policy answered after the last step."""
-    task: Task = "syllables"
-    """Whose judges it may ask."""
     uses: Mapping[str, Used] = field(default_factory=dict)
     """By role of a slot, and judges by the place of their name in the config."""
 
@@ -147,13 +144,11 @@ def run(job: Job) -> str:
     from trainer.monitors import RunMonitor, Spool
 
     from .measures import of_responses, of_run
-    from .tasks import TASKS
 
     no_bars()
     config, events = resolve(job.recipe, job.config), job.folder / "events.jsonl"
     monitor = RunMonitor(Spool(events))
-    access = TASKS[job.task].access()
-    access = replace(access, judges={**access.judges, **_judges(job, config)})
+    access = Access(_judges(job, config))
     run_job = RunJob(RECIPES[job.recipe], config, job.data, job.models, job.folder, monitor, access=access)
     ended_well = run_recipe(run_job, True)
     monitor.close()

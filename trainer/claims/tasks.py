@@ -1,4 +1,4 @@
-"""The constructed tasks by name: their examples, the model that was taught for each, and whom their runs may ask."""
+"""The constructed tasks by name: their examples, and the model that was taught for each."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,6 @@ from pathlib import Path
 from trainer.contracts import Example
 from trainer.metrics.claims import Setting
 from trainer.metrics.claims.plan import Task
-from trainer.rewards.access import Access
 
 from . import answers, faults, pool, reasoned, rubric_pairs, rubrics, toy, turns
 from .teaching import Progress
@@ -17,7 +16,6 @@ from .teaching import Progress
 class Constructed:
     examples: Callable[[Setting], Sequence[Example]]
     make_model: Callable[[Path, Progress], bool]
-    access: Callable[[], Access] = Access
     by_seed: Callable[[int], Sequence[Example]] | None = None
     """The examples of each seed, where they have their own."""
     given: Path | None = Path("demo/prompts.jsonl")
@@ -38,7 +36,7 @@ TASKS: Mapping[Task, Constructed] = {
         lambda setting: faults.examples(), faults.make_model, given=None, made_ready=reasoned.made_ready
     ),
     "answers": Constructed(lambda setting: answers.examples(), answers.make_model),
-    "rubrics": Constructed(lambda setting: rubrics.examples(), rubrics.make_model, rubrics.access),
+    "rubrics": Constructed(lambda setting: rubrics.examples(), rubrics.make_model),
     "rubric_pairs": Constructed(
         lambda setting: rubric_pairs.examples(rubric_pairs.GIVEN),
         toy.make_model,

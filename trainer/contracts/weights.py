@@ -51,6 +51,14 @@ class WeightsUse(Record):
     processors: int = Field(ge=1)
 
 
+class WeightsSteps(Record):
+    """How far a job is in what has no items, such as teaching a model. `seconds_left` is None until a pace is known."""
+
+    done: Count
+    total: Count
+    seconds_left: float | None = Field(default=None, ge=0)
+
+
 class WeightsBatch(Record):
     """POST of the job's address. `number` counts batches with results from 1; a batch with the number 0 has none and is a heartbeat.
 
@@ -64,6 +72,7 @@ class WeightsBatch(Record):
     total: Count | None = None
     lines: tuple[WeightsLine, ...] = Field(default=(), max_length=100)
     used: WeightsUse | None = None
+    steps: WeightsSteps | None = None
     state: Literal["running", "finished", "failed", "stopped"] = "running"
     reason: str = Field(default="", max_length=5000)
     outcome: dict[str, Any] = Field(default_factory=dict)

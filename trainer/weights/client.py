@@ -11,7 +11,14 @@ from typing import Any, Literal, Self
 import httpx
 from pydantic import ValidationError
 
-from trainer.contracts.weights import MAX_ITEMS_PER_POST, WeightsAssignment, WeightsBatch, WeightsLine, WeightsReply
+from trainer.contracts.weights import (
+    MAX_ITEMS_PER_POST,
+    WeightsAssignment,
+    WeightsBatch,
+    WeightsLine,
+    WeightsReply,
+    WeightsSteps,
+)
 from trainer.storing import ObjectStore, scratch
 
 from .resources import use
@@ -46,6 +53,7 @@ class JobClient:
         self._ended = threading.Event()
         self._command: Literal["continue", "stop", "abandon"] = "continue"
         self.phase = ""
+        self.steps: WeightsSteps | None = None
         self.assignment = WeightsAssignment.model_validate_json(self._get(url))
         self._number, self._lines = self.assignment.acked, list[WeightsLine]()
         self.objects: ObjectStore | None = None
@@ -178,7 +186,7 @@ class JobClient:
         """Says that the process lives while it loads and computes, and hears whether it shall stop."""
         with self._client() as http:
             while not self._ended.wait(_HEARTBEAT_S):
-                beat = WeightsBatch(attempt=self.assignment.attempt, phase=self.phase, used=use())
+                beat = WeightsBatch(attempt=self.assignment.attempt, phase=self.phase, used=use(), steps=self.steps)
                 self._sent(beat.model_dump_json(), http)
 
     def _get(self, url: str) -> bytes:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from django.conf import settings
 from django.db import transaction
@@ -149,7 +149,7 @@ def apply(job_id: int, batch: WeightsBatch) -> WeightsReply:
         raise Conflict(FENCED, code="fenced")
     if job.state in OVER:
         return WeightsReply(acked=job.acked, command="abandon" if batch.state == "running" else "continue")
-    fields: dict[str, object] = {"heartbeat_at": timezone.now()}
+    fields: dict[str, Any] = {"heartbeat_at": timezone.now()}
     if batch.phase:
         fields["phase"] = batch.phase
     if batch.used is not None:
@@ -162,6 +162,8 @@ def apply(job_id: int, batch: WeightsBatch) -> WeightsReply:
         WeightsResult.objects.bulk_create(
             WeightsResult(job=job, place=job.done + i, content=content) for i, content in enumerate(kept)
         )
+    if batch.steps is not None and batch.state == "running":
+        fields["outcome"] = {**fields.get("outcome", job.outcome), "steps": batch.steps.model_dump(mode="json")}
     if batch.number <= job.acked + 1 and not (batch.results and batch.number <= job.acked):
         WeightsLogLine.objects.bulk_create(
             WeightsLogLine(job=job, level=line.level, message=line.message) for line in batch.lines

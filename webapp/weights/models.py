@@ -81,6 +81,11 @@ class WeightsJob(models.Model):
     def is_over(self) -> bool:
         return self.state in (self.State.STOPPED, self.State.FINISHED, self.State.FAILED)
 
+    @property
+    def steps(self) -> dict[str, float | None] | None:
+        """`{"done", "total", "seconds_left"}` of what it does without items, while it does it (`trainer.contracts.weights.WeightsSteps`)."""
+        return self.outcome.get("steps") if self.state == self.State.RUNNING else None
+
 
 ALIVE = frozenset({WeightsJob.State.STARTING, WeightsJob.State.RUNNING, WeightsJob.State.STOPPING})
 """With a place in the line: Ray has them, or is about to."""

@@ -236,7 +236,7 @@ def test_a_claim_about_judges_runs_their_recipe_and_is_read_off_its_curves(
     assert [claim["p_holm"] for claim in stored["claims"]] and "Holm" in (out / "report.md").read_text()
 
 
-def test_a_claim_about_rubric_writers_asks_the_judge_of_its_task(
+def test_a_claim_about_rubric_writers_grades_rubrics_by_the_words_of_its_task(
     tmp_path: Path,
     in_this_process: list[runs.Job],
     capsys: pytest.CaptureFixture[str],

@@ -3,18 +3,31 @@
 import asyncio
 import random
 from collections import defaultdict
+from typing import Any
 
 from trainer.claims import rubrics
-from trainer.contracts import Criterion
-from trainer.judges.inputs import JudgeInput
+from trainer.config import resolve
+from trainer.contracts import Example, Message, Response
 from trainer.judges.rubric_forms import read_rubric
+from trainer.metrics.claims import PLANS
+from trainer.rewards import Item, Services
+from trainer.rewards.kinds.writing import quality
+from trainer.rewards.written import ComparedPair
+
+CONFIG: Any = resolve("rubric_writer", PLANS["mams"].config(PLANS["mams"].arm("both"), PLANS["mams"].shared, 0))
 
 
-def score(*words: str) -> float:
-    criteria = tuple(Criterion(id=f"g{n}", text=word, points=3.0) for n, word in enumerate(words))
-    ((answer,),) = asyncio.run(rubrics.QualityJudge().ask([JudgeInput("e", (), criteria=criteria)]))
-    assert answer.parsed is not None
-    return float(answer.parsed["score"])
+def score(*words: str) -> float | None:
+    """What the judge of rubrics gives, as the runs of the plan have it."""
+    pair = ComparedPair(
+        example="", conversation=(), chosen=Response(id="a", text=""), rejected=Response(id="b", text="")
+    )
+    asked = Example(key="row", prompt=(Message(role="user", content="fox 42"),))
+    item = Item("train/1/0/0", asked, None, rubrics.written(words), 5, 60, facts=pair.facts)
+    part = next(part for part in CONFIG.composition.parts if part.name == "quality")
+    assert not part.asks_judge and not part.judge_kinds
+    (found,) = asyncio.run(quality(part, [item], Services()))
+    return found.value
 
 
 def test_each_topic_wants_four_words_that_better_answers_have_more_often_and_no_other_word_tells() -> None:

@@ -12,6 +12,7 @@ from trainer.claims import faults, toy
 from trainer.claims.tasks import TASKS
 from trainer.claims.teaching import Progress
 from trainer.contracts import Example
+from trainer.contracts.weights import WeightsSteps
 from trainer.weights import claim_task
 from trainer.weights.client import Stopped
 
@@ -23,13 +24,15 @@ class Client:
         params = {"task": task, "wanted": wanted}
         self.assignment = SimpleNamespace(job_id=7, params=params, done=done, folder=str(folder))
         self.objects: Any = None
-        self.phase, self.phases, self.stored, self.stops = "", list[str](), list[str](), stops
+        self.phase, self.told, self.stored, self.stops = "", list[WeightsSteps](), list[str](), stops
+        self.steps: WeightsSteps | None = None
 
     def store(self, results: Sequence[dict[str, Any]]) -> None:
         self.stored += [each["canonical"] for each in results]
 
     def check(self) -> None:
-        self.phases.append(self.phase)
+        assert self.phase == "teaching the model" and self.steps is not None
+        self.told.append(self.steps)
         if self.stops:
             raise Stopped
 
@@ -50,7 +53,9 @@ def test_examples_and_model_are_made(taught: None, tmp_path: Path) -> None:
     rows = [Example.model_validate_json(text) for text in client.stored]
     assert rows == faults.examples() and told == {"examples": len(rows), "files": []}
     assert (tmp_path / claim_task.MODEL / "config.json").is_file()
-    assert client.phases == ["teaching the model, step 1 of 2", "teaching the model, step 2 of 2"]
+    first, second = client.told
+    assert first == WeightsSteps(done=1, total=2), "one step tells no pace"
+    assert (second.done, second.total, second.seconds_left) == (2, 2, 0.0)
 
 
 def test_a_job_that_was_killed_makes_what_is_missing(taught: None, tmp_path: Path) -> None:
@@ -60,7 +65,7 @@ def test_a_job_that_was_killed_makes_what_is_missing(taught: None, tmp_path: Pat
     whole = (tmp_path / claim_task.MODEL / "model.safetensors").read_bytes()
     again = Client(tmp_path, "faults", done=count)
     claim_task.work(again)  # type: ignore[arg-type]
-    assert not again.stored and not again.phases, "all of it is there"
+    assert not again.stored and not again.told, "all of it is there"
     elsewhere = Client(tmp_path / "anew", "faults")
     claim_task.work(elsewhere)  # type: ignore[arg-type]
     assert (tmp_path / "anew" / claim_task.MODEL / "model.safetensors").read_bytes() == whole
@@ -92,3 +97,18 @@ def test_the_model_is_sent_where_node_and_server_share_no_disk(taught: None, tmp
     client.objects = Objects()
     files = claim_task.work(client)["files"]  # type: ignore[arg-type]
     assert {"config.json", "model.safetensors", "tokenizer.json"} <= {file["path"] for file in files}
+
+
+def test_the_time_that_is_left_is_that_of_the_pace_since_the_first_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def make(folder: Path, progress: Progress) -> bool:
+        for second, step in ((100.0, 1), (102.0, 2), (108.0, 5)):
+            monkeypatch.setattr("time.monotonic", lambda second=second: second)
+            progress(step, 10)
+        return True
+
+    monkeypatch.setitem(TASKS, "faults", replace(TASKS["faults"], make_model=make))  # type: ignore[arg-type]
+    client = Client(tmp_path, "faults")
+    claim_task.work(client)  # type: ignore[arg-type]
+    assert [each.seconds_left for each in client.told] == [None, 16.0, 10.0]

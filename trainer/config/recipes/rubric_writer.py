@@ -69,9 +69,14 @@ class WriterReward(TaskJudges):
         "A judge of kind rubric quality that gives the rubric itself 0 to 4; empty: rubrics get no such grade",
         source="judge_names:rubric_quality",
     )
-    quality_weight: float = knob(
-        1.0, "Factor for the rubric's quality; 0: it is only measured", ge=0, le=100, when=("quality_judge", ())
+    quality_words: list[str] = knob(
+        [],
+        "Instead of a judge of rubrics: words that are good criteria. A rubric has a point for each criterion that is one of them, at most 4. It is for tasks "
+        "whose criteria are words, as in the constructed task of the claim `mams`",
+        max_length=1000,
+        advanced=True,
     )
+    quality_weight: float = knob(1.0, "Factor for the rubric's quality; 0: it is only measured", ge=0, le=100)
     format_weight: float = knob(
         1.0,
         "What a rubric loses if it does not have the requested form; 0: the form is only measured, as in Rubric-ARM",
@@ -107,9 +112,9 @@ class RubricWriterConfig(OnPolicyConfig):
         """`l_pref R_pref + l_llm R_llm + R_fmt`; a part with the weight 0 is only measured."""
         reward, form = self.reward, self.data.form
         parts: list[RewardPart] = [self._trial(), RubricFormPart(form=form, **_paid(reward.format_weight))]
-        if reward.quality_judge:
+        if reward.quality_judge or reward.quality_words:
             quality = {**_paid(reward.quality_weight), **reward.asking, "judge": reward.quality_judge}
-            parts.append(RubricQualityPart(form=form, **quality))
+            parts.append(RubricQualityPart(form=form, words=tuple(reward.quality_words), **quality))
         matching = {**reward.asking, "on_missing": "exclude", "matcher": reward.matcher, "judge": reward.matching_judge}
         matching["matcher_precision"] = reward.matcher_precision
         parts.append(RubricRecallPart(form=form, shadow=True, **matching))
@@ -133,6 +138,10 @@ class RubricWriterConfig(OnPolicyConfig):
             yield FieldProblem(MATCHED_AT, "name the judge that matches criteria, or choose another matcher")
         if data.min_items > data.max_items:
             yield FieldProblem("data.max_items", f"below data.min_items, which is {data.min_items}")
+        if reward.quality_judge and reward.quality_words:
+            yield FieldProblem(
+                "reward.quality_words", "name the judge of rubrics or the words, and leave the other empty"
+            )
         if reward.by in ASKS and reward.quality_judge and reward.quality_judge == reward.judge:
             yield FieldProblem(QUALITY_AT, "no judge is of both kinds; name another one")
         if not any(not part.shadow for part in self.composition.parts):

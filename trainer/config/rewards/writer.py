@@ -44,17 +44,19 @@ class RubricChoicePart(AlwaysAsks):
 
 
 class RubricQualityPart(AlwaysAsks):
-    """The points that a judge of rubrics gives to the written rubric, 0 to 4 (MaMs)."""
+    """The points that a judge of rubrics gives to the written rubric, 0 to 4 (MaMs). With `words` no judge is asked: a point for each
+    criterion that is one of them, each once."""
 
     values: ClassVar[Bounds] = Bounds(0.0, 4.0)
     kind: Literal["rubric_quality"] = part_kind("rubric_quality")
     name: str = part_name("quality")
     form: RubricForm = "mams"
     judge: str = ""
+    words: tuple[str, ...] = ()
 
     @property
     def judge_kinds(self) -> tuple[str, ...]:
-        return ("rubric_quality",)
+        return () if self.words else ("rubric_quality",)
 
 
 class RubricFormPart(PartBase):

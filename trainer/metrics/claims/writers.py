@@ -4,11 +4,14 @@ from typing import Any
 
 from .plan import Arm, Claim, Part, Plan, Setting
 
+CHECKABLE = tuple(consonant + vowel for consonant in "bdfgkl" for vowel in "aei")
+"""Words of the task `rubrics` that can be checked in an answer: what its judge of rubrics knows."""
+
 _TINY: dict[str, Any] = {
     "steps": 60,
     "model": {"lora": None},
     "data": {"form": "openrubrics", "min_items": 4, "max_items": 4},
-    "reward": {"by": "words", "quality_judge": "Words that can be checked", "matcher": "words"},
+    "reward": {"by": "words", "quality_words": list(CHECKABLE), "matcher": "words"},
     "rollout": {"prompts_per_step": 8, "group_size": 16, "max_new_tokens": 16},
     "optim": {"lr": 3e-3},
     "evaluation": {"every": 30, "max_examples": 96, "samples": 2, "temperature": 1.0},

@@ -32,6 +32,7 @@ from .said import explained, finished, problem_of, told, usage_of
 
 _UNREAD = -1.0
 SAME = 0.5  # a score above it says that two items are the same check, for every matcher
+_BEST = 4  # points for the quality of a rubric, at most
 _TOLD = 3  # problems that the reason names
 _WORDS = {-1: "A", 0: "tie", 1: "B"}
 Grades = Mapping[str, float | None]
@@ -67,6 +68,8 @@ async def choice(part: RubricChoicePart, items: Sequence[Item], services: Servic
 
 async def quality(part: RubricQualityPart, items: Sequence[Item], services: Services) -> list[Part]:
     """`R_llm`, 0 to 4: the mean over the votes that can be read; 0 for a rubric that cannot (MaMs)."""
+    if part.words:
+        return await each(items, lambda item: _counted(writing_of(item, part.form), part.words))
     writings = [writing_of(item, part.form) for item in items]
     said = await _asked(part.judge, items, writings, services, _alone)
     return [
@@ -231,6 +234,14 @@ def _rated(said: Sequence[Answer]) -> Part:
     if not scores:
         return finished(Part(None, problem_of(said), shown, usage=usage), said)
     return finished(Part(sum(scores) / len(scores), explained(said), shown, usage=usage), said)
+
+
+def _counted(writing: Writing, words: Sequence[str]) -> Part:
+    """A point for each criterion that is one of the words. A word that is said twice counts once."""
+    if writing.fault:
+        return Part(0.0, writing.fault)
+    said = {criterion.text for criterion in writing.criteria} & set(words)
+    return Part(float(min(len(said), _BEST)), f"criteria that count: {', '.join(sorted(said)) or 'none'}")
 
 
 def _form(writing: Writing) -> Part:

@@ -105,10 +105,17 @@ class ClaimStudyRunOut(Schema):
     measures: dict[str, float | None] = Field(description="Empty until the run has finished")
 
 
+class ClaimStepsOut(Schema):
+    done: int
+    total: int
+    seconds_left: float | None = Field(description="null: no pace is known yet")
+
+
 class ClaimMakingOut(Schema):
     job: int = Field(description="Under `/weights-jobs`")
     state: str
     phase: str
+    steps: ClaimStepsOut | None = Field(description="Of teaching the model; null: it is not at that")
     problem: str
 
 
@@ -209,6 +216,6 @@ def _standing(row: ClaimStudy) -> dict[str, Any]:
         for cell in line.cells
     ]
     job = found.making
-    making = job and {"job": job.pk, "state": job.state, "phase": job.phase, "problem": job.problem}
+    making = job and {"job": job.pk, "state": job.state, "phase": job.phase, "steps": job.steps, "problem": job.problem}
     beside = {"making": making, "rule": RULE, "changed": found.changed, "claims": shown, "table": table}
     return _study(row, len(table), found.finished) | beside

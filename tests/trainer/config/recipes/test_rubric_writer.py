@@ -52,6 +52,13 @@ def test_each_judge_has_the_budget_and_is_found_by_its_place() -> None:
     assert slots == {"reward.judge": "Grader v1", "reward.quality_judge": "Reader v2"}
 
 
+def test_words_that_are_good_criteria_take_the_place_of_a_judge_of_rubrics() -> None:
+    config = resolve("rubric_writer", {"reward": {"by": "words", "quality_words": ["ba", "de"], "quality_weight": 0}})
+    assert [slot.role for slot in RECIPES["rubric_writer"].filled(config)] == ["base"]
+    part = next(part for part in config.composition.parts if part.name == "quality")  # type: ignore[attr-defined]
+    assert (part.words, part.shadow, part.asks_judge, part.judge_kinds) == (("ba", "de"), True, "", ())
+
+
 def test_a_trial_by_words_fills_no_slot_for_a_judge() -> None:
     config = resolve("rubric_writer", {"reward": {"by": "words", "judge": "Grader v1"}})
     assert [slot.role for slot in RECIPES["rubric_writer"].filled(config)] == ["base"]
@@ -66,6 +73,7 @@ def test_a_trial_by_words_fills_no_slot_for_a_judge() -> None:
         ({"reward": {"by": "words"}, "data": {"min_items": 9, "max_items": 3}}, "data.max_items"),
         ({"reward": {"by": "words", "preference_weight": 0, "format_weight": 0}}, "reward.preference_weight"),
         ({"reward": {"by": "likert", "judge": "G v1", "quality_judge": "G v1"}}, "reward.quality_judge"),
+        ({"reward": {"by": "words", "quality_judge": "R v1", "quality_words": ["ba"]}}, "reward.quality_words"),
         ({"reward": {"by": "prose"}}, "reward.by"),
         ({"reward": {"by": "words"}, "data": {"form": "prose"}}, "data.form"),
         ({"reward": {"by": "words", "quality_weight": -1}}, "reward.quality_weight"),

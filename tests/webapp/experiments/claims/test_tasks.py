@@ -8,7 +8,7 @@ import pytest
 from tests.at_once import at_once
 from tests.cast import browser
 from tests.webapp.weights.conftest import Process
-from trainer.claims import faults
+from trainer.claims import faults, rubrics
 from trainer.claims.tasks import TASKS
 from trainer.config import ConfigInvalid
 from trainer.metrics.claims import PLANS
@@ -103,6 +103,18 @@ def test_what_was_made_says_where_it_comes_from(cast, ask, made):
     assert [row.pk for row in found.rows("job")] == [job.pk]
     found = lineage.walked(cast.owner, "job", job.pk, "down")
     assert [row.pk for row in found.rows("version")] == [version.pk]
+
+
+def test_rubric_writers_start_from_nothing_too(ask, made):
+    study = ask(plan="mams", config=None)
+    job = WeightsJob.objects.get()
+    assert job.params == {"task": "rubrics", "wanted": 4}
+    made(job, [*rubrics.examples()[:200], *rubrics.examples()[-96:]])
+    assert job.state == "finished", job.problem
+    claims.begin(study.pk)
+    study.refresh_from_db()
+    assert (study.state, study.problem) == ("launched", "") and Run.objects.count() == 6
+    assert {run.recipe for run in Run.objects.all()} == {"rubric_writer"}
 
 
 def test_a_task_that_is_there_is_found_again(cast, ask, made):
@@ -242,8 +254,9 @@ def test_wrong_settings_are_told_before_anything_is_made(cast, ask):
         ask(config={**STEPS, "optim": {"lr": -1.0}}, seeds=2)
     assert [problem.path for problem in caught.value.problems] == ["optim.lr"]
     with pytest.raises(ConfigInvalid) as caught:
-        ask(plan="mams", config=None)
-    assert [problem.path for problem in caught.value.problems] == ["reward.quality_judge"]
+        mams = PLANS["mams"].shared
+        ask(plan="mams", config={**mams, "reward": {**mams["reward"], "by": "likert", "judge": "Nobody v1"}})
+    assert [problem.path for problem in caught.value.problems] == ["reward.judge"]
     with pytest.raises(ConfigInvalid) as caught:
         ask(seeds=1, config={})
     assert [problem.path for problem in caught.value.problems] == ["seeds", "steps"]
@@ -308,6 +321,25 @@ def test_the_api_makes_the_task_too(cast, api, made):
     again = api.post(f"/claims/{told['id']}/again", {})
     assert again.status_code == 200 and again.json()["making"]["state"] == "queued"
     assert api.post("/claims", {"plan": "rationale", "model": "m"}).json()["error"]["fields"][0]["path"] == "dataset"
+
+
+def test_how_far_teaching_is_stands_on_the_page_and_in_the_api(as_researcher, api, ask, made):
+    study, job = ask(), WeightsJob.objects.get()
+    WeightsJob.objects.filter(pk=job.pk).update(state="starting", ray_job_id=f"weights-{job.pk}-1")
+    process = Process(job)
+    assert process.post(phase="making the examples").status_code == 200
+    assert api.get(f"/claims/{study.pk}").json()["making"]["steps"] is None
+    steps = {"done": 340, "total": 1200, "seconds_left": 74.6}
+    assert process.post(phase="teaching the model", steps=steps).status_code == 200
+    assert api.get(f"/claims/{study.pk}").json()["making"]["steps"] == steps
+    for page in (f"/experiments/claims/{study.pk}", f"/jobs/{job.pk}"):
+        text = as_researcher.get(page).content.decode()
+        assert "340 of 1,200 steps" in text and "about 1:15 min left" in text and 'max="1200"' in text
+    assert process.post(phase="teaching the model", steps={**steps, "seconds_left": None}).status_code == 200
+    assert "min left" not in as_researcher.get(f"/experiments/claims/{study.pk}").content.decode()
+    assert process.post(steps={"done": -1, "total": 5}).status_code == 422
+    assert process.post(state="failed", reason="no more memory").status_code == 200
+    assert api.get(f"/claims/{study.pk}").json()["making"]["steps"] is None
 
 
 def test_upkeep_launches_what_a_lost_message_left(cast, ask, made, monkeypatch):
