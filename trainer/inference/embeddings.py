@@ -1,16 +1,17 @@
 """Sentence embeddings of the installed MiniLM: which texts mean the same (Reimers & Gurevych, 2019)."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import Any, Literal
 
 import torch
+from torch import Tensor
 from transformers import AutoModel, AutoTokenizer
 
+from trainer.inference.encoder import Encoder
 from trainer.inference.models import ModelInvalid
-from trainer.inference.products import laid_out
+from trainer.inference.products import lays_out
 
 NAME = "all-MiniLM-L6-v2"
 # Two texts on one subject are alike to begin with, the longer the more. So what counts is the cosine above that of texts
@@ -48,15 +49,19 @@ class Embedder:
             return torch.zeros(0, self._model.config.hidden_size)
         tokens = self._tokenizer(list(texts), truncation=True, max_length=_TOKENS)["input_ids"]
         vectors_NH = torch.empty(len(texts), self._model.config.hidden_size)
-        many = sum(map(len, tokens)) >= _WORTH_IT
-        with laid_out(self._model, _BATCH) if many else nullcontext():
-            for places in _alike(tokens):
-                vectors_NH[places] = self._batch(torch.tensor([tokens[place] for place in places]))
+        many = sum(map(len, tokens)) >= _WORTH_IT and lays_out(self._model)
+        last_BTH = Encoder(self._model, _BATCH) if many else self._plain
+        for places in _alike(tokens):
+            vectors_NH[places] = _mean(last_BTH, torch.tensor([tokens[place] for place in places]))
         return vectors_NH
 
-    def _batch(self, tokens_BT: torch.Tensor) -> torch.Tensor:
-        mean_BH = self._model(input_ids=tokens_BT).last_hidden_state.float().mean(1)
-        return torch.nn.functional.normalize(mean_BH, dim=-1)
+    def _plain(self, tokens_BT: Tensor) -> Tensor:
+        last_BTH: Tensor = self._model(input_ids=tokens_BT).last_hidden_state
+        return last_BTH
+
+
+def _mean(last_BTH: Callable[[Tensor], Tensor], tokens_BT: Tensor) -> Tensor:
+    return torch.nn.functional.normalize(last_BTH(tokens_BT).float().mean(1), dim=-1)
 
 
 def _alike(tokens: Sequence[Sequence[int]]) -> Iterator[list[int]]:

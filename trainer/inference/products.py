@@ -43,6 +43,12 @@ def computes_bfloat16() -> bool:
     return any(found.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
 
 
+def lays_out(model: nn.Module) -> bool:
+    """Whether oneDNN multiplies by all large matrices of the model's linear layers in a layout of its own."""
+    dtypes = (torch.float32, torch.bfloat16) if computes_bfloat16() else (torch.float32,)
+    return all(_large(layer.weight, dtypes) for layer in model.modules() if type(layer) is nn.Linear)
+
+
 @contextmanager
 def laid_out(model: nn.Module, rows: int) -> Iterator[None]:
     """Meanwhile linear layers multiply by copies of their weights as they are now, in oneDNN's layout for so many rows:
