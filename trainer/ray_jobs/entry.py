@@ -23,6 +23,7 @@ from trainer.contracts.example import version_digest
 from trainer.inference.adapters import whole_directory
 from trainer.inference.models import ModelInvalid
 from trainer.monitors import Console, HttpSink, RunMonitor, Spool
+from trainer.process import one_heap
 from trainer.rewards.access import AccessInvalid
 from trainer.storing import StoreAway, StoreRefused
 
@@ -54,6 +55,8 @@ def job(arguments: list[str]) -> int:
         )
         return 2
     attempts, tickets = [], _tickets()
+    if tickets[1:]:
+        one_heap()  # before there are threads
     for run, token in tickets:
         try:
             attempts.append(Attempt(run, token, f"run {run}" if tickets[1:] else ""))
@@ -90,7 +93,8 @@ def _carry_out(attempts: list["Attempt"]) -> int:
     signal.signal(signal.SIGTERM, stop)
     for each in attempts:
         each.begin()
-    ready = [(each, job) for each in attempts if (job := each.prepared())]
+    wholes: Wholes = {}
+    ready = [(each, job) for each in attempts if (job := each.prepared(wholes))]
     codes = [each.end(False) for each in attempts if all(each is not other for other, _ in ready)]
     if len(ready) == 1:
         from trainer.loops.run import run_recipe
@@ -103,7 +107,13 @@ def _carry_out(attempts: list["Attempt"]) -> int:
         # each is over when it is over: it may go on elsewhere while the others are still at work here
         jobs = [(job, each.assignment.resume) for each, job in ready]
         run_together(jobs, after=lambda place, ended_well: codes.append(ready[place][0].end(ended_well)))
+    for each in attempts:
+        each.clear()
     return max(codes, default=3)
+
+
+Wholes = dict[str, Path]
+"""Directories of whole models by what they are made of, so that a base with adapters is merged once for all runs of this process."""
 
 
 class Attempt:
@@ -130,13 +140,14 @@ class Attempt:
             last, attempt = self.assignment.last_seq, self.assignment.attempt
             self._sink = HttpSink(self._spool, f"{self._url}/events", token, attempt, last)
             self.monitor = RunMonitor(self._spool, self._sink, Console(name=name), store=self._store)
+            self._may_be_cleared = False
             self._opened = opened.pop_all()
 
     def begin(self) -> None:
         """From here on the server hears of it, also while it waits for its turn."""
         self._sink.start()
 
-    def prepared(self) -> "Job | None":
+    def prepared(self, wholes: "Wholes") -> "Job | None":
         """What the run needs, config and examples first: a mistake in them needs no model to be found. None: it has failed."""
         assignment, monitor, store = self.assignment, self.monitor, self._store
         if asked := os.environ.get("TOUCHSTONE_REQUEST_ID"):
@@ -146,7 +157,10 @@ class Attempt:
             examples = monitor.patiently(lambda: fetch_examples(self._client, assignment, self.run_dir), 0)
             sources = monitor.patiently(lambda: node.sources(assignment.models, store), 0)
             merged = self.run_dir / "merged"
-            models = {role: whole_directory(source, merged / role) for role, source in sources.items()}
+            for role, source in sources.items():
+                if (whole := source.model_dump_json()) not in wholes:
+                    wholes[whole] = whole_directory(source, merged / role)
+            models = {role: wholes[source.model_dump_json()] for role, source in sources.items()}
             access = monitor.patiently(lambda: node.access(assignment, self._token, store), 0)
             if store and assignment.resume:
                 monitor.patiently(lambda: places.newest_checkpoint(assignment, store, self.run_dir), 0)
@@ -164,10 +178,8 @@ class Attempt:
             delivered = self.monitor.close()
             if self._store:
                 self._store.close()
-                if (
-                    delivered and ended_well
-                ):  # all of it is with the server; of a run that failed the newest may be here alone
-                    places.clear(self.run_dir)
+                # all of it is with the server; of a run that failed the newest may be here alone
+                self._may_be_cleared = delivered and ended_well
         if self.monitor.command == "abandon":
             print("abandoned: the server has given this run to another attempt", file=sys.stderr)
             return 3
@@ -177,6 +189,11 @@ class Attempt:
                 file=sys.stderr,
             )
         return 0 if ended_well else 1
+
+    def clear(self) -> None:
+        """Once all runs of the process are over: a model that others use may be in its folder."""
+        if self._may_be_cleared:
+            places.clear(self.run_dir)
 
 
 def fetch_examples(client: httpx.Client, assignment: RunAssignment, run_dir: Path) -> Path:

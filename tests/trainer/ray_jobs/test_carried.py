@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from tests.trainer.loops.conftest import SMALL, metrics_of
-from trainer.contracts import CARRIES, Example
-from trainer.ray_jobs import folder
+from trainer.contracts import CARRIES, Example, ModelSource
+from trainer.ray_jobs import entry, folder
 from trainer.ray_jobs.entry import job
 
 from .test_entry import Ingest
@@ -94,3 +94,27 @@ def test_one_that_cannot_begin_and_one_that_fails_keep_nobody_else_from_training
     for number in (8, 9):  # left to a next attempt
         with folder.alone(tmp_path / "runs" / str(number), 0.0):
             pass
+
+
+def test_a_base_with_adapters_is_merged_once_for_all(
+    runs: dict[int, Ingest], tmp_path: Path, tiny_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from peft import LoraConfig, get_peft_model
+
+    from trainer.inference.models import load_model
+
+    adapter = tmp_path / "adapter"
+    get_peft_model(load_model(tiny_dir), LoraConfig(r=2, target_modules="all-linear")).save_pretrained(str(adapter))
+    made: list[Path] = []
+    whole = entry.whole_directory
+
+    def noted(source: ModelSource, kept: Path) -> Path:
+        made.append(kept)
+        return whole(source, kept)
+
+    monkeypatch.setattr(entry, "whole_directory", noted)
+    for server in runs.values():
+        server.assignment["models"] = {"base": {"path": str(tiny_dir), "adapters": [str(adapter)]}}
+    assert job([]) == 0
+    assert made == [tmp_path / "runs" / "7" / "merged" / "base"]
+    assert [server.states()[-1][0] for server in runs.values()] == 3 * ["finished"]

@@ -157,7 +157,7 @@ def test_a_run_that_failed_keeps_what_may_be_stored_nowhere_else(
     server.assignment |= {"run_dir": "", "store_url": f"{server.url}/api/v1/ingest/runs/7"}
     monkeypatch.setenv("TOUCHSTONE_SCRATCH", str(tmp_path / "one"))
 
-    def failing(attempt: entry.Attempt) -> None:
+    def failing(attempt: entry.Attempt, wholes: Any) -> None:
         (attempt.run_dir / "checkpoints").mkdir()
         attempt.monitor.state("failed", "the storage does not answer")
 
