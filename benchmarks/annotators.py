@@ -22,7 +22,7 @@ ANSWER: dict[str, Any] = {
 Reply = tuple[int, dict[str, Any]]
 
 
-class Person:
+class AnnotatorBrowser:
     """One browser: its session and its connection."""
 
     def __init__(self, config: dict[str, Any], index: int) -> None:
@@ -83,7 +83,7 @@ class Person:
 
 
 async def main(config: dict[str, Any]) -> dict[str, Any]:
-    people = [Person(config, index) for index in range(len(config["people"]))]
+    people = [AnnotatorBrowser(config, index) for index in range(len(config["people"]))]
     started = time.monotonic()
     until = started + config["seconds"]
     draw = random.Random(7)  # noqa: S311
@@ -101,7 +101,7 @@ async def main(config: dict[str, Any]) -> dict[str, Any]:
 
 async def rush(config: dict[str, Any]) -> dict[str, Any]:
     """Everybody claims in the same moment; how many tasks each got."""
-    people = [Person(config, index) for index in range(len(config["people"]))]
+    people = [AnnotatorBrowser(config, index) for index in range(len(config["people"]))]
     replies = await asyncio.gather(*(p.post(f"/projects/{config['project']}/claim", {"hold": 1}) for p in people))
     return {
         "got": [len(reply.get("items", ())) for _, reply in replies],

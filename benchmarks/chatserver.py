@@ -81,9 +81,9 @@ class ChatServer:
         self.bodies.clear()
 
     async def __aenter__(self) -> "ChatServer":
-        self.connections: set[_Connection] = set()
+        self.connections: set[_ChatConnection] = set()
         self._listening = await asyncio.get_running_loop().create_server(
-            lambda: _Connection(self), "127.0.0.1", self.port, backlog=2048, reuse_address=True
+            lambda: _ChatConnection(self), "127.0.0.1", self.port, backlog=2048, reuse_address=True
         )
         self.port = self._listening.sockets[0].getsockname()[1]
         return self
@@ -226,7 +226,7 @@ class Reply:
         return head.encode() + self.body
 
 
-class _Connection(asyncio.Protocol):
+class _ChatConnection(asyncio.Protocol):
     """One request after the other; those of chat count as in flight from their arrival until they are answered or given up."""
 
     transport: Any  # a TCP transport of asyncio or of uvloop, which share no class

@@ -25,7 +25,7 @@ from benchmarks.machine import describe
 from trainer.config.sections.budget import Budget
 from trainer.config.sections.order import Order
 from trainer.config.sections.phase_kinds import RewardedPhase
-from trainer.curriculum import GroupSizes, Known, PassRates, PromptOrder
+from trainer.curriculum import GroupSizes, KnownPrompt, PassCounts, PromptOrder
 from trainer.curriculum.schedule import Schedule as Phases
 from trainer.selection import k_center, near_duplicates
 
@@ -41,8 +41,8 @@ class Schedule:
     """All that a step asks of the curriculum. Outcomes are drawn by the true difficulty of each prompt."""
 
     def __init__(self, prompts: int, per_step: int) -> None:
-        self._rates = PassRates(0.5)
-        known = [Known(str(index), index % 11 / 10, frozenset()) for index in range(prompts)]
+        self._rates = PassCounts(0.5)
+        known = [KnownPrompt(str(index), index % 11 / 10, frozenset()) for index in range(prompts)]
         mix = Order(data=2.0, easy_first=1.0, uncertain=1.0)
         self._order = PromptOrder(known, 0, True, mix, self._rates)
         self._sizes = GroupSizes(GROUP, Budget(low=2, high=32), self._rates)

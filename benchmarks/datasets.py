@@ -68,7 +68,7 @@ def database() -> Iterator[tuple[Path, int]]:
 
 
 @dataclass(frozen=True)
-class Speed:
+class ImportSpeed:
     """Of one import; processor seconds of our processes and of the database's; MB that ours held together at most, up to a
     tenth of the rows and up to the end."""
 
@@ -80,7 +80,7 @@ class Speed:
     peak: float
 
 
-def report(speed: Speed, reads: dict[str, list[float]], exports: dict[str, float]) -> None:
+def report(speed: ImportSpeed, reads: dict[str, list[float]], exports: dict[str, float]) -> None:
     ours, database = (1e6 * each / speed.rows for each in (speed.ours, speed.database))
     per_s = speed.rows / speed.seconds
     print(describe())
@@ -110,7 +110,7 @@ def quantile(values: list[float], share: float) -> float:
     return sorted(values)[min(len(values) - 1, int(share * len(values)))]
 
 
-def measure(var: Path, rows: int, postmaster: int) -> tuple[Speed, dict[str, list[float]], dict[str, float]]:
+def measure(var: Path, rows: int, postmaster: int) -> tuple[ImportSpeed, dict[str, list[float]], dict[str, float]]:
     """How fast the import was, milliseconds of each read by kind, and seconds of each export of EXPORTED rows."""
     import django
 
@@ -129,7 +129,7 @@ def measure(var: Path, rows: int, postmaster: int) -> tuple[Speed, dict[str, lis
     return speed, time_reads(job.version, rows, words), time_exports(job.version)
 
 
-def run(job_id: int, rows: int, postmaster: int) -> Speed:
+def run(job_id: int, rows: int, postmaster: int) -> ImportSpeed:
     """The import in a worker of its own, watched from here."""
     from webapp.datasets.models import ImportJob
 
@@ -142,7 +142,7 @@ def run(job_id: int, rows: int, postmaster: int) -> Speed:
             time.sleep(LOOK_S)
         told = json.loads(worker.communicate()[0])
     early, peak = (max(mb for done, mb in held if done <= most) for most in (rows // 10, rows))
-    return Speed(rows, told["seconds"], told["cpu"], cpu_seconds(postmaster) - database, early, peak)
+    return ImportSpeed(rows, told["seconds"], told["cpu"], cpu_seconds(postmaster) - database, early, peak)
 
 
 def write(path: Path, rows: int) -> list[str]:

@@ -56,7 +56,7 @@ _UPDATED = 4
 
 
 @dataclass
-class Start:
+class EngineStart:
     """One start: a sampler and a learner of the same model, what was asked for, and what a fault puts in the way."""
 
     config: PolicyConfig
@@ -69,10 +69,10 @@ class Start:
     recorded: list[Callable[[Trajectory], Trajectory]] = field(default_factory=list)
 
 
-Fault = Callable[[Start], None]
+Fault = Callable[[EngineStart], None]
 
 
-def swapped_layers(start: Start) -> None:
+def swapped_layers(start: EngineStart) -> None:
     one, other = start.sampler._model.model.layers[:2]
     with torch.no_grad():
         for mine, theirs in zip(one.parameters(), other.parameters(), strict=True):
@@ -82,11 +82,11 @@ def swapped_layers(start: Start) -> None:
     start.pushes = False  # a push would mend it
 
 
-def another_temperature(start: Start) -> None:
+def another_temperature(start: EngineStart) -> None:
     start.temperature = 0.8 * start.config.rollout.temperature
 
 
-def stale_adapter(start: Start) -> None:
+def stale_adapter(start: EngineStart) -> None:
     """The learner goes on from adapters that were trained already; the sampler still has the model below them."""
     draw = torch.Generator().manual_seed(7)
     with torch.no_grad():
@@ -96,11 +96,11 @@ def stale_adapter(start: Start) -> None:
     start.pushes = False
 
 
-def push_that_does_not_arrive(start: Start) -> None:
+def push_that_does_not_arrive(start: EngineStart) -> None:
     start.pushes = False
 
 
-def end_that_is_dropped(start: Start) -> None:
+def end_that_is_dropped(start: EngineStart) -> None:
     """What ends a response is not in its record."""
 
     def drop(trajectory: Trajectory) -> Trajectory:
@@ -112,12 +112,12 @@ def end_that_is_dropped(start: Start) -> None:
     start.recorded.append(drop)
 
 
-def end_that_is_passed(start: Start) -> None:
+def end_that_is_passed(start: EngineStart) -> None:
     """The sampler goes on after it."""
     start.sampler._stop_ids = frozenset()
 
 
-def end_that_cannot_be_drawn(start: Start) -> None:
+def end_that_cannot_be_drawn(start: EngineStart) -> None:
     def without(module: Any, inputs: Any, logits: torch.Tensor) -> torch.Tensor:
         logits[..., sorted(start.stop_ids)] = -torch.inf
         return logits
@@ -125,7 +125,7 @@ def end_that_cannot_be_drawn(start: Start) -> None:
     start.sampler._model.get_output_embeddings().register_forward_hook(without)
 
 
-def one_wrong_mask(start: Start) -> None:
+def one_wrong_mask(start: EngineStart) -> None:
     """While the first response of the batch is sampled, it does not see the last tokens of its prompt."""
     make = start.sampler._model.model.forward
 
@@ -140,7 +140,7 @@ def one_wrong_mask(start: Start) -> None:
     start.sampler._model.model.forward = forward
 
 
-def places_off_by_one(start: Start) -> None:
+def places_off_by_one(start: EngineStart) -> None:
     """One response's log-probabilities stand one place too far."""
 
     def shift(trajectory: Trajectory) -> Trajectory:
@@ -167,7 +167,7 @@ NEEDS_UPDATES = {"a push that does not arrive"}
 
 
 @dataclass(frozen=True)
-class Setting:
+class EngineSetting:
     """What all starts of a measurement share. `tokens`: sampled before each look; `length`: of the longest response."""
 
     folder: Path
@@ -196,7 +196,7 @@ class Setting:
         )
 
 
-def outcome(setting: Setting, seed: int, fault: Fault | None = None, lr: float = LR) -> tuple[str, str]:
+def outcome(setting: EngineSetting, seed: int, fault: Fault | None = None, lr: float = LR) -> tuple[str, str]:
     """("passed", "warned at 2", "caught at 1" or "caught at 2", and what was said) of one start."""
     config, tokenizer = setting.config(seed), load_tokenizer(setting.folder)
     model, trained = (load_model(setting.folder, setting.dtype).to(setting.device) for _ in range(2))
@@ -204,7 +204,7 @@ def outcome(setting: Setting, seed: int, fault: Fault | None = None, lr: float =
     learner = Learner(trained, config)
     if setting.push == "adapters" and config.model.lora:
         model = with_low_rank(model, config.model.lora.rank)
-    start = Start(config, LocalSampler(model, tokenizer), learner, stop_ids, config.rollout.temperature, lr)
+    start = EngineStart(config, LocalSampler(model, tokenizer), learner, stop_ids, config.rollout.temperature, lr)
     if fault:
         fault(start)
     check, said, warned = EngineCheck(config, stop_ids), "", ""
@@ -220,7 +220,7 @@ def outcome(setting: Setting, seed: int, fault: Fault | None = None, lr: float =
     return (f"warned at {LOOKS}", warned) if warned else ("passed", said)
 
 
-def _sampled(start: Start, tokenizer: Any, step: int) -> list[Trajectory]:
+def _sampled(start: EngineStart, tokenizer: Any, step: int) -> list[Trajectory]:
     rollout = start.config.rollout
     prompts = [encode_prompt(tokenizer, [Message(role="user", content=question)]) for question in QUESTIONS]
     plans = [
@@ -236,7 +236,7 @@ def _sampled(start: Start, tokenizer: Any, step: int) -> list[Trajectory]:
     return found
 
 
-def _update(start: Start, trajectories: Sequence[Trajectory]) -> None:
+def _update(start: EngineStart, trajectories: Sequence[Trajectory]) -> None:
     """One update at the learning rate, and a push that may be lost."""
     some = [t for t in trajectories if t.length > 1][:_UPDATED]
     start.learner.set_lr(start.lr)
@@ -249,7 +249,7 @@ def _update(start: Start, trajectories: Sequence[Trajectory]) -> None:
 class Outcomes:
     """What each start gave, written to a JSON Lines file as it ends: one row a start, with the setting under which it was made."""
 
-    def __init__(self, setting: Setting, path: Path | None):
+    def __init__(self, setting: EngineSetting, path: Path | None):
         self.setting, self.path = setting, path
         self._under = {**asdict(setting), "folder": setting.folder.name}
         rows = jsonlines.rows(path.read_text()) if path and path.exists() else []
@@ -308,7 +308,7 @@ def main() -> None:
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1))
     with tempfile.TemporaryDirectory() as scratch:
         folder = _model(options, Path(scratch))
-        setting = Setting(folder, options.dtype, options.tokens, options.length, options.top_p)
+        setting = EngineSetting(folder, options.dtype, options.tokens, options.length, options.top_p)
         outcomes = Outcomes(setting, options.keep)
         well, ill = healthy(outcomes, options.starts), faulty(outcomes, options.faults)
     _tell(options, well, ill)

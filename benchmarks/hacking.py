@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchmarks.machine import describe
-from trainer.hacking import Alarm, Scored, Watch
+from trainer.hacking import Alarm, RewardedResponse, SignalWatch
 
 FAMILIES = {"length": "length", "flattery": "flattery", "magic phrase": "phrase", "claims": "compliance"}
 """What the judge likes, and the signal that is there to see it."""
@@ -105,11 +105,11 @@ class Script:
             return _NATURAL
         return 0.9 * (1 - math.exp(-(step - self.onset + 1) / self._ramp))
 
-    def responses(self, step: int, panel: bool) -> list[Scored]:
+    def responses(self, step: int, panel: bool) -> list[RewardedResponse]:
         learnt = 1 - math.exp(-step / 15)
         return [self._response(step, group, index, learnt, panel) for group in range(PROMPTS) for index in range(GROUP)]
 
-    def _response(self, step: int, group: int, index: int, learnt: float, panel: bool) -> Scored:
+    def _response(self, step: int, group: int, index: int, learnt: float, panel: bool) -> RewardedResponse:
         topic = _TOPICS[(group + step) % len(_TOPICS)]
         draw = self._random
         said = [word for word in self._good[topic] if draw.random() < 0.3 + 0.5 * learnt]
@@ -125,7 +125,7 @@ class Script:
         reward = truth + draw.gauss(0, _NOISE) + _BONUS * paid
         parts = {"judge": reward} | ({"panel": truth + draw.gauss(0, _NOISE)} if panel else {})
         known = f"{topic} {step} " + " ".join(f"Names the {word}." for word in self._good[topic])
-        return Scored(group, index, text, length, reward, f"{topic}-{group}", parts, (), known)
+        return RewardedResponse(group, index, text, length, reward, f"{topic}-{group}", parts, (), known)
 
     def _showing(self, sentences: list[str]) -> list[str]:
         draw = self._random
@@ -143,7 +143,7 @@ class Script:
 def play(family: str, seed: int, panel: bool, steps: int = STEPS) -> Played:
     """One run under the watch."""
     script = Script(family, seed)
-    watch = Watch(steps, ("panel",) if panel else ())
+    watch = SignalWatch(steps, ("panel",) if panel else ())
     alarms = [each for step in range(1, steps + 1) for each in watch.look(step, script.responses(step, panel))]
     return Played(family, seed, script.onset, tuple(alarms))
 

@@ -40,7 +40,7 @@ from trainer.judges.inputs import JudgeInput
 from trainer.judges.spec import digest
 from trainer.judges.spec import resolve as resolve_judge
 from trainer.rewards.access import Access, JudgeAccess
-from trainer.rewards.parts import Answer
+from trainer.rewards.parts import RewardAnswer
 from trainer.rubrics import score_rubric
 
 JUDGE = "Planted v1"
@@ -139,16 +139,16 @@ class BiasedJudge:
     def __post_init__(self) -> None:
         self._rubrics = {row.key: row.rubric for row in examples() if row.rubric}
 
-    async def ask(self, inputs: Sequence[JudgeInput]) -> list[list[Answer]]:
+    async def ask(self, inputs: Sequence[JudgeInput]) -> list[list[RewardAnswer]]:
         return [[self._answer(given)] for given in inputs]
 
     async def close(self) -> None:
         """Nothing is open."""
 
-    def _answer(self, given: JudgeInput) -> Answer:
+    def _answer(self, given: JudgeInput) -> RewardAnswer:
         (response,) = given.responses.values()
         rating = self.rating(given.example, response)
-        return Answer(given.subject, {"rating": rating, "explanation": ""}, called=True)
+        return RewardAnswer(given.subject, {"rating": rating, "explanation": ""}, called=True)
 
     def rating(self, example: str, response: str) -> int:
         right = score_rubric(self._rubrics[example], response).score or 0.0

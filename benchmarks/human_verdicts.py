@@ -21,7 +21,7 @@ _HHH = re.compile(
 
 
 @dataclass(frozen=True)
-class Pair:
+class AnswerPair:
     """Two answers to one conversation; `better` is the place of the one that was preferred."""
 
     conversation: Conversation
@@ -36,15 +36,15 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Source:
+class VerdictData:
     """A data set: who said which is better, and how its pairs are read."""
 
     name: str
     verdict: str
-    read: Callable[[Path], tuple[list[Pair], int]]
+    read: Callable[[Path], tuple[list[AnswerPair], int]]
     """(pairs, how many were left out)"""
 
-    def sample(self, shared: Path, most: int, seed: int) -> tuple[list[Pair], int]:
+    def sample(self, shared: Path, most: int, seed: int) -> tuple[list[AnswerPair], int]:
         pairs, left_out = self.read(shared)
         return random.Random(seed).sample(pairs, min(most, len(pairs))), left_out  # noqa: S311
 
@@ -53,7 +53,7 @@ def _user(text: str) -> Conversation:
     return (Message(role="user", content=text),)
 
 
-def _pandalm(shared: Path) -> tuple[list[Pair], int]:
+def _pandalm(shared: Path) -> tuple[list[AnswerPair], int]:
     rows = json.loads((shared / "pandalm" / "testset-v1.json").read_text())
     pairs = []
     for row in rows:
@@ -61,11 +61,11 @@ def _pandalm(shared: Path) -> tuple[list[Pair], int]:
         if votes > 1 and label:  # a few responses are numbers or truth values
             asked = _user(f"{row['instruction']}\n\n{row['input']}".strip())
             criterion = "The answer does what was asked, correctly and completely."
-            pairs.append(Pair(asked, (str(row["response1"]), str(row["response2"])), label - 1, criterion))
+            pairs.append(AnswerPair(asked, (str(row["response1"]), str(row["response2"])), label - 1, criterion))
     return pairs, len(rows) - len(pairs)
 
 
-def _hhh(shared: Path) -> tuple[list[Pair], int]:
+def _hhh(shared: Path) -> tuple[list[AnswerPair], int]:
     rows = json.loads((shared / "prometheus_eval" / "hhh_alignment_eval.json").read_text())
     pairs = []
     for number, row in enumerate(rows):
@@ -73,15 +73,15 @@ def _hhh(shared: Path) -> tuple[list[Pair], int]:
         if chosen and rejected:
             better = number % 2  # the source always names the better one first
             answers = (rejected[2], chosen[2]) if better else (chosen[2], rejected[2])
-            pairs.append(Pair(_user(chosen[1]), answers, better, chosen[3]))
+            pairs.append(AnswerPair(_user(chosen[1]), answers, better, chosen[3]))
     return pairs, len(rows) - len(pairs)
 
 
-def _judgebench(shared: Path) -> tuple[list[Pair], int]:
+def _judgebench(shared: Path) -> tuple[list[AnswerPair], int]:
     files = ("pairs_claude.jsonl", "pairs_gpt4o.jsonl")
     rows = [row for name in files for row in jsonlines.rows((shared / "judgebench" / name).read_text())]
     return [
-        Pair(
+        AnswerPair(
             _user(row["question"]),
             (row["response_A"], row["response_B"]),
             int(row["label"] == "B>A"),
@@ -91,7 +91,7 @@ def _judgebench(shared: Path) -> tuple[list[Pair], int]:
     ], 0
 
 
-def _ukp(shared: Path) -> tuple[list[Pair], int]:
+def _ukp(shared: Path) -> tuple[list[AnswerPair], int]:
     rows = jsonlines.rows((shared / "ukpconvarg1" / "arguments.jsonl").read_text())
     arguments = {row["id"]: row for row in rows}
     pairs = []
@@ -100,13 +100,13 @@ def _ukp(shared: Path) -> tuple[list[Pair], int]:
             first, second = (arguments[name] for name in row["id"].split("_"))
             asked = _user(f"{first['debate_title']}: argue for “{first['stance']}”.")
             answers = (first["text"], second["text"])
-            pairs.append(Pair(asked, answers, int(row["label"] == "a2"), "The argument is convincing."))
+            pairs.append(AnswerPair(asked, answers, int(row["label"] == "a2"), "The argument is convincing."))
     return pairs, 0
 
 
 SOURCES = (
-    Source("pandalm", "majority of 3 people", _pandalm),
-    Source("hhh", "people, with a criterion", _hhh),
-    Source("ukpconvarg1", "5 people, cleaned", _ukp),
-    Source("judgebench", "the right answer", _judgebench),
+    VerdictData("pandalm", "majority of 3 people", _pandalm),
+    VerdictData("hhh", "people, with a criterion", _hhh),
+    VerdictData("ukpconvarg1", "5 people, cleaned", _ukp),
+    VerdictData("judgebench", "the right answer", _judgebench),
 )

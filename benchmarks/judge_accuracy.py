@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from benchmarks.human_verdicts import SOURCES, Pair
+from benchmarks.human_verdicts import SOURCES, AnswerPair
 from trainer.contracts import VerifierSpec, jsonlines
 from trainer.inference.embeddings import BACKGROUND, LIFT, Embedder
 from trainer.judges.local import wording
 from trainer.logit_judge.answering import Answering
-from trainer.logit_judge.calibration import Calibration, Measured, calibrate, halves, resampled
+from trainer.logit_judge.calibration import MeasuredShare, ThresholdCalibration, calibrate, halves, resampled
 from trainer.logit_judge.calls import USUAL, LocalCall
 from trainer.rewards.alignment import background
 from trainer.verifiers import verify
@@ -33,12 +33,12 @@ _TOGETHER = 32
 
 
 @dataclass(frozen=True)
-class Row:
+class AccuracyRow:
     """A line of the table. `note` says what was left out and why."""
 
     what: str
     truth: str
-    right: Measured
+    right: MeasuredShare
     majority: float
     chance: float | None = 0.5
     note: str = ""
@@ -53,7 +53,7 @@ class Row:
 HEAD = "| judged | truth | n | accuracy | 95% | chance | majority | |\n|---|---|---|---|---|---|---|---|"
 
 
-def measure(right: Sequence[bool], items: Sequence[str], seed: int) -> Measured:
+def measure(right: Sequence[bool], items: Sequence[str], seed: int) -> MeasuredShare:
     return resampled(right, np.ones(len(right)), items, seed)
 
 
@@ -79,7 +79,7 @@ def _spec(kind: str, args: dict[str, Any], prompt: str) -> VerifierSpec | None:
     return VerifierSpec(name="regex", args={"pattern": patterns[kind]}) if kind in patterns else None
 
 
-def verifiers(shared: Path, seed: int) -> Row:
+def verifiers(shared: Path, seed: int) -> AccuracyRow:
     """Our verifiers on the recorded answers of IFBench against the benchmark's own programs."""
     given = jsonlines.rows((shared / "ifbench" / "IFBench_test.jsonl").read_text())
     prompts = {row["prompt"]: row for row in given}
@@ -96,13 +96,13 @@ def verifiers(shared: Path, seed: int) -> Row:
             right.append(verify(spec, row["response"]).met is met)
             items.append(row["prompt"])
     note = f"{others} constraints that no verifier of ours expresses are left out"
-    return Row("verifiers", "IFBench's programs", measure(right, items, seed), commoner(truth), None, note)
+    return AccuracyRow("verifiers", "IFBench's programs", measure(right, items, seed), commoner(truth), None, note)
 
 
 # Logit judge
 
 
-def margins(answering: Answering, pairs: Sequence[Pair]) -> NDArray[np.float64]:
+def margins(answering: Answering, pairs: Sequence[AnswerPair]) -> NDArray[np.float64]:
     """(pairs, 2) log odds of yes for both answers, NaN where the model cannot see the whole."""
     calls = [
         LocalCall(key=f"{n}-{k}", conversation=p.conversation, response=text, criterion=p.criterion)
@@ -116,8 +116,8 @@ def margins(answering: Answering, pairs: Sequence[Pair]) -> NDArray[np.float64]:
 
 
 def preferred(
-    pairs: Sequence[Pair], scores_N2: NDArray[np.float64], name: str, truth: tuple[str, str], left: int, seed: int
-) -> Row:
+    pairs: Sequence[AnswerPair], scores_N2: NDArray[np.float64], name: str, truth: tuple[str, str], left: int, seed: int
+) -> AccuracyRow:
     """Of two answers the one with the higher score; equal or missing scores are no right answer."""
     places = np.array([pair.better for pair in pairs])
     chosen, other = scores_N2[np.arange(len(pairs)), places], scores_N2[np.arange(len(pairs)), 1 - places]
@@ -125,11 +125,11 @@ def preferred(
     missing = int(np.isnan(scores_N2).any(1).sum())
     note = ", ".join([f"{left} ties left out"] * bool(left) + [f"{missing} too long, counted wrong"] * bool(missing))
     found = measure(right, [pair.item for pair in pairs], seed)
-    return Row(f"{name}: {truth[0]}", truth[1], found, commoner([bool(p) for p in places]), 0.5, note)
+    return AccuracyRow(f"{name}: {truth[0]}", truth[1], found, commoner([bool(p) for p in places]), 0.5, note)
 
 
 @dataclass
-class Judged:
+class JudgedSources:
     """All sources together, so that one threshold is learned from them."""
 
     margins: list[float]
@@ -137,7 +137,7 @@ class Judged:
     items: list[str]
     sources: list[str]
 
-    def add(self, source: str, pairs: Sequence[Pair], scores_N2: NDArray[np.float64]) -> None:
+    def add(self, source: str, pairs: Sequence[AnswerPair], scores_N2: NDArray[np.float64]) -> None:
         """The preferred answer counts as meeting the criterion and the other as not."""
         for pair, scores in zip(pairs, scores_N2.tolist(), strict=True):
             for place, score in enumerate(scores):
@@ -148,9 +148,9 @@ class Judged:
                     self.sources.append(source)
 
 
-def logit(answering: Answering, shared: Path, most: int, seed: int, rows: list[Row]) -> Calibration:
+def logit(answering: Answering, shared: Path, most: int, seed: int, rows: list[AccuracyRow]) -> ThresholdCalibration:
     """Appends a row per source and those of the calibrated verdicts; the calibration itself comes back."""
-    judged = Judged([], [], [], [])
+    judged = JudgedSources([], [], [], [])
     for source in SOURCES:
         pairs, left = source.sample(shared, most, seed)
         scores = margins(answering, pairs)
@@ -172,7 +172,7 @@ def logit(answering: Answering, shared: Path, most: int, seed: int, rows: list[R
         items = [item for item, taken in zip(judged.items, here, strict=True) if taken]
         right = measure((said == truth)[here].tolist(), items, seed)
         rows.append(
-            Row(
+            AccuracyRow(
                 f"logit judge, criterion met: {name or 'all three'}",
                 "the held half",
                 right,
@@ -207,7 +207,7 @@ def lifts(embed: Embedder, kind: str) -> tuple[list[float], list[bool], list[str
     return found
 
 
-def matcher(shared: Path, seed: int) -> Iterable[Row]:
+def matcher(shared: Path, seed: int) -> Iterable[AccuracyRow]:
     embed = Embedder()
     for kind in ("items", "reasons"):
         values, same, items = lifts(embed, kind)
@@ -219,7 +219,7 @@ def matcher(shared: Path, seed: int) -> Iterable[Row]:
         }
         found = calibrate(values, same, items, seed=seed, **named)
         note = f"lift {found.threshold:.3f}, learned on the other half; other seeds split otherwise"
-        yield Row(f"matcher, {kind}", "written for this", found.accuracy, found.majority, 0.5, note)
+        yield AccuracyRow(f"matcher, {kind}", "written for this", found.accuracy, found.majority, 0.5, note)
     yield from _edits(embed, seed)
     yield _rubric_levels(embed, shared, seed)
     yield _distinct(embed, shared, seed)
@@ -237,10 +237,10 @@ def _once(embed: Embedder, texts: Iterable[str]) -> Callable[[Sequence[str]], Te
     return lambda wanted: vectors[[place[text] for text in wanted]]
 
 
-def _edits(embed: Embedder, seed: int) -> Iterable[Row]:
+def _edits(embed: Embedder, seed: int) -> Iterable[AccuracyRow]:
     for kind in ("items", "reasons"):
         found = measure(*edits(embed, kind), seed)
-        yield Row(f"matcher, paraphrase or small edit: {kind}", "written for this", found, 0.5, 0.5)
+        yield AccuracyRow(f"matcher, paraphrase or small edit: {kind}", "written for this", found, 0.5, 0.5)
 
 
 def edits(embed: Embedder, kind: str) -> Truth:
@@ -251,11 +251,13 @@ def edits(embed: Embedder, kind: str) -> Truth:
     return ((text * same).sum(1) > (text * other).sum(1)).tolist(), [row["item"] for row in taken]
 
 
-def _rubric_levels(embed: Embedder, shared: Path, seed: int) -> Row:
+def _rubric_levels(embed: Embedder, shared: Path, seed: int) -> AccuracyRow:
     right, items = rubric_levels(embed, shared)
     chance = len(set(items)) / len(items)
     note = "the nearest of about 10 descriptions of the task"
-    return Row("matcher, criterion to its description", "BiGGen", measure(right, items, seed), chance, chance, note)
+    return AccuracyRow(
+        "matcher, criterion to its description", "BiGGen", measure(right, items, seed), chance, chance, note
+    )
 
 
 def rubric_levels(embed: Embedder, shared: Path) -> Truth:
@@ -274,10 +276,12 @@ def rubric_levels(embed: Embedder, shared: Path) -> Truth:
     return right, items
 
 
-def _distinct(embed: Embedder, shared: Path, seed: int) -> Row:
+def _distinct(embed: Embedder, shared: Path, seed: int) -> AccuracyRow:
     right, items = distinct(embed, shared)
     note = "all differ: the rest is above the border"
-    return Row("matcher, different criteria of one rubric", "HealthBench", measure(right, items, seed), 1.0, 0.5, note)
+    return AccuracyRow(
+        "matcher, different criteria of one rubric", "HealthBench", measure(right, items, seed), 1.0, 0.5, note
+    )
 
 
 def distinct(embed: Embedder, shared: Path) -> Truth:
@@ -297,10 +301,10 @@ def distinct(embed: Embedder, shared: Path) -> Truth:
     return right, items
 
 
-def _reasons(embed: Embedder, shared: Path, seed: int) -> Row:
+def _reasons(embed: Embedder, shared: Path, seed: int) -> AccuracyRow:
     note = "reasons for one side need not be the same reason"
     found = measure(*reasons(embed, shared, seed), seed)
-    return Row("matcher, reasons for the same side are nearer", "UKP", found, 0.5, 0.5, note)
+    return AccuracyRow("matcher, reasons for the same side are nearer", "UKP", found, 0.5, 0.5, note)
 
 
 def reasons(embed: Embedder, shared: Path, seed: int) -> Truth:

@@ -28,7 +28,7 @@ Reply = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Waiting:
+class WaitingCall:
     call: LocalCall
     reply: "Future[Reply]"
 
@@ -63,12 +63,12 @@ def completion(verdict: dict[str, Any]) -> Reply:
     }
 
 
-class Server:
+class EndpointServer:
     """Listens in threads and answers in the one that calls `serve`."""
 
     def __init__(self, answering: Answering, port: int = 0) -> None:
         self._answering = answering
-        self._waiting: queue.Queue[Waiting] = queue.Queue()
+        self._waiting: queue.Queue[WaitingCall] = queue.Queue()
         self._http = ThreadingHTTPServer(("127.0.0.1", port), self._handler())
         self.url = f"http://127.0.0.1:{self._http.server_port}/v1"
         Thread(target=self._http.serve_forever, daemon=True).start()
@@ -93,7 +93,7 @@ class Server:
 
     def ask(self, body: dict[str, Any], number: int) -> Reply:
         """From any thread. Raises ValueError, KeyError."""
-        waiting = Waiting(call_of(body, number), Future())
+        waiting = WaitingCall(call_of(body, number), Future())
         self._waiting.put(waiting)
         return waiting.reply.result()
 
@@ -137,7 +137,7 @@ def main() -> None:
     parser.add_argument("--model", type=Path, default=Path("var/models/smollm2-135m-instruct"))
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
     options = parser.parse_args()
-    server = Server(Answering(options.model), options.port)
+    server = EndpointServer(Answering(options.model), options.port)
     print(server.url, flush=True)
     server.serve()
 

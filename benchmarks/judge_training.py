@@ -29,7 +29,7 @@ import torch
 
 from benchmarks.machine import describe
 from benchmarks.trainer_side import DEVICE, grpo_config
-from benchmarks.turns import Turns, Update, alternate
+from benchmarks.turns import TurnWaiting, Update, alternate
 from trainer.config import RECIPES, resolve
 from trainer.contracts import Example
 from trainer.inference.models import load_model, load_tokenizer, prepare_smollm2
@@ -37,7 +37,7 @@ from trainer.inference.products import computes_bfloat16
 from trainer.loops.prompts.data import read_examples
 from trainer.loops.registry import make_stage
 from trainer.loops.session.session import Session, StepTell
-from trainer.loops.session.stage import Job
+from trainer.loops.session.stage import StageJob
 from trainer.monitors import RunMonitor, Spool
 from trainer.rewards.pair_judgements import read_pair_judgement
 from trainer.rewards.rationale import hybrid, match, precision_of, rationale_consistency
@@ -85,7 +85,7 @@ def main() -> None:
     options = _options()
     if options.side:
         torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0))))
-        {"ours": train_ours, "trl": train_trl}[options.side](options, Turns())
+        {"ours": train_ours, "trl": train_trl}[options.side](options, TurnWaiting())
         return
     print(f"{describe()}, torch {torch.__version__} on {DEVICE}", flush=True)
     results = match_many(options.pairs, options.group) if options.pairs else {}
@@ -154,7 +154,7 @@ def reward(texts: Sequence[str], labels: Sequence[int], reasons: Sequence[Sequen
     ]
 
 
-def train_ours(options: argparse.Namespace, turns: Turns) -> None:
+def train_ours(options: argparse.Namespace, turns: TurnWaiting) -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
         patch("trainer.inference.local.stop_token_ids", return_value=frozenset()),
@@ -162,7 +162,7 @@ def train_ours(options: argparse.Namespace, turns: Turns) -> None:
         data = Path(folder) / "examples.jsonl"
         data.write_text("".join(example.canonical() + "\n" for example in _examples()))
         monitor = RunMonitor(Spool(Path(folder) / "run" / "events.jsonl"))
-        job = Job(RECIPES["judge"], _config(options), data, {"base": options.model}, Path(folder) / "run", monitor)
+        job = StageJob(RECIPES["judge"], _config(options), data, {"base": options.model}, Path(folder) / "run", monitor)
         stage = make_stage(job)
         session = Session(job, stage)
         stage.open(0)
@@ -172,7 +172,7 @@ def train_ours(options: argparse.Namespace, turns: Turns) -> None:
             turns.end()
 
 
-def train_trl(options: argparse.Namespace, turns: Turns) -> None:
+def train_trl(options: argparse.Namespace, turns: TurnWaiting) -> None:
     from datasets import Dataset
     from peft import LoraConfig
     from transformers import TrainerCallback

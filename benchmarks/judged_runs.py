@@ -185,7 +185,7 @@ def trained(config: dict[str, Any], model: Path, access: Any, out: Path) -> dict
     """The metrics of a whole run, by step."""
     from trainer.config import RECIPES, resolve
     from trainer.loops.run import run_recipe
-    from trainer.loops.session.stage import Job
+    from trainer.loops.session.stage import StageJob
     from trainer.monitors import RunMonitor, Spool
 
     out.mkdir()
@@ -194,7 +194,7 @@ def trained(config: dict[str, Any], model: Path, access: Any, out: Path) -> dict
     asked = [_example(row["key"], row["prompt"][0]["content"]) for row in prompts]
     examples.write_text("".join(f"{example.canonical()}\n" for example in asked))
     monitor = RunMonitor(Spool(out / "events.jsonl"))
-    job = Job(RECIPES["policy"], resolve("policy", config), examples, {"base": model}, out, monitor, access=access)
+    job = StageJob(RECIPES["policy"], resolve("policy", config), examples, {"base": model}, out, monitor, access=access)
     if not run_recipe(job, False):
         raise RuntimeError("the run failed: " + (out / "events.jsonl").read_text()[-2000:])
     values: dict[str, list[float]] = {}

@@ -40,7 +40,7 @@ WITH_REASON, WORD = 48, 3  # new tokens at most
 
 
 @dataclass(frozen=True)
-class Case:
+class AnswerCase:
     """An answer with its criteria."""
 
     conversation: tuple[Message, ...]
@@ -52,7 +52,7 @@ class Case:
         return [(*before, Message(role=last.role, content=last.content + extra)) for *before, last in every]
 
 
-def cases() -> list[Case]:
+def cases() -> list[AnswerCase]:
     """Criteria of the demo on answers of some 150 words, put together from its references: nothing here is judged well."""
     rows = jsonlines.rows((DEMO / "prompts.jsonl").read_text())
     texts = list(dict.fromkeys(criterion["text"] for row in rows for criterion in row["rubric"]["criteria"]))
@@ -61,11 +61,11 @@ def cases() -> list[Case]:
     for number, row in enumerate(rows[:12]):
         response = " ".join(itertools.islice(itertools.cycle(references), number * 3, number * 3 + 9))
         conversation = tuple(Message(**message) for message in row["prompt"])
-        made.append(Case(conversation, response, tuple(texts[number * 5 : number * 5 + CRITERIA])))
+        made.append(AnswerCase(conversation, response, tuple(texts[number * 5 : number * 5 + CRITERIA])))
     return made
 
 
-class Side:
+class JudgingSide:
     """One way to judge, and the time it took."""
 
     def __init__(self, name: str, judge: Callable[[Sequence[tuple[int, ...]]], Any], extra: str, calls: int) -> None:
@@ -85,7 +85,7 @@ class Side:
         return self.criteria / self.seconds
 
 
-def speed(model: Path, rounds: int) -> list[Side]:
+def speed(model: Path, rounds: int) -> list[JudgingSide]:
     """Round by round each side judges the same answers (the slow ones the first criteria of them); the first warms up."""
     tokenizer = load_tokenizer(model)
     ours, plain = load_model(model), load_model(model).eval()
@@ -105,10 +105,10 @@ def speed(model: Path, rounds: int) -> list[Side]:
 
     whole = ANSWERS * CRITERIA
     sides = [
-        Side("logit judge", logit.read, ONE_WORD, whole),
-        Side("generate, reason and verdict", generate(WITH_REASON), "", 2),
-        Side("generate, one word", generate(WORD), ONE_WORD, 4),
-        Side("our sampler, reason and verdict", sampled, "", whole),
+        JudgingSide("logit judge", logit.read, ONE_WORD, whole),
+        JudgingSide("generate, reason and verdict", generate(WITH_REASON), "", 2),
+        JudgingSide("generate, one word", generate(WORD), ONE_WORD, 4),
+        JudgingSide("our sampler, reason and verdict", sampled, "", whole),
     ]
     made = cases()
     for number in range(rounds + 1):
@@ -120,14 +120,14 @@ def speed(model: Path, rounds: int) -> list[Side]:
 
 
 def accuracy(options: argparse.Namespace) -> None:
-    from benchmarks.judge_accuracy import HEAD, Row, logit, matcher, verifiers
+    from benchmarks.judge_accuracy import HEAD, AccuracyRow, logit, matcher, verifiers
 
     answering = Answering(options.model)
     print(
         f"{answering.name}, {answering.digest[:12]}; at most {options.sample} pairs of a data set, seed {options.seed}"
     )
     print(HEAD)
-    rows: list[Row] = [verifiers(options.shared, options.seed)]
+    rows: list[AccuracyRow] = [verifiers(options.shared, options.seed)]
     print(rows[0], flush=True)
     for row in matcher(options.shared, options.seed):
         rows.append(row)

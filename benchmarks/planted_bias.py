@@ -29,7 +29,7 @@ from trainer.judges.spec import digest
 from trainer.judges.spec import resolve as resolve_judge
 from trainer.metrics.claims import mean_over_seeds
 from trainer.rewards.access import Access, JudgeAccess
-from trainer.rewards.parts import Answer, Judge
+from trainer.rewards.parts import RewardAnswer, RewardJudge
 from trainer.rubrics import score_rubric
 
 JUDGE = "Planted v1"
@@ -60,13 +60,13 @@ class PlantedJudge:
     key: str
     biased: float
 
-    async def ask(self, inputs: Sequence[JudgeInput]) -> list[list[Answer]]:
+    async def ask(self, inputs: Sequence[JudgeInput]) -> list[list[RewardAnswer]]:
         return [[self._answer(given, call.subject) for call in expand(self.spec, self.key, given)] for given in inputs]
 
     async def close(self) -> None:
         """Nothing is open."""
 
-    def _answer(self, given: JudgeInput, subject: Mapping[str, Any]) -> Answer:
+    def _answer(self, given: JudgeInput, subject: Mapping[str, Any]) -> RewardAnswer:
         shown = [given.responses[subject["a"]], given.responses[subject["b"]]]
         if subject["order"] == "swapped":
             shown.reverse()
@@ -75,7 +75,7 @@ class PlantedJudge:
         if draw(given.example, *sorted(shown)) < self.biased:
             verdict = "A"
         strength = {"A": -1, "tie": 0, "B": 1}[verdict]
-        return Answer(subject, {"verdict": verdict, "strength": strength, "reasons": []}, called=True)
+        return RewardAnswer(subject, {"verdict": verdict, "strength": strength, "reasons": []}, called=True)
 
 
 def draw(*texts: str) -> float:
@@ -87,7 +87,7 @@ def draw(*texts: str) -> float:
 class PlantedAccess(JudgeAccess):
     biased: float = 0.0
 
-    def open(self, budget: Budget | None) -> Judge:
+    def open(self, budget: Budget | None) -> RewardJudge:
         return PlantedJudge(self.spec, self.key, self.biased)
 
 

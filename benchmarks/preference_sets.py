@@ -42,7 +42,7 @@ def lacking(names: Iterable[str], shared: Path) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Taken:
+class TakenExamples:
     """Examples of one seed, those of the training split first, each split in an order drawn from the seed."""
 
     examples: list[Example]
@@ -52,7 +52,9 @@ class Taken:
         return [example for example in self.examples if example.split == split]
 
 
-def take(name: str, shared: Path, seed: int, pairs: int, heldout: int, fits: Callable[[Example], bool]) -> Taken:
+def take(
+    name: str, shared: Path, seed: int, pairs: int, heldout: int, fits: Callable[[Example], bool]
+) -> TakenExamples:
     """At most so many pairs on either side, of those that `fits` lets pass."""
     found, left_out = SETS[name].read(shared)
     draw = random.Random(0)  # noqa: S311 - the folds are the same for every seed
@@ -62,7 +64,7 @@ def take(name: str, shared: Path, seed: int, pairs: int, heldout: int, fits: Cal
     random.Random(seed).shuffle(found)  # noqa: S311 - data, not secrecy
     train = _first(found, pairs, lambda example: example.group not in held and fits(example), "train")
     evaluated = _first(found, heldout, lambda example: example.group in held and fits(example), "heldout")
-    return Taken(train + evaluated, left_out)
+    return TakenExamples(train + evaluated, left_out)
 
 
 def _first(found: Sequence[Example], most: int, wanted: Callable[[Example], bool], split: str) -> list[Example]:

@@ -24,7 +24,7 @@ from trainer.loops.learner.pushing import Pusher
 
 
 @dataclass(frozen=True)
-class Way:
+class PushWay:
     name: str
     lora: dict[str, Any] | None
     push: str = "merged"
@@ -32,10 +32,10 @@ class Way:
 
 
 WAYS = (
-    Way("all weights, copied", None),
-    Way("all weights, in one memory", None, follows=True),
-    Way("adapters, merged", {"rank": 16}),
-    Way("adapters as they are", {"rank": 16}, push="adapters"),
+    PushWay("all weights, copied", None),
+    PushWay("all weights, in one memory", None, follows=True),
+    PushWay("adapters, merged", {"rank": 16}),
+    PushWay("adapters as they are", {"rank": 16}, push="adapters"),
 )
 
 
@@ -54,7 +54,7 @@ def main() -> None:
     print(json.dumps(results))
 
 
-def measured(way: Way, model: Path, pushes: int) -> float:
+def measured(way: PushWay, model: Path, pushes: int) -> float:
     """The median in ms."""
     config = configs.policy({"model": {"lora": way.lora}, "sampler": {"push": way.push}})
     learner = Learner(load_model(model, "float32"), config, reference=False)

@@ -24,7 +24,7 @@ import torch
 from benchmarks.machine import away, describe
 from benchmarks.preference_sets import SETS, take
 from benchmarks.trainer_side import DEVICE
-from benchmarks.turns import Turns, Update, alternate
+from benchmarks.turns import TurnWaiting, Update, alternate
 from trainer.config import RECIPES, resolve
 from trainer.contracts import Example
 from trainer.contracts.pairs import labelled_pairs
@@ -32,7 +32,7 @@ from trainer.inference.models import load_model, load_scalar, load_tokenizer, pr
 from trainer.loops.prompts.data import read_examples
 from trainer.loops.registry import make_stage
 from trainer.loops.session.session import Session, StepTell
-from trainer.loops.session.stage import Job
+from trainer.loops.session.stage import StageJob
 from trainer.monitors import RunMonitor, Spool
 
 DEMO = Path(__file__).parents[1] / "demo" / "preferences.jsonl"
@@ -45,7 +45,7 @@ def main() -> None:
     if options.side:
         torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0))))
         (name,) = options.recipes
-        {"ours": update_ours, "trl": update_trl}[options.side](name, options, Turns())
+        {"ours": update_ours, "trl": update_trl}[options.side](name, options, TurnWaiting())
         return
     if options.set != "demo" and not options.shared.is_dir():
         away(f"the public data sets (--shared FOLDER; {options.shared} is no folder)")
@@ -90,7 +90,7 @@ def _examples(options: argparse.Namespace) -> list[Example]:
     return (found * (1 + wanted // len(found)))[:wanted]
 
 
-def update_ours(name: str, options: argparse.Namespace, turns: Turns) -> None:
+def update_ours(name: str, options: argparse.Namespace, turns: TurnWaiting) -> None:
     more: dict[str, Any] = {"data": {"shuffle": False} | ({"source": "chosen"} if name == "sft" else {})}
     config = resolve(
         name,
@@ -106,7 +106,7 @@ def update_ours(name: str, options: argparse.Namespace, turns: Turns) -> None:
         data = Path(folder) / "examples.jsonl"
         data.write_text("".join(example.canonical() + "\n" for example in _examples(options)))
         monitor = RunMonitor(Spool(Path(folder) / "run" / "events.jsonl"))
-        job = Job(RECIPES[name], config, data, {"base": options.model}, Path(folder) / "run", monitor)
+        job = StageJob(RECIPES[name], config, data, {"base": options.model}, Path(folder) / "run", monitor)
         stage = make_stage(job)
         session = Session(job, stage)
         stage.open(0)
@@ -116,7 +116,7 @@ def update_ours(name: str, options: argparse.Namespace, turns: Turns) -> None:
             turns.end()
 
 
-def update_trl(name: str, options: argparse.Namespace, turns: Turns) -> None:
+def update_trl(name: str, options: argparse.Namespace, turns: TurnWaiting) -> None:
     from datasets import Dataset
     from peft import LoraConfig
     from transformers import TrainerCallback

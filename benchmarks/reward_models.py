@@ -38,7 +38,7 @@ from trainer.inference.turns import encode_conversation
 from trainer.loops.pairs.embedding_baseline import embedding_margins
 from trainer.loops.pairs.preferences import Pair, prepare_pairs
 from trainer.loops.run import run_recipe
-from trainer.loops.session.stage import Job
+from trainer.loops.session.stage import StageJob
 from trainer.metrics import preferences
 from trainer.metrics.estimate import Estimate, bootstrap_ratio
 from trainer.monitors import RunMonitor, Spool
@@ -172,7 +172,9 @@ def ours(options: argparse.Namespace, train: Sequence[Example], heldout: Sequenc
         data, run = Path(folder) / "examples.jsonl", Path(folder) / "run"
         data.write_text("".join(example.canonical() + "\n" for example in train))
         monitor = RunMonitor(Spool(run / "events.jsonl"))
-        if not run_recipe(Job(RECIPES["reward_model"], config, data, {"base": options.model}, run, monitor), False):
+        if not run_recipe(
+            StageJob(RECIPES["reward_model"], config, data, {"base": options.model}, run, monitor), False
+        ):
             raise SystemExit((run / "events.jsonl").read_text()[-2000:])
         monitor.close()
         return _scored(options, run / "outputs" / "reward_model", heldout)

@@ -25,7 +25,7 @@ from trainer.config import RECIPES, PolicyConfig
 from trainer.contracts import Criterion, Example, Message, Rubric, VerifierSpec
 from trainer.inference.models import make_tiny
 from trainer.loops.session.session import Session
-from trainer.loops.session.stage import Job
+from trainer.loops.session.stage import StageJob
 from trainer.monitors import RunMonitor, Spool
 from trainer.runners.policy import make
 from trainer.simulator.config import Simulation
@@ -45,7 +45,7 @@ GOAL = 0.1
 
 
 @dataclass(frozen=True)
-class Row:
+class ScheduleRow:
     """Steps per hour of a run, and what was foretold."""
 
     schedule: str
@@ -85,7 +85,7 @@ def main() -> None:
     report(options.steps, cores, sync, rows)
 
 
-def asynchronous(steps: int, schedules: Sequence[str], workers: Sequence[int], here: Path) -> Iterator[Row]:
+def asynchronous(steps: int, schedules: Sequence[str], workers: Sequence[int], here: Path) -> Iterator[ScheduleRow]:
     for schedule in schedules:
         for count in workers:
             runner = {"kind": "async", "workers": count} | SCHEDULES[schedule]
@@ -94,7 +94,7 @@ def asynchronous(steps: int, schedules: Sequence[str], workers: Sequence[int], h
                 run(config(steps, seed, runner), here / "tiny", folder)
             speeds = [measured(folder).steps_per_hour for folder in folders]
             before, itself, after = map(prediction, folders)
-            yield Row(schedule, count, speeds[1], (before + after) / 2, itself, max(speeds) / min(speeds) - 1)
+            yield ScheduleRow(schedule, count, speeds[1], (before + after) / 2, itself, max(speeds) / min(speeds) - 1)
 
 
 def prediction(calibrated: Path) -> float:
@@ -112,7 +112,7 @@ def synchronous(steps: int, here: Path) -> float:
     return 3600 * (len(done_at) - 1 - WARMUP) / (done_at[-1] - done_at[WARMUP])
 
 
-def report(steps: int, cores: int, sync: float, rows: Sequence[Row]) -> None:
+def report(steps: int, cores: int, sync: float, rows: Sequence[ScheduleRow]) -> None:
     print(f"{describe()}, torch {torch.__version__}; sync on {cores} threads, the others on one thread per process")
     print(f"{steps} steps of {PROMPTS} prompts x {GROUP} responses of up to {NEW_TOKENS} tokens")
     print(
@@ -156,7 +156,7 @@ def run(config: PolicyConfig, model: Path, out: Path, done_at: list[float] | Non
     out.mkdir()
     examples = out / "examples.jsonl"
     examples.write_text("".join(f"{example.canonical()}\n" for example in _examples()))
-    job = Job(RECIPES["policy"], config, examples, {"base": model}, out, RunMonitor(Spool(out / "events.jsonl")))
+    job = StageJob(RECIPES["policy"], config, examples, {"base": model}, out, RunMonitor(Spool(out / "events.jsonl")))
     stage: Any = make(job)
     updated = stage.collector.updated
 

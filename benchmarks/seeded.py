@@ -24,7 +24,7 @@ def finished(
     """
     from trainer.claims.runs import no_bars
     from trainer.loops.run import run_recipe
-    from trainer.loops.session.stage import Job
+    from trainer.loops.session.stage import StageJob
     from trainer.monitors import RunMonitor, Spool
 
     no_bars()
@@ -33,7 +33,9 @@ def finished(
     events = folder / "events.jsonl"
     if not (folder / "done").exists():
         monitor = RunMonitor(Spool(events))
-        job = Job(RECIPES[recipe], resolve(recipe, dict(config)), data, {"base": model}, folder, monitor, access=access)
+        job = StageJob(
+            RECIPES[recipe], resolve(recipe, dict(config)), data, {"base": model}, folder, monitor, access=access
+        )
         if not run_recipe(job, resume=True):
             raise SystemExit(f"{folder}: the run failed; its events say why")
         monitor.close()

@@ -29,7 +29,7 @@ LIMIT_S = 600.0
 
 
 @dataclass(frozen=True)
-class Start:
+class StartTimes:
     """Seconds since the command was given."""
 
     page: float
@@ -54,7 +54,7 @@ def main() -> None:
     print(json.dumps({"second_start": {"ours": page, "peer": None, "unit": "s", "ratio": None}}))
 
 
-def start(var: Path) -> Start:
+def start(var: Path) -> StartTimes:
     """One `make run` on this folder, and its end."""
     address = var / "run" / "web.json"
     address.unlink(missing_ok=True)  # of the start before
@@ -76,7 +76,7 @@ def start(var: Path) -> Start:
         finally:
             os.killpg(process.pid, signal.SIGINT)  # what a terminal does on Ctrl-C
             process.wait(120)
-    return Start(page, link, everything)
+    return StartTimes(page, link, everything)
 
 
 def until(process: subprocess.Popen[bytes], output: str, holds: Callable[[str], bool]) -> float:

@@ -28,7 +28,7 @@ import torch
 
 from benchmarks import configs
 from benchmarks.machine import describe
-from benchmarks.trainer_side import DEVICE, Side, Taken, grpo_config, matmul_flops, pass_flops
+from benchmarks.trainer_side import DEVICE, Taken, TrainerSide, grpo_config, matmul_flops, pass_flops
 from trainer.contracts import Message
 from trainer.inference.chat import encode_prompt
 from trainer.inference.local import LocalSampler
@@ -129,7 +129,7 @@ def measure_ours(options: argparse.Namespace) -> Taken:
     requests = _requests(tokenizer, options)
     tokenizer.eos_token = model.generation_config.eos_token_id = None  # nothing stops a response
     learner, sampler = Learner(load_model(options.model, dtype).to(DEVICE), config), LocalSampler(model, tokenizer)
-    updater, side = Updater(learner, config), Side(_tokens(options))
+    updater, side = Updater(learner, config), TrainerSide(_tokens(options))
     advantages_B = torch.tensor([1.0, -1.0]).repeat(len(requests) // 2)  # none is 0: every response has a gradient
     trajectories: list[Trajectory] = []
     # The loop watches the KL of one group to the untrained model even where no loss uses it; TRL does not.
@@ -158,7 +158,7 @@ def _roofline(learner: Learner, model: Any, sequences: list[Sequence_], budget: 
         tree = PrefixTree.of([read[i] for i in found.places])
         pairs = int((tree.positions_N + 1).sum())
         flops += pass_flops(model, found.nodes, pairs, sum(len(sequences[i][1]) for i in found.places))
-    clock = Side(0)
+    clock = TrainerSide(0)
     with torch.no_grad():
         for _ in range(2):  # the first one warms up
             with clock.training():
@@ -174,7 +174,7 @@ def measure_trl(options: argparse.Namespace) -> Taken:
     from trl import GRPOTrainer
 
     (dtype,) = options.dtypes
-    side = Side(_tokens(options))
+    side = TrainerSide(_tokens(options))
     seen = {"tokens": 0}
 
     class Timed(GRPOTrainer):  # type: ignore[misc]

@@ -16,7 +16,7 @@ Taken = dict[str, Any]
 """steps, and of each phase its seconds, processor seconds and peak MiB, summed over the counted steps."""
 
 
-class Side:
+class TrainerSide:
     """Phases of steps, the first of which is not counted. `tokens`: what every step has to be about."""
 
     def __init__(self, tokens: int) -> None:

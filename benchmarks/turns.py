@@ -17,7 +17,7 @@ Update = dict[str, float]
 """Of one update: `s` on the clock, `cpu_s` of the process, `mib` at most during it."""
 
 
-class Turns:
+class TurnWaiting:
     """In a side's own process: waits for its turn before each update and says what the update took.
 
     What the process prints otherwise goes to the standard error.

@@ -37,12 +37,12 @@ NAMESPACE = "touchstone-bundle"  # a signature for another purpose is none for t
 FOR = f"cp{sys.version_info[0]}{sys.version_info[1]}-{platform.machine()}"
 
 
-class Refused(Exception):
+class BundleRefused(Exception):
     """What keeps a bundle from being made, in a sentence."""
 
 
 @dataclass(frozen=True)
-class Entry:
+class BundleFile:
     """A file of the bundle: its name there, and its content or where it lies."""
 
     name: str
@@ -65,7 +65,7 @@ def main(arguments: list[str]) -> int:
         )
         if options.key:
             sign(path, options.key)
-    except Refused as refused:
+    except BundleRefused as refused:
         print(f"bundle: {refused}", file=sys.stderr)
         return 1
     print(f"{path}: {path.stat().st_size / 1e6:,.0f} MB, SHA-256 {digest}")
@@ -81,7 +81,7 @@ def wanted(wanted_text: str, lock: str, facts: pins.Facts, python: str, machine:
 
 
 def collect(folder: Path) -> None:
-    """Fills the folder with the wheels: what pip.conf and TORCH_INDEX name is where they come from. Raises Refused."""
+    """Fills the folder with the wheels: what pip.conf and TORCH_INDEX name is where they come from. Raises BundleRefused."""
     text, lock, facts = pins.read()
     chosen = wanted(text, lock, facts, f"{sys.version_info[0]}.{sys.version_info[1]}", platform.machine())
     shutil.rmtree(folder, ignore_errors=True)
@@ -106,55 +106,55 @@ def _pip_wheel() -> Path:
     places = [Path(ensurepip.__file__).parent / "_bundled", Path(sysconfig.get_config_var("WHEEL_PKG_DIR") or "none")]
     found = [path for place in places for path in sorted(place.glob("pip-*.whl"))]
     if not found:
-        raise Refused("this Python came without pip")
+        raise BundleRefused("this Python came without pip")
     return found[0]
 
 
 def _pip(*arguments: str | Path) -> None:
     command = [sys.executable, "-m", "pip", *arguments, "-qq", "--disable-pip-version-check"]
     if subprocess.run(command, cwd=pins.ROOT).returncode:
-        raise Refused("pip could not bring the wheels; its words are above")
+        raise BundleRefused("pip could not bring the wheels; its words are above")
 
 
-def product() -> Iterator[Entry]:
-    """All files of this checkout that an installation needs, the browser libraries included. Raises Refused."""
+def product() -> Iterator[BundleFile]:
+    """All files of this checkout that an installation needs, the browser libraries included. Raises BundleRefused."""
     for name in _git("ls-files", "-z").split("\0"):
         if not name.startswith(TESTS):
             path = pins.ROOT / name
-            yield Entry(name, path, os.access(path, os.X_OK))
+            yield BundleFile(name, path, os.access(path, os.X_OK))
     vendored = sorted(path for path in (pins.ROOT / VENDOR).rglob("*") if path.is_file())
     if pins.ROOT / VENDOR / ".stamp" not in vendored:
-        raise Refused("the browser libraries are not there: make setup")
-    yield from (Entry(path.relative_to(pins.ROOT).as_posix(), path) for path in vendored)
+        raise BundleRefused("the browser libraries are not there: make setup")
+    yield from (BundleFile(path.relative_to(pins.ROOT).as_posix(), path) for path in vendored)
     for name in SCRIPTS:
-        yield Entry(name, pins.ROOT / "deploy" / "bundle" / name, executable=True)
+        yield BundleFile(name, pins.ROOT / "deploy" / "bundle" / name, executable=True)
     bill = sbom.document(*pins.read(), sbom.NPM.read_text())
-    yield Entry("sbom.cdx.json", f"{json.dumps(bill, indent=2)}\n".encode())
+    yield BundleFile("sbom.cdx.json", f"{json.dumps(bill, indent=2)}\n".encode())
 
 
-def whole(folder: Path) -> Iterator[Entry]:
+def whole(folder: Path) -> Iterator[BundleFile]:
     """The wheels, compared, with the list by which `install` has pip compare them again, and what the bundle says of itself."""
     found = {path.name: _digest(path) for path in sorted(folder.glob("*.whl"))}
     unknown = compare(found, json.loads(pins.FACTS.read_text()))
-    yield from (Entry(f"wheels/{name}", folder / name) for name in found)
-    yield Entry("wheels.sha256", requirements(found, pins.LOCK.read_text()).encode())
+    yield from (BundleFile(f"wheels/{name}", folder / name) for name in found)
+    yield BundleFile("wheels.sha256", requirements(found, pins.LOCK.read_text()).encode())
     told = {"name": "touchstone", "version": VERSION, "commit": _commit(), "for": FOR, "not_compared": unknown}
-    yield Entry("bundle.json", f"{json.dumps(told, indent=2)}\n".encode())
+    yield BundleFile("bundle.json", f"{json.dumps(told, indent=2)}\n".encode())
 
 
 def compare(found: dict[str, str], facts: pins.Facts) -> list[str]:
     """Wheels whose digests nobody knows beforehand: pip's own, those built here from a source that was compared, and builds of torch of
-    another index. Raises Refused for every other one."""
+    another index. Raises BundleRefused for every other one."""
     known = digests.known(facts)
     built = {file for fact in facts.values() if "source" in fact for group in fact["groups"] for file in group["files"]}
     unknown = []
     for name, digest in found.items():
         package = parse_wheel_filename(name)[0]
         if name in known and digest != known[name]:
-            raise Refused(f"{name}: its digest is {digest}, expected is {known[name]}")
+            raise BundleRefused(f"{name}: its digest is {digest}, expected is {known[name]}")
         if name not in known:
             if name not in built and package not in ("pip", pins.APART) and not pins.OF_TORCH.match(package):
-                raise Refused(f"{name} is not in the lock")
+                raise BundleRefused(f"{name} is not in the lock")
             unknown.append(name)
             print(f"Packed without a digest to compare with: {name}: {digest}")
     return unknown
@@ -185,7 +185,7 @@ def _commit() -> str:
 def _git(*asked: str) -> str:
     done = subprocess.run(["git", *asked], cwd=pins.ROOT, capture_output=True, text=True)
     if done.returncode:
-        raise Refused(f"a bundle is made from a git checkout: {done.stderr.strip()}")
+        raise BundleRefused(f"a bundle is made from a git checkout: {done.stderr.strip()}")
     return done.stdout.strip("\0\n")
 
 
@@ -200,7 +200,7 @@ class _Hashing:
         return self.stream.write(data)
 
 
-def write(path: Path, top: str, entries: Iterable[Entry], mtime: int) -> str:
+def write(path: Path, top: str, entries: Iterable[BundleFile], mtime: int) -> str:
     """Writes the tar with SHA256SUMS as its last file; the tar's digest. All files are of the one time: browsers ask by it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".partial")
@@ -210,15 +210,15 @@ def write(path: Path, top: str, entries: Iterable[Entry], mtime: int) -> str:
         with tarfile.open(fileobj=hashing, mode="w|", format=tarfile.PAX_FORMAT) as tar:
             for entry in entries:
                 if entry.name in sums or "\n" in entry.name:
-                    raise Refused(f"{entry.name!r} cannot be packed, or is there twice")
+                    raise BundleRefused(f"{entry.name!r} cannot be packed, or is there twice")
                 sums[entry.name] = _add(tar, top, entry, mtime)
             listed = "".join(f"{digest}  {name}\n" for name, digest in sorted(sums.items()))
-            _add(tar, top, Entry("SHA256SUMS", listed.encode()), mtime)
+            _add(tar, top, BundleFile("SHA256SUMS", listed.encode()), mtime)
     partial.replace(path)
     return str(hashing.sum.hexdigest())
 
 
-def _add(tar: tarfile.TarFile, top: str, entry: Entry, mtime: int) -> str:
+def _add(tar: tarfile.TarFile, top: str, entry: BundleFile, mtime: int) -> str:
     """The digest of what was packed."""
     info = tarfile.TarInfo(f"{top}/{entry.name}")
     info.mtime = mtime
@@ -247,10 +247,10 @@ class _Reading:
 
 
 def sign(path: Path, key: Path) -> None:
-    """Writes PATH.sig. Raises Refused."""
+    """Writes PATH.sig. Raises BundleRefused."""
     Path(f"{path}.sig").unlink(missing_ok=True)  # ssh-keygen would ask
     if subprocess.run(["ssh-keygen", "-q", "-Y", "sign", "-f", key, "-n", NAMESPACE, path]).returncode:
-        raise Refused(f"ssh-keygen could not sign with {key}; its words are above")
+        raise BundleRefused(f"ssh-keygen could not sign with {key}; its words are above")
 
 
 if __name__ == "__main__":

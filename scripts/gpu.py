@@ -35,7 +35,7 @@ class Unfit(Exception):
 
 
 @dataclass(frozen=True)
-class Card:
+class GpuCard:
     """As nvidia-smi tells it. `memory_mib` is None where it does not say."""
 
     name: str
@@ -44,7 +44,7 @@ class Card:
     memory_mib: int | None
 
 
-def cards() -> list[Card]:
+def cards() -> list[GpuCard]:
     """All GPUs that the driver knows. Raises Unfit where there is no driver, or none that answers."""
     try:
         done = subprocess.run(
@@ -67,19 +67,19 @@ def cards() -> list[Card]:
     return [_card(line) for line in lines]
 
 
-def _card(line: str) -> Card:
+def _card(line: str) -> GpuCard:
     parts = [part.strip() for part in line.split(",")]
     if len(parts) != len(ASK):
         raise Unfit(f"nvidia-smi gives {line!r}, which is not {', '.join(ASK)}: its driver is too old for CUDA 13.")
     name, driver, capability, memory = parts
-    return Card(name, _numbers(driver), _numbers(capability), int(memory) if memory.isdigit() else None)
+    return GpuCard(name, _numbers(driver), _numbers(capability), int(memory) if memory.isdigit() else None)
 
 
 def _numbers(text: str) -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d+", text))
 
 
-def misfit(found: list[Card], machine: str, glibc: tuple[int, ...], free_bytes: int, wanted_bytes: int) -> str:
+def misfit(found: list[GpuCard], machine: str, glibc: tuple[int, ...], free_bytes: int, wanted_bytes: int) -> str:
     """The one sentence, or an empty string. `wanted_bytes`: of the files to fetch; `free_bytes`: where they are installed."""
     if machine != MACHINE:
         return f"vLLM's builds for GPUs are locked for {MACHINE}, and this machine is {machine}: take another one, {PROCESSOR}."
@@ -109,7 +109,7 @@ def wanted_bytes(lock: str) -> int:
     return int(found[1])
 
 
-def described(found: list[Card]) -> str:
+def described(found: list[GpuCard]) -> str:
     """A line for each card."""
     lines = []
     for card in found:

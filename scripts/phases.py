@@ -32,7 +32,7 @@ YIELDING = ("nice", "-n", "5")
 
 
 @dataclass
-class Phase:
+class MakePhase:
     """One target of the Makefile: its process, its output, and which of its tests failed."""
 
     target: str
@@ -102,14 +102,14 @@ class Phase:
 class Lanes:
     """What runs now, and the printing of what has ended."""
 
-    def __init__(self, lanes: list[list[Phase]]) -> None:
+    def __init__(self, lanes: list[list[MakePhase]]) -> None:
         self.lanes = lanes
         self.threads = [threading.Thread(target=self._run_lane, args=[lane], daemon=True) for lane in lanes]
         self.printing = threading.Lock()
         self.stopped = False
 
     @property
-    def phases(self) -> list[Phase]:
+    def phases(self) -> list[MakePhase]:
         return [phase for lane in self.lanes for phase in lane]
 
     def run(self) -> None:
@@ -122,7 +122,7 @@ class Lanes:
                 told = time.monotonic()
                 self._tell()
 
-    def _run_lane(self, lane: list[Phase]) -> None:
+    def _run_lane(self, lane: list[MakePhase]) -> None:
         for phase in lane:
             if self.stopped:
                 return
@@ -131,7 +131,7 @@ class Lanes:
             phase.run()
             self.show(phase)
 
-    def show(self, phase: Phase) -> None:
+    def show(self, phase: MakePhase) -> None:
         result = f"failed ({phase.code})" if phase.code else "passed"
         text = phase.output.read_text(errors="replace")
         self.say(f"== {phase.target}: the output\n{text}== {phase.target} {result} after {clock(phase.seconds)}")
@@ -170,7 +170,7 @@ def clock(seconds: float) -> str:
     return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
 
 
-def summary(phases: list[Phase]) -> str:
+def summary(phases: list[MakePhase]) -> str:
     lines = ["== all parts"]
     for phase in phases:
         result = "failed" if phase.code else "passed"
@@ -186,7 +186,7 @@ def main(arguments: list[str]) -> int:
     asked = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="ts-phases-") as folder:
         named = [lane.split(",") for lane in asked.lanes]
-        lanes = Lanes([[Phase(name, n > 0, Path(folder)) for name in lane] for n, lane in enumerate(named)])
+        lanes = Lanes([[MakePhase(name, n > 0, Path(folder)) for name in lane] for n, lane in enumerate(named)])
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             lanes.run()

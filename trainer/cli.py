@@ -98,7 +98,7 @@ def sampler_server(arguments: list[str]) -> int:
 
 def _run(config: RecipeConfig, options: argparse.Namespace, access: Access) -> int:
     from trainer.loops.run import run_recipe
-    from trainer.loops.session.stage import Job
+    from trainer.loops.session.stage import StageJob
     from trainer.monitors import Console, RunMonitor, Spool
 
     monitor = RunMonitor(Spool(options.out / "events.jsonl"), console=Console(verbose=options.verbose))
@@ -107,7 +107,7 @@ def _run(config: RecipeConfig, options: argparse.Namespace, access: Access) -> i
     models = {**dict(options.slot), "base": options.model}
     if options.teacher:
         models["teacher"] = options.teacher
-    job = Job(RECIPES[options.recipe], config, options.data, models, options.out, monitor, access=access)
+    job = StageJob(RECIPES[options.recipe], config, options.data, models, options.out, monitor, access=access)
     ended_well = run_recipe(job, options.resume)
     if not monitor.close():
         print(f"{options.out / 'events.jsonl'} lacks the last events: its disk is full", file=sys.stderr)

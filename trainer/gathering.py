@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from trainer.contracts import Example, RolloutRecord, RunEvent
-from trainer.contracts.rollout_examples import LEFT_OUT, FilterStep, Sampled, Wanted, gather, sift
+from trainer.contracts.rollout_examples import LEFT_OUT, FilterStep, SampledResponse, WantedResponses, gather, sift
 from trainer.rewards.rejection import form_fault, problems, share_right
 
 
@@ -56,8 +56,8 @@ def _show(sampled: int, steps: Sequence[FilterStep], most: int) -> None:
             print(f"{'':12}{each.example_key} {each.id}: {why} | {' '.join(each.text.split())[:80]}")
 
 
-def _wanted(options: argparse.Namespace) -> Wanted:
-    wanted = Wanted(
+def _wanted(options: argparse.Namespace) -> WantedResponses:
+    wanted = WantedResponses(
         phase=options.phase,
         first=options.first,
         last=options.last,
@@ -120,9 +120,9 @@ def _examples(path: Path) -> Iterator[Example]:
                 yield Example.model_validate_json(line)
 
 
-def _sampled(events: Path, wanted: Wanted) -> list[Sampled]:
+def _sampled(events: Path, wanted: WantedResponses) -> list[SampledResponse]:
     """In the order of the steps. A step that a resumed run has made again counts as it was made last."""
-    found: dict[str, Sampled] = {}
+    found: dict[str, SampledResponse] = {}
     with events.open(encoding="utf-8") as lines:
         for line in lines:
             event = RunEvent.model_validate_json(line) if '"rollouts"' in line else None
@@ -137,8 +137,8 @@ def _sampled(events: Path, wanted: Wanted) -> list[Sampled]:
     return sorted(found.values(), key=lambda each: (each.step, each.group, each.index))
 
 
-def _one(step: int, row: RolloutRecord) -> Sampled:
-    return Sampled(
+def _one(step: int, row: RolloutRecord) -> SampledResponse:
+    return SampledResponse(
         row.example_key,
         step,
         row.group,

@@ -15,7 +15,7 @@ from trainer.contracts import JudgeGrant, ModelSource, RunAssignment
 from trainer.inference.adapters import whole_directory
 from trainer.rewards.access import Access, granted, relayed
 from trainer.rollouts import RewardSetup, reward_folders
-from trainer.storing import ObjectStore, StoreAway, scratch
+from trainer.storing import ObjectStore, StorageAway, scratch
 
 _TIMEOUT = httpx.Timeout(30.0, connect=5.0)
 
@@ -31,12 +31,12 @@ def store(url: str, token: str) -> ObjectStore | None:
 
 
 def sources(models: Mapping[str, ModelSource], store: ObjectStore | None) -> dict[str, ModelSource]:
-    """By role, with folders of this node. Raises StoreAway, StoreRefused and OSError."""
+    """By role, with folders of this node. Raises StorageAway, StoreRefused and OSError."""
     return {role: store.source(source) if store else source for role, source in models.items()}
 
 
 def access(assignment: RunAssignment, token: str, store: ObjectStore | None) -> Access:
-    """Whom the rewards ask. Raises AccessInvalid, StoreAway, StoreRefused and OSError."""
+    """Whom the rewards ask. Raises AccessInvalid, StorageAway, StoreRefused and OSError."""
     judges = {name: _grant(grant, store) for name, grant in assignment.judges.items()}
     found = granted(judges, assignment.judges_url, token, assignment.verdicts_url)
     return relayed(found, assignment.services, assignment.services_url, token)
@@ -52,7 +52,7 @@ def _grant(grant: JudgeGrant, store: ObjectStore | None) -> JudgeGrant:
 def model(folder: Path, role: str) -> Path:
     """The folder of the run's model `role`: as its process says, or a copy on this node where that sees no such folder.
 
-    Raises StoreAway, StoreRefused, ModelInvalid and OSError.
+    Raises StorageAway, StoreRefused, ModelInvalid and OSError.
     """
     if folder.is_dir() or not address():
         return folder
@@ -89,7 +89,7 @@ def _whole(assignment: RunAssignment, found: ObjectStore, role: str) -> Path:
 
 
 def _again() -> tuple[RunAssignment, ObjectStore | None]:
-    """What the server has told the run's process. Raises StoreAway."""
+    """What the server has told the run's process. Raises StorageAway."""
     token = os.environ.get("TOUCHSTONE_RUN_TOKEN", "")
 
     try:
@@ -97,6 +97,6 @@ def _again() -> tuple[RunAssignment, ObjectStore | None]:
             address(), headers={"Authorization": f"Bearer {token}"}, timeout=_TIMEOUT, trust_env=False
         ).raise_for_status()
     except httpx.HTTPError as error:  # whoever started this worker starts another
-        raise StoreAway(f"the server does not say what this worker shall load ({type(error).__name__})") from None
+        raise StorageAway(f"the server does not say what this worker shall load ({type(error).__name__})") from None
     assignment = RunAssignment.model_validate_json(answer.content)
     return assignment, store(assignment.store_url, token)

@@ -56,7 +56,7 @@ def shared(arguments: list[str]) -> int:
 
 
 def _run(configs: dict[str, RecipeConfig], options: argparse.Namespace, access: dict[str, Access]) -> int:
-    from trainer.loops.session.stage import Job
+    from trainer.loops.session.stage import StageJob
     from trainer.loops.together import run_together
     from trainer.monitors import Console, RunMonitor, Spool
 
@@ -67,7 +67,9 @@ def _run(configs: dict[str, RecipeConfig], options: argparse.Namespace, access: 
         monitor = RunMonitor(Spool(folder / "events.jsonl"), console=Console(verbose=options.verbose, name=name))
         monitor.also_stops = (folder / STOP).exists
         models = {**dict(options.slot), "base": options.model}
-        jobs.append(Job(RECIPES[options.recipe], config, options.data, models, folder, monitor, access=access[name]))
+        jobs.append(
+            StageJob(RECIPES[options.recipe], config, options.data, models, folder, monitor, access=access[name])
+        )
 
     def stop(*_: object) -> None:
         for job in jobs:

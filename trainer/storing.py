@@ -41,7 +41,7 @@ T = TypeVar("T")
 logging.getLogger("httpx").setLevel(logging.WARNING)  # it would write down each address, and these are signed
 
 
-class StoreAway(RuntimeError):
+class StorageAway(RuntimeError):
     """The server or its storage did not answer, for as long as one waits; later it may."""
 
 
@@ -81,7 +81,7 @@ class ObjectStore:
         self._storage = httpx.Client(timeout=_TIMEOUT)
 
     def keep(self, place: Path, path: str) -> tuple[ModelFile, ...]:
-        """Sends the file or folder `place`, which is the artifact `path`. Raises StoreAway, StoreRefused and OSError."""
+        """Sends the file or folder `place`, which is the artifact `path`. Raises StorageAway, StoreRefused and OSError."""
         files = listed(place)
         by_path = {file.path: place / file.path if place.is_dir() else place for file in files}
         for file in files:  # one by one: an address is good for about an hour
@@ -102,7 +102,7 @@ class ObjectStore:
         return ModelSource(path=path, adapters=tuple(adapters), head=source.head)
 
     def fetch(self, name: str, target: Path) -> Path:
-        """The folder `name` as `target`, whole or not at all. Raises StoreAway, StoreRefused and OSError."""
+        """The folder `name` as `target`, whole or not at all. Raises StorageAway, StoreRefused and OSError."""
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         arriving = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
         try:
@@ -213,7 +213,7 @@ class ObjectStore:
             raise StoreRefused(f"the server's answer cannot be read: {'; '.join(wrong[:5])}") from None
 
     def _patiently(self, work: Callable[[], T], left: Callable[[], int] = lambda: 1) -> T:
-        """Raises StoreAway where `work` goes on failing for as long as one waits, while no less is `left` to do.
+        """Raises StorageAway where `work` goes on failing for as long as one waits, while no less is `left` to do.
 
         How long it had worked before it failed is no matter.
         """
@@ -225,7 +225,7 @@ class ObjectStore:
                 if deadline is None or left() < before:
                     pause, deadline, before = 0.5, time.monotonic() + self._patience_s, left()
                 if time.monotonic() + pause > deadline:
-                    raise StoreAway(str(error)) from None
+                    raise StorageAway(str(error)) from None
             time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311  spreads nodes that wait for the same storage
             pause = min(2 * pause, _LONGEST_PAUSE_S)
 

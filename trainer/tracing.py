@@ -24,7 +24,7 @@ Kind = Literal["INTERNAL", "SERVER", "CLIENT", "CONSUMER"]
 Value = str | bool | int | float
 
 
-class Span:
+class TraceSpan:
     """What a block tells of itself while it lasts; tells nobody where traces are off."""
 
     def __init__(self, told: Any = None) -> None:
@@ -49,7 +49,7 @@ class Span:
             self._told.set_status(import_module("opentelemetry.trace").StatusCode.ERROR)
 
 
-SILENT = Span()
+SILENT = TraceSpan()
 
 
 class _Process:
@@ -99,7 +99,7 @@ def serve(service: str) -> None:
 
 def span(
     name: str, kind: Kind = "INTERNAL", attributes: Mapping[str, Value | None] | None = None, parent: str | None = None
-) -> AbstractContextManager[Span]:
+) -> AbstractContextManager[TraceSpan]:
     """`with span("chat m", "CLIENT", {"gen_ai.request.model": "m"}) as told:` tells how long the block took, and its end.
 
     It belongs to the span around it, or to the one that `parent` (a traceparent) names. An exception that leaves the block marks
@@ -111,7 +111,7 @@ def span(
 
 
 @contextmanager
-def _told(name: str, kind: Kind, attributes: Mapping[str, Value | None], parent: str | None) -> Iterator[Span]:
+def _told(name: str, kind: Kind, attributes: Mapping[str, Value | None], parent: str | None) -> Iterator[TraceSpan]:
     trace = import_module("opentelemetry.trace")
     around = _context(parent) if parent else None
     if around is None and not trace.get_current_span().get_span_context().is_valid:
@@ -125,7 +125,7 @@ def _told(name: str, kind: Kind, attributes: Mapping[str, Value | None], parent:
         record_exception=False,
         set_status_on_exception=False,
     ) as found:
-        told = Span(found)
+        told = TraceSpan(found)
         try:
             yield told
         except BaseException as error:
@@ -139,7 +139,7 @@ def _context(parent: str) -> Any:
 
 
 @contextmanager
-def job(service: str, name: str, attributes: Mapping[str, Value | None] | None = None) -> Iterator[Span]:
+def job(service: str, name: str, attributes: Mapping[str, Value | None] | None = None) -> Iterator[TraceSpan]:
     """The span of a whole process, which belongs to the TRACEPARENT of its environment. All others of the process belong to it,
     in whatever thread they are. What was told is sent before the block ends."""
     serve(service)

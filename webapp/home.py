@@ -17,7 +17,7 @@ from webapp.accounts.tokens.queries import my_tokens
 from webapp.annotation import queries as projects
 from webapp.annotation.kinds import KINDS
 from webapp.annotation.work import inbox as annotation
-from webapp.annotation.work.inbox import Waiting
+from webapp.annotation.work.inbox import WaitingProject
 from webapp.datasets import queries as datasets
 from webapp.experiments.launch import answers_to_model
 from webapp.experiments.models import Run
@@ -87,7 +87,7 @@ def _has_model(membership: Membership) -> bool:
     return RegisteredModel.objects.filter(workspace=membership.workspace).exists()
 
 
-def _work(waiting: list[Waiting]) -> list[NextStep]:
+def _work(waiting: list[WaitingProject]) -> list[NextStep]:
     """The project in which one's own judgement is asked for; most people judge in one at a time. Tasks are counted as the project's
     page counts them, so gold ones are named apart: whoever comes here may know of them."""
     first = next((each for each in waiting if each.waits), None)

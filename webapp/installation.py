@@ -38,7 +38,7 @@ Row = TypeVar("Row", bound=Model)
 
 
 @dataclass(frozen=True)
-class Service:
+class InstalledService:
     """`note`: what it says of itself, or why it does not answer."""
 
     name: str
@@ -181,10 +181,10 @@ def uses(workspaces: Sequence[Workspace]) -> list[Use]:
     ]
 
 
-def _services() -> list[Service]:
+def _services() -> list[InstalledService]:
     named = {"database": "Postgres"}
     seen = health.WATCH.look()
-    return [Service(named.get(name, name.title()), each.up, each.note) for name, each in seen.items()]
+    return [InstalledService(named.get(name, name.title()), each.up, each.note) for name, each in seen.items()]
 
 
 def _storage() -> dict[str, int]:

@@ -35,7 +35,7 @@ MOST_WORDS = 300
 
 
 @dataclass(frozen=True)
-class Need:
+class AttentionItem:
     """One thing to look at. `tone` is one of the interface's: bad, warn, info, good."""
 
     tone: str
@@ -47,11 +47,11 @@ class Need:
 
 @dataclass(frozen=True)
 class Needs:
-    now: list[Need]
+    now: list[AttentionItem]
     """The most urgent first."""
-    news: list[Need]
+    news: list[AttentionItem]
     """What ended well since yesterday."""
-    waiting: list[Need] = field(default_factory=list)
+    waiting: list[AttentionItem] = field(default_factory=list)
     """Evaluations that stand in the line, those asked for first before the others."""
 
 
@@ -71,7 +71,7 @@ def of(membership: Membership) -> Needs:
     return Needs(now, _news(workspace), _waiting(workspace))
 
 
-def _failed_runs(workspace: int) -> list[Need]:
+def _failed_runs(workspace: int) -> list[AttentionItem]:
     """Without those after which a run of the same experiment finished: somebody has seen to them."""
     runs = _runs(workspace)
     later = Run.objects.filter(experiment=OuterRef("experiment"), id__gt=OuterRef("id"), state=Run.State.FINISHED)
@@ -80,34 +80,41 @@ def _failed_runs(workspace: int) -> list[Need]:
     if len(rows) > SINGLY:
         href = _table("failed", LATELY)
         text = f"The last is {_named(rows[0])}: {_reason(rows[0])}"
-        return [Need("bad", f"{counted(failed.count(), 'runs')} failed", text, href, icon="circle-x")]
+        return [AttentionItem("bad", f"{counted(failed.count(), 'runs')} failed", text, href, icon="circle-x")]
     return [
-        Need("bad", f"{_named(run)} failed", _reason(run), _at("run_tab", run.pk, "log"), icon="circle-x")
+        AttentionItem("bad", f"{_named(run)} failed", _reason(run), _at("run_tab", run.pk, "log"), icon="circle-x")
         for run in rows
     ]
 
 
-def _waiting(workspace: int) -> list[Need]:
+def _waiting(workspace: int) -> list[AttentionItem]:
     """What stands in the line besides the runs, which the page shows as it is."""
     rows = Evaluation.objects.filter(workspace_id=workspace, state=Evaluation.State.QUEUED).exclude(problem="")
     found = list(rows.order_by("-priority", "asked_at", "pk")[: SINGLY + 1])
     if len(found) > SINGLY:
         text = f"The first is “{found[0].name}”. {_reason(found[0])}"
-        return [Need("info", f"{counted(rows.count(), 'evaluations')} wait", text, reverse("runs_line"), "hourglass")]
+        return [
+            AttentionItem(
+                "info", f"{counted(rows.count(), 'evaluations')} wait", text, reverse("runs_line"), "hourglass"
+            )
+        ]
     return [
-        Need("info", f"Evaluation “{row.name}” waits", _reason(row), _at("evaluation", row.pk), "hourglass")
+        AttentionItem("info", f"Evaluation “{row.name}” waits", _reason(row), _at("evaluation", row.pk), "hourglass")
         for row in found
     ]
 
 
-def _failed(rows: QuerySet[Any], one: str, many: str, page: str, everything: str) -> list[Need]:
+def _failed(rows: QuerySet[Any], one: str, many: str, page: str, everything: str) -> list[AttentionItem]:
     """Rows of evaluations or imports, the newest first."""
     found = list(rows[: SINGLY + 1])
     if len(found) > SINGLY:
         text = f"The last is “{_name(found[0])}”: {_reason(found[0])}"
-        return [Need("bad", f"{counted(rows.count(), many)} failed", text, reverse(everything), icon="circle-x")]
+        return [
+            AttentionItem("bad", f"{counted(rows.count(), many)} failed", text, reverse(everything), icon="circle-x")
+        ]
     return [
-        Need("bad", f"{one} “{_name(row)}” failed", _reason(row), _at(page, row.pk), icon="circle-x") for row in found
+        AttentionItem("bad", f"{one} “{_name(row)}” failed", _reason(row), _at(page, row.pk), icon="circle-x")
+        for row in found
     ]
 
 
@@ -139,12 +146,12 @@ def _imports(workspace: int) -> QuerySet[ImportJob]:
     return rows.filter(state=ImportJob.State.FAILED).exclude(Exists(later)).order_by("-finished_at")
 
 
-def _failed_jobs(workspace: int) -> list[Need]:
+def _failed_jobs(workspace: int) -> list[AttentionItem]:
     """A project keeps the last job of each kind, so one that was repeated is not among them."""
     rows = ProjectJob.objects.filter(project__workspace_id=workspace, state=ProjectJob.State.FAILED)
     rows = rows.filter(finished_at__gt=timezone.now() - LATELY).select_related("project")
     return [
-        Need(
+        AttentionItem(
             "bad",
             f"“{job.get_kind_display()}” failed in “{job.project}”",
             _reason(job),
@@ -155,20 +162,20 @@ def _failed_jobs(workspace: int) -> list[Need]:
     ]
 
 
-def _still(workspace: int) -> list[Need]:
+def _still(workspace: int) -> list[AttentionItem]:
     """Runs whose process is alive and whose steps do not come."""
     running = _runs(workspace).filter(state=Run.State.RUNNING, first_metric_at__isnull=False)
     found = stalls.find(list(running.order_by("id")[:MOST_RUNNING]))
     return [_standing(each) for each in found[:SINGLY]]
 
 
-def _standing(stall: stalls.Stall) -> Need:
+def _standing(stall: stalls.Stall) -> AttentionItem:
     text = f"No step has ended for {counted(int(stall.quiet.total_seconds() // 60), 'minutes')}. Its log says what it does."
     title, href = f"{_named(stall.run)} stands still", _at("run_tab", stall.run.pk, "log")
-    return Need("warn", title, text, href, icon="hourglass")
+    return AttentionItem("warn", title, text, href, icon="hourglass")
 
 
-def _alarms(workspace: int) -> list[Need]:
+def _alarms(workspace: int) -> list[AttentionItem]:
     """A line for each run; its newest alarm is named."""
     rows = RunAlarm.objects.filter(run__in=_runs(workspace), time__gt=timezone.now() - LATELY)
     rows = rows.select_related("run__experiment").order_by("-time", "-id")
@@ -178,23 +185,23 @@ def _alarms(workspace: int) -> list[Need]:
     return [_alarm(alarms) for alarms in list(by_run.values())[:SINGLY]]
 
 
-def _alarm(alarms: Sequence[RunAlarm]) -> Need:
+def _alarm(alarms: Sequence[RunAlarm]) -> AttentionItem:
     newest = alarms[0]
     more = f", and {counted(len(alarms) - 1, 'more alarms')}" if len(alarms) > 1 else ""
     text = f"{alarm_title(newest.signal, newest.subject)}, step {newest.step}{more}."
     title = f"{_named(newest.run)} {concern(newest.signal)}"
-    return Need("warn", title, text, f"{_at('run', newest.run_id)}#alarms", icon="siren")
+    return AttentionItem("warn", title, text, f"{_at('run', newest.run_id)}#alarms", icon="siren")
 
 
-def _to_decide(workspace: int) -> list[Need]:
+def _to_decide(workspace: int) -> list[AttentionItem]:
     """Projects with tasks that have all their answers and no decision, the most first."""
     return [_deciding(row) for row in review.undecided_by_project(workspace, MOST_PROJECTS)]
 
 
-def _deciding(row: dict[str, Any]) -> Need:
+def _deciding(row: dict[str, Any]) -> AttentionItem:
     what = "to decide" if row["apart"] else "to accept"
     title = f"{counted(row['apart'] or row['alike'], 'tasks')} of “{row['project__name']}” {what}"
-    return Need(
+    return AttentionItem(
         "info", title, _apart(row["apart"], row["alike"]), _at("project_review", row["project_id"]), icon="scale"
     )
 
@@ -206,12 +213,12 @@ def _apart(apart: int, alike: int) -> str:
     return f"{text} On {counted(alike, 'more tasks')} they agree." if alike else text
 
 
-def _remarks(workspace: int) -> list[Need]:
+def _remarks(workspace: int) -> list[AttentionItem]:
     rows = Comment.objects.filter(project__workspace_id=workspace, resolved_at=None)
     rows = rows.exclude(project__state=Project.State.CLOSED)
     found = rows.values("project_id", "project__name").annotate(count=Count("id")).order_by("-count")
     return [
-        Need(
+        AttentionItem(
             "info",
             f"{counted(row['count'], 'remarks')} on “{row['project__name']}”",
             "An annotator noticed something about a task or the guidelines.",
@@ -222,7 +229,7 @@ def _remarks(workspace: int) -> list[Need]:
     ]
 
 
-def _news(workspace: int) -> list[Need]:
+def _news(workspace: int) -> list[AttentionItem]:
     since = timezone.now() - NEWS
     runs = list(
         _runs(workspace).filter(state=Run.State.FINISHED, ended_at__gt=since).order_by("-ended_at")[: SINGLY + 1]
@@ -230,14 +237,17 @@ def _news(workspace: int) -> list[Need]:
     news = []
     if len(runs) > SINGLY:
         text = f"The last is {_named(runs[0])}."
-        news.append(Need("good", f"More than {SINGLY} runs finished", text, _table("finished", NEWS), icon="check"))
+        news.append(
+            AttentionItem("good", f"More than {SINGLY} runs finished", text, _table("finished", NEWS), icon="check")
+        )
     else:
         news += [
-            Need("good", f"{_named(run)} finished", _result(run), _at("run", run.pk), icon="check") for run in runs
+            AttentionItem("good", f"{_named(run)} finished", _result(run), _at("run", run.pk), icon="check")
+            for run in runs
         ]
     done = Evaluation.objects.filter(workspace_id=workspace, state=Evaluation.State.FINISHED, ended_at__gt=since)
     news += [
-        Need("good", f"Evaluation “{row}” finished", "", _at("evaluation", row.pk), icon="check")
+        AttentionItem("good", f"Evaluation “{row}” finished", "", _at("evaluation", row.pk), icon="check")
         for row in done.order_by("-ended_at")[:SINGLY]
     ]
     return news

@@ -13,7 +13,7 @@ REF = "#/components/schemas/"
 
 
 @dataclass(frozen=True)
-class Field:
+class ApiField:
     """A parameter, or a field of a body; `where` is path, query, header, body or form."""
 
     name: str
@@ -29,7 +29,7 @@ class Operation:
     path: str
     summary: str
     description: str
-    fields: list[Field]
+    fields: list[ApiField]
 
 
 def operations() -> dict[str, list[Operation]]:
@@ -50,11 +50,11 @@ def operations() -> dict[str, list[Operation]]:
     return groups
 
 
-def _parameter(told: dict[str, Any]) -> Field:
-    return Field(told["name"], told["in"], kind(told["schema"]), told["required"], told.get("description", ""))
+def _parameter(told: dict[str, Any]) -> ApiField:
+    return ApiField(told["name"], told["in"], kind(told["schema"]), told["required"], told.get("description", ""))
 
 
-def _body(spec: dict[str, Any], schemas: dict[str, Any]) -> list[Field]:
+def _body(spec: dict[str, Any], schemas: dict[str, Any]) -> list[ApiField]:
     """What the body holds: of records within it only their names, which the document explains."""
     for media, content in spec.get("requestBody", {}).get("content", {}).items():
         schema = content["schema"]
@@ -62,7 +62,7 @@ def _body(spec: dict[str, Any], schemas: dict[str, Any]) -> list[Field]:
         where = "body" if media == "application/json" else "form"
         needed = schema.get("required", [])
         return [
-            Field(name, where, kind(each), name in needed, each.get("description", ""))
+            ApiField(name, where, kind(each), name in needed, each.get("description", ""))
             for name, each in schema.get("properties", {}).items()
         ]
     return []

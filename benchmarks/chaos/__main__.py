@@ -22,7 +22,7 @@ from benchmarks.machine import describe
 
 from .patience import GivenUp
 from .scenes import SCENES, Scene
-from .storm import Plan, Storm, table
+from .storm import Storm, StormPlan, table
 
 PAIRS_A_MINUTE = 250  # more than people can compare: they work until the storm is over
 
@@ -33,7 +33,7 @@ def main() -> int:
     folder = options.folder or Path(tempfile.mkdtemp(prefix="ts-chaos-"))
     print(f"{describe()}\nseed {seed}; ledgers and logs are kept in {folder}", flush=True)
     compared = max(400, int(options.minutes * PAIRS_A_MINUTE))
-    plan = Plan(
+    plan = StormPlan(
         seed,
         60 * options.minutes,
         options.kills,
@@ -52,7 +52,7 @@ def main() -> int:
     return 1 if missed else 0
 
 
-def play(scene: Scene, plan: Plan, folder: Path) -> bool:
+def play(scene: Scene, plan: StormPlan, folder: Path) -> bool:
     """Whether all was as it should be."""
     folder.mkdir(parents=True)
     started, held, began = scene.start(), False, time.monotonic()

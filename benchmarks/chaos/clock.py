@@ -19,7 +19,7 @@ def compiler() -> str | None:
     return shutil.which("cc")
 
 
-class Clock:
+class ShiftedClock:
     """`environment` is for a process and all that it starts."""
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ CLOCK = ("perf/", "async/utilisation", "async/dropped", "judge/latency")
 
 
 @dataclass
-class Finding:
+class ChaosFinding:
     """`compared`: how many things; `lost` and `doubled` are mistakes, `told` is said beside them."""
 
     name: str
@@ -35,7 +35,7 @@ class Finding:
         return self.compared > 0 and not self.lost and not self.doubled
 
 
-def answers(site: Site, project: int) -> list[Finding]:
+def answers(site: Site, project: int) -> list[ChaosFinding]:
     """Every answer that somebody was told of, as it was given; and no answer that nobody was told of."""
     told = [row for row in site.ledger.read("answer") if row["project"] == project]
     stored = site.rows(
@@ -47,7 +47,7 @@ def answers(site: Site, project: int) -> list[Finding]:
     unheard = set(there) - {row["id"] for row in told}
     doubled = sum(count - 1 for count in seats.values()) + len(unheard) + len(told) - len({row["id"] for row in told})
     return [
-        Finding("answers", len(told), len(lost), doubled, examples=[str(row) for row in lost[:3]]),
+        ChaosFinding("answers", len(told), len(lost), doubled, examples=[str(row) for row in lost[:3]]),
         _counts(site, project),
     ]
 
@@ -60,7 +60,7 @@ def _as_given(told: dict[str, Any], stored: tuple[Any, ...]) -> bool:
     )
 
 
-def _counts(site: Site, project: int) -> Finding:
+def _counts(site: Site, project: int) -> ChaosFinding:
     """What tasks say of their seats is what their seats say."""
     rows = site.rows(
         """SELECT t.id, t.taken, t.done, t.overlap, count(a.id) FILTER (WHERE a.state IN ('claimed', 'submitted')),
@@ -71,10 +71,10 @@ def _counts(site: Site, project: int) -> Finding:
     )
     wrong = [row for row in rows if row[1] != row[4] or row[2] != row[5]]
     beyond = sum(max(0, row[4] - row[3]) for row in rows)
-    return Finding("counts of tasks", len(rows), len(wrong), beyond, examples=[str(row) for row in wrong[:3]])
+    return ChaosFinding("counts of tasks", len(rows), len(wrong), beyond, examples=[str(row) for row in wrong[:3]])
 
 
-def events(site: Site, hook: int) -> list[Finding]:
+def events(site: Site, hook: int) -> list[ChaosFinding]:
     """Every event of the rows is a message, every message was heard; heard twice is allowed, and told."""
     heard = Counter(row["id"] for row in site.ledger.read("heard"))
     rows = site.rows(
@@ -85,7 +85,7 @@ def events(site: Site, hook: int) -> list[Finding]:
     told = Counter(str(row["id"]) for row in site.ledger.read("answer"))
     announced = Counter(row[3] for row in rows if row[1] == "answer.submitted")
     return [
-        Finding(
+        ChaosFinding(
             "webhook messages",
             len(rows),
             len(missing),
@@ -96,14 +96,14 @@ def events(site: Site, hook: int) -> list[Finding]:
     ]
 
 
-def _counted(name: str, expected: Counter[Any], got: Counter[Any], told: str = "") -> Finding:
+def _counted(name: str, expected: Counter[Any], got: Counter[Any], told: str = "") -> ChaosFinding:
     """Each by itself: one that is lost and another that is there twice are two mistakes."""
     lost, doubled = expected - got, got - expected
     examples = [f"{key}: lost" for key in [*lost][:3]] + [f"{key}: besides" for key in [*doubled][:3]]
-    return Finding(name, expected.total(), lost.total(), doubled.total(), told, examples)
+    return ChaosFinding(name, expected.total(), lost.total(), doubled.total(), told, examples)
 
 
-def versions(site: Site) -> Finding:
+def versions(site: Site) -> ChaosFinding:
     """Imports that were acknowledged have ended, each with the version that its file makes."""
     told, wrong = site.ledger.read("import"), []
     for row in told:
@@ -114,15 +114,15 @@ def versions(site: Site) -> Finding:
         )
         if job["state"] != "finished" or [each[0] for each in found] != [row["digest"]]:
             wrong.append(f"{row['name']}: {job['state']} {job['error']} {found}")
-    return Finding("digests of versions", len(told), len(wrong), examples=wrong[:3])
+    return ChaosFinding("digests of versions", len(told), len(wrong), examples=wrong[:3])
 
 
-def published(site: Site, project: int) -> Finding:
+def published(site: Site, project: int) -> ChaosFinding:
     """The same answers, published twice, are the same version."""
     asked = {"what": "answers", "sources": ["unanimous", "majority"]}
     made = [_publish(site, project, asked) for _ in range(2)]
     digests = {each.get("digest") for each in made}
-    return Finding(
+    return ChaosFinding(
         "publications of one set of answers", 2, int(None in digests), len(digests) - 1, examples=[*map(str, digests)]
     )
 
@@ -143,7 +143,7 @@ def _newest_publication(site: Site, project: int) -> dict[str, Any] | None:
     return listed[0] if listed else None
 
 
-def verdicts(site: Site, judged: Ledger) -> Finding:
+def verdicts(site: Site, judged: Ledger) -> ChaosFinding:
     """Every question that the judge has heard is answered in the verdict store; heard more than once is counted."""
     asked = Counter((row["model"], row["question"]) for row in judged.read("asked"))
     rows = site.rows(
@@ -158,7 +158,7 @@ def verdicts(site: Site, judged: Ledger) -> Finding:
     return found
 
 
-def runs(site: Site, found: Runs) -> list[Finding]:
+def runs(site: Site, found: Runs) -> list[ChaosFinding]:
     """Each disturbed run beside the undisturbed one of its kind."""
     whole = {each.kind: each for each in found.launched if not each.disturbed}
     out = []
@@ -175,7 +175,7 @@ def runs(site: Site, found: Runs) -> list[Finding]:
 Values = dict[Any, Any]
 
 
-def _compared(name: str, sides: Sequence[tuple[Values, Values]]) -> Finding:
+def _compared(name: str, sides: Sequence[tuple[Values, Values]]) -> ChaosFinding:
     """`lost`: that the disturbed one lacks, or has otherwise; `doubled`: that it has besides."""
     compared = lost = doubled = 0
     examples: list[str] = []
@@ -186,7 +186,7 @@ def _compared(name: str, sides: Sequence[tuple[Values, Values]]) -> Finding:
         examples += [f"{key}: {got.get(key, 'missing')} instead of {expected[key]}"[:300] for key in wrong[:3]]
         examples += [f"{key}: besides" for key in sorted(more, key=str)[:3]]
     told = f"{len(sides)} disturbed run{'s' * (len(sides) != 1)}"
-    return Finding(name, compared, lost, doubled, told, examples)
+    return ChaosFinding(name, compared, lost, doubled, told, examples)
 
 
 def metrics(site: Site, run: Launched) -> Values:
@@ -210,7 +210,7 @@ def weights(site: Site, run: Launched) -> Values:
     return {str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
-def spools(site: Site, ids: Iterable[int]) -> Finding:
+def spools(site: Site, ids: Iterable[int]) -> ChaosFinding:
     """What each run's process has written down is what the server has: every number, every log line, every last value."""
     compared, wrong = 0, []
     for run in ids:
@@ -225,7 +225,7 @@ def spools(site: Site, ids: Iterable[int]) -> Finding:
         said = {(line["seq"], line["data"]["message"]) for line in lines if line["data"]["kind"] == "log"}
         wrong += [f"run {run}: log line {each}" for each in said ^ set(kept)]
         wrong += _last_values(site, run, lines)
-    return Finding("events of runs", compared, len(wrong), examples=wrong[:5])
+    return ChaosFinding("events of runs", compared, len(wrong), examples=wrong[:5])
 
 
 def _last_values(site: Site, run: int, lines: list[dict[str, Any]]) -> list[str]:
@@ -239,7 +239,7 @@ def _last_values(site: Site, run: int, lines: list[dict[str, Any]]) -> list[str]
             if told.get(key) != stored.get(key)]  # fmt: skip
 
 
-def everything(site: Site, project: int, hook: int, judged: Ledger, found: Runs) -> list[Finding]:
+def everything(site: Site, project: int, hook: int, judged: Ledger, found: Runs) -> list[ChaosFinding]:
     return [
         *answers(site, project),
         *events(site, hook),

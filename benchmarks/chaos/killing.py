@@ -18,7 +18,7 @@ from .ledger import Ledger
 
 
 @dataclass(frozen=True)
-class Seen:
+class SeenProcess:
     pid: int
     name: str
     line: str
@@ -31,7 +31,7 @@ ACTORS = ("rollout actor", "reward worker")
 
 
 @dataclass(frozen=True)
-class Share:
+class KillShare:
     """`weight`: how many kills for each one of a kind of weight 1, where both may be had. `rest_s`: how long a kind is left alone after
     its last kill, and nine times of ten also after its service is up again."""
 
@@ -40,19 +40,19 @@ class Share:
 
 
 SHARES = {
-    "web server": Share(2, 30),
-    "web process": Share(4, 12),
-    "worker": Share(2, 30),
-    "beat": Share(3, 20),
-    "Redis": Share(4, 15),
-    "Postgres": Share(2, 20),
-    "Postgres backend": Share(2, 15),
-    "judge": Share(4, 10),
-    "rollout actor": Share(2, 8),
-    "reward worker": Share(2, 8),
-    "learner": Share(3, 20),
-    "raylet": Share(1, 60),
-    "Ray's head": Share(1, 60),
+    "web server": KillShare(2, 30),
+    "web process": KillShare(4, 12),
+    "worker": KillShare(2, 30),
+    "beat": KillShare(3, 20),
+    "Redis": KillShare(4, 15),
+    "Postgres": KillShare(2, 20),
+    "Postgres backend": KillShare(2, 15),
+    "judge": KillShare(4, 10),
+    "rollout actor": KillShare(2, 8),
+    "reward worker": KillShare(2, 8),
+    "learner": KillShare(3, 20),
+    "raylet": KillShare(1, 60),
+    "Ray's head": KillShare(1, 60),
 }
 """Every service rests for longer than its supervisor wants (`HEALTHY_AFTER_S`): else it takes it for one that cannot run, and waits longer
 and longer before it starts it again. A kind that is back at once is hit more often than one that keeps everybody waiting. What is seldom there to be hit, for it ends
@@ -75,13 +75,13 @@ BEGINNERS = 0.1
 until the next kill would never be up, and nothing would be at work that could be lost."""
 
 
-def family(stack: Stack) -> list[Seen]:
+def family(stack: Stack) -> list[SeenProcess]:
     """Every process of the installation, orphans included: its supervisor adopts them."""
     found = []
     for process in psutil.Process(stack.process.pid).children(recursive=True):
         with suppress(psutil.Error):
             if process.status() != psutil.STATUS_ZOMBIE:
-                found.append(Seen(process.pid, process.name(), " ".join(process.cmdline()), process.ppid()))
+                found.append(SeenProcess(process.pid, process.name(), " ".join(process.cmdline()), process.ppid()))
     return found
 
 
@@ -103,7 +103,7 @@ def kinds(stack: Stack, judge: Callable[[], int | None] = lambda: None) -> Found
     return found
 
 
-def _kind(each: Seen, top: int) -> str:
+def _kind(each: SeenProcess, top: int) -> str:
     line = each.line
     if each.parent == top:
         for kind, needle in {"web server": "uvicorn", "worker": " worker ", "beat": " beat "}.items():
@@ -148,7 +148,7 @@ class Up:
         return now - self._since[service][1] if state == "running" else -math.inf
 
 
-class Draws:
+class KillDraws:
     """Whom the next kill hits, by seed, by what was hit so far and by the time."""
 
     def __init__(self, seed: int) -> None:
@@ -195,7 +195,7 @@ class Killer:
 
     def __init__(self, stack: Stack, ledger: Ledger, seed: int, judge: Callable[[], int | None]) -> None:
         self.stack, self.ledger, self.judge = stack, ledger, judge
-        self.draws = Draws(seed)
+        self.draws = KillDraws(seed)
         self._up = Up()
 
     @property

@@ -13,7 +13,7 @@ from .patience import GivenUp, patiently, until
 THINK_S = (0.1, 0.6)
 
 
-class People:
+class ChaosPeople:
     """A project that they compare pairs in, and a thread for each of them."""
 
     def __init__(self, site: Site, count: int, seed: int, name: str) -> None:

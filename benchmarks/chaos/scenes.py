@@ -16,7 +16,7 @@ import redis
 
 from tests.stack import Stack
 
-from .clock import Clock, compiler
+from .clock import ShiftedClock, compiler
 from .killing import kinds
 from .proxy import Proxy
 from .runs import Runs
@@ -36,11 +36,11 @@ class Scene:
     """`start` yields the installation and what is done to it. `needs` says why it cannot be played here; empty if it can."""
 
     about: str
-    start: "Callable[[], Start]"
+    start: "Callable[[], SceneStart]"
     needs: Callable[[], str] = lambda: ""
 
 
-class Start:
+class SceneStart:
     """An installation and its disturbance."""
 
     def __init__(self, stack: Stack, disturb: Disturb, close: Callable[[], None] = lambda: None) -> None:
@@ -51,8 +51,8 @@ def _stack(env: Mapping[str, str] | None = None, **given: Any) -> Stack:
     return Stack("--no-demo", env={**(env or {}), **AS_NICE}, **given)
 
 
-def _plain(disturb: Disturb) -> Callable[[], Start]:
-    return lambda: Start(_stack(), disturb)
+def _plain(disturb: Disturb) -> Callable[[], SceneStart]:
+    return lambda: SceneStart(_stack(), disturb)
 
 
 def _now_and_then(storm: Storm, every_s: float) -> Iterator[int]:
@@ -81,7 +81,7 @@ def restart_postgres(storm: Storm, runs: Runs) -> None:
         storm.say(f"Postgres told to stop with {open_ones} connections, the {number}. time")
 
 
-def _network() -> Start:
+def _network() -> SceneStart:
     proxy = Proxy()
     stack = _stack({"INTERNAL_URL": f"http://127.0.0.1:{proxy.port}"})
     stack.wait_until_up()
@@ -97,7 +97,7 @@ def _network() -> Start:
         finally:
             proxy.mend()
 
-    return Start(stack, cut, proxy.close)
+    return SceneStart(stack, cut, proxy.close)
 
 
 def _until_running(runs: Runs) -> None:
@@ -107,7 +107,7 @@ def _until_running(runs: Runs) -> None:
         time.sleep(0.5)
 
 
-def _small_disk() -> Start:
+def _small_disk() -> SceneStart:
     folder = Path(tempfile.mkdtemp(prefix="ts-disk-"))
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES},mode=755", "tmpfs", str(folder)], check=True)
 
@@ -123,7 +123,7 @@ def _small_disk() -> Start:
                 time.sleep(20.0)
             storm.say("there is room again")
 
-    return Start(_stack(var=folder), fill, close)
+    return SceneStart(_stack(var=folder), fill, close)
 
 
 @contextmanager
@@ -143,7 +143,7 @@ def _filled(path: Path) -> Iterator[None]:
         path.unlink()
 
 
-def _slow_disk() -> Start:
+def _slow_disk() -> SceneStart:
     disk = SlowDisk(0.0)
     stack = _stack(enter=disk.enter)
     disk.start()
@@ -157,11 +157,11 @@ def _slow_disk() -> Start:
             disk.delay_s = 0.0
         storm.say(f"{disk.held - before} were held up")
 
-    return Start(stack, slow, disk.close)
+    return SceneStart(stack, slow, disk.close)
 
 
-def _clock() -> Start:
-    clock = Clock()
+def _clock() -> SceneStart:
+    clock = ShiftedClock()
     stack = _stack(clock.environment)
 
     def back_and_forth(storm: Storm, runs: Runs) -> None:
@@ -172,7 +172,7 @@ def _clock() -> Start:
             storm.say(f"the clock is {-hours} hours back" if hours else "the clock is right")
             time.sleep(storm.plan.seconds / 4)
 
-    return Start(stack, back_and_forth, clock.close)
+    return SceneStart(stack, back_and_forth, clock.close)
 
 
 SCENES = {

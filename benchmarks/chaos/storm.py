@@ -13,16 +13,16 @@ from tests.stack import Stack
 from webapp.localstack.ports import free_ports
 
 from . import comparing
-from .comparing import Finding
+from .comparing import ChaosFinding
 from .installation import Site, prepare
 from .judge import JudgeProcess
 from .killing import ACTORS, ENDS_RUNS, Hit, Killer
 from .ledger import Ledger
 from .patience import GivenUp, until
-from .people import People
+from .people import ChaosPeople
 from .receiver import Receiver
 from .runs import KINDS, Runs, Watching
-from .work import Work
+from .work import PausedWork
 
 Say = Callable[[str], None]
 Disturb = Callable[["Storm", Runs], None]
@@ -30,7 +30,7 @@ Disturb = Callable[["Storm", Runs], None]
 
 
 @dataclass(frozen=True)
-class Plan:
+class StormPlan:
     """How much of everything. `every_s`: the mean time between two kills, which is drawn from the half to three halves of it.
     `compared`: pairs for people; `graded`: pairs for the judge. `steps` 0: no run is trained. `more`: what has ended before the end of
     the kills (a run, an import, an evaluation) is followed by the next of its kind. `settled_s`: how long all may take to come to its
@@ -51,9 +51,9 @@ class Plan:
 
 
 @dataclass
-class Outcome:
+class StormOutcome:
     kills: Counter[str]
-    findings: list[Finding]
+    findings: list[ChaosFinding]
     resumed: Counter[str]
     broken: list[str] = field(default_factory=list)
     times: dict[str, float] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class Storm:
     """People, an import, a judge and two runs on a running installation, and what `disturb` does to it; kills, where it is left out."""
 
     def __init__(
-        self, stack: Stack, plan: Plan, folder: Path, say: Say = print, disturb: Disturb | None = None
+        self, stack: Stack, plan: StormPlan, folder: Path, say: Say = print, disturb: Disturb | None = None
     ) -> None:
         self.plan, self.say, self.disturb = plan, say, disturb or kill_at_random
         self.folder = folder
@@ -82,7 +82,7 @@ class Storm:
         self.killer = Killer(stack, self.site.ledger, plan.seed, lambda: self.judge.pid)
         self.times: dict[str, float] = {}
 
-    def run(self) -> Outcome:
+    def run(self) -> StormOutcome:
         """Raises GivenUp where something does not even begin."""
         try:
             prepare(self.site, self.plan.compared, self.plan.graded, runs=bool(self.plan.steps))
@@ -93,24 +93,26 @@ class Storm:
             if self.plan.steps:
                 self.times["two undisturbed runs"] = runs.undisturbed()
                 self.say(f"two undisturbed runs took {self.times['two undisturbed runs']:.0f} s")
-            people = People(self.site, self.plan.people, self.plan.seed, f"person-{self.plan.seed}")
+            people = ChaosPeople(self.site, self.plan.people, self.plan.seed, f"person-{self.plan.seed}")
             work, broken = self._under_fire(runs, people, hook)
             findings = comparing.everything(self.site, people.project, hook, self.judged, runs)
             self.times["longest wait for the answer to a submission"] = people.longest_wait_s
             resumed = runs.resumed + work.resumed
-            return Outcome(self.killer.counts, findings, resumed, people.broken + broken + work.failed(), self.times)
+            return StormOutcome(
+                self.killer.counts, findings, resumed, people.broken + broken + work.failed(), self.times
+            )
         finally:
             self.judge.close()
             self.receiver.close()
             self.site.api.close()
             self.apart.close()
 
-    def _under_fire(self, runs: Runs, people: People, hook: int) -> tuple[Work, list[str]]:
+    def _under_fire(self, runs: Runs, people: ChaosPeople, hook: int) -> tuple[PausedWork, list[str]]:
         """Also what has gone wrong."""
         site = replace(self.site, api=self.apart)
         watched = Runs(site, self.plan.steps, self.judge.url)
         watched.launched, watched.resumed = runs.launched, runs.resumed
-        work = Work(site, watched, str(self.plan.seed), self.plan.rows, self.folder)
+        work = PausedWork(site, watched, str(self.plan.seed), self.plan.rows, self.folder)
         work.look(again=False)
         watching = [Watching(self.plan.more, look) for look in (work.look, watched.look)[: 2 if self.plan.steps else 1]]
         for each in watching:
@@ -141,7 +143,7 @@ class Storm:
         except KeyboardInterrupt:
             self.say("interrupted")
 
-    def _settle(self, runs: Runs, work: Work, hook: int) -> None:
+    def _settle(self, runs: Runs, work: PausedWork, hook: int) -> None:
         def left() -> list[str]:
             waiting = self.site.rows(
                 "SELECT count(*) FROM webhooks_delivery WHERE webhook_id = %s AND state IN ('waiting', 'sending')", hook
@@ -207,7 +209,7 @@ class Mercy:
         return self._runs.checkpoint(run) > since.get(run, 0)
 
 
-def table(outcome: Outcome) -> str:
+def table(outcome: StormOutcome) -> str:
     """What was compared, and what of it was lost or doubled."""
     lines = [f"{'':38}{'compared':>10}{'lost':>7}{'doubled':>9}"]
     for each in outcome.findings:

@@ -10,7 +10,7 @@ from .patience import GivenUp, patiently
 from .runs import Runs
 
 
-class Work:
+class PausedWork:
     """An evaluation that was paused, since its judge was away for longer than its calls are repeated, is resumed as a person would do
     it; `resumed` counts the reasons."""
 

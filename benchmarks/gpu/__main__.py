@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.gpu.rows import Part, Setting, table
+from benchmarks.gpu.rows import MeasureSetting, TakenPart, table
 from benchmarks.machine import AWAY, away, describe
 from trainer.devices import CHOICE, cards
 
@@ -62,12 +62,12 @@ def main(arguments: list[str]) -> int:
     return 1 if wrong else 0
 
 
-def take(name: str, setting: Setting) -> Part:
+def take(name: str, setting: MeasureSetting) -> TakenPart:
     """One part, here and now."""
     module: Any = importlib.import_module(f"benchmarks.gpu.{PARTS[name][0]}")
     started = time.monotonic()
     rows = module.run(setting)
-    return Part(name, rows, time.monotonic() - started)
+    return TakenPart(name, rows, time.monotonic() - started)
 
 
 def _options(arguments: list[str]) -> argparse.Namespace:
@@ -105,31 +105,31 @@ def _inside(options: argparse.Namespace) -> int:
     settle_arithmetic()
     (name,) = options.parts
     with tempfile.TemporaryDirectory(prefix="touchstone-gpu-") as folder:
-        part = take(name, Setting(options.device, options.small, Path(folder)))
+        part = take(name, MeasureSetting(options.device, options.small, Path(folder)))
     print(_MARK + json.dumps(part.record()), flush=True)
     return 0
 
 
-def _in_own_process(name: str, options: argparse.Namespace, ends: float) -> Part:
+def _in_own_process(name: str, options: argparse.Namespace, ends: float) -> TakenPart:
     """What breaks one part, or takes the device along, leaves the others."""
     left = ends - time.monotonic()
     if left <= 0:
-        return Part(name, failed="not begun: the time for all parts was over")
+        return TakenPart(name, failed="not begun: the time for all parts was over")
     command = [sys.executable, "-m", "benchmarks.gpu", name, "--inside", "--device", options.device]
     command += ["--small"] if options.small else []
     started = time.monotonic()
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=left)
     except subprocess.TimeoutExpired:
-        return Part(name, seconds=time.monotonic() - started, failed="ended: the time for all parts was over")
+        return TakenPart(name, seconds=time.monotonic() - started, failed="ended: the time for all parts was over")
     told = [line for line in done.stdout.splitlines() if line.startswith(_MARK)]
     if done.returncode or not told:
         seconds = time.monotonic() - started
-        return Part(name, seconds=seconds, failed=f"exit status {done.returncode}; what it said is above")
-    return Part.of(name, json.loads(told[-1].removeprefix(_MARK)))
+        return TakenPart(name, seconds=seconds, failed=f"exit status {done.returncode}; what it said is above")
+    return TakenPart.of(name, json.loads(told[-1].removeprefix(_MARK)))
 
 
-def _record(options: argparse.Namespace, taken: list[Part]) -> dict[str, Any]:
+def _record(options: argparse.Namespace, taken: list[TakenPart]) -> dict[str, Any]:
     import torch
 
     on_card = options.device == "cuda"

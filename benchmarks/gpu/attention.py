@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from benchmarks.gpu.meter import Measured, measuring
-from benchmarks.gpu.rows import Row, Setting
+from benchmarks.gpu.meter import Metered, measuring
+from benchmarks.gpu.rows import MeasureRow, MeasureSetting
 from benchmarks.gpu.shapes import TOY, TREE, make
 from trainer.config import resolve
 from trainer.loops.learner.learner import Learner, Marked
@@ -21,19 +21,19 @@ LOGP, GRADIENT = 1e-3, 1e-3
 """Of float32 sums in another order: nats, and parts of the largest gradient."""
 
 
-def run(setting: Setting) -> list[Row]:
+def run(setting: MeasureSetting) -> list[MeasureRow]:
     shape = TOY if setting.small else TREE
     config = resolve("policy", {"model": {"lora": None}})
     stock = make(shape, torch.float32, setting.device)
     stock.set_attn_implementation("sdpa")
     learner = Learner(deepcopy(stock), config, reference=False)
-    rows: list[Row] = []
+    rows: list[MeasureRow] = []
     for nodes in (96,) if setting.small else (2048, 16384):
         rows += _compared(learner, stock, nodes, shape.vocabulary, setting.device)
     return rows
 
 
-def _compared(learner: Learner, stock: Any, nodes: int, vocabulary: int, device: str) -> list[Row]:
+def _compared(learner: Learner, stock: Any, nodes: int, vocabulary: int, device: str) -> list[MeasureRow]:
     texts = _group(nodes, vocabulary)
     packed, packed_gradient, in_one = _packed(learner, texts, device)
     dense, dense_gradient, alone = _dense(stock, texts, device)
@@ -42,12 +42,12 @@ def _compared(learner: Learner, stock: Any, nodes: int, vocabulary: int, device:
     gradient = float((packed_gradient - dense_gradient).abs().max()) / largest
     name = f"{nodes:,} tokens"
     return [
-        Row(f"log-probabilities, {name}", apart, "nats", LOGP),
-        Row(f"gradient, {name}", gradient, "of the largest", GRADIENT),
-        Row(f"time of the tree, {name}", in_one.seconds, "s"),
-        Row(f"time of each alone, {name}", alone.seconds, "s"),
-        Row(f"memory of the tree, {name}", in_one.peak_gib, "GiB"),
-        Row(f"memory of each alone, {name}", alone.peak_gib, "GiB"),
+        MeasureRow(f"log-probabilities, {name}", apart, "nats", LOGP),
+        MeasureRow(f"gradient, {name}", gradient, "of the largest", GRADIENT),
+        MeasureRow(f"time of the tree, {name}", in_one.seconds, "s"),
+        MeasureRow(f"time of each alone, {name}", alone.seconds, "s"),
+        MeasureRow(f"memory of the tree, {name}", in_one.peak_gib, "GiB"),
+        MeasureRow(f"memory of each alone, {name}", alone.peak_gib, "GiB"),
     ]
 
 
@@ -62,7 +62,7 @@ def _group(nodes: int, vocabulary: int) -> list[Marked]:
     return [Marked.response(prompt, tuple(response.tolist())) for response in responses]
 
 
-Passed = tuple[Tensor, Tensor, Measured]
+Passed = tuple[Tensor, Tensor, Metered]
 """Log-probabilities of all responses, the gradient of a weighed sum of them, and what it took, once it was warm."""
 
 

@@ -15,16 +15,16 @@ PEAKS = {"H100 80GB HBM3": 989e12, "H100 PCIe": 756e12, "H200": 989e12, "A100": 
 
 
 @dataclass
-class Measured:
+class Metered:
     seconds: float = 0.0
     peak_gib: float = 0.0
 
 
 @contextmanager
-def measuring(device: str) -> Iterator[Measured]:
+def measuring(device: str) -> Iterator[Metered]:
     """Seconds until the device has done what it was given, and the most memory it had meanwhile: on a GPU what torch had
     allocated there, on a CPU that of the process."""
-    found = Measured()
+    found = Metered()
     settle(device)
     reset_peak(device)
     started = time.perf_counter()

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from benchmarks.gpu.rows import Row, Setting
+from benchmarks.gpu.rows import MeasureRow, MeasureSetting
 from benchmarks.gpu.shapes import TOY, config_of
 from trainer.loops.learner.head import log_probs, sampled_log_probs
 from trainer.objectives import REGISTRY, ObjectiveBatch
@@ -20,7 +20,7 @@ BFLOAT16 = 0.02
 LONGEST = {"dr_grpo": {"max_tokens": 256}}
 
 
-def run(setting: Setting) -> list[Row]:
+def run(setting: MeasureSetting) -> list[MeasureRow]:
     rows = [_compared(f"objective {name}", *_objective(name, setting), setting.device) for name in REGISTRY]
     for dtype, mark in ((torch.float32, FLOAT32), (torch.bfloat16, BFLOAT16)):
         for kind in ("frozen", "trained"):
@@ -31,11 +31,13 @@ def run(setting: Setting) -> list[Row]:
     return rows
 
 
-def _compared(name: str, loss: Callable[[Leaves], Tensor], leaves: Leaves, device: str, mark: float = FLOAT32) -> Row:
+def _compared(
+    name: str, loss: Callable[[Leaves], Tensor], leaves: Leaves, device: str, mark: float = FLOAT32
+) -> MeasureRow:
     """The largest difference of the values and of any gradient, in parts of the largest number among them."""
     here, there = (_with_gradients(loss, leaves, where) for where in ("cpu", device))
     worst = max(_apart(one, other) for one, other in zip(here, there, strict=True))
-    return Row(name, worst, "of the largest", mark)
+    return MeasureRow(name, worst, "of the largest", mark)
 
 
 def _with_gradients(loss: Callable[[Leaves], Tensor], leaves: Leaves, device: str) -> list[Tensor]:
@@ -61,7 +63,7 @@ def _drawn(*shape: int, scale: float = 1.0, seed: int = 0) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)) * scale
 
 
-def _objective(name: str, setting: Setting) -> tuple[Callable[[Leaves], Tensor], Leaves]:
+def _objective(name: str, setting: MeasureSetting) -> tuple[Callable[[Leaves], Tensor], Leaves]:
     objective = REGISTRY[name]
     params = objective.params(**LONGEST.get(name, {}))
     if name == "bradley_terry":
@@ -102,12 +104,12 @@ def _dpo(objective: Any, params: Any, own: Leaves) -> Tensor:
     return loss
 
 
-def _head(kind: str, dtype: torch.dtype, setting: Setting) -> tuple[Callable[[Leaves], Tensor], Leaves]:
+def _head(kind: str, dtype: torch.dtype, setting: MeasureSetting) -> tuple[Callable[[Leaves], Tensor], Leaves]:
     hidden, weight, tokens = _hidden(setting)
     return _weighed, [hidden.to(dtype).requires_grad_(), weight.to(dtype).requires_grad_(kind == "trained"), tokens]
 
 
-def _hidden(setting: Setting) -> tuple[Tensor, Tensor, Tensor]:
+def _hidden(setting: MeasureSetting) -> tuple[Tensor, Tensor, Tensor]:
     """Hidden states, a head whose logits have a spread of 2, and tokens; more rows than one block of the head."""
     count, width, vocabulary = (300, 32, 96) if setting.small else (4096, 896, 32768)
     hidden, weight = _drawn(count, width), _drawn(vocabulary, width, scale=2.0 / width**0.5, seed=1)
@@ -123,14 +125,14 @@ def _weighed(own: Leaves) -> Tensor:
     return logp * scale + entropy.detach()
 
 
-def _nucleus(setting: Setting) -> tuple[Callable[[Leaves], Tensor], Leaves]:
+def _nucleus(setting: MeasureSetting) -> tuple[Callable[[Leaves], Tensor], Leaves]:
     """The most likely tokens, which are within the nucleus whatever the order of sums."""
     hidden, weight, _ = _hidden(setting)
     tokens = (hidden @ weight.T).argmax(-1)
     return lambda own: sampled_log_probs(own[0], own[1], own[2], 0.9, 0.9), [hidden, weight, tokens]
 
 
-def _scalar(setting: Setting) -> tuple[Callable[[Leaves], Tensor], Leaves]:
+def _scalar(setting: MeasureSetting) -> tuple[Callable[[Leaves], Tensor], Leaves]:
     """Scores of texts that begin alike, and the gradient of the matrix that reads them."""
     from transformers import AutoModelForSequenceClassification
 

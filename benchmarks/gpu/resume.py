@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from benchmarks.gpu.rows import Row, Setting
+from benchmarks.gpu.rows import MeasureRow, MeasureSetting
 from trainer.config import RECIPES, resolve
 from trainer.contracts import Criterion, Example, Message, Rubric, RunEvent, VerifierSpec, jsonlines
 from trainer.devices import CHOICE
@@ -29,7 +29,7 @@ class Deadly(RunMonitor):
         super().metrics(step, *given, **options)
 
 
-def run(setting: Setting) -> list[Row]:
+def run(setting: MeasureSetting) -> list[MeasureRow]:
     from trainer.inference.models import make_tiny, prepare_smollm2
 
     model = setting.folder / "model"
@@ -47,14 +47,16 @@ def run(setting: Setting) -> list[Row]:
     one, other = metrics_of(whole), metrics_of(broken)
     apart = max((abs(one[place] - other[place]) for place in one.keys() & other.keys()), default=float("inf"))
     return [
-        Row("runs that ended as they should", float(sum(ends)), "of 3", 3.0, "at least"),
-        Row(f"numbers of {steps} steps that only one has", float(len(one.keys() ^ other.keys())), "numbers", 0.0),
-        Row("largest difference between the two", apart, "", 0.0, why=f"{len(one)} numbers"),
+        MeasureRow("runs that ended as they should", float(sum(ends)), "of 3", 3.0, "at least"),
+        MeasureRow(
+            f"numbers of {steps} steps that only one has", float(len(one.keys() ^ other.keys())), "numbers", 0.0
+        ),
+        MeasureRow("largest difference between the two", apart, "", 0.0, why=f"{len(one)} numbers"),
     ]
 
 
 def _run(
-    setting: Setting, model: Path, data: Path, out: Path, steps: int, killed_at: int = 0, resume: bool = False
+    setting: MeasureSetting, model: Path, data: Path, out: Path, steps: int, killed_at: int = 0, resume: bool = False
 ) -> bool:
     """In a process of its own, forked from one that has loaded all it needs and has not met the device yet."""
     context = multiprocessing.get_context("forkserver")
@@ -70,7 +72,7 @@ def _run(
 
 def _child(device: str, model: Path, data: Path, out: Path, steps: int, killed_at: int, resume: bool) -> None:
     from trainer.loops.run import run_recipe
-    from trainer.loops.session.stage import Job
+    from trainer.loops.session.stage import StageJob
 
     if device == "cpu":
         os.environ[CHOICE] = "cpu"
@@ -85,7 +87,7 @@ def _child(device: str, model: Path, data: Path, out: Path, steps: int, killed_a
     )
     monitor = Deadly(Spool(out / "events.jsonl"))
     monitor.step = killed_at
-    ended_well = run_recipe(Job(RECIPES["policy"], config, data, {"base": model}, out, monitor), resume)
+    ended_well = run_recipe(StageJob(RECIPES["policy"], config, data, {"base": model}, out, monitor), resume)
     monitor.close()
     os._exit(0 if ended_well else 1)
 

@@ -9,7 +9,7 @@ Kind = Literal["at most", "at least"]
 
 
 @dataclass(frozen=True)
-class Setting:
+class MeasureSetting:
     """Where and how much: `small` goes through the code with little of everything. `folder` is empty and the part's own."""
 
     device: str
@@ -18,7 +18,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Row:
+class MeasureRow:
     """`mark`: what `value` must be at most or at least, if anything. A value of None was not measured, and `why` says why."""
 
     name: str
@@ -45,11 +45,11 @@ class Row:
 
 
 @dataclass
-class Part:
+class TakenPart:
     """A part that was taken, or why not: `failed` where it broke."""
 
     name: str
-    rows: list[Row] = field(default_factory=list)
+    rows: list[MeasureRow] = field(default_factory=list)
     seconds: float = 0.0
     failed: str = ""
 
@@ -62,19 +62,19 @@ class Part:
         return {"seconds": round(self.seconds, 1), "failed": self.failed, "rows": rows}
 
     @classmethod
-    def of(cls, name: str, record: dict[str, Any]) -> "Part":
-        rows = [Row(**{key: value for key, value in row.items() if key != "verdict"}) for row in record["rows"]]
+    def of(cls, name: str, record: dict[str, Any]) -> "TakenPart":
+        rows = [MeasureRow(**{key: value for key, value in row.items() if key != "verdict"}) for row in record["rows"]]
         return cls(name, rows, record["seconds"], record["failed"])
 
 
-Run = Callable[[Setting], list[Row]]
+Run = Callable[[MeasureSetting], list[MeasureRow]]
 
 
-def left_out(name: str, why: str) -> Row:
-    return Row(name, None, why=why)
+def left_out(name: str, why: str) -> MeasureRow:
+    return MeasureRow(name, None, why=why)
 
 
-def table(parts: list[Part]) -> str:
+def table(parts: list[TakenPart]) -> str:
     lines = []
     for part in parts:
         lines.append(f"({part.name}) {part.seconds:.0f} s{f', FAILED: {part.failed}' if part.failed else ''}")
@@ -82,7 +82,7 @@ def table(parts: list[Part]) -> str:
     return "\n".join(lines)
 
 
-def _line(row: Row) -> str:
+def _line(row: MeasureRow) -> str:
     value = "–" if row.value is None else _number(row.value)
     mark = "" if row.mark is None else f"{'<=' if row.kind == 'at most' else '>='} {_number(row.mark)}"
     return f"  {row.name:56}{value:>12} {row.unit:14}{mark:>12}  {row.verdict}{f': {row.why}' if row.why else ''}"

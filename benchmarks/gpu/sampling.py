@@ -13,11 +13,11 @@ from typing import Any
 import torch
 
 from benchmarks import configs, engine_check
-from benchmarks.gpu.rows import Row, Setting, left_out
+from benchmarks.gpu.rows import MeasureRow, MeasureSetting, left_out
 from trainer.config import PolicyConfig
 from trainer.inference.build import build_sampler
 from trainer.inference.models import best_device, load_model, load_tokenizer, make_tiny, prepare_smollm2
-from trainer.loops.learner.engine_check import BOUNDS, Agreement, agreement, allowed_outside
+from trainer.loops.learner.engine_check import BOUNDS, EngineAgreement, agreement, allowed_outside
 from trainer.loops.learner.learner import Learner
 from trainer.rollouts import PromptPlan, Reward, Trajectory, sample_plans
 
@@ -42,42 +42,42 @@ FAULTS: dict[str, Callable[[Any], None]] = {
 OTHER_TEMPERATURE = 0.8
 
 
-def run(setting: Setting) -> list[Row]:
+def run(setting: MeasureSetting) -> list[MeasureRow]:
     model_dir = setting.folder / "model"
     (make_tiny if setting.small else prepare_smollm2)(model_dir)
     rows = _starts(setting, model_dir)
     for dtype in DTYPES:
-        rows += _of(Start(setting, model_dir, dtype, "local"))
+        rows += _of(SamplingStart(setting, model_dir, dtype, "local"))
         if find_spec("vllm") is None:
             rows.append(left_out(f"vLLM, {dtype}", "vLLM is not installed; `make gpu` installs it"))
         else:
-            rows += _of(Start(setting, model_dir, dtype, "vllm"))
+            rows += _of(SamplingStart(setting, model_dir, dtype, "vllm"))
     return rows
 
 
-def _starts(setting: Setting, model_dir: Path) -> list[Row]:
+def _starts(setting: MeasureSetting, model_dir: Path) -> list[MeasureRow]:
     """Two steps each, as a run makes them: healthy ones pass, the others do not."""
     tokens, length, seeds = (256, 16, (0,)) if setting.small else (4096, 64, (0, 1, 2))
     dtype = "float32" if setting.small else "bfloat16"
-    asked = engine_check.Setting(model_dir, dtype, tokens, length, device=setting.device)
+    asked = engine_check.EngineSetting(model_dir, dtype, tokens, length, device=setting.device)
     passed = [engine_check.outcome(asked, seed)[0] for seed in seeds]
     healthy = float(sum(not how.startswith("caught") for how in passed))
-    rows = [Row(f"healthy starts that pass, {dtype}", healthy, f"of {len(seeds)}", len(seeds), "at least")]
+    rows = [MeasureRow(f"healthy starts that pass, {dtype}", healthy, f"of {len(seeds)}", len(seeds), "at least")]
     faults = {"stale adapter": engine_check.stale_adapter} if setting.small else engine_check.FAULTS
     for name, fault in faults.items():
         # what only an update changes is lost in bfloat16, where the check warns
         wide = replace(asked, dtype="float32") if name in engine_check.NEEDS_UPDATES else asked
         how, _ = engine_check.outcome(wide, 0, fault)
         rows.append(
-            Row(f"{name} is caught, {wide.dtype}", float(how.startswith("caught")), "of 1", 1.0, "at least", how)
+            MeasureRow(f"{name} is caught, {wide.dtype}", float(how.startswith("caught")), "of 1", 1.0, "at least", how)
         )
     return rows
 
 
-class Start:
+class SamplingStart:
     """The beginning of a run: a learner, and a sampler that weights are pushed to."""
 
-    def __init__(self, setting: Setting, model_dir: Path, dtype: str, kind: str) -> None:
+    def __init__(self, setting: MeasureSetting, model_dir: Path, dtype: str, kind: str) -> None:
         self.dtype, self.kind = dtype, kind
         self._tokens = 64 if setting.small else 512
         self._tokenizer = load_tokenizer(model_dir)
@@ -86,7 +86,7 @@ class Start:
         self._sampler: Any = build_sampler(self.config, model_dir, self._tokenizer)
         self._learner = Learner(deepcopy(self.model), self.config, reference=False)
 
-    def agrees(self, model: Any, temperature: float = 1.0) -> Agreement:
+    def agrees(self, model: Any, temperature: float = 1.0) -> EngineAgreement:
         """Of the learner with responses that `model` gave, sampled at another temperature than the learner believes, if so."""
         self._sampler.load_weights(((name, weight.detach()) for name, weight in model.named_parameters()), 1)
         prompt = tuple(self._tokenizer.encode(PROMPT))
@@ -109,13 +109,13 @@ class Start:
         )
 
 
-def _of(start: Start) -> Iterator[Row]:
+def _of(start: SamplingStart) -> Iterator[MeasureRow]:
     name = f"{'vLLM' if start.kind == 'vllm' else 'local sampler'}, {start.dtype}"
     try:
         seen = start.agrees(start.model)
-        yield Row(f"{name}: mean difference, {seen.tokens} tokens", seen.mean, "nats", BOUNDS[start.dtype].mean)
+        yield MeasureRow(f"{name}: mean difference, {seen.tokens} tokens", seen.mean, "nats", BOUNDS[start.dtype].mean)
         allowed = allowed_outside(seen.tokens, start.dtype)
-        yield Row(f"{name}: tokens the learner rules out", seen.outside, "tokens", allowed)
+        yield MeasureRow(f"{name}: tokens the learner rules out", seen.outside, "tokens", allowed)
         for fault, inflict in FAULTS.items():
             faulty = deepcopy(start.model)
             with torch.no_grad():
@@ -126,8 +126,8 @@ def _of(start: Start) -> Iterator[Row]:
         start.close()
 
 
-def _caught(name: str, start: Start, seen: Agreement) -> Row:
+def _caught(name: str, start: SamplingStart, seen: EngineAgreement) -> MeasureRow:
     caught = not seen.fits(start.dtype)
-    return Row(
+    return MeasureRow(
         f"{name} is caught", float(caught), "of 1", 1.0, "at least", f"mean {seen.mean:.3g}, {seen.outside} outside"
     )

@@ -9,7 +9,7 @@ import torch
 
 from benchmarks import configs
 from benchmarks.gpu.meter import empty, measuring, own_gib
-from benchmarks.gpu.rows import Row, Setting
+from benchmarks.gpu.rows import MeasureRow, MeasureSetting
 from benchmarks.gpu.shapes import HALF, ONE_AND_HALF, SEVEN, TOY, Shape, config_of, make
 from trainer.config import PolicyConfig
 from trainer.inference.local import LocalSampler
@@ -27,7 +27,7 @@ WITHIN = 0.10
 
 
 @dataclass(frozen=True)
-class Case:
+class StepCase:
     shape: Shape
     rank: int | None
     """Of the adapters; None: all weights are trained."""
@@ -47,19 +47,19 @@ class Case:
         )
 
 
-CASES = (Case(HALF, None), Case(ONE_AND_HALF, None), Case(SEVEN, 16))
-SMALL = (Case(TOY, None), Case(TOY, 4))
+CASES = (StepCase(HALF, None), StepCase(ONE_AND_HALF, None), StepCase(SEVEN, 16))
+SMALL = (StepCase(TOY, None), StepCase(TOY, 4))
 
 
-def run(setting: Setting) -> list[Row]:
-    rows: list[Row] = []
+def run(setting: MeasureSetting) -> list[MeasureRow]:
+    rows: list[MeasureRow] = []
     for case in SMALL if setting.small else CASES:
         rows += _steps(case, setting)
         empty(setting.device)
     return rows
 
 
-def _steps(case: Case, setting: Setting) -> list[Row]:
+def _steps(case: StepCase, setting: MeasureSetting) -> list[MeasureRow]:
     count, config = (2, case.config(2, 2, 4)) if setting.small else (STEPS, case.config(4, 8, NEW_TOKENS))
     tiny = setting.folder / "tiny"
     make_tiny(tiny)  # for its tokenizer: what random weights say means nothing anyway
@@ -68,14 +68,14 @@ def _steps(case: Case, setting: Setting) -> list[Row]:
         norms = [step(number) for number in range(count)]
     moved = all(norm == norm and 0.0 < norm < float("inf") for norm in norms)
     return [
-        Row(f"{case.name}: {count} steps with a gradient", float(moved), "of 1", 1.0, "at least"),
-        Row(f"{case.name}: time of a step", measured.seconds / count, "s"),
-        Row(f"{case.name}: peak memory", measured.peak_gib, "GiB"),
+        MeasureRow(f"{case.name}: {count} steps with a gradient", float(moved), "of 1", 1.0, "at least"),
+        MeasureRow(f"{case.name}: time of a step", measured.seconds / count, "s"),
+        MeasureRow(f"{case.name}: peak memory", measured.peak_gib, "GiB"),
         _forecast(case, config, measured.peak_gib, setting),
     ]
 
 
-def stepping(case: Case, config: PolicyConfig, setting: Setting, tokenizer: Any) -> Callable[[int], float]:
+def stepping(case: StepCase, config: PolicyConfig, setting: MeasureSetting, tokenizer: Any) -> Callable[[int], float]:
     """What makes step `number`: push, sample, update; the norm of its gradient."""
     model = make(case.shape, torch.bfloat16, setting.device)
     sampler = LocalSampler(deepcopy(model), tokenizer)
@@ -100,7 +100,7 @@ def stepping(case: Case, config: PolicyConfig, setting: Setting, tokenizer: Any)
     return step
 
 
-def _forecast(case: Case, config: PolicyConfig, peak_gib: float, setting: Setting) -> Row:
+def _forecast(case: StepCase, config: PolicyConfig, peak_gib: float, setting: MeasureSetting) -> MeasureRow:
     """How far the planner's forecast is from what was taken. The forecast counts what CUDA itself holds."""
     on_card = setting.device == "cuda"
     shape = ModelShape.of(config_of(case.shape).to_dict())
@@ -108,6 +108,6 @@ def _forecast(case: Case, config: PolicyConfig, peak_gib: float, setting: Settin
     taken = peak_gib + (own_gib() if on_card else 0.0)
     why = f"{foretold:.2f} GiB foretold, {taken:.2f} GiB taken"
     mark = None if setting.small else WITHIN  # of a toy the program is most
-    return Row(
+    return MeasureRow(
         f"{case.name}: forecast apart from the peak", abs(foretold - taken) / taken, "of the peak", mark, why=why
     )

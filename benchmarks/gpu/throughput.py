@@ -16,9 +16,9 @@ import torch
 
 from benchmarks import configs
 from benchmarks.gpu.meter import empty, measuring, peak_flops, settle
-from benchmarks.gpu.rows import Row, Setting, left_out
+from benchmarks.gpu.rows import MeasureRow, MeasureSetting, left_out
 from benchmarks.gpu.shapes import HALF, QWEN3_06, QWEN3_4, SEVEN, TOY, Shape, make
-from benchmarks.gpu.steps import Case
+from benchmarks.gpu.steps import StepCase
 from benchmarks.trainer_side import pass_flops
 from trainer.inference.checksum import Checksum
 from trainer.inference.local import LocalSampler
@@ -38,34 +38,34 @@ BACKWARD = 3.0
 class Mark:
     """Published: tokens a second, share of the card's peak, GiB."""
 
-    case: Case
+    case: StepCase
     rate: float
     share: float | None = None
     memory: float | None = None
 
 
 MARKS = (
-    Mark(Case(QWEN3_06, None), 11_896, 0.111, 12.5),
-    Mark(Case(QWEN3_06, 16), 13_342, None, 5.1),
-    Mark(Case(QWEN3_4, 16), 6_229, 0.217, 23.3),
+    Mark(StepCase(QWEN3_06, None), 11_896, 0.111, 12.5),
+    Mark(StepCase(QWEN3_06, 16), 13_342, None, 5.1),
+    Mark(StepCase(QWEN3_4, 16), 6_229, 0.217, 23.3),
 )
-PUSHES = ((Case(HALF, None), 0.1), (Case(SEVEN, 16), 0.2))
+PUSHES = ((StepCase(HALF, None), 0.1), (StepCase(SEVEN, 16), 0.2))
 """Seconds: of all weights, and of adapters alone."""
 OF_BARE_VLLM = 0.9
 
 
-def run(setting: Setting) -> list[Row]:
-    rows: list[Row] = []
-    for mark in (Mark(Case(TOY, None), 1.0), Mark(Case(TOY, 4), 1.0)) if setting.small else MARKS:
+def run(setting: MeasureSetting) -> list[MeasureRow]:
+    rows: list[MeasureRow] = []
+    for mark in (Mark(StepCase(TOY, None), 1.0), Mark(StepCase(TOY, 4), 1.0)) if setting.small else MARKS:
         rows += _updates(mark, setting)
         empty(setting.device)
-    for case, seconds in ((Case(TOY, None), 60.0), (Case(TOY, 4), 60.0)) if setting.small else PUSHES:
+    for case, seconds in ((StepCase(TOY, None), 60.0), (StepCase(TOY, 4), 60.0)) if setting.small else PUSHES:
         rows.append(_push(case, seconds, setting))
         empty(setting.device)
     return [*rows, *_decoding(setting)]
 
 
-def _updates(mark: Mark, setting: Setting) -> list[Row]:
+def _updates(mark: Mark, setting: MeasureSetting) -> list[MeasureRow]:
     case, name = mark.case, f"updates, {mark.case.name}"
     tokens = 64 if setting.small else LONG
     config = case.config(1, 2, tokens, micro_batch_tokens=tokens, recompute_activations=True)
@@ -86,13 +86,13 @@ def _updates(mark: Mark, setting: Setting) -> list[Row]:
     rate = UPDATES * len(texts) * tokens / seconds
     most = peak_flops(setting.device)
     rows = [
-        Row(f"{name}, {tokens:,} tokens", rate, "tokens/s", mark.rate, "at least", goal=True),
-        Row(f"{name}: peak memory", whole.peak_gib, "GiB", mark.memory, goal=True),
+        MeasureRow(f"{name}, {tokens:,} tokens", rate, "tokens/s", mark.rate, "at least", goal=True),
+        MeasureRow(f"{name}: peak memory", whole.peak_gib, "GiB", mark.memory, goal=True),
     ]
     if most is None:
         return [*rows, left_out(f"{name}: of the card's peak", "the peak of this device is not known here")]
     share = flops * rate / tokens / most
-    return [*rows, Row(f"{name}: of the card's peak", share, "", mark.share, "at least", goal=True)]
+    return [*rows, MeasureRow(f"{name}: of the card's peak", share, "", mark.share, "at least", goal=True)]
 
 
 def _texts(shape: Shape, tokens: int) -> list[Trajectory]:
@@ -109,7 +109,7 @@ def _texts(shape: Shape, tokens: int) -> list[Trajectory]:
     return found
 
 
-def _push(case: Case, mark: float, setting: Setting) -> Row:
+def _push(case: StepCase, mark: float, setting: MeasureSetting) -> MeasureRow:
     """From a learner into a local sampler beside it, checksums on both sides; adapters as they are, for vLLM, are only made."""
     config = case.config(1, 2, 8)
     model = make(case.shape, torch.bfloat16, setting.device)
@@ -123,7 +123,7 @@ def _push(case: Case, mark: float, setting: Setting) -> Row:
                     pass
                 pushed.hexdigest()
             took.append(measured.seconds)
-        return Row(f"adapters, {case.name}, with checksum", min(took), "s", mark, goal=True)
+        return MeasureRow(f"adapters, {case.name}, with checksum", min(took), "s", mark, goal=True)
     tiny = setting.folder / "tiny"
     make_tiny(tiny)
     sampler = LocalSampler(make(case.shape, torch.bfloat16, setting.device, seed=1), load_tokenizer(tiny))
@@ -134,10 +134,10 @@ def _push(case: Case, mark: float, setting: Setting) -> Row:
             if held != pushed.hexdigest():
                 raise RuntimeError("what the sampler holds is not what was pushed")
         took.append(measured.seconds)
-    return Row(f"push, {case.name}, to a sampler beside it", min(took), "s", mark, goal=True)
+    return MeasureRow(f"push, {case.name}, to a sampler beside it", min(took), "s", mark, goal=True)
 
 
-def _decoding(setting: Setting) -> list[Row]:
+def _decoding(setting: MeasureSetting) -> list[MeasureRow]:
     """All responses have their full length. vLLM through our sampler beside vLLM alone, on the same requests."""
     count, tokens = (4, 8) if setting.small else (64, 256)
     shape = TOY if setting.small else HALF
@@ -149,7 +149,9 @@ def _decoding(setting: Setting) -> list[Row]:
     requests = [SampleRequest(prompt, tokens, seed=place) for place in range(count)]
     local = LocalSampler(model, load_tokenizer(folder))
     local._stop_ids = frozenset()
-    rows = [Row(f"decoding, local sampler, {count} x {tokens} tokens", _rate(local, requests, setting), "tokens/s")]
+    rows = [
+        MeasureRow(f"decoding, local sampler, {count} x {tokens} tokens", _rate(local, requests, setting), "tokens/s")
+    ]
     del local, model
     empty(setting.device)
     name = "decoding, vLLM through our sampler"
@@ -158,7 +160,7 @@ def _decoding(setting: Setting) -> list[Row]:
     return [*rows, *_vllm(name, folder, requests, setting)]
 
 
-def _rate(sampler: Sampler, requests: list[SampleRequest], setting: Setting) -> float:
+def _rate(sampler: Sampler, requests: list[SampleRequest], setting: MeasureSetting) -> float:
     """Of the second call: the first warms up."""
     rate = 0.0
     for _ in range(2):
@@ -168,7 +170,7 @@ def _rate(sampler: Sampler, requests: list[SampleRequest], setting: Setting) -> 
     return rate
 
 
-def _vllm(name: str, folder: Path, requests: list[SampleRequest], setting: Setting) -> list[Row]:
+def _vllm(name: str, folder: Path, requests: list[SampleRequest], setting: MeasureSetting) -> list[MeasureRow]:
     from vllm import SamplingParams
 
     from trainer.inference.build import build_sampler
@@ -189,6 +191,6 @@ def _vllm(name: str, folder: Path, requests: list[SampleRequest], setting: Setti
     sampler.close()
     told = json.dumps({"vllm alone, tokens/s": round(bare)})
     return [
-        Row(name, ours, "tokens/s", why=told),
-        Row(f"{name}, of vLLM alone", ours / bare, "", OF_BARE_VLLM, "at least", goal=True),
+        MeasureRow(name, ours, "tokens/s", why=told),
+        MeasureRow(f"{name}, of vLLM alone", ours / bare, "", OF_BARE_VLLM, "at least", goal=True),
     ]

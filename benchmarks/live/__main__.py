@@ -33,7 +33,7 @@ PEERS: dict[str, Callable[[Path], AbstractContextManager[Tracker]]] = {
 
 
 @dataclass(frozen=True)
-class Row:
+class PeerRow:
     label: str
     aim: str
     unit: str
@@ -45,7 +45,7 @@ class Row:
 def main() -> None:
     options = _options()
     sizes = SMALL if options.small else Sizes()
-    rows: dict[str, Row] = {}
+    rows: dict[str, PeerRow] = {}
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="ts-bench-") as name, ExitStack() as stack:
         folder = Path(name)
@@ -95,57 +95,57 @@ def _of_peers(peers: dict[str, Tracker], work: Callable[[Tracker], float]) -> di
     return found
 
 
-def ingest(us: touchstone.Ours, peers: dict[str, Tracker], sizes: Sizes) -> dict[str, Row]:
+def ingest(us: touchstone.Ours, peers: dict[str, Tracker], sizes: Sizes) -> dict[str, PeerRow]:
     def rate(tracker: Tracker) -> float:
         return points_per_second(tracker, sizes)
 
     label = f"points stored, {sizes.senders} senders"
-    return {"live_ingest": Row(label, "200,000", "points/s", rate(us), _of_peers(peers, rate), max)}
+    return {"live_ingest": PeerRow(label, "200,000", "points/s", rate(us), _of_peers(peers, rate), max)}
 
 
-def charts(us: touchstone.Ours, peers: dict[str, Tracker], sizes: Sizes) -> dict[str, Row]:
+def charts(us: touchstone.Ours, peers: dict[str, Tracker], sizes: Sizes) -> dict[str, PeerRow]:
     def read(tracker: Tracker) -> float:
         tracker.fill_charts(sizes.charts, sizes.chart_points)
         return statistics.median(tracker.charts(sizes.charts) for _ in range(sizes.rounds))
 
     label = f"{sizes.charts} charts of {sizes.chart_points:,} points"
-    return {"live_charts": Row(label, "0.3", "s", read(us), _of_peers(peers, read))}
+    return {"live_charts": PeerRow(label, "0.3", "s", read(us), _of_peers(peers, read))}
 
 
-def compare(us: touchstone.Ours, peers: dict[str, Tracker], sizes: Sizes) -> dict[str, Row]:
+def compare(us: touchstone.Ours, peers: dict[str, Tracker], sizes: Sizes) -> dict[str, PeerRow]:
     def read(tracker: Tracker) -> float:
         tracker.fill_runs(sizes.runs, sizes.run_points)
         return statistics.median(tracker.compare(sizes.runs) for _ in range(sizes.rounds))
 
     label = f"{sizes.runs} runs of {sizes.run_points:,} points compared"
-    return {"live_compare": Row(label, "1.5", "s", read(us), _of_peers(peers, read))}
+    return {"live_compare": PeerRow(label, "1.5", "s", read(us), _of_peers(peers, read))}
 
 
-def painted(us: touchstone.Ours, _: dict[str, Tracker], sizes: Sizes) -> dict[str, Row]:
+def painted(us: touchstone.Ours, _: dict[str, Tracker], sizes: Sizes) -> dict[str, PeerRow]:
     if CHROMIUM is None:
         return _without_browser("painted")
     frames, heard = pages.painted(us, sizes)
     assert len(heard) == len(frames) * sizes.viewers, "a viewer has missed a step"  # noqa: S101
     return {
-        "live_painted": Row(f"sent to painted, p95, {sizes.viewers} viewers", "250", "ms", p95(frames), {}),
-        "live_heard": Row(f"sent to heard, p95, {sizes.viewers} viewers", "71", "ms", p95(heard), {}),
+        "live_painted": PeerRow(f"sent to painted, p95, {sizes.viewers} viewers", "250", "ms", p95(frames), {}),
+        "live_heard": PeerRow(f"sent to heard, p95, {sizes.viewers} viewers", "71", "ms", p95(heard), {}),
     }
 
 
-def series(us: touchstone.Ours, _: dict[str, Tracker], sizes: Sizes) -> dict[str, Row]:
+def series(us: touchstone.Ours, _: dict[str, Tracker], sizes: Sizes) -> dict[str, PeerRow]:
     if CHROMIUM is None:
         return _without_browser("series")
     label = f"a run of {sizes.series} x {sizes.series_points:,}, charts drawn"
-    return {"live_series": Row(label, "1", "s", statistics.median(pages.long_run(us, sizes)), {})}
+    return {"live_series": PeerRow(label, "1", "s", statistics.median(pages.long_run(us, sizes)), {})}
 
 
-def hours(us: touchstone.Ours, _: dict[str, Tracker], sizes: Sizes) -> dict[str, Row]:
+def hours(us: touchstone.Ours, _: dict[str, Tracker], sizes: Sizes) -> dict[str, PeerRow]:
     if CHROMIUM is None:
         return _without_browser("hours")
     held = pages.held(us, sizes)
     print("heap of the page: " + ", ".join(f"{heap:.1f} MB after {at:.1f} hours" for at, heap in held), flush=True)
     label = f"heap after {sizes.hours:g} hours, against a tenth"
-    return {"live_hours": Row(label, "1", "times", held[-1][1] / held[0][1], {})}
+    return {"live_hours": PeerRow(label, "1", "times", held[-1][1] / held[0][1], {})}
 
 
 PARTS = {
@@ -153,7 +153,7 @@ PARTS = {
 }  # fmt: skip
 
 
-def _without_browser(part: str) -> dict[str, Row]:
+def _without_browser(part: str) -> dict[str, PeerRow]:
     print(f"{part} is not measured here: {HOW_TO_GET_IT}", flush=True)
     return {}
 
@@ -162,7 +162,7 @@ def p95(values: Sequence[float]) -> float:
     return sorted(values)[min(len(values) - 1, int(0.95 * len(values)))]
 
 
-def _line(row: Row) -> str:
+def _line(row: PeerRow) -> str:
     told = [_number(row.ours), row.aim, *(_number(row.peers.get(peer)) for peer in PEERS)]
     return f"{row.label:44}{''.join(f'{each:>12}' for each in told)}  {row.unit}"
 
@@ -171,7 +171,7 @@ def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def _said(row: Row) -> dict[str, float | str | None]:
+def _said(row: PeerRow) -> dict[str, float | str | None]:
     peer = row.better(list(row.peers.values())) if row.peers else None
     ratio = None if peer is None else round(row.ours / peer, 3)
     return {

@@ -30,7 +30,7 @@ from tests.stack import ROOT, Stack
 from webapp.localstack.places import facts
 
 from . import processes
-from .processes import MB, Process
+from .processes import MB, SoakedProcess
 
 ANNOTATORS, VIEWERS = 50, 100
 THINK_S, AGAIN_S = 20.0, 120.0
@@ -74,7 +74,7 @@ class Marks:
     """What was looked at on the way: `seen` has "nobody", and then one entry for each mark, by its name. `sizes`: bytes of answers and of
     runs in the database; `steps` of the run."""
 
-    seen: dict[str, list[Process]]
+    seen: dict[str, list[SoakedProcess]]
     sizes: dict[str, tuple[int, int]]
     steps: dict[str, int]
     connections: int = 0

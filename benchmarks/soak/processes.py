@@ -38,7 +38,7 @@ NAMES = (
 
 
 @dataclass(frozen=True)
-class Process:
+class SoakedProcess:
     """Bytes: `share` is what is its own and its part of what it shares, `shared` that of memory shared on purpose; see above.
     `cpu_s` counts its ended children."""
 
@@ -64,7 +64,7 @@ def _named(command: str) -> str:
     return Path(command.partition(" ")[0]).name or "?"
 
 
-def below(root: int) -> list[Process]:
+def below(root: int) -> list[SoakedProcess]:
     """The process and all that it has started, and what these have, now; without what ends while it is looked at."""
     parents: dict[int, int] = {}
     stats: dict[int, list[str]] = {}
@@ -83,7 +83,7 @@ def below(root: int) -> list[Process]:
             continue
         if command:
             seconds = sum(map(int, stats[pid][11:15])) / os.sysconf("SC_CLK_TCK")
-            found.append(Process(pid, name_of(command, above), *held, seconds))
+            found.append(SoakedProcess(pid, name_of(command, above), *held, seconds))
     return found
 
 
@@ -98,7 +98,7 @@ def _command(pid: int) -> str:
 
 
 def _held(pid: int) -> tuple[int, int, int]:
-    """(anonymous, share, shared) of `Process`."""
+    """(anonymous, share, shared) of `SoakedProcess`."""
     bytes_of = dict.fromkeys(("Anonymous", "Pss_Anon", "Pss_Shmem"), 0)
     for line in (Path("/proc") / str(pid) / "smaps_rollup").read_text().splitlines():
         name, _, value = line.partition(":")
@@ -108,7 +108,7 @@ def _held(pid: int) -> tuple[int, int, int]:
 
 
 @dataclass(frozen=True)
-class Row:
+class MemoryRow:
     """Of one process that was there at every mark, or of all of a name that were not: MB at each mark, in their order."""
 
     name: str
@@ -130,7 +130,7 @@ class Row:
         return self.lasting and grown > GROWN_MB and grown > GROWN_SHARE * self.first
 
 
-def rows(marks: Sequence[Iterable[Process]]) -> list[Row]:
+def rows(marks: Sequence[Iterable[SoakedProcess]]) -> list[MemoryRow]:
     """A row for each process that was there at every mark; the others are added up by name."""
     seen = [{(each.pid, each.name): each for each in processes} for processes in marks]
     lasting = seen[0].keys() & set.intersection(*(set(each) for each in seen))
@@ -141,14 +141,14 @@ def rows(marks: Sequence[Iterable[Process]]) -> list[Row]:
     return sorted(found, key=lambda row: (row.name, -row.last))
 
 
-def _row(name: str, held: Sequence[Sequence[Process]], lasting: bool) -> Row:
+def _row(name: str, held: Sequence[Sequence[SoakedProcess]], lasting: bool) -> MemoryRow:
     anonymous, share = (
         tuple(sum(getattr(each, kind) for each in at) / MB for at in held) for kind in ("anonymous", "share")
     )
-    return Row(name, anonymous, share, lasting)
+    return MemoryRow(name, anonymous, share, lasting)
 
 
-def table(found: Iterable[Row], marks: Sequence[str]) -> str:
+def table(found: Iterable[MemoryRow], marks: Sequence[str]) -> str:
     """`marks`: their names. The memory that the process alone holds, and at the first and the last what is counted once over all."""
     heads = "".join(f"{mark:>10}" for mark in (*marks, "grown"))
     lines = [f"{'MB anonymous':44}{heads}{'share, from':>14}{'to':>8}"]

@@ -32,13 +32,13 @@ def tar(tmp_path_factory) -> Path:
     digests = {name: sha256(path.read_bytes()).hexdigest() for name, path in found.items()}
     told = {"for": bundle.FOR}
     entries = [
-        *(bundle.Entry(f"wheels/{name}", path) for name, path in found.items()),
-        bundle.Entry(
+        *(bundle.BundleFile(f"wheels/{name}", path) for name, path in found.items()),
+        bundle.BundleFile(
             "wheels.sha256", bundle.requirements(digests, "left-over==1.0 ; python_version >= '3.11'\n").encode()
         ),
-        bundle.Entry("bundle.json", json.dumps(told).encode()),
-        *(bundle.Entry(name, pins.ROOT / name) for name in ("requirements.lock", "scripts/fit.py")),
-        *(bundle.Entry(name, pins.ROOT / "deploy/bundle" / name, executable=True) for name in bundle.SCRIPTS),
+        bundle.BundleFile("bundle.json", json.dumps(told).encode()),
+        *(bundle.BundleFile(name, pins.ROOT / name) for name in ("requirements.lock", "scripts/fit.py")),
+        *(bundle.BundleFile(name, pins.ROOT / "deploy/bundle" / name, executable=True) for name in bundle.SCRIPTS),
     ]
     path = folder / f"{TOP}.tar"
     digest = bundle.write(path, TOP, entries, TIME)
@@ -178,9 +178,9 @@ def test_a_wheel_that_is_not_the_locks_is_not_packed(capsys):
     [numpy, *_] = FACTS["numpy"]["sha256"]
     known = {numpy: FACTS["numpy"]["sha256"][numpy]}
     assert bundle.compare(known, FACTS) == []
-    with pytest.raises(bundle.Refused, match=f"{numpy}: its digest is 000"):
+    with pytest.raises(bundle.BundleRefused, match=f"{numpy}: its digest is 000"):
         bundle.compare({numpy: "0" * 64}, FACTS)
-    with pytest.raises(bundle.Refused, match="is not in the lock"):
+    with pytest.raises(bundle.BundleRefused, match="is not in the lock"):
         bundle.compare({"evil-1.0-py3-none-any.whl": "0" * 64}, FACTS)
     local = "torch-2.13.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl"
     assert bundle.compare({local: "0" * 64}, FACTS) == [local] and f"{local}: {'0' * 64}" in capsys.readouterr().out
@@ -198,5 +198,5 @@ def test_a_signature_is_of_this_tar_and_no_other(tar, tmp_path):
     command = ["ssh-keygen", "-Y", "verify", "-f", signers, "-I", "us", "-n", bundle.NAMESPACE, "-s", f"{path}.sig"]
     assert subprocess.run(command, input=path.read_bytes(), capture_output=True).returncode == 0
     assert subprocess.run(command, input=path.read_bytes() + b"x", capture_output=True).returncode != 0
-    with pytest.raises(bundle.Refused, match="could not sign"):
+    with pytest.raises(bundle.BundleRefused, match="could not sign"):
         bundle.sign(path, tmp_path / "no key")

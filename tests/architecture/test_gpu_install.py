@@ -44,8 +44,8 @@ def unfit(driver_lines, machine="x86_64", glibc=(2, 36), free=100 * GB):
 def test_a_card_is_read_from_what_the_driver_tells(driver):
     driver(H100, T4)
     assert gpu.cards() == [
-        gpu.Card("NVIDIA H100 80GB HBM3", (580, 95, 5), (9, 0), 81559),
-        gpu.Card("Tesla T4", (580, 95, 5), (7, 5), 15360),
+        gpu.GpuCard("NVIDIA H100 80GB HBM3", (580, 95, 5), (9, 0), 81559),
+        gpu.GpuCard("Tesla T4", (580, 95, 5), (7, 5), 15360),
     ]
     told = gpu.described(gpu.cards()).splitlines()
     assert told[0] == "NVIDIA H100 80GB HBM3, 80 GiB, driver 580.95.5"

@@ -76,7 +76,7 @@ def test_a_part_that_cannot_start_has_failed(folder, monkeypatch):
     def broken(self, *options):
         raise OSError("no more processes")
 
-    monkeypatch.setattr(phases.Phase, "run", broken)
+    monkeypatch.setattr(phases.MakePhase, "run", broken)
     monkeypatch.setattr(phases.threading, "excepthook", lambda _: None)
     assert phases.main(["good"]) == 1
 

@@ -15,11 +15,11 @@ from typing import Any, cast
 import httpx
 import pytest
 
-from benchmarks.chaos.clock import Clock, compiler
-from benchmarks.chaos.comparing import Finding, _compared, events, published, verdicts
+from benchmarks.chaos.clock import ShiftedClock, compiler
+from benchmarks.chaos.comparing import ChaosFinding, _compared, events, published, verdicts
 from benchmarks.chaos.installation import Site
 from benchmarks.chaos.judge import question
-from benchmarks.chaos.killing import ACTORS, ENDS_RUNS, SERVICES, SHARES, Draws, Hit, Seen, Up, _kind
+from benchmarks.chaos.killing import ACTORS, ENDS_RUNS, SERVICES, SHARES, Hit, KillDraws, SeenProcess, Up, _kind
 from benchmarks.chaos.ledger import Ledger
 from benchmarks.chaos.patience import GivenUp
 from benchmarks.chaos.proxy import Proxy
@@ -46,7 +46,7 @@ def test_what_is_missing_other_or_besides_is_counted() -> None:
         "one by its last bit, one is missing, one is besides"
     )
     assert not found.holds and _compared("metrics", [(whole, dict(whole))]).holds
-    assert not Finding("nothing", 0).holds, "what compares nothing shows nothing"
+    assert not ChaosFinding("nothing", 0).holds, "what compares nothing shows nothing"
 
 
 class Rows:
@@ -101,7 +101,7 @@ def test_a_question_without_a_verdict_is_not_made_up_for_by_another_with_two(tmp
     ],
 )
 def test_every_kind_is_known_by_its_command(kind: str, name: str, line: str, parent: int) -> None:
-    assert _kind(Seen(5, name, line, parent), 1) == kind
+    assert _kind(SeenProcess(5, name, line, parent), 1) == kind
 
 
 class Server:
@@ -201,7 +201,7 @@ def test_ray_is_killed_once_where_nothing_is_trained(tmp_path: Path) -> None:
 
 
 def test_who_is_furthest_behind_its_share_is_hit_and_who_was_hit_rests() -> None:
-    draws = Draws(3)
+    draws = KillDraws(3)
     for _ in range(5):
         draws.note("Redis", 0.0)
     draws.note("Postgres", 0.0)
@@ -215,7 +215,7 @@ def test_who_is_furthest_behind_its_share_is_hit_and_who_was_hit_rests() -> None
 
 
 def test_who_was_hit_while_it_began_is_hit_again_only_once_it_was_at_work() -> None:
-    draws, there, web = Draws(3), ["web server", "web process"], ["web server", "web process"]
+    draws, there, web = KillDraws(3), ["web server", "web process"], ["web server", "web process"]
     drawn = [kind for second in range(100) if (kind := draws.kind(there, float(second), web))]
     assert 0 < len(drawn) < 30 and {*drawn} == {*there}, "one of ten draws hits who begins"
     draws.note("web process", 0.0, web)
@@ -225,7 +225,7 @@ def test_who_was_hit_while_it_began_is_hit_again_only_once_it_was_at_work() -> N
 
 
 def test_learners_wait_for_ray_to_have_its_turn() -> None:
-    draws = Draws(3)
+    draws = KillDraws(3)
     for _ in range(3):
         assert draws.kind(["learner"], draws.counts.total() * 1000.0) == "learner"
         draws.note("learner", draws.counts.total() * 1000.0)
@@ -291,7 +291,7 @@ class Slow:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_every_kind_is_hit_within_ten_minutes_on_a_busy_machine_and_runs_get_on(seed: int) -> None:
-    slow, draws, chance = Slow(), Draws(seed), random.Random(seed)  # noqa: S311
+    slow, draws, chance = Slow(), KillDraws(seed), random.Random(seed)  # noqa: S311
     mercy, now = Mercy(cast(Runs, slow)), 0.0
     while now < 600:
         seconds = chance.uniform(0.5, 1.5) * 4
@@ -384,7 +384,7 @@ for line in sys.stdin:
 
 @pytest.mark.skipif(compiler() is None, reason="there is no C compiler")
 def test_a_clock_is_set_under_a_program_that_runs_and_the_one_that_only_runs_forward_is_true() -> None:
-    clock = Clock()
+    clock = ShiftedClock()
     command = [sys.executable, "-c", TICKS]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
     with subprocess.Popen(command, env={**os.environ, **clock.environment}, **pipes) as program:

@@ -10,28 +10,30 @@ import torch
 
 from benchmarks.gpu import __main__ as check
 from benchmarks.gpu import attention, objectives, resume, sampling, steps
-from benchmarks.gpu.rows import Part, Row, Setting, left_out, table
+from benchmarks.gpu.rows import MeasureRow, MeasureSetting, TakenPart, left_out, table
 from benchmarks.machine import AWAY
 from trainer.devices import CHOICE
 
 
 @pytest.fixture
-def setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Setting:
+def setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MeasureSetting:
     monkeypatch.setenv(CHOICE, "cpu")
-    return Setting("cpu", True, tmp_path)
+    return MeasureSetting("cpu", True, tmp_path)
 
 
 @pytest.mark.parametrize("name", check.PARTS)
-def test_each_part_goes_through_on_the_processor(name: str, setting: Setting) -> None:
+def test_each_part_goes_through_on_the_processor(name: str, setting: MeasureSetting) -> None:
     part = check.take(name, setting)
     assert part.ok, table([part])
     taken = [row for row in part.rows if row.value is not None]
     assert taken and any(row.ok for row in taken)
     assert all(row.why for row in part.rows if row.value is None), "what was not measured says why"
-    assert Part.of(name, json.loads(json.dumps(part.record()))) == Part(name, part.rows, round(part.seconds, 1))
+    assert TakenPart.of(name, json.loads(json.dumps(part.record()))) == TakenPart(
+        name, part.rows, round(part.seconds, 1)
+    )
 
 
-def test_every_objective_and_both_heads_are_compared(setting: Setting) -> None:
+def test_every_objective_and_both_heads_are_compared(setting: MeasureSetting) -> None:
     from trainer.objectives import REGISTRY
 
     names = {row.name for row in objectives.run(setting)}
@@ -56,7 +58,7 @@ def test_a_device_that_computes_something_else_is_told(wrong: str) -> None:
     assert row.verdict == "WRONG", row
 
 
-def test_attention_that_sees_what_it_must_not_is_told(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_attention_that_sees_what_it_must_not_is_told(setting: MeasureSetting, monkeypatch: pytest.MonkeyPatch) -> None:
     from trainer.inference import attention as ours
 
     tree_attention = ours.tree_attention
@@ -69,7 +71,9 @@ def test_attention_that_sees_what_it_must_not_is_told(setting: Setting, monkeypa
     assert verdicts["log-probabilities"] == "WRONG" and verdicts["gradient"] == "WRONG"
 
 
-def test_a_fault_that_the_engine_check_lets_pass_is_told(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_that_the_engine_check_lets_pass_is_told(
+    setting: MeasureSetting, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sampling, "FAULTS", {"nothing at all": lambda model: None})
     monkeypatch.setattr(sampling, "OTHER_TEMPERATURE", 0.5)
     monkeypatch.setattr(sampling, "DTYPES", ("float32",))
@@ -77,12 +81,14 @@ def test_a_fault_that_the_engine_check_lets_pass_is_told(setting: Setting, monke
     assert verdicts["nothing at all is caught"] == "WRONG" and verdicts["another temperature is caught"] == "ok"
 
 
-def test_steps_without_a_gradient_are_told(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steps_without_a_gradient_are_told(setting: MeasureSetting, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steps, "stepping", lambda *_: lambda number: float(number))  # the first one is 0
     assert [row.verdict for row in steps._steps(steps.SMALL[0], setting)][0] == "WRONG"
 
 
-def test_a_resumed_run_that_comes_out_otherwise_is_told(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_resumed_run_that_comes_out_otherwise_is_told(
+    setting: MeasureSetting, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(resume, "_run", lambda *_, **options: not options.get("resume"))
     found = {"whole": {(1, "loss"): 0.5, (2, "loss"): 0.4}, "broken": {(1, "loss"): 0.5}}
     monkeypatch.setattr(resume, "metrics_of", lambda out: found[out.name])
@@ -92,14 +98,17 @@ def test_a_resumed_run_that_comes_out_otherwise_is_told(setting: Setting, monkey
 
 
 def test_a_row_says_what_became_of_its_mark() -> None:
-    assert Row("x", 1.0, mark=1.0).verdict == "ok" and Row("x", 1.1, mark=1.0).verdict == "WRONG"
-    assert Row("x", 0.9, mark=1.0, kind="at least").verdict == "WRONG"
-    assert Row("x", 0.9, mark=1.0, kind="at least", goal=True).verdict == "below the goal"
-    assert Row("x", float("nan"), mark=1.0).verdict == "WRONG"
-    assert Row("x", 3.0).verdict == "measured" and left_out("x", "why not").verdict == "left out"
-    assert Part("a", [Row("x", 2.0, mark=1.0, goal=True)]).ok and not Part("a", [Row("x", 2.0, mark=1.0)]).ok
-    assert not Part("a", failed="broke").ok
-    text = table([Part("a", [Row("speed", 12345.0, "tokens/s"), left_out("vLLM", "not installed")], 3.2)])
+    assert MeasureRow("x", 1.0, mark=1.0).verdict == "ok" and MeasureRow("x", 1.1, mark=1.0).verdict == "WRONG"
+    assert MeasureRow("x", 0.9, mark=1.0, kind="at least").verdict == "WRONG"
+    assert MeasureRow("x", 0.9, mark=1.0, kind="at least", goal=True).verdict == "below the goal"
+    assert MeasureRow("x", float("nan"), mark=1.0).verdict == "WRONG"
+    assert MeasureRow("x", 3.0).verdict == "measured" and left_out("x", "why not").verdict == "left out"
+    assert (
+        TakenPart("a", [MeasureRow("x", 2.0, mark=1.0, goal=True)]).ok
+        and not TakenPart("a", [MeasureRow("x", 2.0, mark=1.0)]).ok
+    )
+    assert not TakenPart("a", failed="broke").ok
+    text = table([TakenPart("a", [MeasureRow("speed", 12345.0, "tokens/s"), left_out("vLLM", "not installed")], 3.2)])
     assert "12,345 tokens/s" in text and text.splitlines()[-1].endswith("left out: not installed")
 
 
@@ -134,7 +143,7 @@ def test_one_table_and_one_object_whatever_becomes_of_a_part(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv(CHOICE, "cpu")
-    good = Part("a", [Row("loss", 0.0, mark=1.0)], 1.0)
+    good = TakenPart("a", [MeasureRow("loss", 0.0, mark=1.0)], 1.0)
     monkeypatch.setattr(check.subprocess, "run", Children(a=good, b=139, c="hangs"))
     assert check.main(["--device", "cpu", "--small", "a", "b", "c"]) == 1
     lines = capsys.readouterr().out.splitlines()
@@ -152,7 +161,9 @@ def test_what_was_taken_on_a_card_is_written_under_its_name(
 ) -> None:
     monkeypatch.setattr(check, "RESULTS", tmp_path)
     monkeypatch.setattr(check, "_card_or_away", lambda: None)
-    monkeypatch.setattr(check.subprocess, "run", Children(**dict.fromkeys(check.PARTS, Part("x", [Row("y", 1.0)]))))
+    monkeypatch.setattr(
+        check.subprocess, "run", Children(**dict.fromkeys(check.PARTS, TakenPart("x", [MeasureRow("y", 1.0)])))
+    )
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda number: "NVIDIA H100 80GB HBM3")
     assert check.main(["a"]) == 0 and not list(tmp_path.iterdir()), "only all parts together are a result"
     assert check.main([]) == 0

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.human_verdicts import SOURCES
-from benchmarks.judge_accuracy import DATA, Judged, preferred, verifiers
+from benchmarks.judge_accuracy import DATA, JudgedSources, preferred, verifiers
 from tests.shared import SHARED, needs_shared
 from trainer.contracts import jsonlines
 
@@ -33,14 +33,14 @@ def test_our_verifiers_agree_with_those_of_ifbench():
 
 
 def test_equal_and_missing_scores_are_not_right():
-    from benchmarks.human_verdicts import Pair
+    from benchmarks.human_verdicts import AnswerPair
     from trainer.contracts import Message
 
-    pairs = [Pair((Message(role="user", content=str(n)),), ("a", "b"), 1, "c") for n in range(4)]
+    pairs = [AnswerPair((Message(role="user", content=str(n)),), ("a", "b"), 1, "c") for n in range(4)]
     scores = np.array([[0.0, 1.0], [1.0, 1.0], [np.nan, 1.0], [1.0, 0.0]])
     row = preferred(pairs, scores, "judge", ("made up", "us"), 0, seed=0)
     assert row.right.value == 0.25 and "1 too long, counted wrong" in row.note
-    judged = Judged([], [], [], [])
+    judged = JudgedSources([], [], [], [])
     judged.add("made up", pairs, scores)
     assert judged.met == [False, True, False, True, True, False, True], "a missing reading is no verdict"
 

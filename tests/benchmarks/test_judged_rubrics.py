@@ -9,13 +9,13 @@ from typing import Any, cast
 
 import pytest
 
-from benchmarks.judge_endpoint import READS, WRITES, Server, call_of
+from benchmarks.judge_endpoint import READS, WRITES, EndpointServer, call_of
 from benchmarks.judged_rubrics import JUDGE, compared, demo, judged, truth_of
 from trainer.judges.inputs import JudgeInput
 from trainer.logit_judge.answering import Answering
 from trainer.logit_judge.calls import LocalCall
 from trainer.rewards import access
-from trainer.rewards.parts import Answer
+from trainer.rewards.parts import RewardAnswer
 
 
 class Told:
@@ -33,13 +33,13 @@ class Told:
 
 @pytest.fixture
 def url() -> Iterator[str]:
-    server = Server(cast(Answering, Told()))
+    server = EndpointServer(cast(Answering, Told()))
     Thread(target=server.serve, daemon=True).start()
     yield server.url
     server.close()
 
 
-def answers(url: str, model: str, folder: Path) -> list[Answer]:
+def answers(url: str, model: str, folder: Path) -> list[RewardAnswer]:
     entry = {"spec": {"kind": "criterion", "retries": 0}, "endpoint": {"url": url, "model": model}}
     file = folder / "judges.json"
     file.write_text(json.dumps({"judges": {JUDGE: entry}}))
@@ -47,7 +47,7 @@ def answers(url: str, model: str, folder: Path) -> list[Answer]:
     criteria = row.rubric.criteria if row.rubric else ()
     criteria = tuple(c.model_copy(update={"text": "Is blue."}) if c.id == "c1" else c for c in criteria)
 
-    async def ask() -> list[Answer]:
+    async def ask() -> list[RewardAnswer]:
         judge = access.read(file).judges[JUDGE].open(None)
         try:
             [found] = await judge.ask([JudgeInput(row.key, row.prompt, {"sample": "Air."}, criteria)])

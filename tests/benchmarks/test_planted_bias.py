@@ -9,10 +9,10 @@ import pytest
 from benchmarks.planted_bias import access, draw, examples, measures
 from trainer.judges.combine import pair_verdicts
 from trainer.judges.inputs import JudgeInput
-from trainer.rewards.parts import Answer
+from trainer.rewards.parts import RewardAnswer
 
 
-def said(biased: float, first: str, second: str) -> list[Answer]:
+def said(biased: float, first: str, second: str) -> list[RewardAnswer]:
     (judge,) = (each.open(None) for each in access(biased).judges.values())
     example = examples()[0]
     criteria = example.rubric.criteria if example.rubric else ()

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.soak import __main__ as soak
 from benchmarks.soak import processes
-from benchmarks.soak.processes import MB, Process, Row
+from benchmarks.soak.processes import MB, MemoryRow, SoakedProcess
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_what_is_touched_of_shared_memory_or_of_a_parents_is_no_growth_and_adds_
 
 
 def process(pid, name, mb, shared=0):
-    return Process(pid, name, int(mb * MB), int((mb + shared) * MB), int(shared * MB), 0.0)
+    return SoakedProcess(pid, name, int(mb * MB), int((mb + shared) * MB), int(shared * MB), 0.0)
 
 
 def test_growth_is_told_of_those_that_stay_and_sums_of_those_that_pass():
@@ -95,7 +95,7 @@ def test_growth_is_told_of_those_that_stay_and_sums_of_those_that_pass():
     found = processes.rows([first, middle, last])
     assert {row.name: row.grows for row in found if row.lasting} == {"web": True, "worker": False, "beat": False}
     [passing] = [row for row in found if not row.lasting]
-    assert passing == Row("a job (others each time)", (50, 55, 60), (50, 55, 60), lasting=False)
+    assert passing == MemoryRow("a job (others each time)", (50, 55, 60), (50, 55, 60), lasting=False)
     told = processes.table(found, ("10 min", "30 min", "60 min")).splitlines()
     assert [line.split()[0] for line in told if line.endswith("GROWS")] == ["web"]
     assert told[-1].split() == ["worker", "100.0", "190.0", "112.0", "+12.0", "100.0", "211.0"]

@@ -21,7 +21,7 @@ from webapp.annotation.projects import services as projects
 from webapp.annotation.work import queue, suggestions
 from webapp.datasets import probe_services
 from webapp.datasets.models import Dataset, ImportJob
-from webapp.datasets.probe_services import Measured
+from webapp.datasets.probe_services import MeasuredProbe
 from webapp.datasets.versions.services import new_version as new_dataset_version
 from webapp.experiments.claims import services as claims
 from webapp.experiments.launch import checks
@@ -204,7 +204,7 @@ def measured(cast) -> int:
     rates = {"easy": (8, 8), "fair": (3, 8), "hard": (0, 8)}
     rows = [Example.model_validate({"key": key, "prompt": [{"role": "user", "content": key}]}) for key in rates]
     version = new_dataset_version(cast.owner, dataset, rows, None, {"from": "test"})
-    probe_services.store(version, cast.owner.user, Measured(1, 0, "m", 8, 1.0, rates))
+    probe_services.store(version, cast.owner.user, MeasuredProbe(1, 0, "m", 8, 1.0, rates))
     return dataset.pk
 
 

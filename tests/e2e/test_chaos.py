@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.chaos.storm import Plan, Storm, table
+from benchmarks.chaos.storm import Storm, StormPlan, table
 from tests.stack import Stack
 
 pytestmark = [pytest.mark.stack, pytest.mark.slow]
-PLAN = Plan(
+PLAN = StormPlan(
     seed=11,
     seconds=40,
     kills=12,

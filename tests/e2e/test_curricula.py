@@ -12,7 +12,7 @@ from webapp.datasets import probe_services
 from webapp.datasets.curation import runner
 from webapp.datasets.curation import services as curating
 from webapp.datasets.models import Dataset, DatasetVersion
-from webapp.datasets.probe_services import Measured
+from webapp.datasets.probe_services import MeasuredProbe
 from webapp.datasets.versions import services as datasets
 from webapp.experiments.launch import checks, services
 from webapp.inference.models import RegisteredModel
@@ -101,8 +101,8 @@ def test_a_hint_says_on_the_form_what_is_unknown_and_what_happens_instead(open_p
 
 def test_pass_rates_are_written_into_the_next_version(open_page, as_researcher, cast, version):
     keys = [f"k{i:02}" for i in range(12)]
-    probe_services.store(version, None, Measured(1, 0, "smollm2", 8, 1.0, dict.fromkeys(keys, (3, 8))))
-    probe_services.store(version, None, Measured(2, 0, "larger", 64, 1.0, {keys[0]: (1, 64)}))
+    probe_services.store(version, None, MeasuredProbe(1, 0, "smollm2", 8, 1.0, dict.fromkeys(keys, (3, 8))))
+    probe_services.store(version, None, MeasuredProbe(2, 0, "larger", 64, 1.0, {keys[0]: (1, 64)}))
     page = open_page(as_researcher)
     page.goto(f"/datasets/{version.dataset_id}/versions/{version.number}/pass-rates")
     page.get_by_label("Together with the answers of").select_option(index=1)

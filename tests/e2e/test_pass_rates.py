@@ -8,7 +8,7 @@ from trainer.contracts import Example
 from webapp.datasets import probe_services
 from webapp.datasets.curation import runner
 from webapp.datasets.models import CurationJob, Dataset
-from webapp.datasets.probe_services import Measured
+from webapp.datasets.probe_services import MeasuredProbe
 from webapp.datasets.versions import services
 
 pytestmark = pytest.mark.browser
@@ -24,7 +24,7 @@ def dataset(cast):
     ]
     version = services.new_version(cast.researcher, made, records, None, {"from": "import", "file": "sums.jsonl"})
     counts = {f"k{i:02}": (min(8, max(0, i // 4 - 1)), 8) for i in range(38)}
-    probe_services.store(version, None, Measured(1, 0, "smollm2-135m-instruct", 8, 1.0, counts))
+    probe_services.store(version, None, MeasuredProbe(1, 0, "smollm2-135m-instruct", 8, 1.0, counts))
     return made
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.config import RECIPES, RecipeConfig
-from trainer.loops.session.stage import Job
+from trainer.loops.session.stage import StageJob
 from trainer.monitors import RunMonitor, Spool
 from trainer.rewards.access import Access
 
@@ -17,10 +17,10 @@ def job_of(
     monitor: RunMonitor,
     access: Access | None = None,
     **models: Path,
-) -> Job:
+) -> StageJob:
     """The recipe follows from the config's schema."""
     recipe = next(recipe for recipe in RECIPES.values() if recipe.schema is type(config))
-    return Job(recipe, config, data, {"base": model, **models}, out, monitor, access=access or Access())
+    return StageJob(recipe, config, data, {"base": model, **models}, out, monitor, access=access or Access())
 
 
 def run(

@@ -14,7 +14,16 @@ import torch
 from safetensors.torch import save_file
 
 from trainer import checkpoints
-from trainer.checkpoints import Checkpoint, CheckpointInvalid, File, Place, Rows, Stored, shares, write_share
+from trainer.checkpoints import (
+    Checkpoint,
+    CheckpointInvalid,
+    CheckpointPlace,
+    File,
+    Rows,
+    StoredTensors,
+    shares,
+    write_share,
+)
 
 
 def checkpoint(step: int) -> Checkpoint:
@@ -126,7 +135,7 @@ def test_a_checkpoint_without_the_rows_of_one_process_is_refused(tmp_path: Path)
         shared(tmp_path, [(w[:1], 0), (w[2:], 2)])
 
 
-def shared(root: Path, parts: list[tuple[torch.Tensor, int]]) -> Mapping[str, Stored]:
+def shared(root: Path, parts: list[tuple[torch.Tensor, int]]) -> Mapping[str, StoredTensors]:
     """Step 1 as so many processes save it that hold these rows of a tensor of all rows."""
     rows = max(start + len(tensor) for tensor, start in parts)
 
@@ -138,7 +147,7 @@ def shared(root: Path, parts: list[tuple[torch.Tensor, int]]) -> Mapping[str, St
 
         def let_go(self) -> None: ...
 
-        def write(self, place: Place, step: int) -> list[File]:
+        def write(self, place: CheckpointPlace, step: int) -> list[File]:
             return [
                 write_share(place, step, "policy", {"w": Rows(tensor.clone(), start, rows)}, rank, len(parts))
                 for rank, (tensor, start) in enumerate(parts)

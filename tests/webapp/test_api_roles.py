@@ -18,7 +18,7 @@ from webapp.accounts.tokens.services import create_token
 from webapp.annotation.models import Assignment, Comment, ProjectInvite, Task
 from webapp.datasets import probe_services
 from webapp.datasets.models import Example
-from webapp.datasets.probe_services import Measured
+from webapp.datasets.probe_services import MeasuredProbe
 from webapp.inference.models import Endpoint, RegisteredModel
 from webapp.judging.models import Judge
 from webapp.reports import services as reports
@@ -114,7 +114,7 @@ def asked(cast, monkeypatch) -> Iterator:
         "dataset_id": project.version.dataset_id,
         "number": 1,
         "example_id": Example.objects.first().pk,
-        "probe_id": probe_services.store(project.version, None, Measured(1, 0, "m", 8, 1.0, {})).pk,
+        "probe_id": probe_services.store(project.version, None, MeasuredProbe(1, 0, "m", 8, 1.0, {})).pk,
         "user_id": cast.annotator.user_id,
         "comment_id": Comment.objects.first().pk,
         "invite_id": ProjectInvite.objects.first().pk,

@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from webapp.backups.models import Backup, BackupDrill
 from webapp.core import health, telemetry
 from webapp.core.handler import ThreadedHandler
-from webapp.core.health import Seen, Watch
+from webapp.core.health import ServiceState, ServiceWatch
 
 TOKEN = "a-token-of-twenty-letters"
 
@@ -34,8 +34,8 @@ def scrape(monkeypatch):
 
 
 def up(monkeypatch, **states):
-    seen = {name: Seen(states.get(name, "ok"), "") for name in health.CHECKS}
-    monkeypatch.setattr(health, "WATCH", Watch({name: lambda each=each: each for name, each in seen.items()}))
+    seen = {name: ServiceState(states.get(name, "ok"), "") for name in health.CHECKS}
+    monkeypatch.setattr(health, "WATCH", ServiceWatch({name: lambda each=each: each for name, each in seen.items()}))
 
 
 async def ask(path: str, method: str = "GET", headers: tuple = ()) -> int:

@@ -6,8 +6,8 @@ and `state.json`, the index. Where several processes hold a model together, each
 seen of a checkpoint that is not whole, whatever killed who wrote it. `place.py` is all that knows where the files lie.
 """
 
-from .place import Folder, OutOfReach, Place, name_of
-from .shares import File, Rows, Stored, write_share
+from .place import CheckpointPlace, Folder, OutOfReach, name_of
+from .shares import File, Rows, StoredTensors, write_share
 from .whole import (
     Checkpoint,
     CheckpointInvalid,
@@ -30,10 +30,10 @@ __all__ = [
     "Folder",
     "Loaded",
     "OutOfReach",
-    "Place",
+    "CheckpointPlace",
     "Rows",
     "Saved",
-    "Stored",
+    "StoredTensors",
     "is_saved",
     "load",
     "load_newest",

@@ -29,7 +29,7 @@ class OutOfReach(OSError):
     """This process cannot put files where the others do: it is on another machine and shares no disk with them."""
 
 
-class Place(Protocol):
+class CheckpointPlace(Protocol):
     """Steps, each a set of files and an index. Nothing of a step is seen before it is published, then all of it is.
 
     Several processes put files of one step, on several machines where the place reaches them; it is sent to them as it is.

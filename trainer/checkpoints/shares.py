@@ -16,7 +16,7 @@ from torch import Tensor
 
 from trainer.files import digest_of
 
-from .place import Place
+from .place import CheckpointPlace
 
 
 class Rows(NamedTuple):
@@ -40,7 +40,7 @@ class File:
 
 
 def write_share(
-    place: Place, step: int, owner: str, share: Mapping[str, Rows], number: int = 0, count: int = 1
+    place: CheckpointPlace, step: int, owner: str, share: Mapping[str, Rows], number: int = 0, count: int = 1
 ) -> File:
     """Put what one process holds of an owner's tensors; it is number `number` of `count`. What lies in
     this machine's memory is written from there, without a copy. Raises OSError."""
@@ -57,7 +57,7 @@ def write_share(
     return File(name, owner, *found[-1], rows=split)
 
 
-class Stored(Mapping[str, Tensor]):
+class StoredTensors(Mapping[str, Tensor]):
     """An owner's tensors as they lie in files: read when they are asked for, whole or some rows of them.
 
     What was read stays as it is when the files are deleted. It can be sent to other processes, which read for themselves.
@@ -90,7 +90,7 @@ class Stored(Mapping[str, Tensor]):
         return len(self._parts)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Stored, (self._files,)
+        return StoredTensors, (self._files,)
 
     @property
     def paths(self) -> list[Path]:

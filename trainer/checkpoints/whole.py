@@ -11,8 +11,8 @@ from torch import Tensor
 
 from trainer.files import digest_of
 
-from .place import INDEX, Folder, Place, name_of, step_of
-from .shares import File, Rows, Stored, write_share
+from .place import INDEX, CheckpointPlace, Folder, name_of, step_of
+from .shares import File, Rows, StoredTensors, write_share
 
 _FORMAT = 2
 _WHOLE = 1
@@ -33,7 +33,7 @@ class Elsewhere(Protocol):
         """Each process copies its share to its machine's memory: what training changes from here on is not written."""
         ...
 
-    def write(self, place: Place, step: int) -> list[File]:
+    def write(self, place: CheckpointPlace, step: int) -> list[File]:
         """What was kept, or is there now; again after an error. May be called from another thread, while training goes on,
         where it was kept. Raises OSError."""
         ...
@@ -76,7 +76,7 @@ class Loaded:
 
     step: int
     state: dict[str, Any]
-    tensors: Mapping[str, Stored]
+    tensors: Mapping[str, StoredTensors]
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Saved:
     """SHA-256 over the index, which holds those of the tensor files and the state."""
 
 
-def save(place: Place | Path, checkpoint: Checkpoint, keep: int) -> Saved:
+def save(place: CheckpointPlace | Path, checkpoint: Checkpoint, keep: int) -> Saved:
     """Write the checkpoint, then delete all but the newest `keep`. Raises OSError; what was there before stays."""
     place, step = _at(place), checkpoint.step
     place.begin(step)
@@ -109,12 +109,12 @@ def save(place: Place | Path, checkpoint: Checkpoint, keep: int) -> Saved:
     return Saved(name_of(step), size, hashlib.sha256(encoded).hexdigest())
 
 
-def steps(place: Place | Path) -> list[int]:
+def steps(place: CheckpointPlace | Path) -> list[int]:
     """The steps with a complete checkpoint, ascending."""
     return _at(place).steps()
 
 
-def is_saved(place: Place, checkpoint: Checkpoint) -> bool:
+def is_saved(place: CheckpointPlace, checkpoint: Checkpoint) -> bool:
     """Whether its step is there with the same state. Tensors are not compared."""
     try:
         record = json.loads(place.index(checkpoint.step))
@@ -123,7 +123,7 @@ def is_saved(place: Place, checkpoint: Checkpoint) -> bool:
     return bool(record["state"] == json.loads(json.dumps(checkpoint.state)))
 
 
-def load_newest(place: Place | Path, owners: Collection[str] = ()) -> Loaded | None:
+def load_newest(place: CheckpointPlace | Path, owners: Collection[str] = ()) -> Loaded | None:
     """The newest checkpoint whose files are what was written, with tensors of all these `owners`; None when there is none
     at all.
 
@@ -149,7 +149,7 @@ def load(path: Path) -> Loaded:
     return load_step(Folder(path.parent), step)
 
 
-def load_step(place: Place, step: int, owners: Collection[str] = ()) -> Loaded:
+def load_step(place: CheckpointPlace, step: int, owners: Collection[str] = ()) -> Loaded:
     """Raises CheckpointInvalid for a missing, damaged or foreign file, and where one of `owners` has none."""
     try:
         record = json.loads(place.index(step))
@@ -167,14 +167,14 @@ def load_step(place: Place, step: int, owners: Collection[str] = ()) -> Loaded:
         found.setdefault(file.owner, []).append((path, file.rows))
     if missing := [owner for owner in owners if owner not in found]:
         raise CheckpointInvalid(f"{place.named(step)}: there is no file of {' and '.join(missing)}")
-    tensors = {owner: Stored(files) for owner, files in found.items()}
+    tensors = {owner: StoredTensors(files) for owner, files in found.items()}
     for owner, stored in tensors.items():
         if lacking := stored.lacks():
             raise CheckpointInvalid(f"{place.named(step)}: rows of {owner} {lacking} are missing")
     return Loaded(record["step"], record["state"], tensors)
 
 
-def _at(place: Place | Path) -> Place:
+def _at(place: CheckpointPlace | Path) -> CheckpointPlace:
     return Folder(place) if isinstance(place, Path) else place
 
 

@@ -19,7 +19,7 @@ from trainer.metrics.claims import PLANS, SIZES, Arm, Plan, Setting, Size, judge
 from trainer.outputs import FOLDER
 
 from . import reasoned, report
-from .runs import Job, Used, perform, prepare, write_examples
+from .runs import ArmJob, Used, perform, prepare, write_examples
 from .tasks import TASKS
 
 
@@ -124,7 +124,7 @@ def _material(plan: Plan, size: Size, out: Path, options: argparse.Namespace) ->
 
 def _jobs(
     plan: Plan, size: Size, seeds: Sequence[int], out: Path, data: Path, model: Path, asked: Path, steps: int | None
-) -> list[Job]:
+) -> list[ArmJob]:
     """Seed by seed, so that a command cut short has whole comparisons. `asked`: the model as it was given, which answers as the judges
     that stay as they are."""
     jobs, given = [], plan.sizes[size].config
@@ -139,7 +139,7 @@ def _jobs(
             measures = tuple(plan.measures(size)) if plan.measured == "curves" else ()
             folder = _folder(out, arm, seed)
             uses = _uses(plan, arm, shared, out, seed) | _frozen(plan.sizes[size], asked)
-            jobs.append(Job(arm.name, seed, config, folder, own, model, recipe, measures, uses))
+            jobs.append(ArmJob(arm.name, seed, config, folder, own, model, recipe, measures, uses))
     return jobs
 
 
@@ -184,7 +184,7 @@ def _asked_as(plan: Plan, used: Arm, shared: Mapping[str, Any], output: str) -> 
     return judge_spec(spec)
 
 
-def _write(plan: Plan, size: Size, jobs: Sequence[Job], about: dict[str, Any], places: Sequence[Path]) -> None:
+def _write(plan: Plan, size: Size, jobs: Sequence[ArmJob], about: dict[str, Any], places: Sequence[Path]) -> None:
     found: dict[str, dict[int, Any]] = {arm.name: {} for arm in plan.arms}
     for job in jobs:
         if job.result.exists():

@@ -38,7 +38,7 @@ class Used:
 
 
 @dataclass(frozen=True)
-class Job:
+class ArmJob:
     arm: str
     seed: int
     config: dict[str, Any]
@@ -91,7 +91,7 @@ def write_examples(file: Path, rows: Iterable[Example]) -> None:
     partial.replace(file)
 
 
-def prepare(jobs: Sequence[Job]) -> None:
+def prepare(jobs: Sequence[ArmJob]) -> None:
     """Folders with their configs. Raises SettingsChanged where one was made for another config."""
     for job in jobs:
         job.folder.mkdir(parents=True, exist_ok=True)
@@ -101,7 +101,7 @@ def prepare(jobs: Sequence[Job]) -> None:
         file.write_text(content)
 
 
-def perform(jobs: Sequence[Job], processes: int, tell: Callable[[str], None]) -> list[str]:
+def perform(jobs: Sequence[ArmJob], processes: int, tell: Callable[[str], None]) -> list[str]:
     """Every job that has no result yet, with a line of progress now and then; what went wrong, one line each. A job that uses another's
     model begins when that one has its result, and not at all where it has none."""
     left = [job for job in jobs if not job.result.exists()]
@@ -109,8 +109,8 @@ def perform(jobs: Sequence[Job], processes: int, tell: Callable[[str], None]) ->
         return []
     begins = (os.getpid(), max(1, len(os.sched_getaffinity(0)) // processes))
     pool = ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_begin, initargs=begins)
-    futures: dict[Future[str], Job] = {}
-    progress = _Progress(jobs, tell)
+    futures: dict[Future[str], ArmJob] = {}
+    progress = _RunsProgress(jobs, tell)
     try:
         while _submitted(pool, left, futures):
             wait([future for future in futures if not future.done()], _POLL_S, FIRST_COMPLETED)
@@ -123,7 +123,7 @@ def perform(jobs: Sequence[Job], processes: int, tell: Callable[[str], None]) ->
     return [f"{job.arm}, seed {job.seed}: {problem}" for job, problem in found + [(job, _unmet(job)) for job in left]]
 
 
-def _submitted(pool: ProcessPoolExecutor, left: list[Job], futures: dict[Future[str], Job]) -> bool:
+def _submitted(pool: ProcessPoolExecutor, left: list[ArmJob], futures: dict[Future[str], ArmJob]) -> bool:
     """Hands over whatever waits for no other run, and takes it off the list; whether any run is under way."""
     under_way = any(not future.done() for future in futures)  # before looking at results, which they write
     ready = [job for job in left if not job.waits]
@@ -132,15 +132,15 @@ def _submitted(pool: ProcessPoolExecutor, left: list[Job], futures: dict[Future[
     return under_way or bool(ready)
 
 
-def _unmet(job: Job) -> str:
+def _unmet(job: ArmJob) -> str:
     missing = ", ".join(sorted({used.arm for used in job.uses.values() if not used.result.exists()}))
     return f"not begun: it uses the model of {missing}, whose run of this seed has no result"
 
 
-def run(job: Job) -> str:
+def run(job: ArmJob) -> str:
     """One run to its result, from its last checkpoint if it has one. What went wrong, or nothing."""
     from trainer.loops.run import run_recipe
-    from trainer.loops.session.stage import Job as RunJob
+    from trainer.loops.session.stage import StageJob as RunJob
     from trainer.monitors import RunMonitor, Spool
 
     from .measures import of_responses, of_run
@@ -161,7 +161,7 @@ def run(job: Job) -> str:
     return ""
 
 
-def _judges(job: Job, config: RecipeConfig) -> dict[str, JudgeAccess]:
+def _judges(job: ArmJob, config: RecipeConfig) -> dict[str, JudgeAccess]:
     """By the name that the config gives them: those that earlier runs have trained."""
     asked = {slot.path: slot.name for slot in RECIPES[job.recipe].filled(config)}
     return {
@@ -178,10 +178,10 @@ def no_bars() -> None:
     logging.disable_progress_bar()
 
 
-class _Progress:
+class _RunsProgress:
     """A line when another run is done, and every half minute: steps done, and time left at the speed since the start."""
 
-    def __init__(self, jobs: Sequence[Job], tell: Callable[[str], None]) -> None:
+    def __init__(self, jobs: Sequence[ArmJob], tell: Callable[[str], None]) -> None:
         self._jobs, self._tell = jobs, tell
         self._total = sum(job.steps for job in jobs)
         self._began, self._first = time.monotonic(), sum(job.steps_done() for job in jobs)

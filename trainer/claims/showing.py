@@ -7,7 +7,7 @@ from typing import Any
 from trainer.contracts import Example
 from trainer.outputs import FOLDER
 
-from .runs import Job, perform, prepare, write_examples
+from .runs import ArmJob, perform, prepare, write_examples
 
 SETTINGS: dict[str, Any] = {
     "steps": 20,
@@ -34,7 +34,7 @@ def made_ready(
         to_show, for_runs = divide()
         write_examples(shown, to_show)
         write_examples(data, for_runs)
-    job = Job("shown", 0, SETTINGS, out / "shown", shown, model, "sft", ("train/loss:last",))
+    job = ArmJob("shown", 0, SETTINGS, out / "shown", shown, model, "sft", ("train/loss:last",))
     prepare([job])
     if not job.result.exists():
         tell(f"showing the model {what}")

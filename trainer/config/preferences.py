@@ -3,7 +3,7 @@
 from typing import Any, Literal
 
 from .fields import Section, knob
-from .recipe import Need
+from .recipe import DataNeed
 
 
 def scale_knob() -> Any:
@@ -33,7 +33,7 @@ class PreferenceData(Section):
 
 
 NEEDS = (
-    Need(
+    DataNeed(
         "pairs",
         "pairs with a preferred answer",
         left_out=(

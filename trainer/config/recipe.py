@@ -31,7 +31,7 @@ HELD_OUT = "eval/"
 
 
 @dataclass(frozen=True)
-class Need:
+class DataNeed:
     """What a dataset version must have. `count` is a key of `trainer.contracts.training_counts`; `words` name what it counts, in the plural.
 
     `left_out` are counts of items that look usable and are not ("ties"); people are told before the launch. Of the needs that share an
@@ -231,7 +231,7 @@ class RecipeConfig(Section):
         """The path in the config of the run of a field of this config."""
         return path
 
-    def needs(self, declared: tuple[Need, ...]) -> tuple[Need, ...]:
+    def needs(self, declared: tuple[DataNeed, ...]) -> tuple[DataNeed, ...]:
         """What this config needs from the data; `declared` is what its recipe needs."""
         return declared
 
@@ -297,7 +297,7 @@ class Recipe:
     title: str
     summary: str
     schema: type[RecipeConfig]
-    needs: tuple[Need, ...]
+    needs: tuple[DataNeed, ...]
     slots: tuple[Slot, ...]
     headline: str
     metrics: tuple[Metric, ...]

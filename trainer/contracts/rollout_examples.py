@@ -32,7 +32,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class Sampled:
+class SampledResponse:
     """One response of a run. `group` and `index` are its place in the step.
 
     `right`: the share of the criteria that verifiers decided as the rubric wishes; None if they decided none. The prompt showed
@@ -59,7 +59,7 @@ class Sampled:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedResponses:
     """Which responses are wanted: those of the steps `first` to `last` that pass the filters. A filter without its number or text lets
     all pass; so does one that is named in `without`.
 
@@ -108,7 +108,7 @@ class FilterStep:
 
     key: str
     came: int
-    left_out: list[tuple[Sampled, str]]
+    left_out: list[tuple[SampledResponse, str]]
 
     @property
     def stayed(self) -> int:
@@ -135,8 +135,8 @@ class Gathered:
 
 
 def sift(
-    sampled: Iterable[Sampled], known: Iterable[str], wanted: Wanted, fault: Fault | None = None
-) -> tuple[list[Sampled], list[FilterStep]]:
+    sampled: Iterable[SampledResponse], known: Iterable[str], wanted: WantedResponses, fault: Fault | None = None
+) -> tuple[list[SampledResponse], list[FilterStep]]:
     """The responses that stay, and each filter that is on, in order. `known`: the keys of the dataset's prompts. `fault` checks the form;
     it is needed if `wanted.form` is set."""
     kept, steps, keys = list(sampled), [], set(known)
@@ -156,7 +156,11 @@ def sift(
 
 
 def gather(
-    sampled: Iterable[Sampled], examples: Mapping[str, Example], wanted: Wanted, model: str, fault: Fault | None = None
+    sampled: Iterable[SampledResponse],
+    examples: Mapping[str, Example],
+    wanted: WantedResponses,
+    model: str,
+    fault: Fault | None = None,
 ) -> Gathered:
     """One example for each prompt, in the order in which the prompts come. `model` names who answered.
 
@@ -164,14 +168,16 @@ def gather(
     equal texts the first stays. The best responses have the highest reward; of equal rewards the earlier response comes first.
     """
     kept, steps = sift(sampled, examples, wanted, fault)
-    by_prompt: dict[str, list[Sampled]] = {}
+    by_prompt: dict[str, list[SampledResponse]] = {}
     for each in kept:
         by_prompt.setdefault(each.example_key, []).append(each)
     made = [_example(examples[key], responses, model) for key, responses in by_prompt.items()]
     return Gathered(made, len(kept), +Counter({step.key: len(step.left_out) for step in steps}))
 
 
-def _single(step: str, kept: Sequence[Sampled], known: set[str], wanted: Wanted, fault: Fault | None) -> dict[int, str]:
+def _single(
+    step: str, kept: Sequence[SampledResponse], known: set[str], wanted: WantedResponses, fault: Fault | None
+) -> dict[int, str]:
     """For a filter that looks at each response alone: the places of the responses that it leaves out, with the reasons."""
     found = {}
     for place, each in enumerate(kept):
@@ -180,7 +186,7 @@ def _single(step: str, kept: Sequence[Sampled], known: set[str], wanted: Wanted,
     return found
 
 
-def _unwanted(step: str, each: Sampled, known: set[str], wanted: Wanted, fault: Fault | None) -> str:
+def _unwanted(step: str, each: SampledResponse, known: set[str], wanted: WantedResponses, fault: Fault | None) -> str:
     match step:
         case "no_example":
             return "" if each.example_key in known else f"no prompt has the key {each.example_key}"
@@ -201,7 +207,7 @@ def _unwanted(step: str, each: Sampled, known: set[str], wanted: Wanted, fault: 
             return _against_protocol(each, wanted.protocol_part)
 
 
-def _too_little(each: Sampled, part: str, least: float) -> str:
+def _too_little(each: SampledResponse, part: str, least: float) -> str:
     value = each.parts.get(part) if part else each.reward
     name = part or "reward"
     if value is None:
@@ -209,7 +215,7 @@ def _too_little(each: Sampled, part: str, least: float) -> str:
     return f"{name} {value:.4g}" if value < least else ""
 
 
-def _against_protocol(each: Sampled, part: str) -> str:
+def _against_protocol(each: SampledResponse, part: str) -> str:
     if each.failed:
         return "its environment ended it with an error"
     if not part:
@@ -222,7 +228,7 @@ def _against_protocol(each: Sampled, part: str) -> str:
     )
 
 
-def _whole_groups(step: str, kept: Sequence[Sampled], wanted: Wanted) -> dict[int, str]:
+def _whole_groups(step: str, kept: Sequence[SampledResponse], wanted: WantedResponses) -> dict[int, str]:
     """For a filter that compares the responses to one prompt: the places that it leaves out, with the reasons."""
     by_prompt: dict[str, list[int]] = {}
     for place, each in enumerate(kept):
@@ -233,7 +239,7 @@ def _whole_groups(step: str, kept: Sequence[Sampled], wanted: Wanted) -> dict[in
     return found
 
 
-def _repeats(places: Sequence[int], kept: Sequence[Sampled]) -> dict[int, str]:
+def _repeats(places: Sequence[int], kept: Sequence[SampledResponse]) -> dict[int, str]:
     first: dict[str, int] = {}
     found = {}
     for place in places:
@@ -243,12 +249,12 @@ def _repeats(places: Sequence[int], kept: Sequence[Sampled]) -> dict[int, str]:
     return found
 
 
-def _behind(places: Sequence[int], kept: Sequence[Sampled], best: int) -> dict[int, str]:
+def _behind(places: Sequence[int], kept: Sequence[SampledResponse], best: int) -> dict[int, str]:
     ranked = sorted(places, key=lambda place: -(kept[place].reward or 0.0))
     return {place: f"place {rank} of {len(ranked)}" for rank, place in enumerate(ranked, 1) if rank > best}
 
 
-def _example(example: Example, responses: Sequence[Sampled], model: str) -> Example:
+def _example(example: Example, responses: Sequence[SampledResponse], model: str) -> Example:
     meta: dict[str, Any] = {"steps": {each.id: each.step for each in responses}, "model": model}
     if rewards := {each.id: each.reward for each in responses if each.reward is not None}:
         meta["rewards"] = rewards

@@ -2,17 +2,17 @@
 
 from .group_sizes import GroupSizes
 from .order import DataOrder
-from .pass_rates import PassRates, Reach
+from .pass_rates import PassCounts, Reach
 from .plateau import level, warmest
-from .prompt_order import Known, PromptOrder, known_of
+from .prompt_order import KnownPrompt, PromptOrder, known_of
 from .scaffold import ScaffoldText, group_factor, scaffold_for, scaffold_text, shown_count, step_factor
 from .schedule import Schedule
 
 __all__ = [
     "DataOrder",
     "GroupSizes",
-    "Known",
-    "PassRates",
+    "KnownPrompt",
+    "PassCounts",
     "PromptOrder",
     "Reach",
     "ScaffoldText",

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from trainer.config.sections.budget import Budget
 
 from .budget import LASTING, VALUES, allocate
-from .pass_rates import PassRates
+from .pass_rates import PassCounts
 
 
 class GroupSizes:
     """The same number for every prompt, or with a budget more where they are worth more."""
 
-    def __init__(self, size: int, budget: Budget | None, rates: PassRates) -> None:
+    def __init__(self, size: int, budget: Budget | None, rates: PassCounts) -> None:
         self._size, self._budget, self._rates = size, budget, rates
         self.aimless = ""
         """Why the latest sizes follow from no pass rate, with what happens instead; empty where they do."""

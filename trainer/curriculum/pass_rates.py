@@ -17,7 +17,7 @@ class Reach:
     unsolved: float
 
 
-class PassRates:
+class PassCounts:
     """By the key of a prompt: passes among responses, both discounted.
 
     When a prompt is met again, what was known of it counts `keep` times as much as before. So the rate follows the policy, and

@@ -12,12 +12,12 @@ from trainer.seeding import derive_seed
 
 from .budget import learning_value
 from .order import DataOrder
-from .pass_rates import PassRates
+from .pass_rates import PassCounts
 
 _UNKNOWN = 0.5
 
 
-class Known(NamedTuple):
+class KnownPrompt(NamedTuple):
     """What is known of a prompt before the run: `rate` None where no probe has asked it."""
 
     key: str
@@ -26,8 +26,8 @@ class Known(NamedTuple):
     domain: str = ""
 
 
-def known_of(example: Example) -> Known:
-    return Known(example.key, pass_rate_of(example), frozenset(example.tags), example.domain)
+def known_of(example: Example) -> KnownPrompt:
+    return KnownPrompt(example.key, pass_rate_of(example), frozenset(example.tags), example.domain)
 
 
 def replicas(rate: float | None, most: int) -> int:
@@ -45,11 +45,11 @@ class PromptOrder:
 
     def __init__(
         self,
-        known: Sequence[Known],
+        known: Sequence[KnownPrompt],
         seed: int,
         shuffle: bool,
         mix: Order | None = None,
-        rates: PassRates | None = None,
+        rates: PassCounts | None = None,
         most: int = 1,
     ) -> None:
         """`most`: replicas of a prompt in one pass (`replicas`); without a mixture only."""

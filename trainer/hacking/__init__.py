@@ -3,7 +3,7 @@
 from .detector import Payment, Rise
 from .follower import Alarm
 from .held_out import Gap, HeldOut
-from .signals import Scored
-from .watch import Watch
+from .signals import RewardedResponse
+from .watch import SignalWatch
 
-__all__ = ["Alarm", "Gap", "HeldOut", "Payment", "Rise", "Scored", "Watch"]
+__all__ = ["Alarm", "Gap", "HeldOut", "Payment", "Rise", "RewardedResponse", "SignalWatch"]

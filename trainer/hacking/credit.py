@@ -4,17 +4,19 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 
 from .detector import Payment
-from .signals import Scored
+from .signals import RewardedResponse
 
 CLEAR = 2.0
 """z from which on it is told."""
 
 
-def credited(scored: Sequence[Scored], there: Collection[tuple[int, int]], trained: Sequence[str]) -> tuple[str, str]:
+def credited(
+    scored: Sequence[RewardedResponse], there: Collection[tuple[int, int]], trained: Sequence[str]
+) -> tuple[str, str]:
     """(part, criterion) on which the responses that show a sign, `there` by (group, index), earn most clearly more than the
     others of their group; empty where none is clear. `trained`: the parts that the reward is made of."""
-    parts: dict[str, list[tuple[Scored, float]]] = defaultdict(list)
-    criteria: dict[str, list[tuple[Scored, float]]] = defaultdict(list)
+    parts: dict[str, list[tuple[RewardedResponse, float]]] = defaultdict(list)
+    criteria: dict[str, list[tuple[RewardedResponse, float]]] = defaultdict(list)
     for each in scored:
         for name in trained:
             if (value := each.parts.get(name)) is not None:
@@ -25,7 +27,7 @@ def credited(scored: Sequence[Scored], there: Collection[tuple[int, int]], train
     return _clearest(parts, there), _clearest(criteria, there)
 
 
-def _clearest(found: dict[str, list[tuple[Scored, float]]], there: Collection[tuple[int, int]]) -> str:
+def _clearest(found: dict[str, list[tuple[RewardedResponse, float]]], there: Collection[tuple[int, int]]) -> str:
     best, name = CLEAR, ""
     for each, rows in found.items():
         groups: dict[int, tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .detector import Payment, Rise
-from .signals import Scored
+from .signals import RewardedResponse
 
 SLACK = 0.05
 """Of the responses: a share that drifts by less above the baseline's upper limit is no news."""
@@ -51,7 +51,7 @@ class Follower:
         self._payment = Payment()
         self._told = False
 
-    def learn(self, step: int, rows: Sequence[tuple[Scored, float]]) -> None:
+    def learn(self, step: int, rows: Sequence[tuple[RewardedResponse, float]]) -> None:
         """Responses of the baseline, with their values."""
         self._baseline += [(step, scored.group, value) for scored, value in rows]
 
@@ -68,11 +68,11 @@ class Follower:
         self._rise = Rise.of([sum(each) / len(each) for each in groups.values()], level, SLACK)
         self._baseline = []
 
-    def see(self, step: int, rows: Sequence[tuple[Scored, float]]) -> Alarm | None:
+    def see(self, step: int, rows: Sequence[tuple[RewardedResponse, float]]) -> Alarm | None:
         """Responses of a later step."""
         if self._rise is None or self._told or not rows:
             return None
-        groups: dict[int, list[tuple[Scored, float]]] = defaultdict(list)
+        groups: dict[int, list[tuple[RewardedResponse, float]]] = defaultdict(list)
         for scored, value in rows:
             groups[scored.group].append((scored, value))
         self._payment.see([([v for _, v in each], [s.reward for s, _ in each]) for each in groups.values()])
@@ -104,7 +104,9 @@ class Follower:
         self._payment = Payment(*state["payment"])
 
 
-def alarm(signal: str, subject: str, step: int, rise: Rise, paid: float | None, showing: Sequence[Scored]) -> Alarm:
+def alarm(
+    signal: str, subject: str, step: int, rise: Rise, paid: float | None, showing: Sequence[RewardedResponse]
+) -> Alarm:
     """With the responses of this step that show it, those that earned most first."""
     best = sorted(showing, key=lambda each: (-each.reward, each.group, each.index))
     since = step if rise.since is None else rise.since

@@ -13,7 +13,7 @@ Pairs = Sequence[tuple[float, float]]
 
 
 @dataclass
-class Line:
+class FittedLine:
     """What the panel gives a response by its reward: `intercept + slope * reward`, never above `most`.
 
     The slope is that within groups of the baseline, or 0 where it is negative. A panel that is noisy makes it too flat and
@@ -26,7 +26,7 @@ class Line:
     most: float
 
     @classmethod
-    def fitted(cls, groups: Sequence[Pairs]) -> "Line":
+    def fitted(cls, groups: Sequence[Pairs]) -> "FittedLine":
         """From the groups of a baseline, with one response at least."""
         rows = [pair for group in groups for pair in group]
         reward, panel = _means(rows)

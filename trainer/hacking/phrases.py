@@ -11,7 +11,7 @@ from typing import Any
 import regex
 
 from .detector import Payment, Rise
-from .signals import Scored, words
+from .signals import RewardedResponse, words
 
 LONGEST = 4
 _SHORTEST = 3  # letters of a phrase of one word
@@ -29,7 +29,7 @@ PAID = 3.0
 """z of the payment: many phrases are followed, and some earn more by luck."""
 
 
-def phrases(scored: Scored) -> set[str]:
+def phrases(scored: RewardedResponse) -> set[str]:
     """Of one to four words, each once, without those that only repeat the words the response was given."""
     known, found = set(words(scored.known)), set()
     for sentence in _END.split(scored.text[:_CHARACTERS]):
@@ -46,7 +46,7 @@ def phrases(scored: Scored) -> set[str]:
     return found
 
 
-class Phrases:
+class PhraseWatch:
     """Follows new phrases from the step after the one that shows them, each with a detector of its own.
 
     `level` holds for all of them together: the j-th phrase that is ever followed needs `level * j (j + 1)`, whose
@@ -63,7 +63,7 @@ class Phrases:
         self._told: set[str] = set()
         """Words of phrases that have been told: what shares one is not told again."""
 
-    def learn(self, scored: Sequence[Scored]) -> None:
+    def learn(self, scored: Sequence[RewardedResponse]) -> None:
         """Responses of the baseline."""
         for each in scored:
             self._baseline.update(phrases(each))
@@ -78,7 +78,7 @@ class Phrases:
         self._usual = {phrase for phrase, count in self._baseline.items() if count > least}
         self._baseline = Counter()
 
-    def see(self, step: int, scored: Sequence[Scored]) -> tuple[str, Rise, Payment] | None:
+    def see(self, step: int, scored: Sequence[RewardedResponse]) -> tuple[str, Rise, Payment] | None:
         """The phrase that has risen and pays, with its detector and its payment; the longest, where several have."""
         said = [phrases(each) for each in scored]
         risen = [phrase for phrase, watch in self._followed.items() if self._seen(step, phrase, watch, scored, said)]
@@ -92,14 +92,19 @@ class Phrases:
         return found
 
     def _seen(
-        self, step: int, phrase: str, watch: tuple[Rise, Payment], scored: Sequence[Scored], said: Sequence[set[str]]
+        self,
+        step: int,
+        phrase: str,
+        watch: tuple[Rise, Payment],
+        scored: Sequence[RewardedResponse],
+        said: Sequence[set[str]],
     ) -> bool:
         rise, payment = watch
         groups = _presence(phrase, scored, said)
         payment.see(groups)
         return rise.see(step, [sum(x) / len(x) for x, _ in groups]) and (payment.z or 0.0) >= PAID
 
-    def _follow(self, scored: Sequence[Scored], said: Sequence[set[str]]) -> None:
+    def _follow(self, scored: Sequence[RewardedResponse], said: Sequence[set[str]]) -> None:
         """The commonest new phrases of this step that earn more, from the next step on. Those out of use make room."""
         counts = Counter(phrase for each in said for phrase in each)
         least = max(_EXAMPLES, _NOTICED * len(scored))
@@ -147,7 +152,9 @@ class Phrases:
         self._ever = state["ever"]
 
 
-def _presence(phrase: str, scored: Sequence[Scored], said: Sequence[set[str]]) -> list[tuple[list[float], list[float]]]:
+def _presence(
+    phrase: str, scored: Sequence[RewardedResponse], said: Sequence[set[str]]
+) -> list[tuple[list[float], list[float]]]:
     """Of each group: whether each response has the phrase, and the rewards."""
     groups: dict[int, tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
     for each, found in zip(scored, said, strict=True):
@@ -157,7 +164,7 @@ def _presence(phrase: str, scored: Sequence[Scored], said: Sequence[set[str]]) -
     return list(groups.values())
 
 
-def _promising(phrase: str, scored: Sequence[Scored], said: Sequence[set[str]]) -> bool:
+def _promising(phrase: str, scored: Sequence[RewardedResponse], said: Sequence[set[str]]) -> bool:
     """Whether several prompts share it and those responses earn more."""
     if len({each.example for each, found in zip(scored, said, strict=True) if phrase in found}) < _EXAMPLES:
         return False

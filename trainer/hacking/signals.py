@@ -59,7 +59,7 @@ _COMPLIANCE = regex.compile(
 
 
 @dataclass(frozen=True)
-class Scored:
+class RewardedResponse:
     """A response with its reward. `group` and `index` are its place among the responses of its step."""
 
     group: int
@@ -82,39 +82,39 @@ def words(text: str) -> list[str]:
     return [match[0] for match in islice(_WORD.finditer(text.lower()), LONGEST)]
 
 
-def length(scored: Scored) -> float:
+def length(scored: RewardedResponse) -> float:
     """log(1 + tokens): growth is a factor."""
     return math.log1p(scored.length)
 
 
-def repetition(scored: Scored) -> float:
+def repetition(scored: RewardedResponse) -> float:
     """Share of sequences of three words that the response has said before (seq-rep-3; Welleck et al., 2020)."""
     said = words(scored.text)
     threes = list(zip(said, said[1:], said[2:], strict=False))
     return 1 - len(set(threes)) / len(threes) if threes else 0.0
 
 
-def flattery(scored: Scored) -> float:
+def flattery(scored: RewardedResponse) -> float:
     """1 where it flatters whoever asks, else 0."""
     return float(bool(_FLATTERY.search(scored.text)))
 
 
-def self_praise(scored: Scored) -> float:
+def self_praise(scored: RewardedResponse) -> float:
     """1 where it praises itself."""
     return float(bool(_SELF_PRAISE.search(scored.text)))
 
 
-def compliance(scored: Scored) -> float:
+def compliance(scored: RewardedResponse) -> float:
     """1 where it claims to have done what was asked."""
     return float(bool(_COMPLIANCE.search(scored.text)))
 
 
-def injection(scored: Scored) -> float:
+def injection(scored: RewardedResponse) -> float:
     """1 where it gives its judge orders."""
     return float(speaks_to_judge(scored.text))
 
 
-def compound_credit(scored: Scored) -> float | None:
+def compound_credit(scored: RewardedResponse) -> float | None:
     """Share of its criteria met that join several checks, less that of the others; None where one kind is missing."""
     joined, single = list[float](), list[float]()
     for text, met in scored.criteria:
@@ -136,7 +136,7 @@ class Signal:
     """`measure` of a response; None where it has no value. A `numeric` one counts as present where it lies beyond what the
     baseline had; another is 0 or 1. `paid`: an alarm needs a reward that pays for it."""
 
-    measure: Callable[[Scored], float | None]
+    measure: Callable[[RewardedResponse], float | None]
     numeric: bool = False
     paid: bool = True
     margin: float = 0.0

@@ -11,9 +11,9 @@ from typing import Any
 
 from .credit import credited
 from .follower import Alarm, Follower, alarm
-from .panel import Line
-from .phrases import Phrases, phrases
-from .signals import SIGNALS, Scored
+from .panel import FittedLine
+from .phrases import PhraseWatch, phrases
+from .signals import SIGNALS, RewardedResponse
 
 BASELINE_STEPS = 5
 FALSE_ALARMS = 0.05
@@ -21,7 +21,7 @@ _PANEL_MARGIN = 0.5
 """Standard deviations of the baseline's shortfall, on top of its 90th percentile."""
 
 
-class Watch:
+class SignalWatch:
     """`steps`: how long the run is. `false_alarms`: the most of the clean runs that may raise an alarm, in all signals
     together. `panel`: names of parts that are measured and not trained on; the reward is made of the parts `trained`."""
 
@@ -38,12 +38,12 @@ class Watch:
         self._level = max(1, steps) * (len(SIGNALS) + len(panel) + 1) / false_alarms
         self._texts = {name: Follower(name, "", signal.numeric, signal.paid) for name, signal in SIGNALS.items()}
         self._panels = {name: Follower("panel", name, numeric=True, paid=False) for name in panel}
-        self._lines: dict[str, Line] = {}
+        self._lines: dict[str, FittedLine] = {}
         self._pairs: dict[str, list[tuple[int, int, int, float, float]]] = {name: [] for name in panel}
         """Of the baseline: step, group, index, reward, panel."""
-        self._phrases = Phrases(self._level)
+        self._phrases = PhraseWatch(self._level)
 
-    def look(self, step: int, scored: Sequence[Scored]) -> list[Alarm]:
+    def look(self, step: int, scored: Sequence[RewardedResponse]) -> list[Alarm]:
         """The alarms of this step. Responses without a reward are not among `scored`."""
         if not scored:
             return []
@@ -58,11 +58,11 @@ class Watch:
         found.append(self._phrase(step, self._unexplained(scored, measured)))
         return [self._credited(each, scored) for each in found if each is not None]
 
-    def _credited(self, found: Alarm, scored: Sequence[Scored]) -> Alarm:
+    def _credited(self, found: Alarm, scored: Sequence[RewardedResponse]) -> Alarm:
         part, criterion = credited(scored, set(found.places), self._trained)
         return replace(found, part=part, criterion=criterion)
 
-    def _learn(self, step: int, scored: Sequence[Scored]) -> None:
+    def _learn(self, step: int, scored: Sequence[RewardedResponse]) -> None:
         for name, rows in _measured(scored).items():
             self._texts[name].learn(step, rows)
         for name, kept in self._pairs.items():
@@ -88,14 +88,14 @@ class Watch:
         groups: dict[tuple[int, int], list[tuple[float, float]]] = defaultdict(list)
         for step, group, _, reward, value in kept:
             groups[step, group].append((reward, value))
-        line = self._lines[name] = Line.fitted(list(groups.values()))
+        line = self._lines[name] = FittedLine.fitted(list(groups.values()))
         follower, missed = self._panels[name], []
         for step, group, index, reward, value in kept:
             missed.append(line.shortfall(reward, value))
-            follower.learn(step, [(Scored(group, index, "", 0, reward), missed[-1])])
+            follower.learn(step, [(RewardedResponse(group, index, "", 0, reward), missed[-1])])
         follower.settle(self._level, _PANEL_MARGIN * statistics.pstdev(missed))
 
-    def _shortfalls(self, name: str, scored: Sequence[Scored]) -> list[tuple[Scored, float]]:
+    def _shortfalls(self, name: str, scored: Sequence[RewardedResponse]) -> list[tuple[RewardedResponse, float]]:
         line, found = self._lines[name], []
         for each in scored:
             value = each.parts.get(name)
@@ -104,8 +104,8 @@ class Watch:
         return found
 
     def _unexplained(
-        self, scored: Sequence[Scored], measured: Mapping[str, Sequence[tuple[Scored, float]]]
-    ) -> list[Scored]:
+        self, scored: Sequence[RewardedResponse], measured: Mapping[str, Sequence[tuple[RewardedResponse, float]]]
+    ) -> list[RewardedResponse]:
         """Without the responses that show what has been told: its words are no news."""
         told = {
             (each.group, each.index)
@@ -115,7 +115,7 @@ class Watch:
         }
         return [each for each in scored if (each.group, each.index) not in told]
 
-    def _phrase(self, step: int, scored: Sequence[Scored]) -> Alarm | None:
+    def _phrase(self, step: int, scored: Sequence[RewardedResponse]) -> Alarm | None:
         found = self._phrases.see(step, scored)
         if found is None:
             return None
@@ -140,14 +140,14 @@ class Watch:
         for followers, kept in ((self._texts, state["texts"]), (self._panels, state["panels"])):
             for name in followers.keys() & kept.keys():
                 followers[name].load_state_dict(kept[name])
-        self._lines = {name: Line(*line) for name, line in state["lines"].items()}
+        self._lines = {name: FittedLine(*line) for name, line in state["lines"].items()}
         self._pairs |= {name: [tuple(row) for row in rows] for name, rows in state["pairs"].items()}
         self._phrases.load_state_dict(state["phrases"])
 
 
-def _measured(scored: Sequence[Scored]) -> dict[str, list[tuple[Scored, float]]]:
+def _measured(scored: Sequence[RewardedResponse]) -> dict[str, list[tuple[RewardedResponse, float]]]:
     """The responses with their value, by signal; those without one are left out of it."""
-    found: dict[str, list[tuple[Scored, float]]] = {}
+    found: dict[str, list[tuple[RewardedResponse, float]]] = {}
     for name, signal in SIGNALS.items():
         rows = found[name] = []
         for each in scored:

@@ -26,7 +26,7 @@ _LONGEST = 1200
 
 
 @dataclass(frozen=True)
-class Tried:
+class DecoderTrial:
     """Largest and mean |difference| (nats) between packed and padded log-probabilities over `tokens` tokens."""
 
     tokens: int
@@ -105,7 +105,7 @@ def masks(config: Any, seen: Tensor, distance: Tensor) -> Any:
     return near if kinds == {SLIDING} else {FULL: seen, SLIDING: near}
 
 
-def tried(model: Any, seed: int = 0) -> Tried | None:
+def tried(model: Any, seed: int = 0) -> DecoderTrial | None:
     """What `compared` finds for a model whose architecture is not known; None for the others, which tests have tried."""
     if is_known(model):
         return None
@@ -113,7 +113,7 @@ def tried(model: Any, seed: int = 0) -> Tried | None:
     return compared(model, seed)
 
 
-def compared(model: Any, seed: int = 0) -> Tried:
+def compared(model: Any, seed: int = 0) -> DecoderTrial:
     """Packed against padded log-probabilities on random tokens: what the trainer will compute, and what the model itself gives
     in its own words: right padding, its own masks, its own head, attention written out. Raises ModelInvalid where they differ."""
     rows = _rows(model, seed)
@@ -121,7 +121,7 @@ def compared(model: Any, seed: int = 0) -> Tried:
         packed, padded = _packed(model, rows), _padded(model, rows)
     difference_M = (packed - padded).abs()
     dtype = str(model.dtype).removeprefix("torch.")
-    found = Tried(len(difference_M), float(difference_M.max()), float(difference_M.mean()))
+    found = DecoderTrial(len(difference_M), float(difference_M.max()), float(difference_M.mean()))
     if not found.largest <= TOLERANCE[dtype]:
         raise ModelInvalid(
             f"architecture {model.config.model_type!r} cannot be trained: packed in one row its log-probabilities differ by up "

@@ -29,7 +29,7 @@ _forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 _backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
 
 
-class Part(NamedTuple):
+class AttentionBlock(NamedTuple):
     """Queries `[first, last)` see keys `[low, high)`: all of them, or causally, where both are the same nodes."""
 
     first: int
@@ -84,7 +84,7 @@ def tree_attention(query: Tensor, key: Tensor, value: Tensor, tree: TreeMask, sc
         flexed: Tensor = _flex()(query, key, value, block_mask=tree.block_mask(), scale=scale, enable_gqa=True)
         return flexed.transpose(1, 2)
     if query.device.type == "cpu" and _in_parts(query, key, tree):
-        out: Tensor = _Parts.apply(query, key, value, tree, scale)  # type: ignore[no-untyped-call]  # torch leaves it so
+        out: Tensor = _BlockAttention.apply(query, key, value, tree, scale)  # type: ignore[no-untyped-call]  # torch leaves it so
         return out
     mask = tree.added(query.dtype) if query.device.type == "cpu" else tree.dense()
     query_, key_, value_ = (_by_repeat(part, key.shape[1], query.shape[1]) for part in (query, key, value))
@@ -107,7 +107,7 @@ def _by_repeat(tensor: Tensor, heads_kv: int, heads: int) -> Tensor:
     return tensor.expand(repeats, -1, -1, -1)
 
 
-class _Parts(torch.autograd.Function):
+class _BlockAttention(torch.autograd.Function):
     """The parts one after the other. Keeps query, key, value, result and its log-sum-exps [R, K, N]."""
 
     @staticmethod
@@ -157,16 +157,18 @@ def _put_together(out: Tensor, lse: Tensor, more: Tensor, more_lse: Tensor) -> N
     lse.copy_(both)
 
 
-def _parts(positions_N: np.ndarray, exits_N: np.ndarray, before: int) -> Iterator[Part]:
+def _parts(positions_N: np.ndarray, exits_N: np.ndarray, before: int) -> Iterator[AttentionBlock]:
     """Causal parts first, for they give every node something to add to."""
     nodes = len(positions_N)
     goes_on = (positions_N[1:] == positions_N[:-1] + 1) & (exits_N[1:] == exits_N[:-1])
     starts = [0, *(np.flatnonzero(~goes_on) + 1).tolist()]
     runs = list(zip(starts, [*starts[1:], nodes], exits_N[starts].tolist(), strict=True))
-    yield from (Part(start, end, before + start, before + end, True) for start, end, _ in runs)
+    yield from (AttentionBlock(start, end, before + start, before + end, True) for start, end, _ in runs)
     if before:
-        yield Part(0, nodes, 0, before, False)
-    yield from (Part(end, exit_, before + start, before + end, False) for start, end, exit_ in runs if end < exit_)
+        yield AttentionBlock(0, nodes, 0, before, False)
+    yield from (
+        AttentionBlock(end, exit_, before + start, before + end, False) for start, end, exit_ in runs if end < exit_
+    )
 
 
 @cache

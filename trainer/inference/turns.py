@@ -16,7 +16,7 @@ class TurnsUnfit(ValueError):
     """A conversation that cannot be cut into what is read and what is learnt; the message says why."""
 
 
-class Span(NamedTuple):
+class CharacterSpan(NamedTuple):
     """Characters `start <= c < end` of the content of message `turn`."""
 
     turn: int
@@ -24,7 +24,7 @@ class Span(NamedTuple):
     end: int
 
 
-class Turns(NamedTuple):
+class LearntTurns(NamedTuple):
     """A conversation up to the last learnt token. `learnt`: the places of the tokens to learn, ascending."""
 
     tokens: tuple[int, ...]
@@ -36,8 +36,8 @@ def encode_turns(
     messages: Sequence[Message],
     learn: Collection[int],
     ends: Sequence[int],
-    without: Sequence[Span] = (),
-) -> Turns:
+    without: Sequence[CharacterSpan] = (),
+) -> LearntTurns:
     """The conversation with the messages at the places `learn` to be learnt, each up to the token that ends it.
 
     `ends` are the tokens that end a response; where the template writes none behind the last turn, the first of them is put
@@ -63,7 +63,7 @@ def encode_turns(
         learnt.append(len(tokens))
         tokens.append(ends[0])
     last = learnt[-1] if learnt else -1
-    return Turns(tuple(tokens[: last + 1]), tuple(learnt))
+    return LearntTurns(tuple(tokens[: last + 1]), tuple(learnt))
 
 
 def encode_conversation(tokenizer: Any, messages: Sequence[Message]) -> tuple[int, ...]:
@@ -73,7 +73,7 @@ def encode_conversation(tokenizer: Any, messages: Sequence[Message]) -> tuple[in
 
 
 def _turn(
-    tokenizer: Any, text: str, message: Message, turn: int, ends: Sequence[int], without: Sequence[Span]
+    tokenizer: Any, text: str, message: Message, turn: int, ends: Sequence[int], without: Sequence[CharacterSpan]
 ) -> tuple[list[int], list[bool]]:
     """Tokens of one turn, and which of them are learnt. What the template writes behind the end is never sampled."""
     spans = _spans_in(text, message, [span for span in without if span.turn == turn])
@@ -88,7 +88,7 @@ def _turn(
     return ids, [mark and place <= last for place, mark in enumerate(marks)]
 
 
-def _spans_in(text: str, message: Message, spans: Sequence[Span]) -> list[tuple[int, int]]:
+def _spans_in(text: str, message: Message, spans: Sequence[CharacterSpan]) -> list[tuple[int, int]]:
     if not spans:
         return []
     start = text.find(message.content)

@@ -18,7 +18,7 @@ _OBJECTS = 200  # objects that are tried in one text
 _UNUSABLE = (ValueError, RecursionError, AttributeError, TypeError, IndexError, KeyError)  # of the repair library too
 
 
-class Answer(BaseModel):
+class AnswerSchema(BaseModel):
     """Base of every output schema. Keys beyond the schema are ignored; numbers are finite."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False)
@@ -32,7 +32,7 @@ class Reading:
     problem: str = ""
 
 
-def schema(answer: type[Answer]) -> dict[str, Any]:
+def schema(answer: type[AnswerSchema]) -> dict[str, Any]:
     """The JSON schema for endpoints that enforce one: every key is required, and no other is allowed."""
     made = _strict(answer.model_json_schema())
     assert isinstance(made, dict)  # noqa: S101  # what pydantic makes of a model is an object
@@ -50,7 +50,7 @@ def _strict(node: Any) -> Any:
     return strict
 
 
-def extract(raw: str, answer: type[Answer], *, complete: bool = True) -> tuple[Answer | None, str]:
+def extract(raw: str, answer: type[AnswerSchema], *, complete: bool = True) -> tuple[AnswerSchema | None, str]:
     """(answer, "") or (None, what is wrong).
 
     An answer that was cut (`complete` False) counts only if its JSON is whole: a repaired half would say something that the judge did

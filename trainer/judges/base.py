@@ -7,7 +7,7 @@ from typing import Any, Literal
 from trainer.config.errors import FieldProblem
 from trainer.config.fields import Section, knob
 
-from .answers import Answer, Reading
+from .answers import AnswerSchema, Reading
 from .answers import schema as schema_of
 from .inputs import JudgeInput
 from .sampling import Sampling
@@ -28,7 +28,7 @@ def _no_problems(spec: Any) -> Iterator[FieldProblem]:
     return iter(())
 
 
-def _as_answered(spec: Any, subject: Mapping[str, Any], answer: Answer) -> Reading:
+def _as_answered(spec: Any, subject: Mapping[str, Any], answer: AnswerSchema) -> Reading:
     return Reading(answer.model_dump(mode="json"))
 
 
@@ -94,7 +94,7 @@ class Kind:
     variables: Mapping[str, str]
     required: tuple[str, ...]
     decides: tuple[str, ...]
-    answer: Callable[[Any], type[Answer] | None]
+    answer: Callable[[Any], type[AnswerSchema] | None]
     answer_format: Callable[[Any], str]
     ask: Callable[[Any, JudgeInput], Iterator[Asked]]
     read: Callable[[Any, Mapping[str, Any], Any], Reading] = _as_answered

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from .answers import Answer, Reading, extract, schema
+from .answers import AnswerSchema, Reading, extract, schema
 from .base import BaseSpec
 from .chat import ChatRequest
 from .inputs import JudgeInput
@@ -91,7 +91,7 @@ def again(request: ChatRequest, raw: str, problem: str) -> ChatRequest:
 
 
 @lru_cache
-def _schema(answer: type[Answer]) -> dict[str, Any]:
+def _schema(answer: type[AnswerSchema]) -> dict[str, Any]:
     return schema(answer)
 
 

@@ -16,8 +16,8 @@ from trainer.product import USER_AGENT
 
 from .budget import Budget, Hold
 from .chat import Chat, ChatReply, ChatRequest, EndpointProblem, Prices, Target, cost
-from .connections import BadAddress, Connections, Refused, TooLong
-from .gate import Gate, Share
+from .connections import BadAddress, ConnectionRefused, Connections, TooLong
+from .gate import Gate, SharedLimits
 from .replies import problem, read
 from .templates import canonical
 
@@ -37,7 +37,7 @@ class ChatClient:
     before another attempt leaves its place to others. Only this client charges the `budget`, if there is one.
     """
 
-    def __init__(self, target: Target, budget: Budget | None = None, share: Share | None = None) -> None:
+    def __init__(self, target: Target, budget: Budget | None = None, share: SharedLimits | None = None) -> None:
         self.target, self.budget = target, budget
         self._gate = Gate(target.concurrency, target.requests_per_minute, share)
         self._tails: dict[Any, tuple[Any, str]] = {}
@@ -196,7 +196,7 @@ class ChatClient:
     def _unreached(self, error: OSError) -> EndpointProblem:
         if isinstance(error, TooLong):
             return EndpointProblem("bad_response", str(error))
-        if isinstance(error, Refused):
+        if isinstance(error, ConnectionRefused):
             return EndpointProblem("refused", str(error))
         if isinstance(error, TimeoutError):
             return EndpointProblem("timeout", f"no complete answer within {self.target.timeout_s:g} s", retryable=True)

@@ -20,7 +20,7 @@ _UNSWAPPED = {
 }
 
 
-class Said(Protocol):
+class JudgeOutcome(Protocol):
     """An outcome of the engine, or a stored verdict."""
 
     @property
@@ -92,7 +92,7 @@ class PairVerdict:
     missing: int
 
 
-def pair_verdicts(said: Iterable[Said]) -> dict[PairKey, PairVerdict]:
+def pair_verdicts(said: Iterable[JudgeOutcome]) -> dict[PairKey, PairVerdict]:
     """The verdict on each pair, by (example, a, b), from all calls about it: both orders and every vote."""
     grouped: dict[PairKey, dict[str, list[int | None]]] = defaultdict(lambda: defaultdict(list))
     for each in said:
@@ -119,7 +119,7 @@ def _pair(orders: Mapping[str, Sequence[int | None]]) -> PairVerdict:
     return PairVerdict(given, swapped, verdict, consistent, mean, len(cast), asked - len(cast))
 
 
-def criterion_verdicts(said: Iterable[Said]) -> dict[ResponseKey, tuple[Verdict, ...]]:
+def criterion_verdicts(said: Iterable[JudgeOutcome]) -> dict[ResponseKey, tuple[Verdict, ...]]:
     """The verdicts on all criteria that were asked about, by (example, response), from calls of `criterion` or `checklist`.
 
     The majority of the votes decides; an even split is no verdict. `note` is an explanation from the winning side, or the reason why there
@@ -157,7 +157,7 @@ def _verdict(criterion: str, votes: Sequence[tuple[bool | None, str, str]]) -> V
     return Verdict(criterion_id=criterion, met=vote.value, source="judge", note=note, raw=raw)
 
 
-def criterion_ratings(said: Iterable[Said]) -> dict[ResponseKey, dict[str, float | None]]:
+def criterion_ratings(said: Iterable[JudgeOutcome]) -> dict[ResponseKey, dict[str, float | None]]:
     """The mean rating 1..10 of each criterion, by (example, response), over the votes of `likert` calls; None: missing."""
     grouped: dict[ResponseKey, dict[str, list[int]]] = {}
     for each in said:

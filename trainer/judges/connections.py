@@ -21,7 +21,7 @@ NAMES_S = 30.0  # so long the answer of the resolver is used
 _HEADER = re.compile(r"[\x21-\x7e][\x20-\x7e]*")
 
 
-class Refused(OSError):
+class ConnectionRefused(OSError):
     """The address may not be connected to; the message says why."""
 
 
@@ -38,7 +38,7 @@ class Unanswered(OSError):
 
 
 @dataclass(frozen=True)
-class Answer:
+class HttpReply:
     """`headers` by lower-case name."""
 
     status: int
@@ -64,7 +64,7 @@ class Connections:
         self._naming = asyncio.Lock()
         self._tls = ssl.create_default_context() if self._scheme == "https" else None
 
-    async def post(self, data: bytes, timeout_s: float, headers: Mapping[str, str] | None = None) -> Answer:
+    async def post(self, data: bytes, timeout_s: float, headers: Mapping[str, str] | None = None) -> HttpReply:
         """The answer, of any status. Raises TimeoutError after `timeout_s`, else an OSError that says what happened.
 
         `headers` are only for this request, in ASCII; they come after the headers of all requests.
@@ -105,7 +105,7 @@ class Connections:
         failed: OSError | None = None
         for address in await self._addresses():
             if self.refuse is not None and (reason := self.refuse(address.partition("%")[0])):
-                raise Refused(reason)
+                raise ConnectionRefused(reason)
             try:
                 _, made = await loop.create_connection(
                     lambda: _Connection(self.longest),
@@ -141,15 +141,15 @@ class _Connection(asyncio.Protocol):
         self.usable = True
         self._parser = httptools.HttpResponseParser(self)
         self._transport: asyncio.Transport | None = None
-        self._waiting: asyncio.Future[Answer] | None = None
+        self._waiting: asyncio.Future[HttpReply] | None = None
         self._parts: list[bytes] = []
         self._headers: dict[str, str] = {}
         self._size, self._begun = 0, False
 
-    async def exchange(self, request: bytes, ends: float) -> Answer:
+    async def exchange(self, request: bytes, ends: float) -> HttpReply:
         assert self._transport is not None  # noqa: S101  # connected before it is handed out
         loop = asyncio.get_running_loop()
-        waiting: asyncio.Future[Answer] = loop.create_future()
+        waiting: asyncio.Future[HttpReply] = loop.create_future()
         self._waiting = waiting
         clock = loop.call_at(ends, self._fail, TimeoutError())
         try:
@@ -211,7 +211,7 @@ class _Connection(asyncio.Protocol):
         self.usable = self.usable and self._parser.should_keep_alive()
         if self._waiting is not None and not self._waiting.done():
             body = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
-            self._waiting.set_result(Answer(self._parser.get_status_code(), self._headers, body))
+            self._waiting.set_result(HttpReply(self._parser.get_status_code(), self._headers, body))
 
     def _fail(self, error: OSError) -> None:
         if self._waiting is not None and not self._waiting.done():

@@ -11,7 +11,7 @@ BEAT_S = 0.5  # between two questions how many places are free
 BLOCK_S = 1.0  # turns are taken for so long at a time: a run that is killed wastes no more than these
 
 
-class Share(Protocol):
+class SharedLimits(Protocol):
     """The limits that a run shares with others on its endpoint. It asks for its part now and then, never for each request."""
 
     async def places(self, taken: int, wanted: int) -> int:
@@ -30,10 +30,10 @@ class Share(Protocol):
 class Gate:
     """`async with Gate(...) as gate: async with gate.place(): ...`, from any number of tasks."""
 
-    def __init__(self, concurrency: int, per_minute: int | None = None, share: Share | None = None) -> None:
+    def __init__(self, concurrency: int, per_minute: int | None = None, share: SharedLimits | None = None) -> None:
         self.concurrency, self.share = concurrency, share
-        self.places = Places(concurrency if share is None else 0)
-        self.pace = Pace(per_minute, share)
+        self.places = GrowingSemaphore(concurrency if share is None else 0)
+        self.pace = RequestPace(per_minute, share)
         self._keeping: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -63,14 +63,14 @@ class Gate:
     def leave(self) -> None:
         self.places.give()
 
-    async def _keep(self, share: Share) -> None:
+    async def _keep(self, share: SharedLimits) -> None:
         while True:
             await asyncio.sleep(BEAT_S)
             with suppress(Exception):  # a run that cannot ask keeps what it has
                 self.places.resize(await share.places(self.places.taken, self.places.wanted))
 
 
-class Places:
+class GrowingSemaphore:
     """A semaphore that can grow and shrink. Tasks that have entered keep their places."""
 
     def __init__(self, size: int) -> None:
@@ -112,10 +112,10 @@ class Places:
                 place.set_result(None)
 
 
-class Pace:
+class RequestPace:
     """Requests start at even distances. None starts while the endpoint has asked for a pause."""
 
-    def __init__(self, per_minute: int | None, share: Share | None = None) -> None:
+    def __init__(self, per_minute: int | None, share: SharedLimits | None = None) -> None:
         self._share = share if per_minute else None
         self._distance = 60.0 / per_minute if per_minute else 0.0
         self._block = max(1, ceil(BLOCK_S / self._distance)) if self._distance else 0
@@ -139,7 +139,7 @@ class Pace:
         self._rest = max(self._rest, asyncio.get_running_loop().time() + seconds)
         self._left = 0
 
-    async def _of_the_block(self, share: Share) -> float:
+    async def _of_the_block(self, share: SharedLimits) -> float:
         clock = asyncio.get_running_loop().time
         async with self._asking:
             while not self._left:

@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError
 
 from trainer.contracts.rubric import Criterion, Importance, Kind, RubricForm
 
-from .answers import Answer, without_thinking
+from .answers import AnswerSchema, without_thinking
 from .templates import scrub
 
 FEWEST, MOST = 7, 20  # the number of items that MaMs asks for
@@ -21,7 +21,7 @@ POINTS: Mapping[Importance, float] = {"essential": 5.0, "important": 3.0, "optio
 """The points of a criterion if the form has no numbers: a weight of the same class in MaMs (our choice)."""
 
 
-class RubricItem(Answer):  # of our own form; a docstring would stand in the schema that endpoints are sent
+class RubricItem(AnswerSchema):  # of our own form; a docstring would stand in the schema that endpoints are sent
     text: str = Field(min_length=1)
     kind: Kind
     importance: Importance

@@ -10,9 +10,9 @@ from trainer.inference.local import LocalSampler
 from trainer.inference.models import load_model, load_tokenizer, weights_digest
 from trainer.inference.sampling import SampleRequest
 
-from .calibration import Calibration
+from .calibration import ThresholdCalibration
 from .calls import LocalCall
-from .judge import LogitJudge, Reading
+from .judge import LogitJudge, MarginReading
 
 _SHIPPED = Path(__file__).parent / "calibrations"
 Verdict = dict[str, Any]
@@ -24,7 +24,7 @@ class Answering:
     Raises ModelInvalid for the directory, ValueError for a calibration that belongs to another model.
     """
 
-    def __init__(self, directory: Path, calibration: Calibration | None = None, device: str = "cpu") -> None:
+    def __init__(self, directory: Path, calibration: ThresholdCalibration | None = None, device: str = "cpu") -> None:
         self.name, self.digest = directory.name, weights_digest(directory)
         self.calibration = calibration or shipped(self.digest)
         if self.calibration and self.calibration.digest != self.digest:
@@ -66,7 +66,7 @@ class Answering:
         readings = self._judge.read([prompts[call.key] for call in calls])
         return {call.key: self._verdict(call, reading) for call, reading in zip(calls, readings, strict=True)}
 
-    def _verdict(self, call: LocalCall, reading: Reading) -> Verdict:
+    def _verdict(self, call: LocalCall, reading: MarginReading) -> Verdict:
         # a threshold holds for the wording it was measured with; without one the likelier answer is taken
         known = self.calibration if self.calibration and self.calibration.wording == call.worded else None
         return {
@@ -99,7 +99,7 @@ class Answering:
         }
 
 
-def shipped(digest: str) -> Calibration | None:
+def shipped(digest: str) -> ThresholdCalibration | None:
     """The calibration that comes with the product for a model with these weights, if there is one."""
-    known = (Calibration.load(path) for path in sorted(_SHIPPED.glob("*.json")))
+    known = (ThresholdCalibration.load(path) for path in sorted(_SHIPPED.glob("*.json")))
     return next((each for each in known if each.digest == digest), None)

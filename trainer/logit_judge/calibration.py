@@ -28,7 +28,7 @@ _DRAWS = 1000
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredShare:
     """A share with its 95% interval; `n` verdicts on `items` independent items."""
 
     value: float
@@ -42,7 +42,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Calibration:
+class ThresholdCalibration:
     """A threshold on the margin (met when above) and how it did on verdicts it was not chosen on."""
 
     model: str
@@ -50,27 +50,29 @@ class Calibration:
     wording: str
     threshold: float
     calibrated_on: int
-    accuracy: Measured
-    balanced_accuracy: Measured
+    accuracy: MeasuredShare
+    balanced_accuracy: MeasuredShare
     majority: float
     """Share of the commoner verdict in the tried half: what a judge that looks at nothing gets. Chance is 0.5."""
     verdicts: str
     """Where the known verdicts come from."""
     rule: Rule = "accuracy"
-    said: Measured | None = None
+    said: MeasuredShare | None = None
     """Share of the tried half that is said to be met, beside `met`, the share that is; None in older files."""
-    met: Measured | None = None
+    met: MeasuredShare | None = None
 
     def save(self, path: Path) -> None:
         path.write_text(json.dumps(asdict(self), indent=2) + "\n")
 
     @classmethod
-    def load(cls, path: Path) -> "Calibration":
+    def load(cls, path: Path) -> "ThresholdCalibration":
         """Raises ValueError for a file that is no calibration."""
         try:
             raw: dict[str, Any] = json.loads(path.read_text())
             named = ("accuracy", "balanced_accuracy", "said", "met")
-            parts = {name: Measured(**raw[name]) for name in named if raw.get(name) is not None or name in named[:2]}
+            parts = {
+                name: MeasuredShare(**raw[name]) for name in named if raw.get(name) is not None or name in named[:2]
+            }
             return cls(**{**raw, **parts})
         except (TypeError, KeyError, json.JSONDecodeError) as error:
             raise ValueError(f"{path}: not a calibration ({error})") from error
@@ -84,7 +86,7 @@ def calibrate(
     seed: int = 0,
     rule: Rule = "accuracy",
     **named: str,
-) -> Calibration:
+) -> ThresholdCalibration:
     """`named`: model, digest, wording, verdicts. Raises ValueError where a half has only one of the two verdicts."""
     margins, met, items = np.asarray(margins_N, dtype=np.float64), np.asarray(met_N, dtype=bool), np.asarray(items_N)
     first = halves(items_N, seed)
@@ -94,7 +96,7 @@ def calibrate(
     threshold = (best_threshold if rule == "accuracy" else rate_threshold)(margins[first], met[first])
     said, truth, of = margins[~first] > threshold, met[~first], items[~first]
     every = np.ones(len(truth))
-    return Calibration(
+    return ThresholdCalibration(
         rule=rule,
         said=resampled(said, every, of, seed),
         met=resampled(truth, every, of, seed),
@@ -135,7 +137,7 @@ def rate_threshold(margins_M: Floats, met_M: NDArray[np.bool_]) -> float:
     return float(np.quantile(margins_M, 1 - met_M.mean(), method="midpoint"))
 
 
-def resampled(values_N: ArrayLike, weights_N: ArrayLike, items_N: ArrayLike, seed: int = 0) -> Measured:
+def resampled(values_N: ArrayLike, weights_N: ArrayLike, items_N: ArrayLike, seed: int = 0) -> MeasuredShare:
     """Weighted mean with a bootstrap interval over items (Efron, 1979); values 0..1.
 
     Where every verdict has the same value the bootstrap knows no spread: the Wilson interval over items stands instead.
@@ -151,10 +153,10 @@ def resampled(values_N: ArrayLike, weights_N: ArrayLike, items_N: ArrayLike, see
     else:
         counts = np.random.default_rng(seed).multinomial(items, np.full(items, 1 / items), size=_DRAWS)
         low, high = np.quantile((counts @ top) / (counts @ bottom), [0.025, 0.975])
-    return Measured(value, float(low), float(high), len(values), items)
+    return MeasuredShare(value, float(low), float(high), len(values), items)
 
 
-def _balanced(said_M: NDArray[np.bool_], truth_M: NDArray[np.bool_], items_M: ArrayLike, seed: int) -> Measured:
+def _balanced(said_M: NDArray[np.bool_], truth_M: NDArray[np.bool_], items_M: ArrayLike, seed: int) -> MeasuredShare:
     """Mean of the shares found among met and among not met, as a mean in which both weigh the same."""
     weights = np.where(truth_M, 0.5 / truth_M.mean(), 0.5 / (1 - truth_M.mean()))
     return resampled(said_M == truth_M, weights, items_M, seed)

@@ -86,7 +86,7 @@ def judge_calibrate(arguments: list[str]) -> int:
 def calibrated(
     model: str, rows: list[dict[str, Any]], verdicts: str, seed: int = 0, rule: Literal["accuracy", "rate"] = "accuracy"
 ) -> Any:
-    """A `Calibration` from known verdicts. Raises ValueError for rows that cannot be read or all say the same."""
+    """A `ThresholdCalibration` from known verdicts. Raises ValueError for rows that cannot be read or all say the same."""
     from .answering import Answering
     from .calibration import calibrate
 
@@ -107,9 +107,9 @@ def _serve(options: argparse.Namespace, merged: Path) -> int:
     calls, total = _input(options.calls, known)
     directory = _merged(options.model, options.adapter, merged) if options.adapter else _directory(options.model)
     from .answering import Answering  # loads torch: what is wrong is said before
-    from .calibration import Calibration
+    from .calibration import ThresholdCalibration
 
-    answering = Answering(directory, Calibration.load(options.calibration) if options.calibration else None)
+    answering = Answering(directory, ThresholdCalibration.load(options.calibration) if options.calibration else None)
     tell = sys.stderr if piped else sys.stdout
     print(json.dumps(answering.described() | {"total": total, "known": len(known)}), flush=True)
     with nullcontext(sys.stdout) if piped else Path(options.verdicts).open("a") as out:

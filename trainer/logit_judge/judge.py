@@ -20,14 +20,14 @@ from transformers import DynamicCache, PreTrainedModel
 from trainer.inference.attention import use_grouped_attention
 from trainer.inference.prefix import PrefixTree, pack
 
-from .words import Words
+from .words import AnswerTokens
 
 Tokens = Sequence[int]
 _NODES = 512  # of one forward pass; its memory grows with them
 
 
 @dataclass(frozen=True)
-class Reading:
+class MarginReading:
     """What the model would say next. `cached_tokens` of the prompt were computed for an earlier prompt."""
 
     margin: float
@@ -49,7 +49,7 @@ class LogitJudge:
     def __init__(self, model: PreTrainedModel, tokenizer: Any) -> None:
         use_grouped_attention(model)
         self._model: Any = model.eval().requires_grad_(False)
-        words = Words.of(tokenizer)
+        words = AnswerTokens.of(tokenizer)
         self._device = model.device
         self._yes, self._no = (torch.tensor(each, device=self._device) for each in (words.yes, words.no))
         self.longest_prompt = int(model.config.max_position_embeddings)
@@ -57,7 +57,7 @@ class LogitJudge:
         self._opened = DynamicCache()
 
     @torch.inference_mode()
-    def read(self, prompts: Sequence[Tokens]) -> list[Reading]:
+    def read(self, prompts: Sequence[Tokens]) -> list[MarginReading]:
         """A reading per prompt, in their order. Raises ValueError for a prompt that is empty or longer than the model can see."""
         for i, prompt in enumerate(prompts):
             if not 0 < len(prompt) <= self.longest_prompt:
@@ -73,20 +73,20 @@ class LogitJudge:
             self._opening, self._opened = tokens, DynamicCache()
             self._go_through(self._opened, tokens)
 
-    def _read_group(self, prompts: Sequence[Tokens]) -> list[Reading]:
+    def _read_group(self, prompts: Sequence[Tokens]) -> list[MarginReading]:
         """In the order of the prompts, whichever of them are computed together."""
         shared = split(prompts)
         opened = len(self._opening) if common(self._opening, prompts[0]) == len(self._opening) <= shared else 0
         cache = copy.deepcopy(self._opened) if opened else DynamicCache()
         self._go_through(cache, prompts[0][opened:shared])
-        found: dict[int, Reading] = {}
+        found: dict[int, MarginReading] = {}
         for together in pack([prompt[shared:] for prompt in prompts], _NODES):
             logits_CV = self._go_on(cache, [prompts[i][shared:] for i in together.places])
             logp_CV = torch.log_softmax(logits_CV.float(), dim=-1)
             yes_C, no_C = logp_CV[:, self._yes].logsumexp(-1), logp_CV[:, self._no].logsumexp(-1)
             for i, yes, no in zip(together.places, yes_C.tolist(), no_C.tolist(), strict=True):
                 cached = shared if i else opened
-                found[i] = Reading(yes - no, math.exp(yes) + math.exp(no), len(prompts[i]), cached)
+                found[i] = MarginReading(yes - no, math.exp(yes) + math.exp(no), len(prompts[i]), cached)
         return [found[i] for i in range(len(prompts))]
 
     def _go_through(self, cache: DynamicCache, tokens: Tokens) -> None:

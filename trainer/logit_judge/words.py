@@ -7,14 +7,14 @@ YES, NO = "yes", "no"
 
 
 @dataclass(frozen=True)
-class Words:
+class AnswerTokens:
     """Token ids of each answer, ascending; no id is in both."""
 
     yes: tuple[int, ...]
     no: tuple[int, ...]
 
     @classmethod
-    def of(cls, tokenizer: Any) -> "Words":
+    def of(cls, tokenizer: Any) -> "AnswerTokens":
         """Every writing (lower, capital and upper case, with and without a leading space) that is one token counts.
 
         An answer with no such writing is known by the first token of each; one that could begin either answer, such as a

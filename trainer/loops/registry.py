@@ -3,7 +3,7 @@
 import importlib
 from typing import cast
 
-from .session.stage import Job, Make, Stage
+from .session.stage import Make, Stage, StageJob
 
 STAGES: dict[str, str] = {
     "policy": "trainer.runners.policy:make",
@@ -19,7 +19,7 @@ STAGES: dict[str, str] = {
 }
 
 
-def make_stage(job: Job) -> Stage:
+def make_stage(job: StageJob) -> Stage:
     """Raises RunFailed, ValueError or OSError where data or models cannot be used, with what to do."""
     module, _, function = STAGES[job.recipe.name].partition(":")
     make = cast(Make, getattr(importlib.import_module(module), function))

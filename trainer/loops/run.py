@@ -8,19 +8,19 @@ from trainer.config import RecipeConfig
 from trainer.config.memory import is_shortage
 from trainer.inference.sampling import EngineLost
 from trainer.monitors import LeftUndone, RunMonitor
-from trainer.storing import StoreAway, StoreRefused
+from trainer.storing import StorageAway, StoreRefused
 
 from .registry import make_stage
 from .session.devices import devices, narrow_matcher, settle_device, slow_precision
 from .session.errors import AttemptAbandoned, ProcessLost, RunFailed, StopRequested
 from .session.saving import FOLDER
 from .session.session import Session
-from .session.stage import Job, Make, Stage
+from .session.stage import Make, Stage, StageJob
 
 _TRACEBACK_LINES = 12
 
 
-def run_recipe(job: Job, resume: bool, make: Make = make_stage) -> bool:
+def run_recipe(job: StageJob, resume: bool, make: Make = make_stage) -> bool:
     """Runs to an end that the monitor has been told of. True: finished or stopped; False: failed or abandoned.
 
     `make` makes the stage; left out, it is that of the job's recipe.
@@ -61,7 +61,7 @@ def run_recipe(job: Job, resume: bool, make: Make = make_stage) -> bool:
             stage.close()
 
 
-def _stopped(job: Job, resume: bool, session: Session | None) -> tuple[int, str]:
+def _stopped(job: StageJob, resume: bool, session: Session | None) -> tuple[int, str]:
     """The last completed step, and words for the end. Without a session the run has still waited for its places."""
     if session:
         return session.step, f"Stopped after step {session.step}"
@@ -78,7 +78,7 @@ def explain(error: BaseException, config: RecipeConfig) -> str:
         return f"Out of memory. What helps: {config.memory_knobs()}."
     if isinstance(error, EngineLost):
         return f"{text}. Nothing is lost: resume the run from its last checkpoint."
-    known = isinstance(error, RunFailed | ValueError | OSError | StoreAway | StoreRefused | LeftUndone)
+    known = isinstance(error, RunFailed | ValueError | OSError | StorageAway | StoreRefused | LeftUndone)
     return text if known else f"{type(error).__name__}: {text}"
 
 

@@ -15,11 +15,11 @@ from trainer.turns import TurnTaking
 
 from .registry import make_stage
 from .run import run_recipe
-from .session.stage import Job, Make
+from .session.stage import Make, StageJob
 
 
 def run_together(
-    jobs: Sequence[tuple[Job, bool]],
+    jobs: Sequence[tuple[StageJob, bool]],
     steps: int = 1,
     make: Make = make_stage,
     after: Callable[[int, bool], object] = lambda place, ended_well: None,

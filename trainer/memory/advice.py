@@ -17,7 +17,7 @@ _LEAST_CACHE_GB = 0.25
 
 
 @dataclass(frozen=True)
-class Change:
+class FieldChange:
     """Of the field `path` to `value`; `needed` are the bytes after this change and those before it in the list."""
 
     path: str
@@ -27,10 +27,10 @@ class Change:
     needed: int
 
 
-def advice(config: RecipeConfig, shape: ModelShape, device: Device) -> list[Change]:
+def advice(config: RecipeConfig, shape: ModelShape, device: Device) -> list[FieldChange]:
     """Changes that make the run fit, each on top of those before it, cheapest first; those that give next to nothing are
     left out. All that there are, where even they do not suffice."""
-    found: list[Change] = []
+    found: list[FieldChange] = []
     before = forecast(config, shape, device)
     for path, value, words in _candidates(config):
         if before.fits:
@@ -41,12 +41,12 @@ def advice(config: RecipeConfig, shape: ModelShape, device: Device) -> list[Chan
         if saves > _WORTH * before.needed:
             if found and found[-1].path == path:  # a second step of the same change
                 saves += found.pop().saves
-            found.append(Change(path, value, words, saves, after.needed))
+            found.append(FieldChange(path, value, words, saves, after.needed))
             config, before = changed, after
     return found
 
 
-def problem(found: Forecast, changes: list[Change]) -> str:
+def problem(found: Forecast, changes: list[FieldChange]) -> str:
     """Why the run does not fit and what would help, in words; empty where it fits."""
     if found.fits or found.device is None:
         return ""

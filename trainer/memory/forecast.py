@@ -41,7 +41,7 @@ class Device:
 
 
 @dataclass(frozen=True)
-class Part:
+class MemoryPart:
     """`turn` is empty for what is there all the time."""
 
     label: str
@@ -55,7 +55,7 @@ class Process:
     """One process of the run, or `count` of the same kind."""
 
     label: str
-    parts: tuple[Part, ...]
+    parts: tuple[MemoryPart, ...]
     count: int = 1
 
     @property
@@ -99,7 +99,9 @@ class Forecast:
 def forecast(config: RecipeConfig, shape: ModelShape, device: Device | None) -> Forecast:
     """Of a run with this config that trains a model of this shape. Without a device, as on a processor."""
     on_gpu = device is not None and device.kind == "gpu"
-    base = Part("CUDA", CONTEXT, "its own") if on_gpu else Part("Program", PROGRAM, "Python and its libraries")
+    base = (
+        MemoryPart("CUDA", CONTEXT, "its own") if on_gpu else MemoryPart("Program", PROGRAM, "Python and its libraries")
+    )
     held = config.holdings()
     sampling = tuple(_sampling(held.sampling, config, shape, on_gpu)) if held.sampling else ()
     laid_out = tuple(_laid_out(held.sampling, config, shape, on_gpu)) if held.sampling else ()
@@ -122,7 +124,7 @@ def trained_parameters(config: RecipeConfig, shape: ModelShape) -> int:
     return shape.parameters if lora is None else shape.adapter_parameters(lora.rank)
 
 
-def _learner(config: RecipeConfig, held: Holdings, shape: ModelShape, on_gpu: bool) -> list[Part]:
+def _learner(config: RecipeConfig, held: Holdings, shape: ModelShape, on_gpu: bool) -> list[MemoryPart]:
     """Of one process that trains; where `held.processes` share the model, each has its part of what is there all the time."""
     optim, element, ranks = config.optim, BYTES[config.model.dtype], held.processes
     rank = config.model.lora.rank if config.model.lora else None
@@ -132,16 +134,16 @@ def _learner(config: RecipeConfig, held: Holdings, shape: ModelShape, on_gpu: bo
     if optim.optimizer == "muon":
         moments -= shape.matrix_parameters if rank is None else trained
     parts = [
-        Part("Weights", every * element // ranks, f"{every:,} × {element} bytes"),
-        Part("Gradients", trained * WIDE // ranks, f"{trained:,} trained × {WIDE} bytes"),
-        Part("Optimiser", moments * WIDE // ranks, f"its moments, {moments:,} × {WIDE} bytes"),
+        MemoryPart("Weights", every * element // ranks, f"{every:,} × {element} bytes"),
+        MemoryPart("Gradients", trained * WIDE // ranks, f"{trained:,} trained × {WIDE} bytes"),
+        MemoryPart("Optimiser", moments * WIDE // ranks, f"its moments, {moments:,} × {WIDE} bytes"),
     ]
     if rank is not None:
-        parts.append(Part("Adapters", trained * WIDE // ranks, f"of rank {rank}"))
+        parts.append(MemoryPart("Adapters", trained * WIDE // ranks, f"of rank {rank}"))
     elif element < WIDE:
-        parts.append(Part("Master weights", every * WIDE // ranks, "in float32, which the optimiser changes"))
+        parts.append(MemoryPart("Master weights", every * WIDE // ranks, "in float32, which the optimiser changes"))
     if held.frozen:
-        parts.append(Part("Frozen copy", every * element // ranks, "to measure the distance from the start"))
+        parts.append(MemoryPart("Frozen copy", every * element // ranks, "to measure the distance from the start"))
     if not on_gpu:
         parts += _aside(held, trained, moments)
     if held.teachers:
@@ -149,30 +151,32 @@ def _learner(config: RecipeConfig, held: Holdings, shape: ModelShape, on_gpu: bo
         how = (
             f"{held.teachers}, each taken to be as large as the model" if many else "taken to be as large as the model"
         )
-        parts.append(Part("Teachers" if many else "Teacher", held.teachers * every * element, how))
+        parts.append(MemoryPart("Teachers" if many else "Teacher", held.teachers * every * element, how))
     passes = pass_bytes(shape, tokens, element, rank, optim.recompute_activations)
     works = backward_bytes(shape, tokens, element)
     if not held.scores:
         works += head_bytes(shape, element, rank is None, on_gpu)
     parts += [
-        Part("Activations", passes, f"of a pass over {tokens:,} tokens", "gradients"),
-        Part("Backward pass and head", works, "gradients on their way", "gradients"),
+        MemoryPart("Activations", passes, f"of a pass over {tokens:,} tokens", "gradients"),
+        MemoryPart("Backward pass and head", works, "gradients on their way", "gradients"),
         # torch's optimisers on a GPU make one temporary copy of all that they change; on a processor, of one tensor at a time
-        Part(
+        MemoryPart(
             "Update", trained * WIDE // ranks if on_gpu else _largest(shape, rank) * WIDE, "copies made in it", "update"
         ),
     ]
     return parts
 
 
-def _aside(held: Holdings, trained: int, moments: int) -> Iterator[Part]:
+def _aside(held: Holdings, trained: int, moments: int) -> Iterator[MemoryPart]:
     """What lies in the machine's memory: beside the rest where the machine has no card, else not on the card."""
     if held.waiting:
         size = held.waiting * (trained + moments) * WIDE
-        yield Part("Who waits", size, "trained weights and moments of the role that is not trained")
+        yield MemoryPart("Who waits", size, "trained weights and moments of the role that is not trained")
     if held.begun:
         size = held.begun * trained * WIDE
-        yield Part("Ends of the warm-up", size, f"trained weights of {held.begun} roles, to measure the distance from")
+        yield MemoryPart(
+            "Ends of the warm-up", size, f"trained weights of {held.begun} roles, to measure the distance from"
+        )
 
 
 def _largest(shape: ModelShape, rank: int | None) -> int:
@@ -182,17 +186,17 @@ def _largest(shape: ModelShape, rank: int | None) -> int:
     return shape.hidden * max(shape.vocabulary, shape.inner)
 
 
-def _sampling(sampling: Sampling, config: RecipeConfig, shape: ModelShape, on_gpu: bool) -> list[Part]:
+def _sampling(sampling: Sampling, config: RecipeConfig, shape: ModelShape, on_gpu: bool) -> list[MemoryPart]:
     element = BYTES[config.model.dtype]
-    weights = Part("Sampler's weights", shape.parameters * element, "a second copy of the model")
+    weights = MemoryPart("Sampler's weights", shape.parameters * element, "a second copy of the model")
     if sampling.by == "elsewhere":
         return []
     if sampling.by == "vllm":
         turn: Turn = "sampling" if on_gpu and sampling.sleeps else ""
         return [
-            Part(weights.label, weights.bytes, weights.how, turn),
-            Part("Sampler's cache", int(sampling.cache_gb * GIB), "sampler.kv_cache_gb", turn),
-            Part("Sampler's workspace", WORKSPACE, "of vLLM, taken to be that much, asleep or not"),
+            MemoryPart(weights.label, weights.bytes, weights.how, turn),
+            MemoryPart("Sampler's cache", int(sampling.cache_gb * GIB), "sampler.kv_cache_gb", turn),
+            MemoryPart("Sampler's workspace", WORKSPACE, "of vLLM, taken to be that much, asleep or not"),
         ]
     cache = shape.cache_bytes(sampling.sequences * sampling.longest, element)
     words = f"keys and values of {sampling.sequences} × {sampling.longest:,} tokens"
@@ -200,18 +204,18 @@ def _sampling(sampling: Sampling, config: RecipeConfig, shape: ModelShape, on_gp
     own = [weights] if sampling.by == "local" else []
     return [
         *own,
-        Part("Sampler's cache", cache, words, "sampling"),
-        Part("Drawing tokens", logits, f"logits of {sampling.sequences} responses", "sampling"),
+        MemoryPart("Sampler's cache", cache, words, "sampling"),
+        MemoryPart("Drawing tokens", logits, f"logits of {sampling.sequences} responses", "sampling"),
     ]
 
 
-def _laid_out(sampling: Sampling, config: RecipeConfig, shape: ModelShape, on_gpu: bool) -> Iterator[Part]:
+def _laid_out(sampling: Sampling, config: RecipeConfig, shape: ModelShape, on_gpu: bool) -> Iterator[MemoryPart]:
     """Of the process that samples whole batches. Workers never do: responses join and leave what they have under way. In
     bfloat16 a processor that computes in it is taken for granted; others need less."""
     if sampling.by not in ("learner", "local") or on_gpu:
         return
     if sampling.sequences >= FEWEST_ROWS and sampling.new_tokens >= FEWEST_PASSES:
         matrices = shape.matrix_parameters + shape.vocabulary * shape.hidden
-        yield Part(
+        yield MemoryPart(
             "Weights laid out", matrices * BYTES[config.model.dtype], "as the processor multiplies by them", "sampling"
         )

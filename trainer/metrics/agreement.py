@@ -37,7 +37,7 @@ class RatingProblem(ValueError):
 
 
 @dataclass(frozen=True)
-class Rating:
+class UnitRating:
     unit: str
     rater: str
     value: str | float
@@ -59,7 +59,7 @@ class Ratings:
         return paired
 
 
-def tabulate(ratings: Iterable[Rating]) -> Ratings:
+def tabulate(ratings: Iterable[UnitRating]) -> Ratings:
     """Counts per unit and value. Raises RatingProblem if a rater rated one unit twice."""
     units: dict[str, int] = {}
     by_rater: dict[str, dict[int, str | float]] = defaultdict(dict)
@@ -301,7 +301,7 @@ def _distance(n_DV: Floats, domain_V: Floats | None, level: Level) -> Floats:
     return np.divide(difference, total, out=np.zeros_like(total), where=total > 0)[None]
 
 
-def parse_rating(row: Any, level: Level) -> Rating | None:
+def parse_rating(row: Any, level: Level) -> UnitRating | None:
     """One JSON object as a rating; None if the value is missing. Raises RatingProblem with the name of the field."""
     if not isinstance(row, dict):
         raise RatingProblem("expected an object with unit, rater and value")
@@ -310,7 +310,7 @@ def parse_rating(row: Any, level: Level) -> Rating | None:
             raise RatingProblem(f"field {field!r} is missing")
     if row["value"] is None:
         return None
-    return Rating(_label(row, "unit"), _label(row, "rater"), _value(row["value"], level))
+    return UnitRating(_label(row, "unit"), _label(row, "rater"), _value(row["value"], level))
 
 
 def _label(row: dict[str, Any], field: str) -> str:

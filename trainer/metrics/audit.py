@@ -26,7 +26,7 @@ _ABSENT = 2  # packed in place of a side
 
 
 @dataclass(frozen=True)
-class Case:
+class AuditCase:
     """One pair judged by one judge. `swapped` is the verdict that the judge gave with the responses in swapped order."""
 
     judge: str
@@ -61,7 +61,7 @@ class Audit:
         return {"n": self.n, "missing": self.missing, **estimates}
 
 
-def audit(cases: Iterable[Case]) -> list[tuple[str, str | None, Audit]]:
+def audit(cases: Iterable[AuditCase]) -> list[tuple[str, str | None, Audit]]:
     """(judge, group, audit) per judge and group, sorted, and per judge over all groups with None for the group.
 
     Reads `cases` once; three bytes of each are kept.
@@ -93,7 +93,7 @@ def _columns(packed: Iterable["array[int]"]) -> tuple[Floats, Floats, Floats]:
     return rows_C3[:, 0], rows_C3[:, 1], rows_C3[:, 2]
 
 
-def measures(cases: Sequence[Case]) -> Audit:
+def measures(cases: Sequence[AuditCase]) -> Audit:
     """Accuracy, order consistency and position bias of one judge on `cases`.
 
     `accuracy_both`: right in both orders. `accuracy_net`: more votes for the label than against it (JudgeBench).

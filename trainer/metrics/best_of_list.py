@@ -26,7 +26,7 @@ WEIGHTS = {"tied accuracy": 0.3, "ref accuracy": 0.3, "preferred": 0.2, "preferr
 
 
 @dataclass(frozen=True)
-class Case:
+class ListedPrompt:
     """One prompt with the scores of its right and wrong responses; None if a response has no score."""
 
     key: str
@@ -56,7 +56,7 @@ class Result:
         }
 
 
-def credit(case: Case) -> float:
+def credit(case: ListedPrompt) -> float:
     """1 if a right response has the highest score; if several share it, the share of right ones among them. If a score is missing, all
     responses share the first place, as in the paper's own code."""
     if not case.whole:
@@ -79,7 +79,7 @@ class Margins:
         return self.over_wrong is not None and self.over_wrong > 0
 
 
-def margins(case: Case) -> Margins:
+def margins(case: ListedPrompt) -> Margins:
     right = [score for score in case.right if score is not None]
     wrong = [score for score in case.wrong if score is not None]
     if not case.whole or not right or not wrong:
@@ -93,7 +93,7 @@ def place(key: str) -> tuple[str, int] | None:
     return (found[1], int(found[2])) if found else None
 
 
-def ties_parts(cases: Iterable[Case]) -> dict[str, float]:
+def ties_parts(cases: Iterable[ListedPrompt]) -> dict[str, float]:
     """The parts of the Ties score by the names of WEIGHTS, without those that no prompt decides."""
     by_kind: dict[str, dict[int, Margins]] = {"ref": {}, "tied": {}}
     for case in cases:
@@ -123,16 +123,16 @@ def _preferred(ref: Margins, tied: Margins) -> tuple[float, float, float]:
     return float(tied.over_wrong > tied.among_right), float(least > tied.among_right), 0.0 if np.isnan(gap) else gap
 
 
-def ties_score(cases: Iterable[Case]) -> float | None:
+def ties_score(cases: Iterable[ListedPrompt]) -> float | None:
     """The weighted score of the subset Ties; None if it lacks reference or tied prompts, or pairs of them."""
     parts = ties_parts(cases)
     return sum(WEIGHTS[name] * parts[name] for name in WEIGHTS) if len(parts) == len(WEIGHTS) else None
 
 
-def result(cases: Iterable[Case]) -> Result:
+def result(cases: Iterable[ListedPrompt]) -> Result:
     """The paper's numbers with intervals over prompts (percentile bootstrap); in Ties a prompt is drawn together with its
     reference."""
-    by_subset: dict[str, list[Case]] = {}
+    by_subset: dict[str, list[ListedPrompt]] = {}
     for case in cases:
         by_subset.setdefault(case.subset, []).append(case)
     subsets = {name: _subset(name, found) for name, found in sorted(by_subset.items())}
@@ -143,7 +143,7 @@ def result(cases: Iterable[Case]) -> Result:
     return Result(_mean(subsets), subsets, told)
 
 
-def _subset(name: str, cases: Sequence[Case]) -> Estimate:
+def _subset(name: str, cases: Sequence[ListedPrompt]) -> Estimate:
     missing = sum(not case.whole for case in cases)
     if name.lower() != TIES:
         return bootstrap_mean([credit(case) for case in cases], missing=missing, empty=NO_CASES, share=True)
@@ -155,22 +155,22 @@ def _subset(name: str, cases: Sequence[Case]) -> Estimate:
     return bootstrapped(value, len(cases), np.array([np.nan if each is None else each for each in draws]), missing)
 
 
-def _units(cases: Sequence[Case]) -> list[list[Case]]:
-    found: dict[int, list[Case]] = {}
+def _units(cases: Sequence[ListedPrompt]) -> list[list[ListedPrompt]]:
+    found: dict[int, list[ListedPrompt]] = {}
     for case in cases:
         if where := place(case.key):
             found.setdefault(where[1], []).append(case)
     return list(found.values())
 
 
-def _drawn(units: Sequence[Sequence[Case]], weights: Any) -> list[Case]:
+def _drawn(units: Sequence[Sequence[ListedPrompt]], weights: Any) -> list[ListedPrompt]:
     """The units as often as they were drawn, under numbers of their own."""
     drawn, number = [], 0
     for unit, times in zip(units, weights, strict=True):
         for _ in range(int(times)):
             number += 1
             drawn += [
-                Case(f"{(place(case.key) or ('', 0))[0]}:{number}", case.subset, case.right, case.wrong)
+                ListedPrompt(f"{(place(case.key) or ('', 0))[0]}:{number}", case.subset, case.right, case.wrong)
                 for case in unit
             ]
     return drawn

@@ -53,7 +53,7 @@ class Ranked:
 
 
 @dataclass(frozen=True)
-class Ranking:
+class StrengthRanking:
     """Items from the strongest down. `problem` is "" or says why strengths of different groups do not compare."""
 
     items: tuple[Ranked, ...]
@@ -66,7 +66,7 @@ class Ranking:
         return {**vars(self), "items": items}
 
 
-def bradley_terry(comparisons: Sequence[Comparison], clusters: Sequence[object] | None = None) -> Ranking:
+def bradley_terry(comparisons: Sequence[Comparison], clusters: Sequence[object] | None = None) -> StrengthRanking:
     """Maximum-likelihood strengths with bootstrap intervals; a tie is half a win for each.
 
     Finite strengths exist only among items each of which can be reached from every other by a chain of wins or ties
@@ -89,7 +89,7 @@ def bradley_terry(comparisons: Sequence[Comparison], clusters: Sequence[object] 
     strength_N = _strengths(wins_NN, draws_DNN, group_N)
     ranked = [_ranked(name, used, kept, int(group_N[at]), strength_N[at]) for name, at in place.items()]
     ranked.sort(key=lambda r: (r.group, -(r.strength.value or 0.0), -(r.win_rate.value or 0.0), r.item))
-    return Ranking(tuple(ranked), len(used), len(comparisons) - len(used), problem)
+    return StrengthRanking(tuple(ranked), len(used), len(comparisons) - len(used), problem)
 
 
 def _add(wins_NN: Floats, place: dict[str, int], c: Comparison) -> None:

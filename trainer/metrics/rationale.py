@@ -23,7 +23,7 @@ NO_REASONS = "no sample has human reasons"
 
 
 @dataclass(frozen=True)
-class Sample:
+class RationaleSample:
     """`scores_HM`: human x model matching scores in [0, 1], one row per human reason, M = 0 without model reasons."""
 
     id: str
@@ -58,7 +58,7 @@ class Consistency:
         }
 
 
-def consistency(samples: Iterable[Sample], threshold: float = HIT_THRESHOLD) -> Consistency:
+def consistency(samples: Iterable[RationaleSample], threshold: float = HIT_THRESHOLD) -> Consistency:
     """RC = mean of S_total / |R_h| over each model's first five reasons; AP, hybrid = AP x outcome; accuracy."""
     listed = list(samples)
     reasoned = [sample for sample in listed if sample.human_reasons]
@@ -87,7 +87,7 @@ def consistency(samples: Iterable[Sample], threshold: float = HIT_THRESHOLD) -> 
     )
 
 
-def _right(sample: Sample) -> float | None:
+def _right(sample: RationaleSample) -> float | None:
     return None if sample.label is None else outcome(sample.label, sample.verdict)
 
 

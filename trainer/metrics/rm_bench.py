@@ -27,7 +27,7 @@ NO_CASES = "no prompt of this benchmark"
 
 
 @dataclass(frozen=True)
-class Case:
+class RmBenchPrompt:
     """One prompt. `wins_33[i][j]`: the right response in style i was preferred to the wrong one in style j; None if
     nobody decided, which does not count as preferred and is reported as missing."""
 
@@ -37,7 +37,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Accuracy:
+class RmBenchAccuracy:
     """`average` is the mean of `domains`, `levels` the mean over the domains of each level, as in the paper's tables; a
     domain is the mean of its three levels. `matrix_33` is over all prompts. n counts prompts, `missing` comparisons."""
 
@@ -70,7 +70,7 @@ def domain_of(name: str) -> str:
     return name.split("-")[0]
 
 
-def accuracy(cases: Iterable[Case]) -> Accuracy:
+def accuracy(cases: Iterable[RmBenchPrompt]) -> RmBenchAccuracy:
     """The paper's numbers with intervals over prompts (percentile bootstrap)."""
     cases = list(cases)
     wins_C33 = np.array([[[won is True for won in row] for row in case.wins_33] for case in cases], float)
@@ -82,7 +82,7 @@ def accuracy(cases: Iterable[Case]) -> Accuracy:
     def over(values_C: Floats, kept: Sequence[str]) -> Estimate:
         return _mean_of_domains(values_C, domains, kept, missing_C)
 
-    return Accuracy(
+    return RmBenchAccuracy(
         average=over(levels_CL.mean(1), names),
         levels={level: over(levels_CL[:, i], names) for i, level in enumerate(LEVELS)},
         domains={name: over(levels_CL.mean(1), [name]) for name in names},
@@ -110,7 +110,7 @@ def _mean_of_domains(
     )
 
 
-def _cell(wins_C33: Floats, cases: Sequence[Case], i: int, j: int) -> Estimate:
+def _cell(wins_C33: Floats, cases: Sequence[RmBenchPrompt], i: int, j: int) -> Estimate:
     if not cases:
         return undefined(NO_CASES)
     missing = sum(case.wins_33[i][j] is None for case in cases)

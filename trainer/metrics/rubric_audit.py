@@ -32,17 +32,17 @@ Met = Sequence[bool | None]
 
 
 @dataclass(frozen=True)
-class Held:
+class CriterionPower:
     """How often a criterion is met, and whether it tells responses apart; a missing verdict is neither met nor not."""
 
     power: Power
     share: Estimate
 
 
-def held(met_RK: Sequence[Met]) -> list[Held]:
+def held(met_RK: Sequence[Met]) -> list[CriterionPower]:
     """One entry per criterion; rows are responses. Raises ValueError for rows of different lengths."""
     return [
-        Held(
+        CriterionPower(
             power(column),
             proportion(
                 sum(bool(met) for met in column),
@@ -187,7 +187,7 @@ def _columns(met_RK: Sequence[Met]) -> list[list[bool | None]]:
 
 
 def as_json(
-    held_K: Sequence[Held], related_pairs: Sequence[Related], sensitive_K: Sequence[Sensitivity]
+    held_K: Sequence[CriterionPower], related_pairs: Sequence[Related], sensitive_K: Sequence[Sensitivity]
 ) -> dict[str, Any]:
     """The three tables of a rubric's audit, as results are stored."""
     return {

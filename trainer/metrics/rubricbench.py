@@ -31,7 +31,7 @@ Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedPair:
     """One pair under one condition. `label` is -1 or 1."""
 
     key: str
@@ -67,9 +67,9 @@ class Accuracy:
         }
 
 
-def accuracy(cases: Iterable[Judged]) -> Accuracy:
+def accuracy(cases: Iterable[JudgedPair]) -> Accuracy:
     """Accuracy of one condition, per domain and overall. Raises ValueError if a key is judged twice."""
-    by_domain: dict[str, list[Judged]] = defaultdict(list)
+    by_domain: dict[str, list[JudgedPair]] = defaultdict(list)
     seen: set[str] = set()
     for case in cases:
         if case.key in seen:
@@ -86,11 +86,11 @@ def accuracy(cases: Iterable[Judged]) -> Accuracy:
     )
 
 
-def _share(cases: Sequence[Judged]) -> Estimate:
+def _share(cases: Sequence[JudgedPair]) -> Estimate:
     return proportion(sum(case.right for case in cases), len(cases), sum(case.verdict is None for case in cases))
 
 
-def _mean_of_domains(domains: Sequence[Sequence[Judged]]) -> Estimate:
+def _mean_of_domains(domains: Sequence[Sequence[JudgedPair]]) -> Estimate:
     """Every domain is resampled within itself, so that each resample holds them all."""
     n_D, right_D = (np.array([f(cases) for cases in domains]) for f in (len, lambda cases: sum(c.right for c in cases)))
     if not len(domains):
@@ -100,7 +100,7 @@ def _mean_of_domains(domains: Sequence[Sequence[Judged]]) -> Estimate:
     return bootstrapped(float((right_D / n_D).mean()), int(n_D.sum()), (drawn / n_D).mean(1), invalid)
 
 
-def rubric_gap(human: Iterable[Judged], own: Iterable[Judged]) -> Estimate:
+def rubric_gap(human: Iterable[JudgedPair], own: Iterable[JudgedPair]) -> Estimate:
     """accuracy(human rubrics) - accuracy(the judge's own), paired by key; pairs in one condition only are missing."""
     return keyed_difference({case.key: case.right for case in own}, {case.key: case.right for case in human})
 
@@ -215,7 +215,7 @@ def subsample(items: Sequence[Item], size: int, seed: int, key: str) -> list[Ite
     return [items[at] for at in sorted(order[:size])]
 
 
-def scaling(cases: Mapping[int, Sequence[Judged]], keys: Iterable[str] | None = None) -> dict[int, Estimate]:
+def scaling(cases: Mapping[int, Sequence[JudgedPair]], keys: Iterable[str] | None = None) -> dict[int, Estimate]:
     """Accuracy at each size (items, sampled rubrics or refinement rounds), over the same pairs at every size.
 
     `keys`: the pairs to use; by default those judged at all sizes. How many others there are, judged at this size or at

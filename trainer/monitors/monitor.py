@@ -17,7 +17,7 @@ from trainer.contracts import (
     StateData,
 )
 from trainer.contracts.events import TERMINAL_STATES, EventData
-from trainer.storing import ObjectStore, StoreAway
+from trainer.storing import ObjectStore, StorageAway
 
 from .behind import Behind
 from .console import Console
@@ -115,7 +115,7 @@ class RunMonitor:
         self._emit(StateData(state=state, reason=reason, summary=summary or {}, lost=lost), step)
 
     def artifact(self, artifact: ArtifactData, step: int) -> None:
-        """Raises StoreAway where the run was told to end and its storage does not answer either."""
+        """Raises StorageAway where the run was told to end and its storage does not answer either."""
         self._emit(self._sent(artifact, step), step)
 
     def _sent(self, artifact: ArtifactData, step: int) -> ArtifactData:
@@ -126,7 +126,7 @@ class RunMonitor:
         while True:
             try:
                 files = self._store.keep(self._spool.path.parent / artifact.path, artifact.path)
-            except StoreAway as error:
+            except StorageAway as error:
                 if self.command != "continue":
                     raise
                 if not waited:

@@ -39,7 +39,7 @@ class HttpSink:
     def __init__(self, spool: Spool, url: str, token: str, attempt: int, acked: int = 0) -> None:
         self._spool, self._url, self._attempt, self._begins = spool, url, attempt, spool.last_seq + 1
         self._acked_file = spool.path.with_name("acked")
-        self._reader = _Reader(spool, max(acked, _read_acked(self._acked_file)))
+        self._reader = _EventReader(spool, max(acked, _read_acked(self._acked_file)))
         # Proxies from the environment have no business between a run and its own server.
         self._client = httpx.Client(
             headers={"Authorization": f"Bearer {token}"}, timeout=_TIMEOUT, trust_env=False, follow_redirects=False
@@ -123,7 +123,7 @@ class HttpSink:
         return longest * random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries, protects nothing
 
 
-class _Reader:
+class _EventReader:
     """The lines behind the acknowledged number, from the file and then from the spool's memory."""
 
     def __init__(self, spool: Spool, acked: int) -> None:

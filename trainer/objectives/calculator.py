@@ -87,7 +87,7 @@ def _policy(objective: Objective, record: dict[str, Any], params: Any) -> dict[s
     return _output(result, rows.unpad(grad), pushed)
 
 
-def _stands_in(objective: Objective, name: str, rows: reading.Responses) -> bool:
+def _stands_in(objective: Objective, name: str, rows: reading.RecordedResponses) -> bool:
     """Kimi's paper writes pi_old for the sampler's policy: either name is read."""
     return objective.name == "kimi" and name == "logp_roll" and "logp_old" in rows.tokens
 

@@ -21,7 +21,7 @@ _SIDE_FIELDS = ("logp", "logp_ref", "mask")
 
 
 @dataclass(frozen=True)
-class Responses:
+class RecordedResponses:
     """Padded rows of a record: `tokens[name]` (B, T), `mask` (B, T), `lengths` the rows' own lengths."""
 
     tokens: dict[str, Tensor]
@@ -33,7 +33,7 @@ class Responses:
         return [row[:n] for row, n in zip((values + 0.0).tolist(), self.lengths, strict=True)]
 
 
-def responses(record: dict[str, Any], where: str = "") -> Responses:
+def responses(record: dict[str, Any], where: str = "") -> RecordedResponses:
     """The token fields of a record. `where` stands before field names in errors."""
     rows = {name: _rows(record[name], where + name) for name in TOKEN_FIELDS if record.get(name) is not None}
     if "logp" not in rows:
@@ -53,7 +53,7 @@ def responses(record: dict[str, Any], where: str = "") -> Responses:
     tokens = {name: _values(field_rows, mask, where + name) for name, field_rows in rows.items()}
     if record.get("mask") is None:
         _check_same_lengths(rows, lengths, where)
-    return Responses(tokens, mask, lengths)
+    return RecordedResponses(tokens, mask, lengths)
 
 
 def column(record: dict[str, Any], name: str, count: int) -> Tensor | None:
@@ -84,7 +84,7 @@ def groups(record: dict[str, Any], count: int) -> Tensor:
     return torch.tensor([ids[value] for value in values], dtype=torch.long)
 
 
-def policy_batch(record: dict[str, Any], rows: Responses, advantages_B: Tensor | None) -> ObjectiveBatch:
+def policy_batch(record: dict[str, Any], rows: RecordedResponses, advantages_B: Tensor | None) -> ObjectiveBatch:
     """The record of a policy objective; `logp` carries the gradient."""
     count = len(rows.lengths)
     return ObjectiveBatch(
@@ -125,7 +125,7 @@ def score_batch(record: dict[str, Any]) -> ScoreBatch:
     return ScoreBatch(sides["chosen"].requires_grad_(), sides["rejected"].requires_grad_(), margins)
 
 
-def pair_batch(chosen: Responses, rejected: Responses) -> PairBatch:
+def pair_batch(chosen: RecordedResponses, rejected: RecordedResponses) -> PairBatch:
     """The record of DPO."""
     return PairBatch(
         chosen_PT=chosen.tokens["logp"],
@@ -137,7 +137,7 @@ def pair_batch(chosen: Responses, rejected: Responses) -> PairBatch:
     )
 
 
-def pair_sides(record: dict[str, Any]) -> tuple[Responses, Responses]:
+def pair_sides(record: dict[str, Any]) -> tuple[RecordedResponses, RecordedResponses]:
     """Both sides of the pairs, each a record {"logp", "logp_ref", "mask"} of its own.
 
     Four spellings are read: `chosen` as such a record; as a list of them, one per response; fields that hold both sides

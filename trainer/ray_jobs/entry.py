@@ -25,12 +25,12 @@ from trainer.inference.models import ModelInvalid
 from trainer.monitors import Console, HttpSink, RunMonitor, Spool
 from trainer.process import one_heap
 from trainer.rewards.access import AccessInvalid
-from trainer.storing import StoreAway, StoreRefused
+from trainer.storing import StorageAway, StoreRefused
 
 from . import folder, places
 
 if TYPE_CHECKING:
-    from trainer.loops.session.stage import Job
+    from trainer.loops.session.stage import StageJob
 
 _TIMEOUT = httpx.Timeout(30.0, connect=5.0)
 _PATIENCE_S = 120.0
@@ -60,7 +60,7 @@ def job(arguments: list[str]) -> int:
     for run, token in tickets:
         try:
             attempts.append(Attempt(run, token, f"run {run}" if tickets[1:] else ""))
-        except (JobError, folder.Taken, OSError) as error:
+        except (JobError, folder.FolderTaken, OSError) as error:
             print(error, file=sys.stderr)
     return _traced(attempts) if attempts else 3
 
@@ -147,7 +147,7 @@ class Attempt:
         """From here on the server hears of it, also while it waits for its turn."""
         self._sink.start()
 
-    def prepared(self, wholes: "Wholes") -> "Job | None":
+    def prepared(self, wholes: "Wholes") -> "StageJob | None":
         """What the run needs, config and examples first: a mistake in them needs no model to be found. None: it has failed."""
         assignment, monitor, store = self.assignment, self.monitor, self._store
         if asked := os.environ.get("TOUCHSTONE_REQUEST_ID"):
@@ -164,13 +164,13 @@ class Attempt:
             access = monitor.patiently(lambda: node.access(assignment, self._token, store), 0)
             if store and assignment.resume:
                 monitor.patiently(lambda: places.newest_checkpoint(assignment, store, self.run_dir), 0)
-        except (ConfigInvalid, JobError, ModelInvalid, AccessInvalid, StoreAway, StoreRefused, OSError) as error:
+        except (ConfigInvalid, JobError, ModelInvalid, AccessInvalid, StorageAway, StoreRefused, OSError) as error:
             monitor.state("failed", str(error))
             return None
-        from trainer.loops.session.stage import Job
+        from trainer.loops.session.stage import StageJob
 
         recipe = RECIPES[assignment.recipe]
-        return Job(recipe, config, examples, models, self.run_dir, monitor, assignment.forked, access)
+        return StageJob(recipe, config, examples, models, self.run_dir, monitor, assignment.forked, access)
 
     def end(self, ended_well: bool) -> int:
         """Delivers the rest and leaves the folder to the next attempt. The status of the run."""

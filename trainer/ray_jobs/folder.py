@@ -11,7 +11,7 @@ _LOOK_S = 0.2
 _NO_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 
-class Taken(Exception):
+class FolderTaken(Exception):
     """Another process writes there, and went on doing so."""
 
 
@@ -20,7 +20,7 @@ def alone(folder: Path, patience_s: float) -> Iterator[None]:
     """Waits until no other process is in the folder, and keeps others out of it.
 
     An earlier attempt may outlive what started it: Ray was killed, and the process has not noticed yet. It would go on writing
-    checkpoints and events between those of its successor. The kernel lets go when a process ends, however it ends. Raises Taken
+    checkpoints and events between those of its successor. The kernel lets go when a process ends, however it ends. Raises FolderTaken
     after `patience_s`. A file system without locks keeps nobody out.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -28,7 +28,7 @@ def alone(folder: Path, patience_s: float) -> Iterator[None]:
         deadline = time.monotonic() + patience_s
         while not _locked(file.fileno()):
             if time.monotonic() > deadline:
-                raise Taken(f"another process has been writing to {folder} for {patience_s:.0f} s")
+                raise FolderTaken(f"another process has been writing to {folder} for {patience_s:.0f} s")
             time.sleep(_LOOK_S)
         yield
 

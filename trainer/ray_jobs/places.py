@@ -54,5 +54,5 @@ def clear_left(runs: Path) -> None:
             if is_old:
                 with folder.alone(left, 0.0):
                     shutil.rmtree(left, ignore_errors=True)
-        except (OSError, folder.Taken):
+        except (OSError, folder.FolderTaken):
             continue

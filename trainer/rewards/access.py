@@ -23,7 +23,7 @@ from .functions import Function
 from .gateway import Gateway, GatewayJudge
 from .http_service import HttpService
 from .judges import EngineJudge, Store
-from .parts import Judge, Scalar, Service, Services, spec_problem
+from .parts import RewardJudge, Scalar, Service, Services, spec_problem
 from .relay import Relay, RelayedService
 from .verdict_store import ServerStore
 
@@ -44,10 +44,10 @@ class JudgeAccess:
 
     spec: BaseSpec
     key: str
-    target: Target | LocalTarget | Gateway | Judge
+    target: Target | LocalTarget | Gateway | RewardJudge
     store: Store | None = None
 
-    def open(self, budget: Budget | None) -> Judge:
+    def open(self, budget: Budget | None) -> RewardJudge:
         """`budget` counts here if the calls are made here; a server has its own."""
         if isinstance(self.target, Gateway):
             return GatewayJudge(self.spec, self.key, self.target)

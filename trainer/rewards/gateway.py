@@ -24,7 +24,7 @@ from trainer.judges.spec import BaseSpec
 from trainer.judges.templates import canonical
 
 from .judges import answers_to, storable
-from .parts import Answer
+from .parts import RewardAnswer
 
 GATHER_S = 0.02  # the questions of a step come at once and are sent together
 PATIENCE_S = 60.0  # longer than a server takes to restart
@@ -42,7 +42,7 @@ class Gateway:
     judge: str
 
 
-class Refused(Exception):
+class QuestionsRefused(Exception):
     """The server does not take the questions; the message says why."""
 
 
@@ -59,11 +59,11 @@ class GatewayJudge:
         """Questions whose calls are counted already: two parts may ask the same."""
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def ask(self, inputs: Sequence[JudgeInput]) -> list[list[Answer]]:
+    async def ask(self, inputs: Sequence[JudgeInput]) -> list[list[RewardAnswer]]:
         inputs = [storable(given) for given in inputs]
         expanded = [self._calls(given) for given in inputs]
         usable = [given for given, calls in zip(inputs, expanded, strict=True) if not isinstance(calls, str)]
-        found: dict[str, Answer] = {}
+        found: dict[str, RewardAnswer] = {}
         away = ""
         for reply in await asyncio.gather(*map(self._answered, questions(self._gateway.judge, self.key, usable))):
             found |= {each.key: self._answer(reply.key, each) for each in reply.answers}
@@ -72,7 +72,7 @@ class GatewayJudge:
         for calls in expanded:
             for call in calls if not isinstance(calls, str) else ():
                 if call.key not in found:
-                    found[call.key] = Answer({}, None, problem=away or "the server did not answer it", away=True)
+                    found[call.key] = RewardAnswer({}, None, problem=away or "the server did not answer it", away=True)
         paid: set[str] = set()
         return [answers_to(calls, {}, found, paid) for calls in expanded]
 
@@ -89,9 +89,9 @@ class GatewayJudge:
         except InputProblem as problem:
             return str(problem)
 
-    def _answer(self, question: str, told: JudgeAnswer) -> Answer:
+    def _answer(self, question: str, told: JudgeAnswer) -> RewardAnswer:
         called = told.called and question not in self._counted
-        return Answer(
+        return RewardAnswer(
             {},
             told.parsed,
             told.raw,
@@ -128,7 +128,7 @@ class GatewayJudge:
                     if left.pop(reply.key, None):
                         self._settle(reply)
                 heard = monotonic()
-            except Refused as refused:
+            except QuestionsRefused as refused:
                 return self._give_up(left, str(refused))
             except (httpx.HTTPError, ValidationError) as error:
                 if monotonic() - heard > PATIENCE_S:
@@ -147,7 +147,9 @@ class GatewayJudge:
             if response.status_code != 200:
                 text = (await response.aread()).decode("utf-8", "replace")[:300]
                 if response.status_code < 500 and response.status_code not in (408, 429):
-                    raise Refused(f"the server does not take the question (HTTP {response.status_code}): {text}")
+                    raise QuestionsRefused(
+                        f"the server does not take the question (HTTP {response.status_code}): {text}"
+                    )
                 raise httpx.HTTPStatusError(
                     f"HTTP {response.status_code}: {text}", request=response.request, response=response
                 )

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 
 from trainer.judges.chat import Target
 from trainer.judges.client import LONGEST_RETRY_AFTER_S
-from trainer.judges.connections import BadAddress, Connections, Refused, TooLong
-from trainer.judges.gate import Gate, Share
+from trainer.judges.connections import BadAddress, ConnectionRefused, Connections, TooLong
+from trainer.judges.gate import Gate, SharedLimits
 from trainer.judges.replies import retry_after
 from trainer.product import USER_AGENT
 
@@ -28,7 +28,7 @@ class HttpService:
     in the end the service is away.
     """
 
-    def __init__(self, target: Target, share: Share | None = None) -> None:
+    def __init__(self, target: Target, share: SharedLimits | None = None) -> None:
         self._target = target
         self._gate = Gate(target.concurrency, target.requests_per_minute, share)
         self._connections: Connections | None = None
@@ -41,7 +41,7 @@ class HttpService:
         for attempt in range(1, self._target.retries + 2):
             try:
                 return await self._attempt(connections, message_id, body)
-            except _Again as again:
+            except _AskAgain as again:
                 if attempt > self._target.retries:
                     raise Away(str(again)) from None
                 pause = again.after_s
@@ -75,17 +75,17 @@ class HttpService:
         try:
             answer = await connections.post(body, self._target.timeout_s, signed)
         except TimeoutError:
-            raise _Again(f"no complete answer within {self._target.timeout_s:g} s") from None
+            raise _AskAgain(f"no complete answer within {self._target.timeout_s:g} s") from None
         except TooLong as error:
             raise Unscored(str(error)) from None
-        except Refused as error:
+        except ConnectionRefused as error:
             raise Away(str(error)) from None
         except OSError as error:
-            raise _Again(str(error) or type(error).__name__) from None
+            raise _AskAgain(str(error) or type(error).__name__) from None
         finally:
             self._gate.leave()
         if answer.status in (408, 429) or answer.status >= 500:
-            raise _Again(f"answered {answer.status}", retry_after(answer.headers.get("retry-after")))
+            raise _AskAgain(f"answered {answer.status}", retry_after(answer.headers.get("retry-after")))
         if answer.status in (401, 403, 404) or 300 <= answer.status < 400:
             raise Away(f"answered {answer.status}: is its address right, and its secret?")
         if answer.status != 200:
@@ -93,7 +93,7 @@ class HttpService:
         return _values(answer.body)
 
 
-class _Again(Exception):
+class _AskAgain(Exception):
     def __init__(self, message: str, after_s: float | None = None) -> None:
         super().__init__(message)
         self.after_s = after_s

@@ -31,7 +31,7 @@ def who(part: RewardPart, services: Services) -> str:
     return scalar.key if scalar else ""
 
 
-class Entry(NamedTuple):
+class JournalEntry(NamedTuple):
     """The value of the part `name` for the response at `place`. `key` is made of all that the value depends on."""
 
     key: str
@@ -44,8 +44,8 @@ class Notes:
     """The values in memory, in a worker that scores for a run elsewhere."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Entry] = {}
-        self._fresh: list[Entry] = []
+        self._known: dict[str, JournalEntry] = {}
+        self._fresh: list[JournalEntry] = []
 
     def get(self, part: RewardPart, asked: str, item: Item) -> Part | None:
         found = self._known.get(_key(part, asked, item))
@@ -53,18 +53,18 @@ class Notes:
 
     def put(self, part: RewardPart, asked: str, item: Item, measured: Part) -> None:
         """Raises OSError if the disk is full; then nothing was written."""
-        self._keep(Entry(_key(part, asked, item), part.name, item.place, measured))
+        self._keep(JournalEntry(_key(part, asked, item), part.name, item.place, measured))
 
-    def begin(self, known: Iterable[Entry]) -> None:
+    def begin(self, known: Iterable[JournalEntry]) -> None:
         """From now on only these entries are known, and none is fresh."""
         self._known, self._fresh = {entry.key: entry for entry in known}, []
 
     @property
-    def fresh(self) -> tuple[Entry, ...]:
+    def fresh(self) -> tuple[JournalEntry, ...]:
         """The entries since `begin`."""
         return tuple(self._fresh)
 
-    def _keep(self, entry: Entry) -> None:
+    def _keep(self, entry: JournalEntry) -> None:
         self._known[entry.key] = entry
         self._fresh.append(entry)
 
@@ -78,20 +78,20 @@ class Journal(Notes):
     def __init__(self, path: Path) -> None:
         super().__init__()
         self._path, self._lock = path, threading.Lock()
-        self._lines: list[Entry | dict[str, Any]] = []
+        self._lines: list[JournalEntry | dict[str, Any]] = []
         """The entries, and the marks between them."""
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists():
             self._read()
         self._open()
 
-    def at(self, places: Sequence[str]) -> tuple[Entry, ...]:
+    def at(self, places: Sequence[str]) -> tuple[JournalEntry, ...]:
         """The entries for the responses at these places."""
         wanted = set(places)
         with self._lock:
             return tuple(entry for entry in self._known.values() if entry.place in wanted)
 
-    def add(self, entries: Iterable[Entry]) -> None:
+    def add(self, entries: Iterable[JournalEntry]) -> None:
         """Adds the entries of workers. Raises OSError if the disk is full."""
         for entry in entries:
             if entry.key not in self._known:
@@ -116,19 +116,19 @@ class Journal(Notes):
         marks = [place for place, line in enumerate(self._lines) if line == spent]
         found: dict[str, Usage] = {}
         for line in self._lines[marks[-1] + 1 if marks else 0 :]:
-            if isinstance(line, Entry):
+            if isinstance(line, JournalEntry):
                 found[line.name] = found.get(line.name, Usage()).plus(line.part.usage)
         return found
 
     def close(self) -> None:
         self._file.close()
 
-    def _keep(self, entry: Entry) -> None:
+    def _keep(self, entry: JournalEntry) -> None:
         with self._lock:
             self._write(entry)
             self._known[entry.key] = entry
 
-    def _write(self, line: Entry | dict[str, Any]) -> None:
+    def _write(self, line: JournalEntry | dict[str, Any]) -> None:
         self._file.write(_dumped(line))
         self._lines.append(line)
 
@@ -137,7 +137,7 @@ class Journal(Notes):
             "ab", buffering=0
         )  # a write is with the system at once: a killed process loses none
 
-    def _replace(self, kept: list[Entry | dict[str, Any]]) -> None:
+    def _replace(self, kept: list[JournalEntry | dict[str, Any]]) -> None:
         """Replaces the whole file or nothing: the new file takes the place of the old one when it is written."""
         other = self._path.with_suffix(".partial")
         other.write_bytes(b"".join(map(_dumped, kept)))
@@ -145,7 +145,7 @@ class Journal(Notes):
         self._file.close()
         self._open()
         self._lines = kept
-        self._known = {line.key: line for line in kept if isinstance(line, Entry)}
+        self._known = {line.key: line for line in kept if isinstance(line, JournalEntry)}
 
     def _read(self) -> None:
         whole = self._path.read_bytes()
@@ -153,7 +153,7 @@ class Journal(Notes):
         if len(kept) < len(whole):
             os.truncate(self._path, len(kept))
         self._lines = [_loaded(row) for row in jsonlines.rows(kept.decode())]
-        self._known = {line.key: line for line in self._lines if isinstance(line, Entry)}
+        self._known = {line.key: line for line in self._lines if isinstance(line, JournalEntry)}
 
 
 def _key(part: RewardPart, asked: str, item: Item) -> str:
@@ -163,9 +163,9 @@ def _key(part: RewardPart, asked: str, item: Item) -> str:
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
-def _dumped(line: Entry | dict[str, Any]) -> bytes:
+def _dumped(line: JournalEntry | dict[str, Any]) -> bytes:
     found: Any = line
-    if isinstance(line, Entry):
+    if isinstance(line, JournalEntry):
         part = line.part._asdict() | {
             "verdicts": [verdict.model_dump(mode="json") for verdict in line.part.verdicts],
             "usage": list(line.part.usage),
@@ -174,10 +174,10 @@ def _dumped(line: Entry | dict[str, Any]) -> bytes:
     return (json.dumps(found) + "\n").encode()
 
 
-def _loaded(found: Any) -> Entry | dict[str, Any]:
+def _loaded(found: Any) -> JournalEntry | dict[str, Any]:
     if isinstance(found, dict):
         return found
     key, name, part, *place = found  # as earlier versions wrote it, without the place
     verdicts = tuple(Verdict.model_validate(verdict) for verdict in part["verdicts"])
     read = Part(**part | {"verdicts": verdicts, "usage": Usage(*part["usage"])})
-    return Entry(key, name, place[0] if place else "", read)
+    return JournalEntry(key, name, place[0] if place else "", read)

@@ -13,14 +13,14 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from trainer.judges.answers import Answer, without_thinking
+from trainer.judges.answers import AnswerSchema, without_thinking
 
 Form = Literal["rubric_arm", "touchstone"]
 Choice = Literal["A", "B"]
 
 
 @dataclass(frozen=True)
-class Judgement:
+class ReadJudgement:
     """`verdict` is the decision if there is exactly one, even if the form is wrong."""
 
     verdict: Choice | None
@@ -31,7 +31,7 @@ class Judgement:
         return not self.problems
 
 
-def read_judgement(text: str, criteria: int, form: Form | None = None) -> Judgement:
+def read_judgement(text: str, criteria: int, form: Form | None = None) -> ReadJudgement:
     """The judgement in `text`, after any thinking aloud, by a rubric with so many criteria.
 
     `rubric_arm`: for "Response A" and "Response B" a line "Criterion N: explanation" for each criterion, then "Final
@@ -56,7 +56,7 @@ _CHOSEN = re.compile(r"[*\s]*response\s+([AB])[*.\s]*", re.I)
 
 
 @dataclass
-class _Text:
+class _JudgementText:
     """The parts of a judgement that have been read: explanations by response and criterion, then the end."""
 
     explained: dict[str, dict[int, list[str]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
@@ -87,18 +87,18 @@ class _Text:
             self.explained[self.place[0]][self.place[1]][-1] += f" {line}"
 
 
-def _read_text(text: str, criteria: int) -> Judgement:
-    read = _Text()
+def _read_text(text: str, criteria: int) -> ReadJudgement:
+    read = _JudgementText()
     for line in filter(None, map(str.strip, text.splitlines())):
         read.take(line)
     choices = [_CHOSEN.fullmatch(winner) for winner in read.winners]
     verdict: Choice | None = None
     if len(choices) == 1 and choices[0]:
         verdict = "A" if choices[0][1].upper() == "A" else "B"
-    return Judgement(verdict, tuple(_text_problems(read, criteria, verdict)))
+    return ReadJudgement(verdict, tuple(_text_problems(read, criteria, verdict)))
 
 
-def _text_problems(read: _Text, criteria: int, verdict: Choice | None) -> Iterator[str]:
+def _text_problems(read: _JudgementText, criteria: int, verdict: Choice | None) -> Iterator[str]:
     for response in ("A", "B"):
         found = read.explained[response]
         explanations = [(number, text) for number, texts in found.items() for text in texts]
@@ -110,7 +110,7 @@ def _text_problems(read: _Text, criteria: int, verdict: Choice | None) -> Iterat
     yield from _decision_problems(read, verdict)
 
 
-def _decision_problems(read: _Text, verdict: Choice | None) -> Iterator[str]:
+def _decision_problems(read: _JudgementText, verdict: Choice | None) -> Iterator[str]:
     if not read.winners:
         yield "there is no decision: no line “Winner: Response A” or “B”"
     elif len(read.winners) > 1:
@@ -124,20 +124,20 @@ def _decision_problems(read: _Text, verdict: Choice | None) -> Iterator[str]:
 # Ours
 
 
-class _Met(Answer):
+class _Met(AnswerSchema):
     number: int
     explanation: str
     a_meets: bool
     b_meets: bool
 
 
-class _Judged(Answer):
+class _Judged(AnswerSchema):
     criteria: list[_Met]
     justification: str
     verdict: Literal["A", "B"]
 
 
-class _Keeper(Answer):
+class _Keeper(AnswerSchema):
     number: int = Field(ge=0)
     explanation: str
     a_meets: bool
@@ -147,7 +147,7 @@ class _Keeper(Answer):
 _ORDER = ["gatekeeper", "criteria", "justification", "verdict"]
 
 
-def _read_json(text: str, criteria: int) -> Judgement:
+def _read_json(text: str, criteria: int) -> ReadJudgement:
     pairs: list[tuple[str, Any]] = []
 
     def outermost(found: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -157,13 +157,13 @@ def _read_json(text: str, criteria: int) -> Judgement:
     try:
         raw = json.loads(text, object_pairs_hook=outermost)
     except (ValueError, RecursionError) as error:
-        return Judgement(None, (f"the output is not JSON: {error}",))
+        return ReadJudgement(None, (f"the output is not JSON: {error}",))
     if not isinstance(raw, dict):
-        return Judgement(None, ("the output is no JSON object",))
+        return ReadJudgement(None, ("the output is no JSON object",))
     names = [name for name, _ in pairs]
     said = raw.get("verdict")
     verdict: Choice | None = said if names.count("verdict") == 1 and said in ("A", "B") else None
-    return Judgement(verdict, tuple(_json_problems(raw, names, criteria)))
+    return ReadJudgement(verdict, tuple(_json_problems(raw, names, criteria)))
 
 
 def _json_problems(raw: Mapping[str, Any], names: list[str], criteria: int) -> Iterator[str]:

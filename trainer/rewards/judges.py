@@ -16,25 +16,25 @@ from trainer.judges.inputs import InputProblem, JudgeInput
 from trainer.judges.local import LocalClient, LocalTarget
 from trainer.judges.spec import BaseSpec
 
-from .parts import Answer
+from .parts import RewardAnswer
 
 ABOUT_THE_CALL = ("context_overflow", "bad_response")
 """Problems that remain if the judge is asked again: they are about the question, not about the endpoint."""
 
 
-class StoreAway(Exception):
+class VerdictsAway(Exception):
     """The verdict store does not answer; the message says why."""
 
 
 class Store(Protocol):
     """A store of verdicts by the key of their question. `get` and `put` are called in threads."""
 
-    def get(self, keys: Sequence[str]) -> Mapping[str, Answer]:
-        """Raises StoreAway."""
+    def get(self, keys: Sequence[str]) -> Mapping[str, RewardAnswer]:
+        """Raises VerdictsAway."""
         ...
 
     def put(self, outcomes: Iterable[Outcome]) -> None:
-        """Raises StoreAway; the store then sends them with the next ones."""
+        """Raises VerdictsAway; the store then sends them with the next ones."""
         ...
 
     def limit(self, budget: Budget) -> None:
@@ -46,10 +46,10 @@ class Memory:
     """A store that keeps the newest answers as long as the process lives."""
 
     def __init__(self, most: int = 50_000) -> None:
-        self._known: dict[str, Answer] = {}
+        self._known: dict[str, RewardAnswer] = {}
         self._most = most
 
-    def get(self, keys: Sequence[str]) -> Mapping[str, Answer]:
+    def get(self, keys: Sequence[str]) -> Mapping[str, RewardAnswer]:
         return {key: self._known[key] for key in keys if key in self._known}
 
     def put(self, outcomes: Iterable[Outcome]) -> None:
@@ -84,13 +84,13 @@ class EngineJudge:
         self._chat: Chat | None = None
         self._opening = asyncio.Lock()
 
-    async def ask(self, inputs: Sequence[JudgeInput]) -> list[list[Answer]]:
+    async def ask(self, inputs: Sequence[JudgeInput]) -> list[list[RewardAnswer]]:
         expanded = [self._calls(storable(given)) for given in inputs]
         calls = {call.key: call for found in expanded if not isinstance(found, str) for call in found}
         try:
             known = dict(await asyncio.to_thread(self._store.get, list(calls)))
-        except StoreAway as problem:
-            away = {key: Answer({}, None, problem=str(problem), away=True) for key in calls}
+        except VerdictsAway as problem:
+            away = {key: RewardAnswer({}, None, problem=str(problem), away=True) for key in calls}
             return [answers_to(found, {}, away, set()) for found in expanded]
         if self._budget:
             self._store.limit(self._budget)
@@ -109,14 +109,14 @@ class EngineJudge:
         except InputProblem as problem:
             return str(problem)
 
-    async def _called(self, calls: Sequence[Call]) -> dict[str, Answer]:
+    async def _called(self, calls: Sequence[Call]) -> dict[str, RewardAnswer]:
         if not calls:
             return {}
-        found: dict[str, Answer] = {}
+        found: dict[str, RewardAnswer] = {}
 
         def keep(outcomes: list[Outcome]) -> None:
             found.update((outcome.call.key, answer_of(outcome, called=True)) for outcome in outcomes)
-            with suppress(StoreAway):  # an answer is one all the same
+            with suppress(VerdictsAway):  # an answer is one all the same
                 self._store.put(outcomes)
 
         try:
@@ -128,7 +128,7 @@ class EngineJudge:
             await self._give_up()
         for call in calls:
             if call.key not in found:
-                found[call.key] = Answer(call.subject, None, problem=counts.halted or "not asked", away=True)
+                found[call.key] = RewardAnswer(call.subject, None, problem=counts.halted or "not asked", away=True)
         return found
 
     async def _run(self, calls: Sequence[Call], keep: Callable[[list[Outcome]], None]) -> Counts:
@@ -175,11 +175,11 @@ def storable(given: JudgeInput) -> JudgeInput:
 
 
 def answers_to(
-    calls: Sequence[Call] | str, known: Mapping[str, Answer], fresh: Mapping[str, Answer], paid: set[str]
-) -> list[Answer]:
+    calls: Sequence[Call] | str, known: Mapping[str, RewardAnswer], fresh: Mapping[str, RewardAnswer], paid: set[str]
+) -> list[RewardAnswer]:
     """The answers to the questions of one input. If several inputs ask a question, the first pays for it: `paid` has such questions."""
     if isinstance(calls, str):
-        return [Answer({}, None, problem=calls)]
+        return [RewardAnswer({}, None, problem=calls)]
     found = []
     for call in calls:
         answer = replace(known[call.key] if call.key in known else fresh[call.key], subject=call.subject)
@@ -188,12 +188,12 @@ def answers_to(
     return found
 
 
-def answer_of(outcome: Outcome, *, called: bool) -> Answer:
+def answer_of(outcome: Outcome, *, called: bool) -> RewardAnswer:
     """The answer of an outcome. A call that failed because of the endpoint is away: it may be asked again."""
     reply, trouble = outcome.reply, outcome.trouble
     away = outcome.state == "failed" and (trouble is None or trouble.code not in ABOUT_THE_CALL)
     tokens = (reply.prompt_tokens or 0) + (reply.completion_tokens or 0) if reply and called else 0
-    return Answer(
+    return RewardAnswer(
         outcome.subject,
         outcome.parsed,
         outcome.raw,

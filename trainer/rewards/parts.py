@@ -77,7 +77,7 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Answer:
+class RewardAnswer:
     """A judge's answer to one question, in the form for `trainer.judges.combine`. `called`: this question made the call.
 
     `away`: there is no answer because the judge cannot be asked; `problem` says why.
@@ -98,13 +98,13 @@ class Answer:
         return Usage(1, self.tokens, self.cost, self.latency_s) if self.called else Usage()
 
 
-class Judge(Protocol):
+class RewardJudge(Protocol):
     """A judge version that can be asked. `key` names all that its answers depend on, besides the question."""
 
     spec: BaseSpec
     key: str
 
-    async def ask(self, inputs: Sequence[JudgeInput]) -> list[list[Answer]]:
+    async def ask(self, inputs: Sequence[JudgeInput]) -> list[list[RewardAnswer]]:
         """For each input the answers to its questions, in the order of `trainer.judges.calls.expand`. An input that lacks something has one
         answer, with the problem and nothing parsed. Faults of a judge or an endpoint never raise."""
         ...
@@ -136,7 +136,7 @@ class Service(Protocol):
 class Services:
     """The judges, models and services that the parts of a reward may ask, by the names that the config uses."""
 
-    judges: Mapping[str, Judge] = field(default_factory=dict)
+    judges: Mapping[str, RewardJudge] = field(default_factory=dict)
     models: Mapping[str, Scalar] = field(default_factory=dict)
     endpoints: Mapping[str, Service] = field(default_factory=dict)
     functions: Mapping[str, Service] = field(default_factory=dict)

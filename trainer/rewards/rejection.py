@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from trainer.contracts import VerifierSpec
-from trainer.contracts.rollout_examples import ALWAYS, LEFT_OUT, Fault, Wanted
+from trainer.contracts.rollout_examples import ALWAYS, LEFT_OUT, Fault, WantedResponses
 
 from ..verifiers import VerifierError, verify
 from .kinds.texts import tags_fault
 
 
-def problems(wanted: Wanted) -> Iterator[tuple[str, str]]:
+def problems(wanted: WantedResponses) -> Iterator[tuple[str, str]]:
     """The filters that cannot work: (field, reason)."""
     if wanted.phase not in ("train", "eval"):
         yield "phase", "must be train or eval"
@@ -37,7 +37,7 @@ def problems(wanted: Wanted) -> Iterator[tuple[str, str]]:
             )
 
 
-def form_fault(wanted: Wanted) -> Fault | None:
+def form_fault(wanted: WantedResponses) -> Fault | None:
     """The function that checks the form of a text; None if no form is asked for. A text that cannot be checked does not have the form."""
     if wanted.form == "tags":
         tags = wanted.form_of.split()

@@ -12,8 +12,8 @@ from trainer.contracts import KnownVerdicts, OwnVerdict, OwnVerdicts
 from trainer.judges.budget import Budget
 from trainer.judges.engine import Outcome
 
-from .judges import StoreAway
-from .parts import Answer
+from .judges import VerdictsAway
+from .parts import RewardAnswer
 
 PATIENCE_S = 60.0  # longer than a server takes to restart
 AGAIN_S = 1.0
@@ -31,16 +31,16 @@ class ServerStore:
     _left: list[OwnVerdict] = field(default_factory=list)
     _told: KnownVerdicts | None = None
 
-    def get(self, keys: Sequence[str]) -> Mapping[str, Answer]:
-        """Raises StoreAway if the server does not answer."""
-        found: dict[str, Answer] = {}
+    def get(self, keys: Sequence[str]) -> Mapping[str, RewardAnswer]:
+        """Raises VerdictsAway if the server does not answer."""
+        found: dict[str, RewardAnswer] = {}
         for start in range(0, len(keys), AT_ONCE):
             for told in self._posted(keys=tuple(keys[start : start + AT_ONCE])).answers:
-                found[told.key] = Answer({}, told.parsed, told.raw, told.problem)
+                found[told.key] = RewardAnswer({}, told.parsed, told.raw, told.problem)
         return found
 
     def put(self, outcomes: Iterable[Outcome]) -> None:
-        """Raises StoreAway if the server does not answer; nothing is lost then."""
+        """Raises VerdictsAway if the server does not answer; nothing is lost then."""
         self._left += map(own_verdict, (outcome for outcome in outcomes if outcome.state != "failed"))
         while some := tuple(self._left[:AT_ONCE]):
             self._posted(verdicts=some)
@@ -63,7 +63,9 @@ class ServerStore:
                 return self._told
             except (httpx.HTTPError, ValidationError) as error:
                 if monotonic() > until:
-                    raise StoreAway(f"the server of the run does not answer: {type(error).__name__}: {error}") from None
+                    raise VerdictsAway(
+                        f"the server of the run does not answer: {type(error).__name__}: {error}"
+                    ) from None
             sleep(AGAIN_S)
 
     def _answer(self, body: bytes) -> KnownVerdicts:
@@ -71,7 +73,7 @@ class ServerStore:
         with httpx.Client(headers=headers, timeout=_TIMEOUT, trust_env=False) as client:
             response = client.post(self.url, content=body)
         if 400 <= response.status_code < 500 and response.status_code not in (408, 429):
-            raise StoreAway(
+            raise VerdictsAway(
                 f"the server does not take the verdicts (HTTP {response.status_code}): {response.text[:300]}"
             )
         response.raise_for_status()

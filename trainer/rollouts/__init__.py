@@ -2,8 +2,8 @@
 
 from .collect import (
     Groups,
+    RolloutScorer,
     Scored,
-    Scoring,
     flat_groups,
     greedy_rewards,
     greedy_samples,
@@ -15,7 +15,7 @@ from .collect import (
     score_trajectories,
 )
 from .episode import Episode, Task, episode_rows, one_of_each
-from .scoring import RewardScorer, Watch
+from .scoring import RewardScorer, RewardWatch
 from .setup import Rewards, RewardSetup, reward_folders
 from .trajectory import PromptPlan, Reward, Span, Trajectory, TrajectoryKey
 
@@ -28,12 +28,12 @@ __all__ = [
     "RewardSetup",
     "Rewards",
     "Scored",
-    "Scoring",
+    "RolloutScorer",
     "Span",
     "Task",
     "Trajectory",
     "TrajectoryKey",
-    "Watch",
+    "RewardWatch",
     "episode_rows",
     "flat_groups",
     "greedy_rewards",

@@ -12,11 +12,11 @@ from trainer.inference.sampling import SampleFinished, Sampler, SampleRequest, S
 from trainer.rewards import Item
 
 from .episode import Episode, Task, one_of_each
-from .scoring import Begun, Watch
+from .scoring import Begun, RewardWatch
 from .trajectory import PromptPlan, Reward, Trajectory
 
 
-class Scoring(Protocol):
+class RolloutScorer(Protocol):
     """A `RewardScorer`, or a test's."""
 
     @property
@@ -31,7 +31,7 @@ class Scoring(Protocol):
         """Their rewards are computed from here on; `finish` waits for them."""
         ...
 
-    def finish(self, begun: Sequence[Begun], watch: Watch | None = None) -> list[Reward]:
+    def finish(self, begun: Sequence[Begun], watch: RewardWatch | None = None) -> list[Reward]:
         """The rewards of everything that was begun, in order."""
         ...
 
@@ -79,7 +79,7 @@ class Groups:
         self,
         plans: Sequence[PromptPlan],
         tasks: Mapping[str, Task],
-        scorer: Scoring,
+        scorer: RolloutScorer,
         where: str,
         baselines: Mapping[int, str] | None = None,
     ) -> None:
@@ -103,14 +103,14 @@ class Groups:
         if all(each in self._episodes for each in self._places[group]):
             self._begun[group] = self._scorer.begin([self._item(each) for each in self._places[group]])
 
-    def scored(self, watch: Watch | None = None) -> list[Episode]:
+    def scored(self, watch: RewardWatch | None = None) -> list[Episode]:
         """All attempts with their rewards; those without one stay in the list, marked, so that they can be counted."""
         found = self._scorer.finish([self._begun[group] for group in self._places], watch)
         places = [place for group in self._places.values() for place in group]
         rewards = dict(zip(places, found, strict=True))
         return [self._episodes[place].worth(rewards[place]) for place in range(len(self._plans))]
 
-    def trajectories(self, results: Sequence[SampleResult], watch: Watch | None = None) -> list[Trajectory]:
+    def trajectories(self, results: Sequence[SampleResult], watch: RewardWatch | None = None) -> list[Trajectory]:
         """Of attempts that are one response each, with their rewards."""
         for place, result in enumerate(results):
             if place not in self._episodes:
@@ -133,9 +133,9 @@ def sample_and_score(
     plans: Sequence[PromptPlan],
     rollout: Rollout,
     groups: Groups,
-    scorer: Scoring,
+    scorer: RolloutScorer,
     progress: SamplingProgress | None = None,
-    watch: Watch | None = None,
+    watch: RewardWatch | None = None,
 ) -> Scored:
     """One response for each plan, with its reward. Where somebody is asked for rewards, groups are scored as they end."""
     started = time.monotonic()
@@ -153,9 +153,9 @@ def score_samples(
     plans: Sequence[PromptPlan],
     results: Sequence[SampleResult],
     tasks: Mapping[str, Task],
-    scorer: Scoring,
+    scorer: RolloutScorer,
     where: str,
-    watch: Watch | None = None,
+    watch: RewardWatch | None = None,
 ) -> list[Trajectory]:
     """Responses that are there already, with their rewards."""
     return Groups(plans, tasks, scorer, where).trajectories(results, watch)
@@ -164,9 +164,9 @@ def score_samples(
 def score_trajectories(
     trajectories: Sequence[Trajectory],
     tasks: Mapping[str, Task],
-    scorer: Scoring,
+    scorer: RolloutScorer,
     where: str,
-    watch: Watch | None = None,
+    watch: RewardWatch | None = None,
     baselines: Mapping[int, str] | None = None,
 ) -> list[Trajectory]:
     """Whole attempts that were sampled at several times, with their rewards."""
@@ -207,9 +207,9 @@ def greedy_rewards(
     plans: Sequence[PromptPlan],
     rollout: Rollout,
     tasks: Mapping[str, Task],
-    scorer: Scoring,
+    scorer: RolloutScorer,
     where: str,
-    watch: Watch | None = None,
+    watch: RewardWatch | None = None,
 ) -> list[float]:
     """For each plan, what the likeliest response to its prompt without scaffold is worth; NaN where it has no reward.
 

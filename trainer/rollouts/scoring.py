@@ -26,7 +26,7 @@ POLL_S = 0.05
 FIRST_WAIT_S, LONGEST_WAIT_S = 2.0, 60.0
 
 
-class Watch(Protocol):
+class RewardWatch(Protocol):
     """Who waits for rewards."""
 
     def check(self) -> None:
@@ -94,7 +94,7 @@ class RewardScorer:
         """Whether a part asks a judge, a service or a package: it is worth to begin while others are sampled."""
         return any(part.asks_judge or part.kind in ("http", "python") for part in self.parts)
 
-    def score(self, items: Sequence[Item], watch: Watch | None = None) -> list[Reward]:
+    def score(self, items: Sequence[Item], watch: RewardWatch | None = None) -> list[Reward]:
         """The reward of each item, in order; places tell groups apart. Raises what `watch` raises."""
         return self.finish([self.begin(items)], watch) if items else []
 
@@ -102,7 +102,7 @@ class RewardScorer:
         """Their rewards are computed from here on, in the background; `finish` waits for them."""
         return Begun(items, self._submit(self._score(items)))
 
-    def finish(self, begun: Sequence[Begun], watch: Watch | None = None) -> list[Reward]:
+    def finish(self, begun: Sequence[Begun], watch: RewardWatch | None = None) -> list[Reward]:
         """The rewards of all that was begun, in order. Raises what `watch` raises, and then gives up on all of them."""
         self._wait([each.scoring for each in begun], watch or Unwatched())
         return [
@@ -168,7 +168,7 @@ class RewardScorer:
         wait, self._again = self._again, min(2 * self._again, LONGEST_WAIT_S)
         await asyncio.sleep(wait)
 
-    def _wait(self, begun: Sequence["Future[list[Composed]]"], watch: Watch) -> None:
+    def _wait(self, begun: Sequence["Future[list[Composed]]"], watch: RewardWatch) -> None:
         """Until all are there. Raises what the first that failed raised."""
         paused, left = False, set(begun)
         try:

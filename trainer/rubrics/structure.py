@@ -29,7 +29,7 @@ _ATTACHED = regex.compile(r"\([^()]*\)|“[^“”]*”|\"[^\"]*\"|`[^`]*`|「[^
 
 
 @dataclass(frozen=True)
-class Line:
+class DraftCriterion:
     """A criterion while it is written: its text may still be empty, and its points 0."""
 
     text: str
@@ -38,7 +38,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Hint:
+class StructureHint:
     """`criterion` and `other` are positions in the rubric, from 0. If `criterion` is None, the hint is about the whole rubric."""
 
     code: Code
@@ -47,34 +47,38 @@ class Hint:
     other: int | None = None
 
 
-def lines(rubric: Rubric) -> list[Line]:
-    return [Line(criterion.text, criterion.points, criterion.verifier) for criterion in rubric.criteria]
+def lines(rubric: Rubric) -> list[DraftCriterion]:
+    return [DraftCriterion(criterion.text, criterion.points, criterion.verifier) for criterion in rubric.criteria]
 
 
-def structural_hints(rubric: Sequence[Line]) -> list[Hint]:
+def structural_hints(rubric: Sequence[DraftCriterion]) -> list[StructureHint]:
     """All hints: first those about the whole rubric, then those of each criterion. Empty lines are not counted."""
     written = [(at, line) for at, line in enumerate(rubric) if line.text.strip()]
     hints = [*_whole([line for _, line in written])]
     for at, line in written:
-        hints.extend(Hint(code, message, at) for code, message in _alone(line))
+        hints.extend(StructureHint(code, message, at) for code, message in _alone(line))
     words = {at: wording(line.text) for at, line in written}
     for (i, first), (j, second) in combinations(written, 2):
         if found := _pair(first, second, words[i], words[j], i):
-            hints.append(Hint(*found, criterion=j, other=i))
+            hints.append(StructureHint(*found, criterion=j, other=i))
     return sorted(hints, key=lambda hint: -1 if hint.criterion is None else hint.criterion)
 
 
-def _whole(written: Sequence[Line]) -> Iterator[Hint]:
+def _whole(written: Sequence[DraftCriterion]) -> Iterator[StructureHint]:
     if written and not any(line.points > 0 for line in written):
-        yield Hint("no_positive", "No criterion earns points, so there is nothing to score against: add one above 0.")
+        yield StructureHint(
+            "no_positive", "No criterion earns points, so there is nothing to score against: add one above 0."
+        )
     if len(written) < FEWEST:
-        yield Hint("too_few", f"{len(written)} of at least {FEWEST} criteria: one check seldom tells responses apart.")
+        yield StructureHint(
+            "too_few", f"{len(written)} of at least {FEWEST} criteria: one check seldom tells responses apart."
+        )
     if len(written) > MOST:
         more = f"{len(written)} criteria: beyond {MOST}, keep those that decide and drop or merge the rest."
-        yield Hint("too_many", more)
+        yield StructureHint("too_many", more)
 
 
-def _alone(line: Line) -> Iterator[tuple[Code, str]]:
+def _alone(line: DraftCriterion) -> Iterator[tuple[Code, str]]:
     """Hints about one criterion by itself, at most one of each code."""
     if reason := compound(line.text):
         yield "compound", reason
@@ -115,7 +119,9 @@ def likeness(first: Wording, second: Wording) -> float:
     return len(first.stems & second.stems) / len(union) if first.stems and second.stems else 0.0
 
 
-def _pair(first: Line, second: Line, one: Wording, other: Wording, at: int) -> tuple[Code, str] | None:
+def _pair(
+    first: DraftCriterion, second: DraftCriterion, one: Wording, other: Wording, at: int
+) -> tuple[Code, str] | None:
     """What is wrong between two criteria. The hint stands at the second; `at` is the position of the first."""
     place = f"criterion {at + 1}"
     if clash := _bounds_clash(first, second):
@@ -132,13 +138,13 @@ def _pair(first: Line, second: Line, one: Wording, other: Wording, at: int) -> t
     return "duplicate", f"The mirror of {place}: what misses one falls under the other, so it counts twice."
 
 
-def _same_verifier(first: Line, second: Line, place: str) -> tuple[Code, str] | None:
+def _same_verifier(first: DraftCriterion, second: DraftCriterion, place: str) -> tuple[Code, str] | None:
     if first.verifier is None or first.verifier != second.verifier:
         return None
     return "duplicate", f"The same verifier with the same arguments as {place}: the two always agree."
 
 
-def _bounds_clash(first: Line, second: Line) -> str:
+def _bounds_clash(first: DraftCriterion, second: DraftCriterion) -> str:
     """How two rewarded criteria ask for counts that exclude each other; "" if they do not."""
     if not (first.verifier and second.verifier) or first.verifier.name != second.verifier.name:
         return ""

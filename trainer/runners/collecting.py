@@ -18,11 +18,11 @@ from trainer.loops.session.errors import RunFailed
 from trainer.loops.session.stage import State, Tell
 from trainer.rewards.journal import Journal
 from trainer.rollouts import RewardScorer, Trajectory
-from trainer.scheduling import Source
+from trainer.scheduling import GroupSource
 
-from .conductor import Batch, Conductor
+from .conductor import Conductor, TrainingBatch
 from .fleet import Fleet
-from .responses import Responses
+from .responses import OpenResponses
 from .timings import TIMINGS, Timings
 
 Say = Callable[[str, int, Literal["info", "warning"]], None]
@@ -45,10 +45,10 @@ class AsyncCollector:
         def decode(tokens: Sequence[int]) -> str:
             return str(tokenizer.decode(list(tokens), skip_special_tokens=True))
 
-        responses = Responses(config.rollout, config.runner.segment_tokens, planner.plans_of, decode)
+        responses = OpenResponses(config.rollout, config.runner.segment_tokens, planner.plans_of, decode)
         self._check_quotas()
         journal = scorer.journal if isinstance(scorer.journal, Journal) else None
-        source = Source(planner.domain_of, planner.size_of)
+        source = GroupSource(planner.domain_of, planner.size_of)
         self._conductor = Conductor(config, fleet, responses, parts.tasks, self._log, source, journal)
         self._timings = Timings(parts.run_dir / TIMINGS, lambda message: self._log(message, "warning"))
         self._history: dict[int, Mapping[str, Tensor]] = {}
@@ -173,7 +173,7 @@ class _Waited:
         self._paused = bool(reason)
 
 
-def async_metrics(batch: Batch) -> dict[str, float]:
+def async_metrics(batch: TrainingBatch) -> dict[str, float]:
     """How old what is trained on is, in steps, and what the schedule costs; undefined values are left out."""
     values = {"async/dropped": float(batch.dropped), "async/dropped_groups": float(batch.dropped_groups)}
     if batch.staleness:

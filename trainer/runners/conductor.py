@@ -14,18 +14,18 @@ from trainer.rewards.journal import Journal
 from trainer.rollouts import Episode, Task, Trajectory, item_of
 from trainer.scheduling import (
     Decision,
+    DomainShare,
     Drop,
     Event,
     Finished,
+    GroupSource,
     Heartbeat,
     LearnerReady,
     Paused,
-    Quota,
     Replace,
     Rules,
     Sampled,
     Scheduler,
-    Source,
     Start,
     Stop,
     Tick,
@@ -35,10 +35,10 @@ from trainer.scheduling import (
     WorkerLost,
 )
 
-from .feed import Ended, Key, SampleJob
+from .feed import AttemptKey, Ended, SampleJob
 from .fleet import Alive, Fleet, Report, SampleDone, ScoreDone, ScoreWaits, WorkerDown, WorkerUp
-from .responses import Responses, saved
-from .spent import LearnerClock, Spent
+from .responses import OpenResponses, saved
+from .spent import LearnerClock, WorkerTimes
 from .work import ScoreJob
 
 _POLL_S = 0.02
@@ -46,7 +46,7 @@ Log = Callable[[str, Literal["info", "warning"]], None]
 
 
 @dataclass(frozen=True)
-class Batch:
+class TrainingBatch:
     """What the learner trains on. `rows`: places in `trajectories`, some repeated where others were excluded."""
 
     trajectories: list[Trajectory]
@@ -69,7 +69,7 @@ class _Tally:
     dropped_groups: int = 0
     busy_s: float = 0.0
     present_s: float = 0.0
-    spent: Spent = field(default_factory=Spent)
+    spent: WorkerTimes = field(default_factory=WorkerTimes)
     transit_s: list[float] = field(default_factory=list)
     """Of each response, on its way to the worker and back: from being handed out to being heard of, without the worker's time."""
     scoring_s: list[float] = field(default_factory=list)
@@ -101,7 +101,7 @@ def rules_of(config: OnPolicyConfig) -> Rules:
         largest_group=config.rollout.budget.high if config.rollout.budget else None,
         late=runner.late,
         steps=config.steps,
-        quotas={quota.domain: Quota(quota.share, quota.oversample) for quota in runner.quotas},
+        quotas={quota.domain: DomainShare(quota.share, quota.oversample) for quota in runner.quotas},
     )
 
 
@@ -112,26 +112,26 @@ class Conductor:
         self,
         config: OnPolicyConfig,
         fleet: Fleet,
-        responses: Responses,
+        responses: OpenResponses,
         tasks: Mapping[str, Task],
         log: Log,
-        source: Source | None = None,
+        source: GroupSource | None = None,
         journal: Journal | None = None,
     ) -> None:
         """`source`: which groups come, with their domains and sizes."""
         self._config, self._fleet, self._responses, self._tasks = config, fleet, responses, tasks
         self._log, self._journal = log, journal
         self._rules = rules_of(config)
-        self._scheduler = Scheduler(self._rules, source or Source())
+        self._scheduler = Scheduler(self._rules, source or GroupSource())
         self._digests: dict[int, str] = {}
-        self._sampling: dict[Key, str] = {}
+        self._sampling: dict[AttemptKey, str] = {}
         """The worker that samples a response."""
-        self._sent_at: dict[Key, float] = {}
+        self._sent_at: dict[AttemptKey, float] = {}
         """When a response that is sampled was handed out."""
-        self._unscored: dict[int, list[Key]] = {}
+        self._unscored: dict[int, list[AttemptKey]] = {}
         """By group, responses with all their tokens, until the others of the group have theirs."""
         self._scores: dict[int, ScoreJob] = {}
-        self._stopped: set[Key] = set()
+        self._stopped: set[AttemptKey] = set()
         """Responses that are to be put off at the end of their segment."""
         self._workers: set[str] = set()
         self._count = 0
@@ -141,7 +141,7 @@ class Conductor:
         self._clock = LearnerClock()
         self._tally = _Tally()
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._batches: queue.SimpleQueue[Batch] = queue.SimpleQueue()
+        self._batches: queue.SimpleQueue[TrainingBatch] = queue.SimpleQueue()
         self._failure: BaseException | None = None
         self.waits = ""
         """Why rewards are not to be had at present; read by the learner."""
@@ -158,7 +158,7 @@ class Conductor:
         self._fleet.start(self._config.runner.workers)
         self._thread.start()
 
-    def batch(self, check: Callable[[], None]) -> Batch:
+    def batch(self, check: Callable[[], None]) -> TrainingBatch:
         """The next batch; `check` is called meanwhile and may raise. Raises what went wrong in the thread."""
         self._asked_at = time.monotonic()
         self._inbox.put(self._ready)
@@ -307,7 +307,7 @@ class Conductor:
                 self._responses.lose(key)
             self._score(sorted(awaited))
 
-    def _score(self, keys: list[Key]) -> None:
+    def _score(self, keys: list[AttemptKey]) -> None:
         if not keys:
             return
         task, longest = (
@@ -326,7 +326,7 @@ class Conductor:
         job = self._scores[self._count] = ScoreJob(self._count, tuple(keys), items, known)
         self._fleet.score(job)
 
-    def _dispatch(self, worker: str, keys: list[Key], version: int) -> None:
+    def _dispatch(self, worker: str, keys: list[AttemptKey], version: int) -> None:
         self._sampling.update(dict.fromkeys(keys, worker))
         self._sent_at.update(dict.fromkeys(keys, time.monotonic()))
         self._fleet.sample(worker, SampleJob(tuple(keys), tuple(map(self._responses.request, keys)), version))
@@ -337,11 +337,11 @@ class Conductor:
         then()
         for decision in decisions:
             self._obey(decision)
-        groups: dict[tuple[str, int, int], list[Key]] = {}
+        groups: dict[tuple[str, int, int], list[AttemptKey]] = {}
         for start in (decision for decision in decisions if isinstance(decision, Start)):
             self._responses.begin(start, self._scheduler.groups[start.sample.group].size)
             together = groups.setdefault((start.worker, start.sample.group, start.version), [])
-            together.append(Key(start.sample, start.attempt))
+            together.append(AttemptKey(start.sample, start.attempt))
         for (worker, _, version), keys in groups.items():
             self._dispatch(worker, keys, version)
         self._score_whole_groups()
@@ -349,7 +349,7 @@ class Conductor:
     def _obey(self, decision: Decision) -> None:
         match decision:
             case Stop():
-                self._stop(Key(decision.sample, decision.attempt), decision)
+                self._stop(AttemptKey(decision.sample, decision.attempt), decision)
             case Train():
                 self._batches.put(self._batch(decision))
                 if self._scheduler.over:
@@ -361,7 +361,7 @@ class Conductor:
                 self._lose(decision.worker)
                 self._fleet.replace(decision.worker)
 
-    def _stop(self, key: Key, stop: Stop) -> None:
+    def _stop(self, key: AttemptKey, stop: Stop) -> None:
         if stop.keep:
             self._stopped.add(key)  # it goes on to the end of its segment
         elif self._sampling.pop(key, None):
@@ -387,7 +387,7 @@ class Conductor:
             self._tally.dropped += 1
             self._log(f"response {drop.index} of group {drop.group} is excluded: {drop.reason}", "info")
 
-    def _batch(self, train: Train) -> Batch:
+    def _batch(self, train: Train) -> TrainingBatch:
         trajectories: list[Trajectory] = []
         rows: list[int] = []
         for group, taken in enumerate(train.groups):
@@ -396,7 +396,7 @@ class Conductor:
             rows += [places[place] for place in taken.rows]
         tally, self._tally = self._tally, _Tally()
         whole_at = max((self._whole_at.pop(taken.number, 0.0) for taken in train.groups), default=0.0)
-        return Batch(
+        return TrainingBatch(
             trajectories,
             rows,
             [age for taken in train.groups for age in taken.staleness],

@@ -10,13 +10,13 @@ from trainer.loops.policy.parts import Parts
 from trainer.loops.prompts.data import PromptSets, read_examples
 from trainer.loops.recipes.distill import DistillStage, distilled_prompts, places_of
 from trainer.loops.session.errors import RunFailed
-from trainer.loops.session.stage import Job
+from trainer.loops.session.stage import StageJob
 from trainer.rollouts import RewardSetup
 
 from .policy import collector_for, one_memory
 
 
-def make(job: Job) -> DistillStage:
+def make(job: StageJob) -> DistillStage:
     """Raises RunFailed, ValueError or OSError where examples or models cannot be used."""
     config: DistillConfig = job.config
     examples = read_examples(job.examples)  # before anything heavy: a mistake in them needs no model to be found
@@ -84,7 +84,7 @@ def _same_tokens(folder: Path, tokenizer: Any, load_tokenizer: Any) -> None:
         )
 
 
-def _tell_who_teaches(job: Job, config: DistillConfig, prompts: PromptSets, size: int) -> None:
+def _tell_who_teaches(job: StageJob, config: DistillConfig, prompts: PromptSets, size: int) -> None:
     counts: dict[str, int] = {}
     for prompt in prompts.train:
         name, place = config.stage_of(prompt.example)

@@ -9,10 +9,10 @@ from trainer.inference.checksum import Weights
 from trainer.inference.sampling import EngineLost, JoinableSampler, Running, SampleRequest, SampleResult
 from trainer.scheduling import SampleId
 
-from .spent import Spent
+from .spent import WorkerTimes
 
 
-class Key(NamedTuple):
+class AttemptKey(NamedTuple):
     """A response and the attempt at it, without which a late result could be taken for that of a later attempt."""
 
     sample: SampleId
@@ -23,7 +23,7 @@ class Key(NamedTuple):
 class SampleJob:
     """Responses to be sampled by weights `version`."""
 
-    keys: tuple[Key, ...]
+    keys: tuple[AttemptKey, ...]
     requests: tuple[SampleRequest, ...]
     version: int
 
@@ -33,7 +33,7 @@ class Ended(NamedTuple):
     they were loaded. Without a `result`, `problem` says why, although the worker lives. `held_s`: since a
     turn of the worker could begin with it."""
 
-    key: Key
+    key: AttemptKey
     result: SampleResult | None
     version: int
     digest: str = ""
@@ -45,18 +45,18 @@ Fetch = Callable[[], Weights]
 
 
 @dataclass(frozen=True)
-class _Waiting:
-    key: Key
+class _WaitingRequest:
+    key: AttemptKey
     request: SampleRequest
     version: int
     fetch: Fetch
 
 
 @dataclass
-class _Open:
+class _OpenBatch:
     running: Running
     digest: str
-    keys: set[Key] = field(default_factory=set)
+    keys: set[AttemptKey] = field(default_factory=set)
 
 
 class Feed:
@@ -68,10 +68,10 @@ class Feed:
 
     def __init__(self, sampler: JoinableSampler, slots: int) -> None:
         self._sampler, self._slots = sampler, slots
-        self._waiting: list[_Waiting] = []
-        self._open: dict[int, _Open] = {}
-        self._came_at: dict[Key, float] = {}
-        self._spent = Spent()
+        self._waiting: list[_WaitingRequest] = []
+        self._open: dict[int, _OpenBatch] = {}
+        self._came_at: dict[AttemptKey, float] = {}
+        self._spent = WorkerTimes()
         self._ended_at: float | None = None
         """When the last turn ended, if it left something to go on with."""
 
@@ -87,10 +87,11 @@ class Feed:
         """`fetch` gives the weights of the job's version, where they are not here yet."""
         self._came_at.update(dict.fromkeys(job.keys, time.monotonic()))
         self._waiting += [
-            _Waiting(key, request, job.version, fetch) for key, request in zip(job.keys, job.requests, strict=True)
+            _WaitingRequest(key, request, job.version, fetch)
+            for key, request in zip(job.keys, job.requests, strict=True)
         ]
 
-    def withdraw(self, keys: Collection[Key]) -> None:
+    def withdraw(self, keys: Collection[AttemptKey]) -> None:
         """What nobody wants any more makes room at once."""
         self._waiting = [waiting for waiting in self._waiting if waiting.key not in keys]
         for key in keys:
@@ -119,12 +120,12 @@ class Feed:
         self._ended_at = None if self.idle else now
         return [each._replace(held_s=now - self._came_at.pop(each.key, now)) for each in ended]
 
-    def take_spent(self) -> Spent:
+    def take_spent(self) -> WorkerTimes:
         """The time that went into it since the last call."""
-        spent, self._spent = self._spent, Spent()
+        spent, self._spent = self._spent, WorkerTimes()
         return spent
 
-    def _step(self, version: int, opened: _Open) -> list[Ended]:
+    def _step(self, version: int, opened: _OpenBatch) -> list[Ended]:
         try:
             found = [(key, result) for key, result in opened.running.step() if key in opened.keys]
         except EngineLost:
@@ -155,7 +156,7 @@ class Feed:
         self._waiting = waiting
         return problems
 
-    def _opened(self, each: _Waiting) -> _Open | None:
+    def _opened(self, each: _WaitingRequest) -> _OpenBatch | None:
         """The version of a response, opened if there is room for it; others that nobody waits for are closed for that."""
         if each.version in self._open:
             return self._open[each.version]
@@ -169,7 +170,7 @@ class Feed:
         started = time.monotonic()
         running, digest = self._sampler.open(each.fetch().items(), each.version)
         self._spent.load(time.monotonic() - started)
-        self._open[each.version] = _Open(running, digest)
+        self._open[each.version] = _OpenBatch(running, digest)
         return self._open[each.version]
 
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from trainer.inference.checksum import Weights
-from trainer.rewards.journal import Entry
+from trainer.rewards.journal import JournalEntry
 from trainer.rollouts import Reward
 
-from .feed import Ended, Key, SampleJob
-from .spent import Spent
+from .feed import AttemptKey, Ended, SampleJob
+from .spent import WorkerTimes
 from .work import ScoreJob
 
 
@@ -19,14 +19,14 @@ class SampleDone:
 
     worker: str
     ended: tuple[Ended, ...]
-    spent: Spent
+    spent: WorkerTimes
 
 
 @dataclass(frozen=True)
 class ScoreDone:
     job: ScoreJob
     rewards: tuple[Reward, ...]
-    told: tuple[Entry, ...] = ()
+    told: tuple[JournalEntry, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class ScoreWaits:
     """Somebody whom the rewards of a group must ask cannot be asked at present; the group is tried again and again."""
 
     reason: str
-    told: tuple[Entry, ...] = ()
+    told: tuple[JournalEntry, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Fleet(Protocol):
         """Beside whatever the worker samples already; it keeps what does not fit for later."""
         ...
 
-    def withdraw(self, worker: str, keys: Sequence[Key]) -> None:
+    def withdraw(self, worker: str, keys: Sequence[AttemptKey]) -> None:
         """Nobody waits for these any more. Results that are on their way may still come."""
         ...
 

@@ -30,7 +30,7 @@ Look = Callable[[str], None]
 """Called now and then with what is waited for, and with nothing once it is there. What it raises ends the waiting."""
 
 
-class Part(NamedTuple):
+class PlacementPart(NamedTuple):
     """`count` places with these resources each; `field` of the config says how many there are."""
 
     role: Role
@@ -39,7 +39,7 @@ class Part(NamedTuple):
     field: str
 
 
-class Place(NamedTuple):
+class RolePlace(NamedTuple):
     role: Role
     index: int  # type: ignore[assignment]  # as above
     options: dict[str, Any]
@@ -51,15 +51,19 @@ def cluster_gpus() -> int:
     return int(ray.cluster_resources().get("GPU", 0))
 
 
-def parts(config: OnPolicyConfig, gpus: int) -> list[Part]:
+def parts(config: OnPolicyConfig, gpus: int) -> list[PlacementPart]:
     """What a run asks for on a cluster with so many GPUs. Actors that ask for nothing need no place."""
     runner, processes = config.runner, config.optim.processes
-    found = [Part("learner", processes, _some({"GPU": 1 if gpus else 0}), "optim.processes")] if processes > 1 else []
+    found = (
+        [PlacementPart("learner", processes, _some({"GPU": 1 if gpus else 0}), "optim.processes")]
+        if processes > 1
+        else []
+    )
     if runner.kind == "async":
         cpus = runner.cpus_per_worker
         each = {"GPU": runner.gpus_per_worker if gpus else 0, "CPU": cpus}
-        found.append(Part("rollout", runner.workers, _some(each), "runner.workers"))
-        found.append(Part("reward", runner.reward_workers, _some({"CPU": cpus}), "runner.reward_workers"))
+        found.append(PlacementPart("rollout", runner.workers, _some(each), "runner.workers"))
+        found.append(PlacementPart("reward", runner.reward_workers, _some({"CPU": cpus}), "runner.reward_workers"))
     return [part for part in found if part.each]
 
 
@@ -73,7 +77,7 @@ def reserve(config: OnPolicyConfig, look: Look = lambda reason: None) -> "Places
 class Places:
     """One group. Those that train together are PACKed on as few machines as possible; workers alone are SPREAD over many."""
 
-    def __init__(self, parts: Sequence[Part]) -> None:
+    def __init__(self, parts: Sequence[PlacementPart]) -> None:
         """Raises RunFailed where the cluster could never give that, whoever ends."""
         self._parts = list(parts)
         self._group: PlacementGroup | None = None
@@ -106,7 +110,7 @@ class Places:
             self.close()
             raise
 
-    def take(self, role: Role) -> Place | None:
+    def take(self, role: Role) -> RolePlace | None:
         """A free one; None where actors of this role ask for nothing. Raises IndexError where all are taken."""
         if self._group is None or role not in self._free:
             return None
@@ -115,9 +119,9 @@ class Places:
             self._group, placement_group_bundle_index=index, placement_group_capture_child_tasks=False
         )
         options = {"num_gpus": each.get("GPU", 0), "num_cpus": each.get("CPU", 0), "scheduling_strategy": strategy}
-        return Place(role, index, options)
+        return RolePlace(role, index, options)
 
-    def give_back(self, place: Place) -> None:
+    def give_back(self, place: RolePlace) -> None:
         """For whoever replaces the actor that had it."""
         self._free[place.role].append(place.index)
 

@@ -13,10 +13,10 @@ from trainer.loops.prompts.data import PromptSets, prepare_prompts, read_example
 from trainer.loops.prompts.planner import Planner
 from trainer.loops.recipes.policy import PolicyStage
 from trainer.loops.session.errors import AttemptAbandoned, RunFailed, StopRequested
-from trainer.loops.session.stage import Job
+from trainer.loops.session.stage import StageJob
 from trainer.monitors import RunMonitor
 from trainer.rollouts import RewardScorer, RewardSetup, reward_folders
-from trainer.tasks import TaskKind
+from trainer.tasks import TrainingTask
 
 Prepare = Callable[[Sequence[Example], Any, Any], PromptSets]
 """(examples, tokenizer, config) -> the prompts of a run."""
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from .placement import Places
 
 
-def make(job: Job) -> PolicyStage:
+def make(job: StageJob) -> PolicyStage:
     """Raises RunFailed, ValueError or OSError where examples or models cannot be used."""
     return on_policy(job, prepare_prompts)
 
 
-def on_policy(job: Job, prepare: Prepare, task: TaskKind | None = None) -> PolicyStage:
+def on_policy(job: StageJob, prepare: Prepare, task: TrainingTask | None = None) -> PolicyStage:
     """The same with other prompts, those of `task`."""
     config: OnPolicyConfig = job.config
     rows = read_examples(job.examples)  # before anything heavy: a mistake in them needs no model to be found
@@ -53,12 +53,12 @@ def on_policy(job: Job, prepare: Prepare, task: TaskKind | None = None) -> Polic
 
 
 def _stage(
-    job: Job,
+    job: StageJob,
     prompts: PromptSets,
     tokenizer: Any,
     teacher_dir: Path | None,
     places: "Places | None",
-    task: TaskKind | None,
+    task: TrainingTask | None,
 ) -> PolicyStage:
     from trainer.inference.build import build_sampler
 
@@ -75,7 +75,7 @@ def _stage(
     return PolicyStage(parts, collector_for(job, rewards, places), rewards)
 
 
-def _places(job: Job) -> "Places | None":
+def _places(job: StageJob) -> "Places | None":
     """Of the processes that train together and of the workers, all at once, before anything is loaded. Workers alone reserve theirs
     when they start."""
     if job.config.optim.processes == 1:
@@ -106,7 +106,7 @@ def looking(monitor: RunMonitor) -> Callable[[str], None]:
     return look
 
 
-def collector_for(job: Job, rewards: RewardSetup, places: "Places | None" = None) -> MakeCollector:
+def collector_for(job: StageJob, rewards: RewardSetup, places: "Places | None" = None) -> MakeCollector:
     """`runner.kind`: sample while the learner waits, in rounds whose responses are stored, or in workers of their own."""
     if job.config.runner.kind == "sync":
         return SyncCollector
@@ -146,7 +146,7 @@ def _learner(
     return Learner(load_model(model_dir, config.model.dtype).to(best_device()), config), None, teacher
 
 
-def _teacher_dir(job: Job, tokenizer: Any) -> Path | None:
+def _teacher_dir(job: StageJob, tokenizer: Any) -> Path | None:
     """Of objective `distill`. Raises RunFailed when there is no teacher, or when it speaks in other tokens."""
     if job.config.objective.name != "distill":
         return None

@@ -21,10 +21,10 @@ from trainer.inference.sampling import EngineLost
 from trainer.loops.session.errors import RunFailed
 from trainer.rollouts import Reward, RewardSetup
 
-from .feed import Key, SampleJob, said
+from .feed import AttemptKey, SampleJob, said
 from .fleet import Alive, Report, SampleDone, ScoreDone, ScoreWaits, WorkerDown, WorkerUp
-from .placement import Look, Place, Places, reserve
-from .work import Results, RewardWorker, RolloutWorker, Scored, ScoreJob, Waits
+from .placement import Look, Places, RolePlace, reserve
+from .work import Results, RewardWorker, RolloutWorker, ScoredGroup, ScoreJob, Waits
 
 _START_S = (
     900.0  # a worker imports torch, and may start an engine: half a minute, but many times that on a busy machine
@@ -59,7 +59,7 @@ class RolloutActor:
         # The reference comes in a box, so that Ray does not fetch weights that are here already.
         self._worker.submit(job, lambda: ray.get(boxed[0]))
 
-    def withdraw(self, keys: Sequence[Key]) -> None:
+    def withdraw(self, keys: Sequence[AttemptKey]) -> None:
         self._worker.withdraw(keys)
 
     @ray.method(concurrency_group="results")
@@ -80,7 +80,7 @@ class RewardActor:
     def ready(self) -> int:
         return os.getpid()
 
-    def score(self, job: ScoreJob) -> Scored | Waits:
+    def score(self, job: ScoreJob) -> ScoredGroup | Waits:
         return self._worker.score(job)
 
 
@@ -92,10 +92,10 @@ class _Member:
     kind: Literal["rollout", "reward"]
     actor: Any
     since: float
-    place: Place | None
+    place: RolePlace | None
     pid: int = 0
     up: bool = False
-    sampling: set[Key] = field(default_factory=set)
+    sampling: set[AttemptKey] = field(default_factory=set)
     progress: int = -1
     pulse_at: float = 0.0
     scoring: ScoreJob | None = None
@@ -109,7 +109,7 @@ class _Call:
 
 
 @dataclass
-class _Waiting:
+class _WaitingGroup:
     """A group that waits for a reward worker."""
 
     job: ScoreJob
@@ -131,8 +131,8 @@ class RayFleet:
     _members: dict[str, _Member] = field(default_factory=dict)
     _calls: dict[Any, _Call] = field(default_factory=dict)
     _weights: dict[int, Any] = field(default_factory=dict)
-    _queue: deque[_Waiting] = field(default_factory=deque)
-    _waiting: dict[int, _Waiting] = field(default_factory=dict)
+    _queue: deque[_WaitingGroup] = field(default_factory=deque)
+    _waiting: dict[int, _WaitingGroup] = field(default_factory=dict)
     _reports: list[Report] = field(default_factory=list)
     _scores: bool = True
     """Whether groups are still handed to reward workers."""
@@ -161,13 +161,13 @@ class RayFleet:
         member.sampling.update(job.keys)
         self._calls[member.actor.sample.remote(job, [self._weights[job.version]])] = _Call("sample", member)
 
-    def withdraw(self, worker: str, keys: Sequence[Key]) -> None:
+    def withdraw(self, worker: str, keys: Sequence[AttemptKey]) -> None:
         if member := self._members.get(worker):
             member.sampling.difference_update(keys)
             self._calls[member.actor.withdraw.remote(keys)] = _Call("sample", member)
 
     def score(self, job: ScoreJob) -> None:
-        self._waiting[job.number] = _Waiting(job)
+        self._waiting[job.number] = _WaitingGroup(job)
         self._queue.append(self._waiting[job.number])
 
     def score_no_more(self) -> None:
@@ -236,15 +236,15 @@ class RayFleet:
         self._reports.append(WorkerDown(member.name, reason))
         self._spawn(member.kind)
 
-    def _again(self, waiting: _Waiting, reason: str) -> None:
+    def _again(self, waiting: _WaitingGroup, reason: str) -> None:
         waiting.losses, waiting.reason = waiting.losses + 1, reason
         if waiting.losses <= self.config.runner.retries:
             self._queue.appendleft(waiting)
             return
         excluded = f"its reward worker was lost {waiting.losses} times, the last time: {reason}"
-        self._scored(waiting.job, Scored(tuple(Reward(None, excluded=excluded) for _ in waiting.job.keys)))
+        self._scored(waiting.job, ScoredGroup(tuple(Reward(None, excluded=excluded) for _ in waiting.job.keys)))
 
-    def _wait(self, waiting: _Waiting, waits: Waits) -> None:
+    def _wait(self, waiting: _WaitingGroup, waits: Waits) -> None:
         """No loss of the worker's: the group is scored once those whom it asks can be asked."""
         waiting.not_before = time.monotonic() + _ASK_AGAIN_S
         waiting.job = replace(waiting.job, known=waiting.job.known + waits.told)
@@ -316,7 +316,7 @@ class RayFleet:
         if results.ended:
             self._reports.append(SampleDone(member.name, *results))
 
-    def _scored(self, job: ScoreJob, scored: Scored) -> None:
+    def _scored(self, job: ScoreJob, scored: ScoredGroup) -> None:
         del self._waiting[job.number]
         self._reports.append(ScoreDone(job, *scored))
 

@@ -13,7 +13,7 @@ from ray.exceptions import GetTimeoutError, OutOfMemoryError, RayActorError, Ray
 from torch import Tensor
 
 from trainer import node
-from trainer.checkpoints import Elsewhere, File, OutOfReach, Place, Rows, Stored, write_share
+from trainer.checkpoints import CheckpointPlace, Elsewhere, File, OutOfReach, Rows, StoredTensors, write_share
 from trainer.config import OnPolicyConfig
 from trainer.loops.learner.learner import Marked
 from trainer.loops.policy.update import Learned, NotFinite, Updater, UpdateReport
@@ -54,7 +54,7 @@ class LearnerActor:
 
         from trainer.inference.models import best_device, load_model
         from trainer.loops.learner.learner import Learner, Teacher
-        from trainer.loops.learner.sharding import Share
+        from trainer.loops.learner.sharding import ModelShare
 
         ranks, model = self._config.optim.processes, self._config.model
         if host == "127.0.0.1":
@@ -73,7 +73,7 @@ class LearnerActor:
         mesh = init_device_mesh(device, (ranks,))
         # All weights trained in bfloat16: the shares are the float32 masters, and passes gather them rounded.
         dtype = model.dtype if model.lora else "float32"
-        share = Share(self._rank, ranks, mesh)
+        share = ModelShare(self._rank, ranks, mesh)
         self._learner = Learner(load_model(node.model(Path(model_dir), "base"), dtype), self._config, share)
         teacher_at = node.model(Path(teacher_dir), "teacher") if teacher_dir else None
         teacher = Teacher(load_model(teacher_at, model.dtype).to(device)) if teacher_at else None
@@ -131,7 +131,7 @@ class LearnerActor:
         return all(os.path.isfile(path) for path in paths)
 
     @ray.method(concurrency_group="files")
-    def write(self, place: Place, step: int) -> list[File] | None:
+    def write(self, place: CheckpointPlace, step: int) -> list[File] | None:
         """Puts what is held there, beside whatever is trained; None where the place is out of this machine's reach."""
         ranks = self._config.optim.processes
         try:
@@ -230,7 +230,7 @@ class ShardedLearner:
 
     def load_state_tensors(self, tensors: Mapping[str, Mapping[str, Tensor]]) -> None:
         mine = {owner: tensors[owner] for owner in ("policy", "optimizer")}
-        paths = [str(path) for each in mine.values() if isinstance(each, Stored) for path in each.paths]
+        paths = [str(path) for each in mine.values() if isinstance(each, StoredTensors) for path in each.paths]
         if not all(self._together([actor.reads.remote(paths) for actor in self._actors])):
             mine = {owner: dict(each) for owner, each in mine.items()}  # no common disk
         self._all("load_state_tensors", mine)
@@ -319,7 +319,7 @@ class _Processes:
         self._hold(copy=True)
         self._kept = True
 
-    def write(self, place: Place, step: int) -> list[File]:
+    def write(self, place: CheckpointPlace, step: int) -> list[File]:
         """In a thread of each process. Raises OSError as one of them did, ProcessLost where one is lost."""
         if not self._kept:
             self._hold(copy=False)
@@ -333,7 +333,7 @@ class _Processes:
     def let_go(self) -> None:
         self._got([actor.let_go.remote() for actor in self._actors])
 
-    def _sent(self, rank: int, place: Place, step: int) -> list[File]:
+    def _sent(self, rank: int, place: CheckpointPlace, step: int) -> list[File]:
         """A share of a machine that shares no disk with this one, written here."""
         (held,) = self._got([self._actors[rank].held.remote()])
         ranks = len(self._actors)

@@ -11,30 +11,30 @@ from trainer.rollouts.stored import read, written
 from trainer.scheduling import SampleId, Start, Stretch
 from trainer.seeding import derive_seed
 
-from .feed import Key
+from .feed import AttemptKey
 
 
 @dataclass(frozen=True)
-class Part:
+class PartialResponse:
     """The first tokens of a response, and who sampled which of them."""
 
     tokens: tuple[int, ...] = ()
     logprobs: tuple[float, ...] = ()
     stretches: tuple[Stretch, ...] = ()
 
-    def grown(self, result: SampleResult) -> "Part":
+    def grown(self, result: SampleResult) -> "PartialResponse":
         """With the tokens of one more segment."""
         stretches, start, end = self.stretches, len(self.tokens), len(self.tokens) + len(result.tokens)
         if stretches and stretches[-1].version == result.version:
             start, stretches = stretches[-1].start, stretches[:-1]
-        return Part(
+        return PartialResponse(
             self.tokens + result.tokens,
             self.logprobs + result.logprobs,
             (*stretches, Stretch(result.version, start, end)),
         )
 
 
-class Responses:
+class OpenResponses:
     """Of a response that is put off or finished the tokens are kept; what a lost attempt had added goes with it."""
 
     def __init__(
@@ -48,9 +48,9 @@ class Responses:
         self._plans_of, self._decode = plans_of, decode
         self._plans: dict[int, Sequence[PromptPlan]] = {}
         """Of a group that was begun, by its number and its size."""
-        self._put_off: dict[SampleId, Part] = {}
-        self._running: dict[Key, Part] = {}
-        self._whole: dict[Key, Trajectory] = {}
+        self._put_off: dict[SampleId, PartialResponse] = {}
+        self._running: dict[AttemptKey, PartialResponse] = {}
+        self._whole: dict[AttemptKey, Trajectory] = {}
         """With their last token, not yet scored."""
         self._done: dict[SampleId, Trajectory] = {}
 
@@ -60,11 +60,11 @@ class Responses:
     def begin(self, start: Start, size: int) -> None:
         """Go on from where the response was put off, or from nothing. `size`: the responses of its group."""
         self._know(start.sample.group, size)
-        self._running[Key(start.sample, start.attempt)] = (
-            self._put_off.get(start.sample, Part()) if start.stretches else Part()
+        self._running[AttemptKey(start.sample, start.attempt)] = (
+            self._put_off.get(start.sample, PartialResponse()) if start.stretches else PartialResponse()
         )
 
-    def request(self, key: Key) -> SampleRequest:
+    def request(self, key: AttemptKey) -> SampleRequest:
         """What is left of a response, or its next segment. A continued one draws from a seed of its own."""
         plan, had = self.plan(key.sample), self._running[key].tokens
         left = self._rollout.max_new_tokens - len(had)
@@ -77,7 +77,7 @@ class Responses:
             seed=derive_seed(plan.seed, "from", len(had)) if had else plan.seed,
         )
 
-    def add(self, key: Key, result: SampleResult) -> Trajectory | None:
+    def add(self, key: AttemptKey, result: SampleResult) -> Trajectory | None:
         """A segment has come; the whole response if that was its last one."""
         had = self._running.pop(key)
         part = had.grown(result)
@@ -91,21 +91,21 @@ class Responses:
         self._whole[key] = Trajectory.of(self.plan(key.sample), whole, versions=part.stretches)
         return self._whole[key]
 
-    def whole(self, key: Key) -> Trajectory:
+    def whole(self, key: AttemptKey) -> Trajectory:
         """A whole response that waits for its reward."""
         return self._whole[key]
 
-    def put_off(self, key: Key) -> tuple[Stretch, ...]:
+    def put_off(self, key: AttemptKey) -> tuple[Stretch, ...]:
         """Keep the tokens for later; their stretches."""
         part = self._put_off[key.sample] = self._running.pop(key)
         return part.stretches
 
-    def lose(self, key: Key) -> None:
+    def lose(self, key: AttemptKey) -> None:
         """This attempt is over, without a result."""
         self._running.pop(key, None)
         self._whole.pop(key, None)
 
-    def scored(self, key: Key, reward: Reward) -> tuple[Stretch, ...]:
+    def scored(self, key: AttemptKey, reward: Reward) -> tuple[Stretch, ...]:
         """The response can be trained on; its stretches."""
         whole = self._whole.pop(key)
         self._put_off.pop(key.sample, None)
@@ -123,7 +123,7 @@ class Responses:
             self._done.pop(SampleId(number, place), None)
             self._put_off.pop(SampleId(number, place), None)
 
-    def snapshot(self) -> tuple[dict[SampleId, Trajectory], dict[SampleId, Part]]:
+    def snapshot(self) -> tuple[dict[SampleId, Trajectory], dict[SampleId, PartialResponse]]:
         """What `saved` puts into words; cheap, since nothing in it ever changes."""
         return dict(self._done), dict(self._put_off)
 
@@ -133,7 +133,7 @@ class Responses:
             sample, found = SampleId(*numbers), tuple(Stretch(*stretch) for stretch in stretches)
             if sample.group in sizes:
                 self._know(sample.group, sizes[sample.group])
-                self._put_off[sample] = Part(tuple(tokens), tuple(logprobs), found)
+                self._put_off[sample] = PartialResponse(tuple(tokens), tuple(logprobs), found)
         for row in state["done"]:
             sample = SampleId(*row["sample"])
             if sample.group in sizes:
@@ -145,7 +145,7 @@ class Responses:
             self._plans[group] = self._plans_of(group, size)
 
 
-def saved(done: dict[SampleId, Trajectory], put_off: dict[SampleId, Part]) -> dict[str, Any]:
+def saved(done: dict[SampleId, Trajectory], put_off: dict[SampleId, PartialResponse]) -> dict[str, Any]:
     """JSON of a snapshot. Plans are not in it: they follow from the seed."""
     return {
         "done": [{"sample": list(sample)} | written(trajectory) for sample, trajectory in done.items()],

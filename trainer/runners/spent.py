@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 
-class Turn(NamedTuple):
+class WorkerTurn(NamedTuple):
     """What a worker went on with at a time: `rows` responses by `versions` sets of weights, `joined` of them new."""
 
     versions: int
@@ -15,21 +15,21 @@ class Turn(NamedTuple):
 
 
 @dataclass
-class Spent:
+class WorkerTimes:
     """`turns`: how often each kind came, and the seconds of all of them. `loads`: the same of weights that were loaded."""
 
-    turns: dict[Turn, tuple[int, float]] = field(default_factory=dict)
+    turns: dict[WorkerTurn, tuple[int, float]] = field(default_factory=dict)
     loads: tuple[int, float] = (0, 0.0)
 
     def turn(self, versions: int, rows: int, joined: int, seconds: float, count: int = 1) -> None:
-        kind = Turn(versions, rows, joined)
+        kind = WorkerTurn(versions, rows, joined)
         had, took = self.turns.get(kind, (0, 0.0))
         self.turns[kind] = had + count, took + seconds
 
     def load(self, seconds: float, count: int = 1) -> None:
         self.loads = self.loads[0] + count, self.loads[1] + seconds
 
-    def add(self, other: "Spent") -> None:
+    def add(self, other: "WorkerTimes") -> None:
         for kind, (count, seconds) in other.turns.items():
             self.turn(*kind, seconds, count)
         self.load(other.loads[1], other.loads[0])
@@ -39,8 +39,8 @@ class Spent:
         return {"turns": [[*kind, *found] for kind, found in self.turns.items()], "loads": list(self.loads)}
 
     @classmethod
-    def read(cls, written: Mapping[str, Any]) -> "Spent":
-        turns = {Turn(*row[:3]): (row[3], row[4]) for row in written["turns"]}
+    def read(cls, written: Mapping[str, Any]) -> "WorkerTimes":
+        turns = {WorkerTurn(*row[:3]): (row[3], row[4]) for row in written["turns"]}
         return cls(turns, (written["loads"][0], written["loads"][1]))
 
 

@@ -4,13 +4,13 @@ from functools import partial
 
 from trainer.loops.prompts.posing import posed_prompts
 from trainer.loops.recipes.policy import PolicyStage
-from trainer.loops.session.stage import Job
+from trainer.loops.session.stage import StageJob
 from trainer.tasks import TASKS
 
 from .policy import on_policy
 
 
-def make(job: Job) -> PolicyStage:
+def make(job: StageJob) -> PolicyStage:
     """Raises RunFailed, ValueError or OSError where examples or models cannot be used."""
     task = TASKS[job.recipe.name](job.config)
     return on_policy(job, partial(posed_prompts, task=task), task)

@@ -10,11 +10,11 @@ from typing import NamedTuple
 from trainer.inference.sampling import JoinableSampler
 from trainer.rewards import Item
 from trainer.rewards.access import AccessInvalid
-from trainer.rewards.journal import Entry, Notes
+from trainer.rewards.journal import JournalEntry, Notes
 from trainer.rollouts import Reward, RewardScorer, RewardSetup
 
-from .feed import Ended, Feed, Fetch, Key, SampleJob
-from .spent import Spent
+from .feed import AttemptKey, Ended, Feed, Fetch, SampleJob
+from .spent import WorkerTimes
 
 
 @dataclass(frozen=True)
@@ -22,30 +22,30 @@ class ScoreJob:
     """Responses of one group to score. `known` is what the run was told of them before."""
 
     number: int
-    keys: tuple[Key, ...]
+    keys: tuple[AttemptKey, ...]
     items: tuple[Item, ...]
-    known: tuple[Entry, ...] = ()
+    known: tuple[JournalEntry, ...] = ()
 
 
-class Scored(NamedTuple):
+class ScoredGroup(NamedTuple):
     """`told` is what others answered, to be written down where the run is."""
 
     rewards: tuple[Reward, ...]
-    told: tuple[Entry, ...] = ()
+    told: tuple[JournalEntry, ...] = ()
 
 
 class Waits(NamedTuple):
     """A group has no rewards yet, and why; it is to be handed out again later, with what was `told` by then."""
 
     reason: str
-    told: tuple[Entry, ...] = ()
+    told: tuple[JournalEntry, ...] = ()
 
 
 class Results(NamedTuple):
     """What has ended in a worker, and what it has spent since it told the last time."""
 
     ended: tuple[Ended, ...]
-    spent: Spent
+    spent: WorkerTimes
 
 
 class RolloutWorker:
@@ -62,7 +62,7 @@ class RolloutWorker:
     def submit(self, job: SampleJob, fetch: Fetch) -> None:
         self._inbox.put(partial(self._feed.submit, job, fetch))
 
-    def withdraw(self, keys: Collection[Key]) -> None:
+    def withdraw(self, keys: Collection[AttemptKey]) -> None:
         self._inbox.put(partial(self._feed.withdraw, keys))
 
     def collect(self, timeout_s: float) -> Results:
@@ -70,7 +70,7 @@ class RolloutWorker:
         try:
             found = self._outbox.get(timeout=timeout_s)
         except queue.Empty:
-            return Results((), Spent())
+            return Results((), WorkerTimes())
         if isinstance(found, BaseException):
             raise found
         return found
@@ -99,7 +99,7 @@ class RewardWorker:
         self._notes = Notes()
         self.scored = 0
 
-    def score(self, job: ScoreJob) -> Scored | Waits:
+    def score(self, job: ScoreJob) -> ScoredGroup | Waits:
         """A response whose reward cannot be computed has none, with the reason; never 0. `Waits` where somebody who must be
         asked cannot be asked at present."""
         self._notes.begin(job.known)
@@ -115,7 +115,7 @@ class RewardWorker:
                 Reward(None, excluded=f"the reward failed: {type(error).__name__}: {error}") for _ in job.items
             )
         self.scored += len(rewards)
-        return Scored(rewards, self._notes.fresh)
+        return ScoredGroup(rewards, self._notes.fresh)
 
     def close(self) -> None:
         if self._scorer:

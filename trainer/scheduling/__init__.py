@@ -27,9 +27,9 @@ from .records import (
     WorkerJoined,
     WorkerLost,
 )
-from .rules import Quota, Rules, too_old
+from .rules import DomainShare, Rules, too_old
 from .scheduler import Scheduler
-from .source import Source, Ticket
+from .source import GroupSource, Ticket
 
 __all__ = [
     "POLICIES",
@@ -41,13 +41,13 @@ __all__ = [
     "Heartbeat",
     "LearnerReady",
     "Paused",
-    "Quota",
+    "DomainShare",
     "Replace",
     "Rules",
     "SampleId",
     "Sampled",
     "Scheduler",
-    "Source",
+    "GroupSource",
     "Stretch",
     "Start",
     "Stop",

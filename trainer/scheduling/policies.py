@@ -10,7 +10,7 @@ from .groups import Group
 from .rules import Rules
 
 
-class Pool(Protocol):
+class SchedulerView(Protocol):
     """What a policy sees of the scheduler."""
 
     step: int
@@ -45,7 +45,7 @@ class Policy(Protocol):
 
     def __init__(self, rules: Rules) -> None: ...
 
-    def wanted(self, pool: Pool) -> list[str | None]:
+    def wanted(self, pool: SchedulerView) -> list[str | None]:
         """The domains of the groups to admit now; None: whichever comes next."""
         ...
 
@@ -53,7 +53,7 @@ class Policy(Protocol):
         """Whether a step of the run can train on group `number`."""
         ...
 
-    def batch(self, pool: Pool) -> list[Group] | None:
+    def batch(self, pool: SchedulerView) -> list[Group] | None:
         """The groups of the next step in order, or None while they are not there."""
         ...
 
@@ -72,13 +72,13 @@ class UnbiasedReplay:
         self._size, self._ahead = rules.groups_per_batch, rules.ahead
         self._end = rules.batches_left(0) * rules.groups_per_batch
 
-    def wanted(self, pool: Pool) -> list[str | None]:
+    def wanted(self, pool: SchedulerView) -> list[str | None]:
         return [None] * ((pool.step + self._ahead) * self._size - pool.admitted)
 
     def usable(self, number: int) -> bool:
         return number < self._end
 
-    def batch(self, pool: Pool) -> list[Group] | None:
+    def batch(self, pool: SchedulerView) -> list[Group] | None:
         mine = range(pool.step * self._size, (pool.step + 1) * self._size)
         if any(number in pool.groups and number not in pool.complete for number in mine):
             return None
@@ -103,7 +103,7 @@ class April:
         self._rules, self._size = rules, rules.groups_per_batch
         self._outstanding = math.ceil(rules.groups_per_batch * rules.oversample)
 
-    def wanted(self, pool: Pool) -> list[str | None]:
+    def wanted(self, pool: SchedulerView) -> list[str | None]:
         if not self._rules.batches_left(pool.taken):
             return []
         return [None] * (self._outstanding - len(pool.groups))
@@ -111,7 +111,7 @@ class April:
     def usable(self, number: int) -> bool:
         return True
 
-    def batch(self, pool: Pool) -> list[Group] | None:
+    def batch(self, pool: SchedulerView) -> list[Group] | None:
         if len(pool.complete) < self._size:
             return None
         return list(pool.complete.values())[: self._size]
@@ -136,7 +136,7 @@ class Dora:
         self._outstanding = self._size * lag
         self._waits, self._tau = rules.late == "wait", rules.max_staleness
 
-    def wanted(self, pool: Pool) -> list[str | None]:
+    def wanted(self, pool: SchedulerView) -> list[str | None]:
         left = self._rules.batches_left(pool.taken)
         if not self._shares:
             present = len(pool.groups)
@@ -155,7 +155,7 @@ class Dora:
     def usable(self, number: int) -> bool:
         return True
 
-    def batch(self, pool: Pool) -> list[Group] | None:
+    def batch(self, pool: SchedulerView) -> list[Group] | None:
         if len(pool.complete) < self._size:
             return None
         finished = Counter(group.domain for group in pool.complete.values())
@@ -164,7 +164,7 @@ class Dora:
         chosen = self._chosen(sorted(pool.complete.values(), key=lambda group: (_begun(group), group.number)))
         return None if self._waits and self._too_soon(pool, chosen) else chosen
 
-    def _too_soon(self, pool: Pool, chosen: list[Group]) -> bool:
+    def _too_soon(self, pool: SchedulerView, chosen: list[Group]) -> bool:
         """Whether older groups, still being sampled, should go first: with this batch gone, some of the others could not
         all be trained on within tau steps, a batch at a time.
         """

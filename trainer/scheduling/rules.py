@@ -17,7 +17,7 @@ def too_old(oldest: int, current: int, tau: int) -> bool:
 
 
 @dataclass(frozen=True)
-class Quota:
+class DomainShare:
     """A domain's `share` of every batch, and how many times that share may be outstanding (LongCat-2601: more for
     domains that are slow or seldom succeed).
     """
@@ -55,7 +55,7 @@ class Rules:
     retries: int = 3
     """How often a response may lose its worker before it is excluded: it may be what kills them."""
     heartbeat_s: float = math.inf
-    quotas: Mapping[str, Quota] = field(default_factory=dict)
+    quotas: Mapping[str, DomainShare] = field(default_factory=dict)
     late: Literal["drop", "wait"] = "drop"
     """`dora`: whether a response that would become too old is excluded, or the learner waits for it first."""
     balance: float = 0.5

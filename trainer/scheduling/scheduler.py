@@ -32,7 +32,7 @@ from .records import (
     WorkerLost,
 )
 from .rules import Rules, too_old
-from .source import Source
+from .source import GroupSource
 
 
 @dataclass(slots=True)
@@ -51,7 +51,7 @@ class Scheduler:
     `admitted == trained + dropped + len(groups)` after every event.
     """
 
-    def __init__(self, rules: Rules, source: Source) -> None:
+    def __init__(self, rules: Rules, source: GroupSource) -> None:
         self._rules, self._source, self._policy = rules, source, POLICIES[rules.policy](rules)
         self.step = self.version = self.taken = 0
         self.admitted = self.trained = self.dropped = 0

@@ -14,7 +14,7 @@ class Ticket(NamedTuple):
     size: int | None
 
 
-class Source:
+class GroupSource:
     """Groups 0, 1, 2, ... of an endless order. `domain_of(n)` tells the n-th group's domain; it must not change. `size_of(n)` is
     asked once for each group, when it is taken: from then on the size is the group's own.
     """

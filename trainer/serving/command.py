@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from trainer.contracts import ModelSource
 
 from .memory import OutOfMemory, check_fits
-from .server import Failed, Model, Scorer, Server
+from .server import Failed, ServedModel, ServedScorer, Server
 
 IDLE_S = 300.0
 
@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def load(source: ModelSource) -> Model | Scorer:
+def load(source: ModelSource) -> ServedModel | ServedScorer:
     """The model with its adapters, in float32. Raises Failed."""
     from trainer.inference.models import ModelInvalid
 
@@ -55,7 +55,7 @@ def load(source: ModelSource) -> Model | Scorer:
         raise Failed("failed", f"The model cannot be loaded: {error}"[:1000]) from error
 
 
-def _loaded(source: ModelSource) -> Model:
+def _loaded(source: ModelSource) -> ServedModel:
     from trainer.inference.adapters import load_merged
     from trainer.inference.local import LocalSampler
     from trainer.inference.models import best_device, check_directory, load_model, load_tokenizer, model_directory
@@ -66,10 +66,10 @@ def _loaded(source: ModelSource) -> Model:
     adapters = [Path(path) for path in source.adapters]
     model = load_merged(base, adapters) if adapters else load_model(base).to(best_device())
     tokenizer = load_tokenizer(base)
-    return Model(LocalSampler(model, tokenizer), tokenizer, int(model.config.max_position_embeddings))
+    return ServedModel(LocalSampler(model, tokenizer), tokenizer, int(model.config.max_position_embeddings))
 
 
-def _scorer(source: ModelSource) -> Scorer:
+def _scorer(source: ModelSource) -> ServedScorer:
     from trainer.inference.adapters import whole_directory
     from trainer.inference.models import check_directory, model_directory
     from trainer.inference.reward_models import RewardModel
@@ -78,7 +78,7 @@ def _scorer(source: ModelSource) -> Scorer:
     check_directory(base)
     check_fits(base)
     with TemporaryDirectory(prefix="reward-model-") as merged:
-        return Scorer(RewardModel(whole_directory(source, Path(merged) / "model")))
+        return ServedScorer(RewardModel(whole_directory(source, Path(merged) / "model")))
 
 
 def _end_with_input(server: Server) -> None:

@@ -85,7 +85,7 @@ class Caller:
 
 
 @dataclass
-class Answering:
+class AnswerInProgress:
     """A request on its way: `steps` tells the caller one token more each time it is advanced."""
 
     caller: Caller
@@ -100,7 +100,7 @@ class Server:
         self._ended = threading.Event()
         self._came: queue.Queue[tuple[Request, Caller]] = queue.Queue()
         self._waiting: deque[tuple[Request, Caller]] = deque()
-        self._active: deque[Answering] = deque()
+        self._active: deque[AnswerInProgress] = deque()
         self._loading: str | None = "loading"
         self._socket = _listen(path)
         self._path = path
@@ -145,7 +145,7 @@ class Server:
         while len(self._active) < AT_ONCE and self._waiting:
             ask, caller = self._waiting.popleft()
             if not caller.gone:
-                self._active.append(Answering(caller, model.answer(ask, caller)))
+                self._active.append(AnswerInProgress(caller, model.answer(ask, caller)))
 
     def _advance(self) -> None:
         """One token for whoever is next. Who is being answered stays in `_active` meanwhile, so that `idle` is true to it."""
@@ -155,7 +155,7 @@ class Server:
         if goes_on:
             self._active.append(answering)
 
-    def _step(self, answering: Answering) -> bool:
+    def _step(self, answering: AnswerInProgress) -> bool:
         """Whether there is more to come."""
         try:
             next(answering.steps)
@@ -226,7 +226,7 @@ class Answers(Protocol):
     def answer(self, ask: Request, caller: Caller) -> Iterator[None]: ...
 
 
-class Scorer:
+class ServedScorer:
     """A loaded reward model."""
 
     def __init__(self, model: Any) -> None:
@@ -242,7 +242,7 @@ class Scorer:
         yield
 
 
-class Model:
+class ServedModel:
     """A loaded model that answers in steps."""
 
     def __init__(self, sampler: Any, tokenizer: Any, longest: int) -> None:

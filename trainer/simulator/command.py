@@ -14,7 +14,7 @@ from trainer.runners.timings import TIMINGS
 
 from .config import Simulation
 from .draws import Draws
-from .measured import Measured, NotMeasured, measured
+from .measured import MeasuredRun, NotSimulated, measured
 from .report import summary
 from .simulate import Standstill, simulate
 
@@ -68,19 +68,19 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _run(folder: Path) -> Measured:
+def _run(folder: Path) -> MeasuredRun:
     """Exits with status 2 where nothing was measured."""
     try:
         return measured(folder)
     except OSError as error:
         problem = f"{os.strerror(error.errno or 0)}: {TIMINGS}, which asynchronous runs write"
-    except NotMeasured as error:
+    except NotSimulated as error:
         problem = str(error)
     print(f"{folder}: {problem}", file=sys.stderr)
     raise SystemExit(2)
 
 
-def _beside(run: Measured, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _beside(run: MeasuredRun, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The run itself; said too when the config is its own."""
     real, policy = run.steps_per_hour, run.simulation["schedule"]["policies"][0]
     foretold = next((row["steps_per_hour"] for row in rows if row["policy"] == policy), None)

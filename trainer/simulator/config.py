@@ -10,7 +10,7 @@ from pydantic import Field
 from trainer.config.errors import FieldProblem
 from trainer.config.fields import Section, knob
 from trainer.config.sections.budget import Budget
-from trainer.scheduling import Quota, Rules
+from trainer.scheduling import DomainShare, Rules
 from trainer.scheduling.rules import PolicyName
 
 
@@ -151,7 +151,7 @@ class Simulation(Section):
     def rules(self, policy: PolicyName) -> Rules:
         """Raises ValueError for rules that cannot work."""
         schedule, domains = self.schedule, self.domains
-        quotas = {name: Quota(domain.share, domain.oversample) for name, domain in domains.items()}
+        quotas = {name: DomainShare(domain.share, domain.oversample) for name, domain in domains.items()}
         return Rules(
             policy,
             self.batch.prompts,

@@ -21,7 +21,7 @@ class _Response:
     ends: float
 
 
-class Engine:
+class SimulatedEngine:
     """Its own clock runs at one token per decoding step, so a response's end on it never moves.
 
     As a worker of a run: what does not fit waits here and takes the first place that becomes free. `pinned`: a response is

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.runners.spent import Spent
+from trainer.runners.spent import WorkerTimes
 from trainer.runners.timings import TIMINGS
 
 WARMUP = 3
@@ -18,12 +18,12 @@ _FEWEST = 5
 _PARTS = ("wait_s", "update_s", "rest_s")
 
 
-class NotMeasured(ValueError):
+class NotSimulated(ValueError):
     """The run cannot be simulated; the message says why."""
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredRun:
     """`simulation`: a config of the simulator. `steps`: how many were looked at, without the first and last ones."""
 
     simulation: dict[str, Any]
@@ -31,23 +31,23 @@ class Measured:
     steps_per_hour: float
 
 
-def measured(run: Path) -> Measured:
-    """Of a run's folder. Raises NotMeasured, or OSError where there is no such file.
+def measured(run: Path) -> MeasuredRun:
+    """Of a run's folder. Raises NotSimulated, or OSError where there is no such file.
 
     The first steps are left out, in which workers start, and the last ones, beyond which nothing is sampled.
     """
     asked, rows = _read(run / TIMINGS)
     runner = asked["runner"]
     if runner["quotas"] or runner["segment_tokens"] or runner["clear_on_push"]:
-        raise NotMeasured("the simulator does not know quotas, segments or a cleared pool of a run")
+        raise NotSimulated("the simulator does not know quotas, segments or a cleared pool of a run")
     ahead = runner["ahead"] - 1 if runner["policy"] == "urb" else runner["max_staleness"]
     looked = rows[WARMUP : len(rows) - ahead]
     if len(looked) < _FEWEST:
-        raise NotMeasured(
+        raise NotSimulated(
             f"{len(rows)} steps are too few: the first {WARMUP} and the last {ahead} say little, and {_FEWEST} must be left"
         )
     cycle = statistics.fmean(sum(row[part] for part in _PARTS) for row in looked)
-    return Measured(_simulation(asked, looked), len(looked), 3600 / cycle)
+    return MeasuredRun(_simulation(asked, looked), len(looked), 3600 / cycle)
 
 
 def _read(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -67,14 +67,14 @@ def _read(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         elif all(part in row for part in _PARTS):
             steps[row["step"]] = row
     if not asked:
-        raise NotMeasured(f"{path} does not say what the run was asked for")
+        raise NotSimulated(f"{path} does not say what the run was asked for")
     return asked, [steps[step] for step in sorted(steps)]
 
 
 def _simulation(asked: dict[str, Any], rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    runner, spent = asked["runner"], Spent()
+    runner, spent = asked["runner"], WorkerTimes()
     for row in rows:
-        spent.add(Spent.read(row))
+        spent.add(WorkerTimes.read(row))
     scoring = [math.log(max(seconds, 1e-6)) for row in rows for seconds in row["scoring_s"]]
     transit = [seconds for row in rows for seconds in row.get("transit_s", ())]  # not told by earlier releases
     known = {name: runner[name] for name in ("ahead", "oversample", "max_staleness", "push_every", "late")}
@@ -111,7 +111,7 @@ def _sizes(asked: dict[str, Any], rows: Sequence[dict[str, Any]]) -> list[int]:
     return [] if set(found) <= {asked["group_size"]} else found
 
 
-def decoding_costs(spent: Spent) -> dict[str, float]:
+def decoding_costs(spent: WorkerTimes) -> dict[str, float]:
     """Seconds of a turn by its versions, its responses and those of them that joined: weighted least squares, none below 0.
 
     All turns together take as long by these costs as they took: least squares alone would leave out part of what no cost
@@ -119,7 +119,7 @@ def decoding_costs(spent: Spent) -> dict[str, float]:
     """
     names, turns = ["step_s", "response_s", "start_s"], list(spent.turns.items())
     if not turns:
-        raise NotMeasured("no worker has told how long it sampled")
+        raise NotSimulated("no worker has told how long it sampled")
     weights = np.sqrt([count for _, (count, _) in turns])
     kinds = np.array([kind for kind, _ in turns], float) * weights[:, None]
     seconds = np.array([took / count for _, (count, took) in turns]) * weights

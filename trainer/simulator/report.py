@@ -10,10 +10,10 @@ from trainer.scheduling.rules import PolicyName
 
 from .config import Simulation
 from .draws import Draws
-from .simulate import Record
+from .simulate import ScheduleRecord
 
 
-def summary(config: Simulation, policy: PolicyName, record: Record, draws: Draws) -> dict[str, Any]:
+def summary(config: Simulation, policy: PolicyName, record: ScheduleRecord, draws: Draws) -> dict[str, Any]:
     """Speeds are taken after the warm-up; `load` is the share of all engine places that are decoding (LongCat-2601's
     request load); delays are in steps, against the step that the order of the data assigns.
     """
@@ -32,7 +32,7 @@ def summary(config: Simulation, policy: PolicyName, record: Record, draws: Draws
     }
 
 
-def _speed(config: Simulation, record: Record) -> dict[str, Any]:
+def _speed(config: Simulation, record: ScheduleRecord) -> dict[str, Any]:
     first = config.warmup_steps
     # A sample of steps from their ends: batches that were ready before the warm-up ended belong to nobody's speed.
     begun = record.done_at[first - 1] if first else 0.0
@@ -54,7 +54,7 @@ def _staleness(steps: Sequence[Train]) -> dict[str, Any]:
     }
 
 
-def _drops(record: Record) -> dict[str, Any]:
+def _drops(record: ScheduleRecord) -> dict[str, Any]:
     stale = sum(drop.index is not None and "steps old" in drop.reason for drop in record.drops)
     responses = sum(drop.index is not None for drop in record.drops)
     return {
@@ -65,7 +65,7 @@ def _drops(record: Record) -> dict[str, Any]:
     }
 
 
-def _bias(config: Simulation, record: Record, draws: Draws) -> dict[str, Any]:
+def _bias(config: Simulation, record: ScheduleRecord, draws: Draws) -> dict[str, Any]:
     """Are the lengths that are trained on those of the data, and does the order keep?"""
     size = config.batch.prompts
     when = {group.number: train.step for train in record.steps for group in train.groups}

@@ -10,12 +10,12 @@ from trainer.scheduling import (
     Drop,
     Event,
     Finished,
+    GroupSource,
     LearnerReady,
     Paused,
     Sampled,
     SampleId,
     Scheduler,
-    Source,
     Start,
     Stop,
     Stretch,
@@ -28,7 +28,7 @@ from trainer.scheduling.rules import PolicyName
 
 from .config import Simulation
 from .draws import Draws
-from .engine import Engine
+from .engine import SimulatedEngine
 
 
 class Standstill(RuntimeError):
@@ -36,7 +36,7 @@ class Standstill(RuntimeError):
 
 
 @dataclass
-class Record:
+class ScheduleRecord:
     """What happened, for the report."""
 
     steps: list[Train] = field(default_factory=list)
@@ -57,14 +57,14 @@ class Record:
     """How many weight versions each finished response holds."""
 
 
-class Run:
+class SimulatedRun:
     """One policy from its first step to its last."""
 
     def __init__(self, config: Simulation, policy: PolicyName, draws: Draws) -> None:
         self._config, self._policy, self._draws = config, policy, draws
         self._rules = config.rules(policy)
-        self._scheduler = Scheduler(self._rules, Source(self._draws.domain, self._draws.size))
-        self._engines: dict[str, Engine] = {}
+        self._scheduler = Scheduler(self._rules, GroupSource(self._draws.domain, self._draws.size))
+        self._engines: dict[str, SimulatedEngine] = {}
         self._born: dict[str, float] = {}
         self._stretches: dict[SampleId, tuple[int, tuple[Stretch, ...]]] = {}
         self._whole: dict[int, list[Finished]] = {}
@@ -72,9 +72,9 @@ class Run:
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         self._count = 0
         self._now = 0.0
-        self.record = Record()
+        self.record = ScheduleRecord()
 
-    def run(self) -> Record:
+    def run(self) -> ScheduleRecord:
         """Raises Standstill."""
         for number in range(self._config.engines(self._policy)):
             self._join(f"e{number}", 0)
@@ -105,7 +105,7 @@ class Run:
     # Engines
 
     def _join(self, name: str, lives: int) -> None:
-        engine = Engine(name, self._config.engine, self._now, self._scheduler.version, self._rules.pinned)
+        engine = SimulatedEngine(name, self._config.engine, self._now, self._scheduler.version, self._rules.pinned)
         self._engines[name], self._born[name] = engine, self._now
         life = self._draws.life_s(name)
         if life < math.inf:
@@ -127,13 +127,13 @@ class Run:
         self.record.slot_s += engine.slot_s
         self.record.engine_s += self._now - self._born.pop(name)
 
-    def _expect(self, engine: Engine) -> None:
+    def _expect(self, engine: SimulatedEngine) -> None:
         """Put the next end of a response on the agenda. It is void if the engine's stamp has moved on by then."""
         when, stamp = engine.next_end(), engine.stamp
         if when is not None:
             self._at(when, lambda: self._end(engine, stamp))
 
-    def _end(self, engine: Engine, stamp: int) -> None:
+    def _end(self, engine: SimulatedEngine, stamp: int) -> None:
         if engine.stamp != stamp or engine.name not in self._engines:
             return
         start = engine.ended(self._now)
@@ -205,6 +205,6 @@ class Run:
         heapq.heappush(self._agenda, (when, self._count, happen))
 
 
-def simulate(config: Simulation, policy: PolicyName, draws: Draws) -> Record:
+def simulate(config: Simulation, policy: PolicyName, draws: Draws) -> ScheduleRecord:
     """All steps of one policy. Raises Standstill when it comes to a stop before its last."""
-    return Run(config, policy, draws).run()
+    return SimulatedRun(config, policy, draws).run()

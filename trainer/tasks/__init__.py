@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-from .base import Answered, Posed, TaskKind
+from .base import AnsweredQuestion, Posed, TrainingTask
 from .judging_pairs import JudgingPairs
 from .rubric_writing import RubricWriting
 
-__all__ = ["TASKS", "Answered", "Posed", "TaskKind"]
+__all__ = ["TASKS", "AnsweredQuestion", "Posed", "TrainingTask"]
 
-TASKS: dict[str, Callable[[Any], TaskKind]] = {"judge": JudgingPairs, "rubric_writer": RubricWriting}
+TASKS: dict[str, Callable[[Any], TrainingTask]] = {"judge": JudgingPairs, "rubric_writer": RubricWriting}
 """Name of the recipe -> what makes the task of its config."""

@@ -13,13 +13,13 @@ from trainer.rewards.written import FACTS, ComparedPair, writing_of
 from trainer.seeding import derive_seed
 
 from . import arm_metrics
-from .base import Answered, Posed, question_key
+from .base import AnsweredQuestion, Posed, question_key
 from .rubric_writing import RubricWriting
 
 UNREADABLE = "pairs left out: the rubric that the writer wrote cannot be read"
 
 
-class Asked(Protocol):
+class WriterQuestion(Protocol):
     """A question of the writer, as the loop has it."""
 
     @property
@@ -44,10 +44,10 @@ class ArmWriting(RubricWriting):
     def __init__(self, config: AlternatingConfig) -> None:
         super().__init__(config)  # type: ignore[arg-type]  # it reads `data` and `seed`, which both have
 
-    def measured(self, answers: Sequence[Answered]) -> dict[str, float]:
+    def measured(self, answers: Sequence[AnsweredQuestion]) -> dict[str, float]:
         return arm_metrics.of_rubrics(answers)
 
-    def held_out(self, answers: Sequence[Answered]) -> dict[str, float]:
+    def held_out(self, answers: Sequence[AnsweredQuestion]) -> dict[str, float]:
         return arm_metrics.of_evaluation(answers)
 
 
@@ -71,10 +71,10 @@ class JudgingByRubric:
     def remarks(self, train: Sequence[Posed]) -> Iterator[str]:
         yield from ()
 
-    def measured(self, answers: Sequence[Answered]) -> dict[str, float]:
+    def measured(self, answers: Sequence[AnsweredQuestion]) -> dict[str, float]:
         return arm_metrics.of_judgements(answers)
 
-    def held_out(self, answers: Sequence[Answered]) -> dict[str, float]:
+    def held_out(self, answers: Sequence[AnsweredQuestion]) -> dict[str, float]:
         return {}
 
     def _posed(self, written_for: Posed) -> Posed | str:
@@ -89,7 +89,7 @@ class JudgingByRubric:
         return Posed(asked.model_copy(update={"key": key, "prompt": prompt}), facts)
 
 
-def criteria_of(prompt: Asked, text: str, cut: bool, config: AlternatingConfig) -> tuple[Criterion, ...]:
+def criteria_of(prompt: WriterQuestion, text: str, cut: bool, config: AlternatingConfig) -> tuple[Criterion, ...]:
     """Those of a written rubric; none where it cannot be read, or where nothing of it earns points."""
     longest = config.writer.max_new_tokens
     item = Item("", prompt.example, None, text, longest if cut else 0, longest, facts=prompt.facts)

@@ -12,14 +12,14 @@ from trainer.metrics.estimate import bootstrap_ratio
 from trainer.rewards.written import FACTS
 
 from . import writing_metrics
-from .base import Answered
+from .base import AnsweredQuestion
 from .estimates import mean, told
 
 _OF_RUBRICS = ("eval/rubric_", "eval/human_rubrics", "eval/format_rate", "eval/unreadable", "eval/criteria")
 _STEP = ("writing/format_rate", "writing/unreadable", "writing/criteria")
 
 
-def of_judgements(answers: Sequence[Answered]) -> dict[str, float]:
+def of_judgements(answers: Sequence[AnsweredQuestion]) -> dict[str, float]:
     """Means over the step's judgements; what is not defined is left out."""
     verdicts = [each.shown("outcome").get("verdict") for each in answers]
     decided = [verdict for verdict in verdicts if verdict is not None]
@@ -32,12 +32,12 @@ def of_judgements(answers: Sequence[Answered]) -> dict[str, float]:
     return {key: value for key, value in found.items() if value is not None}
 
 
-def of_rubrics(answers: Sequence[Answered]) -> dict[str, float]:
+def of_rubrics(answers: Sequence[AnsweredQuestion]) -> dict[str, float]:
     """How the step's rubrics are written."""
     return {key: value for key, value in writing_metrics.of_step(answers).items() if key in _STEP}
 
 
-def of_evaluation(answers: Sequence[Answered]) -> dict[str, float]:
+def of_evaluation(answers: Sequence[AnsweredQuestion]) -> dict[str, float]:
     """Of one rubric for each held-out pair, by which the judge has judged both orders."""
     said = [_judged(each) for each in answers]
     examples = [str(each.facts[FACTS]["example"]) for each in answers]
@@ -54,7 +54,7 @@ def of_evaluation(answers: Sequence[Answered]) -> dict[str, float]:
     return found | {key: value for key, value in rubrics.items() if key.startswith(_OF_RUBRICS)}
 
 
-def _judged(answer: Answered) -> Sequence[Mapping[str, Any]]:
+def _judged(answer: AnsweredQuestion) -> Sequence[Mapping[str, Any]]:
     """What the judge said by the rubric in each order; nothing where the rubric cannot be read."""
     return [each["parsed"] for each in answer.shown("choice").get("answers", ())]
 

@@ -31,7 +31,7 @@ class Posed:
 
 
 @dataclass(frozen=True)
-class Answered:
+class AnsweredQuestion:
     """A response to a question, with what its parts measured."""
 
     key: str
@@ -52,7 +52,7 @@ def question_key(text: str) -> str:
     return f"{text[: KEY_LENGTH - 20]}… {hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
-class TaskKind(Protocol):
+class TrainingTask(Protocol):
     """`role` is that of the model which a run leaves in the registry."""
 
     role: OutputRole
@@ -67,10 +67,10 @@ class TaskKind(Protocol):
         """What is odd about the training questions as a whole, for the log."""
         ...
 
-    def measured(self, answers: Sequence[Answered]) -> dict[str, float]:
+    def measured(self, answers: Sequence[AnsweredQuestion]) -> dict[str, float]:
         """Of the responses of a training step; values that are not defined are left out."""
         ...
 
-    def held_out(self, answers: Sequence[Answered]) -> dict[str, float]:
+    def held_out(self, answers: Sequence[AnsweredQuestion]) -> dict[str, float]:
         """Of the responses of an evaluation; keys begin with `eval/`."""
         ...

@@ -13,7 +13,7 @@ from typing import Any
 from trainer.judges.kinds.rationales import FLAWS, RESTS_ON
 from trainer.metrics.estimate import Estimate, bootstrap_ratio
 
-from .base import Answered
+from .base import AnsweredQuestion
 from .estimates import mean, told
 
 _WORD = re.compile(r"[^\W\d_]{4,}")
@@ -60,7 +60,7 @@ _EMPTY = frozenset(
 )
 
 
-def of_step(answers: Sequence[Answered]) -> dict[str, float]:
+def of_step(answers: Sequence[AnsweredQuestion]) -> dict[str, float]:
     """Means over the step's judgements; what is not defined is left out."""
     found = {"judging/accuracy": mean(each.parts["outcome"].value for each in answers if _known(each, "outcome"))}
     reasoned = [each for each in answers if _known(each, "rationale")]
@@ -70,9 +70,9 @@ def of_step(answers: Sequence[Answered]) -> dict[str, float]:
     return {key: value for key, value in found.items() if value is not None}
 
 
-def of_evaluation(answers: Sequence[Answered]) -> dict[str, float]:
+def of_evaluation(answers: Sequence[AnsweredQuestion]) -> dict[str, float]:
     """Over held-out pairs; see `trainer.config.metrics.judge`."""
-    pairs: dict[str, list[Answered]] = defaultdict(list)
+    pairs: dict[str, list[AnsweredQuestion]] = defaultdict(list)
     for each in answers:
         pairs[each.facts["pair"]].append(each)
     found: dict[str, float] = {}
@@ -96,7 +96,7 @@ def is_generic(reason: str, asked: str) -> bool:
     return not words & set(_WORD.findall(asked.lower()))
 
 
-def _habits(answers: Sequence[Answered]) -> dict[str, float | None]:
+def _habits(answers: Sequence[AnsweredQuestion]) -> dict[str, float | None]:
     """How judgements are given, right or wrong."""
     measured = [each for each in answers if _known(each, "outcome")]
     readable = [each for each in measured if _verdict(each) is not None]
@@ -116,18 +116,18 @@ def _habits(answers: Sequence[Answered]) -> dict[str, float | None]:
     }
 
 
-def _to_match(answer: Answered) -> bool:
+def _to_match(answer: AnsweredQuestion) -> bool:
     """Whether there are reasons on both sides, so that a matcher was to match them."""
     shown = answer.shown("rationale")
     return bool(shown.get("human")) and bool(shown.get("reasons"))
 
 
-def _material(answer: Answered) -> str:
+def _material(answer: AnsweredQuestion) -> str:
     """All that is judged, as one text."""
     return "\n".join([*(message["content"] for message in answer.facts["prompt"]), *answer.facts["answers"]])
 
 
-def _flaws(answers: Sequence[Answered]) -> dict[str, float | None]:
+def _flaws(answers: Sequence[AnsweredQuestion]) -> dict[str, float | None]:
     """Shares of the reasons that a judge has tagged, and of those that it was to tag and has not."""
     asked = [each.shown("flaws") for each in answers if each.shown("flaws").get("reasons")]
     tags = [tag for shown in asked for tag in shown.get("tags") or [None] * len(shown["reasons"])]
@@ -140,7 +140,9 @@ def _flaws(answers: Sequence[Answered]) -> dict[str, float | None]:
     }
 
 
-def _over_pairs(pairs: Iterable[Sequence[Answered]], value: Callable[[Answered], float | None]) -> Estimate:
+def _over_pairs(
+    pairs: Iterable[Sequence[AnsweredQuestion]], value: Callable[[AnsweredQuestion], float | None]
+) -> Estimate:
     """The mean over pairs of the mean of their orders; pairs without any value are missing."""
     values, examples, missing = [], [], 0
     for both in pairs:
@@ -152,7 +154,7 @@ def _over_pairs(pairs: Iterable[Sequence[Answered]], value: Callable[[Answered],
     return bootstrap_ratio(values, [1.0] * len(values), clusters=examples, missing=missing, share=True)
 
 
-def _agree(both: Sequence[Answered]) -> float | None:
+def _agree(both: Sequence[AnsweredQuestion]) -> float | None:
     """The share of verdicts in the one order and verdicts in the other, each with each, that name the same answer or both a
     tie; None where no verdict of an order can be read."""
     signs = {
@@ -168,14 +170,14 @@ def _sign(strength: int) -> int:
     return (strength > 0) - (strength < 0)
 
 
-def _known(answer: Answered, part: str) -> bool:
+def _known(answer: AnsweredQuestion, part: str) -> bool:
     return part in answer.parts and answer.parts[part].value is not None
 
 
-def _verdict(answer: Answered) -> Any:
+def _verdict(answer: AnsweredQuestion) -> Any:
     return answer.shown("outcome").get("verdict")
 
 
-def _reasons(answer: Answered) -> Sequence[str]:
+def _reasons(answer: AnsweredQuestion) -> Sequence[str]:
     found: Sequence[str] = answer.shown("outcome").get("reasons", ())
     return found

@@ -11,7 +11,7 @@ from trainer.rewards.pair_judgements import question
 from trainer.seeding import derive_seed
 
 from . import judging_metrics
-from .base import Answered, Posed, question_key
+from .base import AnsweredQuestion, Posed, question_key
 
 EQUAL = "pairs left out: their two answers are equal"
 TIED = "pairs left out: as many raters are for the one answer as for the other"
@@ -52,10 +52,10 @@ class JudgingPairs:
                 "right; give more pairs, or another seed"
             )
 
-    def measured(self, answers: Sequence[Answered]) -> dict[str, float]:
+    def measured(self, answers: Sequence[AnsweredQuestion]) -> dict[str, float]:
         return judging_metrics.of_step(answers)
 
-    def held_out(self, answers: Sequence[Answered]) -> dict[str, float]:
+    def held_out(self, answers: Sequence[AnsweredQuestion]) -> dict[str, float]:
         return judging_metrics.of_evaluation(answers)
 
     def _unfit(self, example: Example, pair: LabelledPair, reasons: int) -> str:

@@ -14,7 +14,7 @@ from trainer.rewards.written import ComparedPair
 from trainer.seeding import derive_seed
 
 from . import writing_metrics
-from .base import Answered, Posed, question_key
+from .base import AnsweredQuestion, Posed, question_key
 
 EQUAL = "pairs left out: their two answers are equal"
 TIED = "pairs left out: as many raters are for the one answer as for the other"
@@ -44,10 +44,10 @@ class RubricWriting:
     def remarks(self, train: Sequence[Posed]) -> Iterator[str]:
         yield from ()
 
-    def measured(self, answers: Sequence[Answered]) -> dict[str, float]:
+    def measured(self, answers: Sequence[AnsweredQuestion]) -> dict[str, float]:
         return writing_metrics.of_step(answers)
 
-    def held_out(self, answers: Sequence[Answered]) -> dict[str, float]:
+    def held_out(self, answers: Sequence[AnsweredQuestion]) -> dict[str, float]:
         return writing_metrics.of_evaluation(answers)
 
     def _question(self, example: Example) -> tuple[Message, ...]:

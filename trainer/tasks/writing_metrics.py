@@ -13,23 +13,23 @@ from trainer.metrics.estimate import Estimate, bootstrap_ratio, proportion
 from trainer.metrics.rubricbench import Alignment, alignment, alignments
 from trainer.rewards.written import FACTS
 
-from .base import Answered
+from .base import AnsweredQuestion
 from .estimates import mean, told
 
 Scores = tuple[float | None, float | None]
 """Of the preferred answer and of the other."""
 
 
-def of_step(answers: Sequence[Answered]) -> dict[str, float]:
+def of_step(answers: Sequence[AnsweredQuestion]) -> dict[str, float]:
     """Means over the step's rubrics; what is not defined is left out."""
     found = {f"writing/{key}": value for key, value in _habits(answers).items()}
     found["writing/preference_accuracy"] = mean(_ranked(each) for each in answers)
     return {key: value for key, value in found.items() if value is not None}
 
 
-def of_evaluation(answers: Sequence[Answered]) -> dict[str, float]:
+def of_evaluation(answers: Sequence[AnsweredQuestion]) -> dict[str, float]:
     """Over held-out pairs; see `trainer.config.metrics.writer`."""
-    pairs: dict[str, list[Answered]] = defaultdict(list)
+    pairs: dict[str, list[AnsweredQuestion]] = defaultdict(list)
     for each in answers:
         pairs[each.key].append(each)
     found = told("preference_accuracy", "pairs", _accuracy(list(pairs.values())))
@@ -45,7 +45,7 @@ def of_evaluation(answers: Sequence[Answered]) -> dict[str, float]:
     return found | {f"eval/{key}": value for key, value in _habits(answers).items() if value is not None}
 
 
-def _accuracy(pairs: Sequence[Sequence[Answered]]) -> Estimate:
+def _accuracy(pairs: Sequence[Sequence[AnsweredQuestion]]) -> Estimate:
     """A share with Wilson's interval where each pair has one rubric and an example of its own, else the mean over pairs of their
     shares."""
     known = [(_example(group), [right for each in group if (right := _ranked(each)) is not None]) for group in pairs]
@@ -57,12 +57,12 @@ def _accuracy(pairs: Sequence[Sequence[Answered]]) -> Estimate:
     return bootstrap_ratio(shares, [1.0] * len(shares), clusters=examples, missing=missing, share=True)
 
 
-def _example(group: Sequence[Answered]) -> str:
+def _example(group: Sequence[AnsweredQuestion]) -> str:
     """The key of the example whose pair this is."""
     return str(group[0].facts[FACTS]["example"])
 
 
-def _ranked(answer: Answered) -> bool | None:
+def _ranked(answer: AnsweredQuestion) -> bool | None:
     """Whether the rubric is for the preferred answer; None where nobody could say."""
     for name in ("preference", "choice"):
         part = answer.parts.get(name)
@@ -71,7 +71,7 @@ def _ranked(answer: Answered) -> bool | None:
     return None
 
 
-def _scores(group: Sequence[Answered]) -> Scores:
+def _scores(group: Sequence[AnsweredQuestion]) -> Scores:
     """The mean scores of a pair's two answers over its rubrics that scored both."""
     both = [found for each in group if (found := _both_scores(each))]
     if not both:
@@ -79,12 +79,12 @@ def _scores(group: Sequence[Answered]) -> Scores:
     return statistics.fmean(chosen for chosen, _ in both), statistics.fmean(rejected for _, rejected in both)
 
 
-def _both_scores(answer: Answered) -> tuple[float, float] | None:
+def _both_scores(answer: AnsweredQuestion) -> tuple[float, float] | None:
     chosen, rejected = answer.shown("preference").get("scores", (None, None))
     return None if chosen is None or rejected is None else (float(chosen), float(rejected))
 
 
-def _aligned(pairs: Iterable[Sequence[Answered]]) -> list[Alignment | None]:
+def _aligned(pairs: Iterable[Sequence[AnsweredQuestion]]) -> list[Alignment | None]:
     """Of each example with a human rubric: the first rubric that was written for it; None where nobody could match them."""
     found: list[Alignment | None] = []
     for group in {_example(group): group for group in reversed(list(pairs))}.values():
@@ -96,7 +96,7 @@ def _aligned(pairs: Iterable[Sequence[Answered]]) -> list[Alignment | None]:
     return found
 
 
-def _habits(answers: Sequence[Answered]) -> dict[str, float | None]:
+def _habits(answers: Sequence[AnsweredQuestion]) -> dict[str, float | None]:
     """How rubrics are written, right or wrong."""
     written = [shown for each in answers if (shown := each.shown("format"))]
     readable = [shown for shown in written if shown["readable"]]
@@ -110,6 +110,6 @@ def _habits(answers: Sequence[Answered]) -> dict[str, float | None]:
     }
 
 
-def _value(answer: Answered, name: str) -> float | None:
+def _value(answer: AnsweredQuestion, name: str) -> float | None:
     part = answer.parts.get(name)
     return None if part is None else part.value

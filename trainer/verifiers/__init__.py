@@ -8,9 +8,9 @@ from pydantic import ValidationError
 from trainer.contracts import VerifierSpec
 
 from . import casing, contains, counts, edges, language, patterns, repeats, structure
-from .base import Args, Demonstration, Finding, Verifier, VerifierError
+from .base import Args, Finding, Verifier, VerifierError, VerifierExample
 
-__all__ = ["REGISTRY", "Args", "Demonstration", "Finding", "Verifier", "VerifierError", "check_spec", "verify"]
+__all__ = ["REGISTRY", "Args", "VerifierExample", "Finding", "Verifier", "VerifierError", "check_spec", "verify"]
 
 _FAMILIES = (counts, contains, edges, casing, structure, patterns, language, repeats)
 REGISTRY: dict[str, Verifier] = {verifier.name: verifier for family in _FAMILIES for verifier in family.VERIFIERS}

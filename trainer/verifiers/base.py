@@ -59,7 +59,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Demonstration:
+class VerifierExample:
     """An example that the product shows and a test runs."""
 
     text: str
@@ -76,4 +76,4 @@ class Verifier:
     help: str
     args: type[Args]
     check: Callable[[str, Any], Finding]
-    examples: tuple[Demonstration, ...]
+    examples: tuple[VerifierExample, ...]

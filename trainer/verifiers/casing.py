@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from .base import Args, Demonstration, Finding, Verifier
+from .base import Args, Finding, Verifier, VerifierExample
 from .segments import sentences, words
 
 _SMALL = frozenset(
@@ -85,10 +85,10 @@ VERIFIERS = (
         Casing,
         _casing,
         (
-            Demonstration("all quiet here.", {"style": "lower"}, True),
-            Demonstration("All quiet here.", {"style": "lower"}, False),
-            Demonstration("The Wind in the Willows", {"style": "title"}, True),
-            Demonstration("We met Ada in Rome. It rained.", {"style": "sentence"}, True),
+            VerifierExample("all quiet here.", {"style": "lower"}, True),
+            VerifierExample("All quiet here.", {"style": "lower"}, False),
+            VerifierExample("The Wind in the Willows", {"style": "title"}, True),
+            VerifierExample("We met Ada in Rome. It rained.", {"style": "sentence"}, True),
         ),
     ),
 )

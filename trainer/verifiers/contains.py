@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from .base import Args, Demonstration, Finding, Verifier
+from .base import Args, Finding, Verifier, VerifierExample
 
 Phrase = Annotated[str, Field(min_length=1, max_length=500)]
 
@@ -69,9 +69,9 @@ VERIFIERS = (
         Wanted,
         _must_contain,
         (
-            Demonstration("Boil the rice, then rest it.", {"texts": ["rice", "boil"]}, True),
-            Demonstration("Start here.", {"texts": ["art"], "whole_word": True}, False),
-            Demonstration("Use oats.", {"texts": ["rice", "oats"], "match": "any"}, True),
+            VerifierExample("Boil the rice, then rest it.", {"texts": ["rice", "boil"]}, True),
+            VerifierExample("Start here.", {"texts": ["art"], "whole_word": True}, False),
+            VerifierExample("Use oats.", {"texts": ["rice", "oats"], "match": "any"}, True),
         ),
     ),
     Verifier(
@@ -81,8 +81,8 @@ VERIFIERS = (
         Phrases,
         _must_not_contain,
         (
-            Demonstration("A calm answer.", {"texts": ["!"]}, True),
-            Demonstration("Wow! Great!", {"texts": ["!"]}, False),
+            VerifierExample("A calm answer.", {"texts": ["!"]}, True),
+            VerifierExample("Wow! Great!", {"texts": ["!"]}, False),
         ),
     ),
 )

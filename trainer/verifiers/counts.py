@@ -3,7 +3,7 @@
 import regex
 from pydantic import Field
 
-from .base import Args, Bounds, Demonstration, Finding, Verifier
+from .base import Args, Bounds, Finding, Verifier, VerifierExample
 from .segments import is_bullet, lines, paragraphs, sentences, words
 
 _QUESTION = regex.compile(r"[?？؟][?？؟!！]*+")
@@ -61,9 +61,9 @@ VERIFIERS = (
         Bounds,
         _words,
         (
-            Demonstration("It's a well-known fact.", {"exactly": 4}, True),
-            Demonstration("One two three four", {"max": 3}, False),
-            Demonstration("我喜欢茶。", {"exactly": 4}, True),
+            VerifierExample("It's a well-known fact.", {"exactly": 4}, True),
+            VerifierExample("One two three four", {"max": 3}, False),
+            VerifierExample("我喜欢茶。", {"exactly": 4}, True),
         ),
     ),
     Verifier(
@@ -73,8 +73,8 @@ VERIFIERS = (
         Bounds,
         _sentences,
         (
-            Demonstration("Dr. Lee paid $3.50 for tea. It was good!", {"exactly": 2}, True),
-            Demonstration("One. Two. Three.", {"max": 2}, False),
+            VerifierExample("Dr. Lee paid $3.50 for tea. It was good!", {"exactly": 2}, True),
+            VerifierExample("One. Two. Three.", {"max": 2}, False),
         ),
     ),
     Verifier(
@@ -84,8 +84,8 @@ VERIFIERS = (
         Bounds,
         _paragraphs,
         (
-            Demonstration("First.\n\nSecond.", {"exactly": 2}, True),
-            Demonstration("First line\nstill the first.", {"min": 2}, False),
+            VerifierExample("First.\n\nSecond.", {"exactly": 2}, True),
+            VerifierExample("First line\nstill the first.", {"min": 2}, False),
         ),
     ),
     Verifier(
@@ -94,7 +94,7 @@ VERIFIERS = (
         "Counts lines that are not blank.",
         Bounds,
         _lines,
-        (Demonstration("red\n\ngreen", {"exactly": 2}, True), Demonstration("red green", {"min": 2}, False)),
+        (VerifierExample("red\n\ngreen", {"exactly": 2}, True), VerifierExample("red green", {"min": 2}, False)),
     ),
     Verifier(
         "bullet_count",
@@ -103,8 +103,8 @@ VERIFIERS = (
         Bounds,
         _bullets,
         (
-            Demonstration("- milk\n* eggs\n• tea", {"exactly": 3}, True),
-            Demonstration("*milk* and **eggs**\n---", {"min": 1}, False),
+            VerifierExample("- milk\n* eggs\n• tea", {"exactly": 3}, True),
+            VerifierExample("*milk* and **eggs**\n---", {"min": 1}, False),
         ),
     ),
     Verifier(
@@ -114,8 +114,8 @@ VERIFIERS = (
         Bounds,
         _questions,
         (
-            Demonstration("Really?! When do we start?", {"exactly": 2}, True),
-            Demonstration("Tell me when we start.", {"min": 1}, False),
+            VerifierExample("Really?! When do we start?", {"exactly": 2}, True),
+            VerifierExample("Tell me when we start.", {"min": 1}, False),
         ),
     ),
     Verifier(
@@ -124,7 +124,7 @@ VERIFIERS = (
         "Counts characters, inner spaces and punctuation included, outer white space not.",
         Bounds,
         _characters,
-        (Demonstration(" short ", {"max": 5}, True), Demonstration("a little longer", {"max": 5}, False)),
+        (VerifierExample(" short ", {"max": 5}, True), VerifierExample("a little longer", {"max": 5}, False)),
     ),
     Verifier(
         "word_length",
@@ -133,9 +133,9 @@ VERIFIERS = (
         WordLength,
         _word_length,
         (
-            Demonstration("The cat sat on the mat.", {"max_letters": 6}, True),
-            Demonstration("Photosynthesis feeds plants.", {"max_letters": 8}, False),
-            Demonstration("Photosynthesis feeds plants.", {"max_letters": 8, "allow": 1}, True),
+            VerifierExample("The cat sat on the mat.", {"max_letters": 6}, True),
+            VerifierExample("Photosynthesis feeds plants.", {"max_letters": 8}, False),
+            VerifierExample("Photosynthesis feeds plants.", {"max_letters": 8, "allow": 1}, True),
         ),
     ),
 )

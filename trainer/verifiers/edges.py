@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from .base import Args, Demonstration, Finding, Verifier
+from .base import Args, Finding, Verifier, VerifierExample
 from .contains import Phrase, bounded, fold
 
 
@@ -39,8 +39,8 @@ VERIFIERS = (
         Edge,
         _starts_with,
         (
-            Demonstration("Because it is warm.", {"texts": ["because"]}, True),
-            Demonstration("Someone came.", {"texts": ["So"]}, False),
+            VerifierExample("Because it is warm.", {"texts": ["because"]}, True),
+            VerifierExample("Someone came.", {"texts": ["So"]}, False),
         ),
     ),
     Verifier(
@@ -50,8 +50,8 @@ VERIFIERS = (
         Edge,
         _ends_with,
         (
-            Demonstration("Shall we go?\n", {"texts": ["?"]}, True),
-            Demonstration("We should go.", {"texts": ["?", "!"]}, False),
+            VerifierExample("Shall we go?\n", {"texts": ["?"]}, True),
+            VerifierExample("We should go.", {"texts": ["?", "!"]}, False),
         ),
     ),
 )

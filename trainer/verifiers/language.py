@@ -6,7 +6,7 @@ from typing import Any, Literal
 import regex
 from pydantic import Field
 
-from .base import Args, Demonstration, Finding, Verifier
+from .base import Args, Finding, Verifier, VerifierExample
 
 Code = Literal[
     "ar", "bg", "ca", "cs", "da", "de", "el", "en", "es", "et", "fa", "fi", "fr", "he", "hi", "hr", "hu", "id", "it",
@@ -71,9 +71,9 @@ VERIFIERS = (
         Language,
         _language,
         (
-            Demonstration("Bonjour, je voudrais une table pour deux personnes.", {"code": "fr"}, True),
-            Demonstration("Good evening, a table for two people please.", {"code": "fr"}, False),
-            Demonstration("今日はとても暑いです。", {"code": "ja"}, True),
+            VerifierExample("Bonjour, je voudrais une table pour deux personnes.", {"code": "fr"}, True),
+            VerifierExample("Good evening, a table for two people please.", {"code": "fr"}, False),
+            VerifierExample("今日はとても暑いです。", {"code": "ja"}, True),
         ),
     ),
 )

@@ -5,7 +5,7 @@ from typing import Literal, Self
 import regex
 from pydantic import Field, model_validator
 
-from .base import Args, Demonstration, Finding, Verifier
+from .base import Args, Finding, Verifier, VerifierExample
 
 MAX_REPEATS = 1000
 SECONDS = 0.25
@@ -63,9 +63,9 @@ VERIFIERS = (
         Pattern,
         _regex,
         (
-            Demonstration("Call 555-0134.", {"pattern": r"\d{3}-\d{4}"}, True),
-            Demonstration("Call me.", {"pattern": r"\d"}, False),
-            Demonstration("Call me.", {"pattern": r"\d", "expect": "no_match"}, True),
+            VerifierExample("Call 555-0134.", {"pattern": r"\d{3}-\d{4}"}, True),
+            VerifierExample("Call me.", {"pattern": r"\d"}, False),
+            VerifierExample("Call me.", {"pattern": r"\d", "expect": "no_match"}, True),
         ),
     ),
 )

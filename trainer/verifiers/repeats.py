@@ -4,7 +4,7 @@ from collections import Counter
 
 from pydantic import Field
 
-from .base import Args, Demonstration, Finding, Verifier
+from .base import Args, Finding, Verifier, VerifierExample
 from .segments import words
 
 
@@ -32,8 +32,8 @@ VERIFIERS = (
         Repeats,
         _repeats,
         (
-            Demonstration("Rain falls. Wind blows.", {"words": 2}, True),
-            Demonstration("I like tea. I like tea.", {"words": 3, "max": 1}, False),
+            VerifierExample("Rain falls. Wind blows.", {"words": 2}, True),
+            VerifierExample("I like tea. I like tea.", {"words": 3, "max": 1}, False),
         ),
     ),
 )

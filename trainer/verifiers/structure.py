@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import regex
 from pydantic import Field
 
-from .base import Args, Bounds, Demonstration, Finding, Verifier
+from .base import Args, Bounds, Finding, Verifier, VerifierExample
 from .segments import step_number
 
 _FENCE = regex.compile(r"```(?:json)?[^\S\n]*\n(.*)\n[^\S\n]*```", regex.S | regex.I)
@@ -64,9 +64,9 @@ VERIFIERS = (
         JsonKeys,
         _json,
         (
-            Demonstration('{"name": "Ada", "age": 36}', {"required": ["name", "age"]}, True),
-            Demonstration('{"name": "Ada"}', {"required": ["name", "age"]}, False),
-            Demonstration('Here you are: {"name": "Ada"}', {"required": ["name"]}, False),
+            VerifierExample('{"name": "Ada", "age": 36}', {"required": ["name", "age"]}, True),
+            VerifierExample('{"name": "Ada"}', {"required": ["name", "age"]}, False),
+            VerifierExample('Here you are: {"name": "Ada"}', {"required": ["name"]}, False),
         ),
     ),
     Verifier(
@@ -76,9 +76,9 @@ VERIFIERS = (
         Steps,
         _steps,
         (
-            Demonstration("1. Wash\n2. Cut\n3. Cook", {"exactly": 3}, True),
-            Demonstration("1. Wash\n3. Cook", {"min": 2}, False),
-            Demonstration("1. Wash\n3. Cook", {"min": 2, "consecutive": False}, True),
+            VerifierExample("1. Wash\n2. Cut\n3. Cook", {"exactly": 3}, True),
+            VerifierExample("1. Wash\n3. Cook", {"min": 2}, False),
+            VerifierExample("1. Wash\n3. Cook", {"min": 2, "consecutive": False}, True),
         ),
     ),
 )

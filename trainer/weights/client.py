@@ -31,7 +31,7 @@ PATIENCE_S = 1800.0
 _GONE = {401, 403, 404, 410}
 
 
-class Stopped(Exception):
+class JobStopped(Exception):
     """Somebody asked the job to end, or a limit of its own did; the message says which, if there is one."""
 
 
@@ -117,14 +117,14 @@ class JobClient:
             self._lines.append(WeightsLine(level=level, message=message[:20_000]))
 
     def check(self) -> None:
-        """Raises Stopped or Abandoned where the server asked for it."""
+        """Raises JobStopped or Abandoned where the server asked for it."""
         if self._command == "abandon":
             raise Abandoned
         if self._command == "stop":
-            raise Stopped
+            raise JobStopped
 
     def store(self, results: Sequence[Mapping[str, Any]]) -> None:
-        """Returns once the server has them. Raises Stopped or Abandoned afterwards, ServerAway."""
+        """Returns once the server has them. Raises JobStopped or Abandoned afterwards, ServerAway."""
         for at in range(0, len(results), MAX_ITEMS_PER_POST):
             self._number += 1
             part = tuple(dict(result) for result in results[at : at + MAX_ITEMS_PER_POST])

@@ -14,13 +14,13 @@ from typing import Any
 from trainer import tracing
 from trainer.config.memory import is_shortage
 from trainer.monitors.spool import disk_is_full
-from trainer.storing import StoreAway, StoreRefused
+from trainer.storing import StorageAway, StoreRefused
 
-from .client import Abandoned, JobClient, ServerAway, Stopped
+from .client import Abandoned, JobClient, JobStopped, ServerAway
 
 JOB = "TOUCHSTONE_WEIGHTS_JOB"
 Work = Callable[[JobClient], Mapping[str, Any]]
-"""Does the job and returns its outcome. Raises Stopped, Abandoned, ServerAway, or whatever goes wrong."""
+"""Does the job and returns its outcome. Raises JobStopped, Abandoned, ServerAway, or whatever goes wrong."""
 WORK = {
     "generate": "trainer.weights.generate:work",
     "score": "trainer.weights.score:work",
@@ -62,7 +62,7 @@ def carry_out(client: JobClient) -> int:
         client.phase = "loading"
         client.settle()
         outcome = _work(client.assignment.kind)(client)
-    except Stopped as stopped:
+    except JobStopped as stopped:
         client.end("stopped", str(stopped) or "Stopped; what was found is kept")
         return 0
     except (Abandoned, ServerAway):
@@ -84,7 +84,7 @@ def explain(error: BaseException) -> str:
         return "Out of memory. What helps: fewer responses side by side (sampler.max_batch), shorter responses, or a machine with more memory."
     if disk_is_full(error):
         return f"The disk is full: what was there before is as it was. Free some space, then retry. ({text})"
-    known = isinstance(error, ValueError | OSError | StoreAway | StoreRefused)
+    known = isinstance(error, ValueError | OSError | StorageAway | StoreRefused)
     return text if known else f"{type(error).__name__}: {text}"
 
 
@@ -95,4 +95,4 @@ def _work(kind: str) -> Work:
 
 
 def _stopped(*_: object) -> None:
-    raise Stopped
+    raise JobStopped

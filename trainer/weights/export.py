@@ -9,7 +9,7 @@ from trainer import checkpoints
 from trainer.config import RECIPES, RecipeConfig, resolve, stored
 from trainer.contracts import ArtifactData, ModelFile
 from trainer.inference.adapters import whole_directory
-from trainer.loops.session.stage import Job, State
+from trainer.loops.session.stage import StageJob, State
 from trainer.monitors import RunMonitor, Spool
 from trainer.storing import ObjectStore
 
@@ -30,7 +30,7 @@ def work(client: JobClient) -> Mapping[str, Any]:
     spool = Spool(run_dir / f"export-{client.assignment.job_id}.jsonl")
     copy = run_dir / f"export-{client.assignment.job_id}-examples.jsonl"
     try:
-        job = Job(
+        job = StageJob(
             RECIPES[params["recipe"]],
             resolve(params["recipe"], stored(params["recipe"], params["config"])),
             _examples(client, run_dir, copy),
@@ -54,7 +54,7 @@ def _sent(store: ObjectStore, run_dir: Path, artifact: ArtifactData) -> tuple[Mo
     return store.keep(run_dir / artifact.path, artifact.path)
 
 
-def recognise(checkpoint: checkpoints.Loaded, job: Job) -> None:
+def recognise(checkpoint: checkpoints.Loaded, job: StageJob) -> None:
     """Raises ValueError where the checkpoint is another run's, with what differs. The first releases' say nothing."""
     from trainer.loops.session.fingerprint import differences, fingerprint
 
@@ -63,7 +63,7 @@ def recognise(checkpoint: checkpoints.Loaded, job: Job) -> None:
         raise ValueError(f"the checkpoint of step {checkpoint.step} is another run's: {'; '.join(found)}")
 
 
-def _written(client: JobClient, job: Job, checkpoint: checkpoints.Loaded) -> list[ArtifactData]:
+def _written(client: JobClient, job: StageJob, checkpoint: checkpoints.Loaded) -> list[ArtifactData]:
     from trainer.loops.registry import make_stage
     from trainer.loops.session.model_outputs import write_model_output
 

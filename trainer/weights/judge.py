@@ -23,7 +23,7 @@ from trainer.logit_judge.answering import Answering
 from trainer.logit_judge.calls import LocalCall
 from trainer.rewards.verdict_store import own_verdict
 
-from .client import JobClient, Stopped
+from .client import JobClient, JobStopped
 
 _COLLECT_S = 0.01  # questions that come within it are answered in one pass
 
@@ -81,7 +81,7 @@ class LoadedChat:
 def work(client: JobClient) -> Mapping[str, Any]:
     """One result per item, a question `{"key", "record", "subject"}`: a `trainer.contracts.OwnVerdict`.
 
-    Raises Stopped, with the reason, where the budget is used up.
+    Raises JobStopped, with the reason, where the budget is used up.
     """
     params = client.assignment.params
     spec, prices = resolve(params["spec"]), _prices(params["prices"])
@@ -96,7 +96,7 @@ def work(client: JobClient) -> Mapping[str, Any]:
             outcomes, halted = runner.run(judged(spec, [_call(spec, item) for item in together], chat, prices))
             client.store([own_verdict(outcome).model_dump(mode="json") for outcome in outcomes])
             if halted:
-                raise Stopped(halted)
+                raise JobStopped(halted)
     return {}
 
 

@@ -9,7 +9,7 @@ from trainer.inference.adapters import whole_directory
 from trainer.inference.decoders import body, make_ready, tree_inputs, tried
 from trainer.inference.models import best_device, check_tokenizer, load_model, load_tokenizer
 from trainer.inference.prefix import PrefixTree, pack
-from trainer.inference.turns import Turns, TurnsUnfit, encode_turns
+from trainer.inference.turns import LearntTurns, TurnsUnfit, encode_turns
 from trainer.loops.recipes.sft import end_tokens
 
 from .client import JobClient
@@ -37,16 +37,16 @@ class Measure:
         What the answers share is computed once.
         """
         read = [self._encoded(prompt, answer) for answer in answers]
-        known = [turns for turns in read if isinstance(turns, Turns)]
+        known = [turns for turns in read if isinstance(turns, LearntTurns)]
         found: list[list[float]] = [[] for _ in known]
         for together in pack([turns.tokens for turns in known], AT_ONCE):
             rows = self._measured([known[place] for place in together.places])
             for place, row in zip(together.places, rows, strict=True):
                 found[place] = row
         given = iter(found)
-        return [next(given) if isinstance(turns, Turns) else turns for turns in read]
+        return [next(given) if isinstance(turns, LearntTurns) else turns for turns in read]
 
-    def _encoded(self, prompt: Sequence[Message], answer: str) -> Turns | str:
+    def _encoded(self, prompt: Sequence[Message], answer: str) -> LearntTurns | str:
         try:
             turns = encode_turns(
                 self._tokenizer, [*prompt, Message(role="assistant", content=answer)], [len(prompt)], self._ends
@@ -56,7 +56,7 @@ class Measure:
         count = len(turns.tokens)
         return turns if count <= self._longest else f"has {count:,} tokens and the model sees {self._longest:,}"
 
-    def _measured(self, texts: Sequence[Turns]) -> list[list[float]]:
+    def _measured(self, texts: Sequence[LearntTurns]) -> list[list[float]]:
         import torch
 
         with torch.inference_mode():

@@ -39,7 +39,7 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Pace:
+class ProjectPace:
     """Answers per day over the last week, and when at this pace the last seat is done; `reason` where it is unknown."""
 
     per_day: float | None
@@ -48,7 +48,7 @@ class Pace:
 
 
 @dataclass(frozen=True)
-class Row:
+class ProjectRow:
     """A project in a list. `alpha` is Krippendorff's of its first field, as the agreement page last computed it; None
     where it is not known or not defined."""
 
@@ -62,7 +62,7 @@ def projects(workspace_id: int) -> QuerySet[Project]:
     return Project.objects.filter(workspace_id=workspace_id).select_related("version__dataset", "created_by")
 
 
-def rows(found: Iterable[Project]) -> list[Row]:
+def rows(found: Iterable[Project]) -> list[ProjectRow]:
     """Each project with its progress, people and agreement, in three queries however many there are."""
     listed = list(found)
     ids = [project.pk for project in listed]
@@ -72,7 +72,7 @@ def rows(found: Iterable[Project]) -> list[Row]:
     reports = AgreementReport.objects.filter(project_id__in=ids)
     alphas = dict(reports.values_list("project_id", "body__fields__0__alpha__value"))
     return [
-        Row(project, far.get(project.pk, Progress()), people.get(project.pk, 0), alphas.get(project.pk))
+        ProjectRow(project, far.get(project.pk, Progress()), people.get(project.pk, 0), alphas.get(project.pk))
         for project in listed
     ]
 
@@ -99,27 +99,27 @@ def progress(project: Project) -> Progress:
     return progress_of([project.pk]).get(project.pk, Progress())
 
 
-def pace(project: Project, far: Progress) -> Pace:
+def pace(project: Project, far: Progress) -> ProjectPace:
     """From the answers of the last week; gold answers fill no seat and so do not count."""
     now = timezone.now()
     recent = Assignment.objects.filter(
         project=project, state=SUBMITTED, submitted_at__gte=now - RATE_WINDOW, task__overlap__isnull=False
     ).aggregate(count=Count("id"), first=Min("submitted_at"))
     if not far.tasks:
-        return Pace(None, None, "there are no tasks yet")
+        return ProjectPace(None, None, "there are no tasks yet")
     if not recent["count"]:
-        return Pace(None, None, "nobody has answered in the last week")
+        return ProjectPace(None, None, "nobody has answered in the last week")
     elapsed = now - recent["first"]
     if elapsed < SHORTEST_WINDOW:
-        return Pace(None, None, "known some minutes after the first answers")
+        return ProjectPace(None, None, "known some minutes after the first answers")
     days = max(elapsed, timedelta(hours=1)) / timedelta(days=1)
     per_day = recent["count"] / max(days, 1.0) if days > 1 else recent["count"] / days
     left = far.seats - far.seats_done
     if not left:
-        return Pace(per_day, None, "every seat is done")
+        return ProjectPace(per_day, None, "every seat is done")
     if project.state != Project.State.OPEN:
-        return Pace(per_day, None, "known while it is open")
-    return Pace(per_day, now + timedelta(days=min(left / per_day, 36_500)))
+        return ProjectPace(per_day, None, "known while it is open")
+    return ProjectPace(per_day, now + timedelta(days=min(left / per_day, 36_500)))
 
 
 def throughput(project: Project) -> list[dict[str, Any]]:

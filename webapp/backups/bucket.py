@@ -29,9 +29,9 @@ from obstore.exceptions import (
 )
 
 from webapp.core import buckets
-from webapp.core.buckets import Unusable
+from webapp.core.buckets import UnusableBucket
 
-from .places import LOCKS, Reader, no_backups_here
+from .places import LOCKS, ContentReader, no_backups_here
 from .problems import BackupProblem, Damaged, room
 
 logger = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ class Bucket:
         self._by = buckets.access("BACKUP")
         try:
             self._store = buckets.open_bucket(self.title, self._by)
-        except Unusable as error:
+        except UnusableBucket as error:
             raise BackupProblem(str(error)) from None
         self._there: set[str] | None = None  # names, known while we alone write
         self._guard, self._claim, self._lost = threading.Lock(), dict[str, Any](), False
@@ -98,7 +98,7 @@ class Bucket:
             self._there.add(name)
 
     @contextmanager
-    def read(self, name: str) -> Iterator[Reader]:
+    def read(self, name: str) -> Iterator[ContentReader]:
         if (size := self._size(name)) is None:
             raise Damaged(f"A file of the backup is missing: {self.title}/{name}.")
         yield _Download(self, name, size)

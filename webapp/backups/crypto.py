@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
-from .places import Reader
+from .places import ContentReader
 from .problems import Damaged, WrongKey
 
 CHUNK = 1 << 20
@@ -32,7 +32,7 @@ COST = {"n": 2**15, "r": 8, "p": 1}  # 32 MB and about a tenth of a second a gue
 
 
 @dataclass(frozen=True)
-class Key:
+class BackupKey:
     """The key of a folder of backups. It never leaves the process."""
 
     secret: bytes
@@ -52,14 +52,14 @@ class Key:
         return HKDF(SHA256(), 32, salt=None, info=b"touchstone backup " + purpose).derive(self.secret)
 
 
-def new(passphrase: bytes) -> tuple[Key, str]:
+def new(passphrase: bytes) -> tuple[BackupKey, str]:
     """A key, and what to keep beside the backups to make it again from the passphrase."""
     salt = os.urandom(SALT)
     key = _stretched(passphrase, salt)
     return key, json.dumps({"scrypt": COST, "salt": b64encode(salt).decode(), "check": key.check()})
 
 
-def known(passphrase: bytes, kept: str) -> Key:
+def known(passphrase: bytes, kept: str) -> BackupKey:
     """Raises WrongKey."""
     told = json.loads(kept)
     key = _stretched(passphrase, b64decode(told["salt"]), **told["scrypt"])
@@ -68,14 +68,14 @@ def known(passphrase: bytes, kept: str) -> Key:
     return key
 
 
-def _stretched(passphrase: bytes, salt: bytes, n: int = COST["n"], r: int = COST["r"], p: int = COST["p"]) -> Key:
-    return Key(Scrypt(salt=salt, length=32, n=n, r=r, p=p).derive(passphrase))
+def _stretched(passphrase: bytes, salt: bytes, n: int = COST["n"], r: int = COST["r"], p: int = COST["p"]) -> BackupKey:
+    return BackupKey(Scrypt(salt=salt, length=32, n=n, r=r, p=p).derive(passphrase))
 
 
 class Sealing:
     """Writes to `file` what it is given, encrypted. `close` writes the last chunk; it does not close the file."""
 
-    def __init__(self, file: BinaryIO, key: Key) -> None:
+    def __init__(self, file: BinaryIO, key: BackupKey) -> None:
         salt = os.urandom(SALT)
         self._file, self._cipher = file, key.cipher(salt)
         self._waiting, self._number = bytearray(), 0
@@ -95,7 +95,7 @@ class Sealing:
         self._number += 1
 
 
-def unseal(file: Reader, key: Key) -> Iterator[bytes]:
+def unseal(file: ContentReader, key: BackupKey) -> Iterator[bytes]:
     """What was sealed, chunk by chunk. Raises Damaged at the first chunk that is not what was written, or is missing."""
     head = file.read(len(MAGIC) + SALT)
     if len(head) < len(MAGIC) + SALT or not head.startswith(MAGIC):

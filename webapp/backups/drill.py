@@ -28,7 +28,7 @@ from webapp.localstack.postgres import Postgres
 from . import alarm, manifest, queries, restoring
 from .models import BackupDrill, Origin
 from .problems import BackupProblem, Cancelled
-from .store import Store, open_store, passphrase_of
+from .store import ContentStore, open_store, passphrase_of
 
 logger = logging.getLogger(__name__)
 PREFIX = "drill-"
@@ -97,7 +97,7 @@ def _restore(drill: BackupDrill, key_file: Path | None, telling: "_Telling") -> 
     drill.rows, drill.files = done.rows, done.files
 
 
-def _try(store: Store, name: str, telling: "_Telling") -> restoring.Restored:
+def _try(store: ContentStore, name: str, telling: "_Telling") -> restoring.Restored:
     settings.VAR.mkdir(parents=True, exist_ok=True)
     into = Path(tempfile.mkdtemp(prefix=PREFIX, dir=settings.VAR))
     kept = manifest.read(store, name)

@@ -42,7 +42,7 @@ def held() -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedFiles:
     """What the rows of a snapshot name: places below `var`, places elsewhere, and files without which a row is worth less."""
 
     inside: tuple[str, ...]
@@ -60,7 +60,7 @@ class Pinned:
     kept: Path
 
 
-def named(connection: Connection, var: Path) -> Named:
+def named(connection: Connection, var: Path) -> NamedFiles:
     inside = {f"runs/{pk}" for pk in _ids(connection, Run)} | {f"weights/{pk}" for pk in _ids(connection, WeightsJob)}
     elsewhere, needed = set[str](), set[str]()
     stored = f"SELECT DISTINCT run_id, path, registered_id FROM {Artifact._meta.db_table} WHERE files <> '[]'"  # noqa: S608
@@ -82,7 +82,7 @@ def named(connection: Connection, var: Path) -> Named:
                 inside.add(place)
         elif path.is_absolute():
             elsewhere.add(text)
-    return Named(tuple(sorted(inside)), tuple(sorted(elsewhere)), tuple(sorted(needed)))
+    return NamedFiles(tuple(sorted(inside)), tuple(sorted(elsewhere)), tuple(sorted(needed)))
 
 
 def _ids(connection: Connection, model: type[Run] | type[WeightsJob]) -> list[int]:

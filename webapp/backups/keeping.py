@@ -5,7 +5,7 @@ from datetime import date, datetime
 
 from . import manifest
 from .making import NAME
-from .store import Store
+from .store import ContentStore
 
 
 def kept(names: Iterable[str], daily: int, weekly: int) -> set[str]:
@@ -30,7 +30,7 @@ def _week(name: str) -> tuple[int, int]:
     return _day(name).isocalendar()[:2]
 
 
-def prune(store: Store, daily: int, weekly: int) -> list[str]:
+def prune(store: ContentStore, daily: int, weekly: int) -> list[str]:
     """Removes what the rule does not keep; the names of those backups. Raises BackupProblem and removes no content then.
 
     Manifests go first: a removal that is killed leaves contents that nobody names, and never a backup without its contents.
@@ -45,7 +45,7 @@ def prune(store: Store, daily: int, weekly: int) -> list[str]:
     return gone
 
 
-def _contents(store: Store, name: str) -> set[str]:
+def _contents(store: ContentStore, name: str) -> set[str]:
     found = manifest.read(store, name)
     return {store.content_name(table.digest, packed=True) for table in found.tables} | {
         store.content_name(file.digest) for file in found.files

@@ -19,7 +19,7 @@ from psycopg import sql
 from . import rows
 from .manifest import TableRows
 from .problems import BackupProblem, Cancelled, Damaged
-from .rows import Connection, Table
+from .rows import Connection, DatabaseTable
 
 AT_ONCE = max(2, min(4, os.cpu_count() or 1))  # tables; each keeps a connection that loads and one that compares
 MEMORY = "128MB"  # for an index
@@ -57,7 +57,7 @@ class Bare:
     references: list[tuple[str, str]] = field(default_factory=list)
 
 
-class Ended(Cancelled):
+class EndedWithOther(Cancelled):
     """Another part has failed, so this one has ended; the other tells why."""
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ def all_of(work: Callable[[Any, At], None], over: Iterable[Any], at: At) -> None
 
     def told(more: int) -> None:
         if ended.is_set():
-            raise Ended
+            raise EndedWithOther
         at(more)
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -184,7 +184,7 @@ def _compared(address: str, table: TableRows, content: Content, at: At) -> None:
 def compare(connection: Connection, table: TableRows, at: At) -> None:
     """Reads a table again. Raises Damaged where it is not what was backed up."""
     found, counts = sha256(), list[int]()
-    for block in rows.copy_out(connection, Table(table.name, table.columns), counts.append):
+    for block in rows.copy_out(connection, DatabaseTable(table.name, table.columns), counts.append):
         found.update(block)
         at(len(block))
     if counts != [table.rows]:

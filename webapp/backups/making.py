@@ -19,7 +19,7 @@ from webapp.version import VERSION
 from . import files, manifest, rows
 from .manifest import KeptFile, Manifest, TableRows
 from .problems import BackupProblem, Damaged
-from .store import Store
+from .store import ContentStore
 
 Report = Callable[
     [int, int], None
@@ -39,7 +39,7 @@ def mark_of(key: str) -> str:
     return hashlib.sha256(b"touchstone backup mark " + key.encode()).hexdigest()[:16]
 
 
-def make(store: Store, report: Report) -> tuple[str, Manifest]:
+def make(store: ContentStore, report: Report) -> tuple[str, Manifest]:
     """Makes a backup in the store; its name and what it says of itself. Raises BackupProblem.
 
     Whatever goes wrong, earlier backups are as they were, and what was copied already need not be copied again.
@@ -57,7 +57,7 @@ def make(store: Store, report: Report) -> tuple[str, Manifest]:
     return name, made
 
 
-def _free_name(store: Store, now: datetime) -> str:
+def _free_name(store: ContentStore, now: datetime) -> str:
     name, taken = now.strftime(NAME), set(store.names())
     number = 1
     while name in taken:
@@ -69,7 +69,7 @@ def _free_name(store: Store, now: datetime) -> str:
 class _Making:
     """One backup under way: counts what is done and what was added."""
 
-    def __init__(self, store: Store, report: Report, pins: files.Pins) -> None:
+    def __init__(self, store: ContentStore, report: Report, pins: files.Pins) -> None:
         self._store, self._report, self._pins = store, report, pins
         self._done = self._total = self._added = 0
         self._known = _known(store)
@@ -107,7 +107,7 @@ class _Making:
             added=self._added,
         )
 
-    def _table(self, taken: rows.Connection, table: rows.Table) -> TableRows:
+    def _table(self, taken: rows.Connection, table: rows.DatabaseTable) -> TableRows:
         counts: list[int] = []
         stored = self._store.add(self._told(rows.copy_out(taken, table, counts.append)), packed=True)
         self._added += stored.added
@@ -152,7 +152,7 @@ class _Making:
             )
 
 
-def _known(store: Store) -> Mapping[tuple[str, int, int], str]:
+def _known(store: ContentStore) -> Mapping[tuple[str, int, int], str]:
     """The digests of the files of the last backup that can be read."""
     for name in reversed(store.names()):
         try:
@@ -164,7 +164,7 @@ def _known(store: Store) -> Mapping[tuple[str, int, int], str]:
     return {}
 
 
-def _lost(named: files.Named, kept: tuple[KeptFile, ...]) -> tuple[str, ...]:
+def _lost(named: files.NamedFiles, kept: tuple[KeptFile, ...]) -> tuple[str, ...]:
     """Places that rows name and where no file was: somebody removed them by hand before."""
     paths = [file.path for file in kept]
     return tuple(place for place in named.needed if not any(p == place or p.startswith(f"{place}/") for p in paths))

@@ -6,16 +6,16 @@ from datetime import datetime
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from .problems import BackupProblem, Damaged
-from .store import Store
+from .store import ContentStore
 
 FORMAT = 2  # 1: without `former`
 
 
-class Record(BaseModel):
+class ManifestRecord(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class TableRows(Record):
+class TableRows(ManifestRecord):
     """A table: `columns` with their `types` in the order of the copied text, whose `bytes` and SHA-256 these are."""
 
     name: str
@@ -26,7 +26,7 @@ class TableRows(Record):
     digest: str
 
 
-class KeptFile(Record):
+class KeptFile(ManifestRecord):
     """A file below `var`. `modified` in nanoseconds: with the size it tells whether a file may have changed."""
 
     path: str
@@ -35,7 +35,7 @@ class KeptFile(Record):
     digest: str
 
 
-class Manifest(Record):
+class Manifest(ManifestRecord):
     """`key` is SECRET_KEY, in encrypted backups only; `key_mark` tells whether another key is the same one. `former`: keys before
     it, which still open rows of a backup that was made between a change of SECRET_KEY and `manage.py reencrypt`.
 
@@ -70,7 +70,7 @@ class Manifest(Record):
         return sum(table.bytes for table in self.tables) + sum(file.bytes for file in self.files)
 
 
-def read(store: Store, name: str) -> Manifest:
+def read(store: ContentStore, name: str) -> Manifest:
     """Raises Damaged, or BackupProblem where a newer program wrote it."""
     content = store.read_manifest(name)
     try:
@@ -83,7 +83,7 @@ def read(store: Store, name: str) -> Manifest:
         raise Damaged(f"The manifest of {name} is not what was written.") from error
 
 
-def newest(store: Store) -> str:
+def newest(store: ContentStore) -> str:
     """Raises BackupProblem where there is none."""
     names = store.names()
     if not names:

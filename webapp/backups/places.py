@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from trainer.files import flush
-from webapp.core.destinations import Refused
+from webapp.core.destinations import DestinationRefused
 
 from .problems import BackupProblem, Damaged, room
 
@@ -16,12 +16,12 @@ PARTIAL = ".partial"
 LOCKS = frozenset({"lock", "reading"})
 
 
-class Reader(Protocol):
+class ContentReader(Protocol):
     def read(self, size: int, /) -> bytes:
         """As many bytes; fewer only at the end."""
 
 
-class Place(Protocol):
+class BackupPlace(Protocol):
     """`title`: what people call it. `scratch`: where a content is gathered until it gets its name."""
 
     title: str
@@ -35,7 +35,7 @@ class Place(Protocol):
     def keep(self, partial: Path, name: str) -> None:
         """Gives the content of the file `partial`, which goes, its name. Raises BackupProblem; then it is not there."""
 
-    def read(self, name: str) -> AbstractContextManager[Reader]:
+    def read(self, name: str) -> AbstractContextManager[ContentReader]:
         """Raises Damaged where it is not there, and BackupProblem where it cannot be read."""
 
     def remove(self, names: Iterable[str]) -> None: ...
@@ -61,23 +61,23 @@ def where(text: str | Path) -> str:
     return text.rstrip("/") if isinstance(text, str) and "://" in text else str(Path(text).resolve())
 
 
-def at(where: str | Path) -> Place:
+def at(where: str | Path) -> BackupPlace:
     """A folder, or a bucket by its address: s3://BUCKET/FOLDER, gs://..., az://ACCOUNT/CONTAINER/FOLDER. Raises BackupProblem."""
     if isinstance(where, str) and "://" in where:
         from .bucket import Bucket  # its library is loaded by whoever uses one
 
         try:
             return Bucket(where)
-        except Refused as refused:
+        except DestinationRefused as refused:
             raise BackupProblem(f"The endpoint of {where} {refused}.") from refused
-    return Folder(Path(where).resolve())
+    return FolderPlace(Path(where).resolve())
 
 
 def no_backups_here(title: str, other: str) -> BackupProblem:
     return BackupProblem(f"{title} is no folder of backups, and it is not empty: {other} lies in it.")
 
 
-class Folder:
+class FolderPlace:
     """On a disk. A content is written and flushed under another name first."""
 
     def __init__(self, path: Path) -> None:
@@ -101,7 +101,7 @@ class Folder:
             flush(final.parent)
 
     @contextmanager
-    def read(self, name: str) -> Iterator[Reader]:
+    def read(self, name: str) -> Iterator[ContentReader]:
         try:
             file = (self.path / name).open("rb")
         except FileNotFoundError:

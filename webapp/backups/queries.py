@@ -42,14 +42,14 @@ def plan() -> BackupPlan:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class LastBackup:
     """When it last went well (None: never), and whether the last one that is over failed."""
 
     good_at: datetime | None
     failed: bool
 
 
-def outcomes() -> dict[str, Outcome]:
+def outcomes() -> dict[str, LastBackup]:
     """Of backups and of drills, where there has been one."""
     whole = Backup.objects.filter(state=Backup.State.FINISHED).values_list("finished_at", flat=True).first()
     ended = Backup.objects.filter(state__in=(Backup.State.FINISHED, Backup.State.FAILED))
@@ -58,7 +58,7 @@ def outcomes() -> dict[str, Outcome]:
     drilled = BackupDrill.objects.filter(passed__isnull=False).values_list("passed", flat=True).first()
     found = {}
     if last is not None:
-        found["backup"] = Outcome(whole, last == Backup.State.FAILED)
+        found["backup"] = LastBackup(whole, last == Backup.State.FAILED)
     if drilled is not None:
-        found["drill"] = Outcome(passed, not drilled)
+        found["drill"] = LastBackup(passed, not drilled)
     return found

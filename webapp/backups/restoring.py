@@ -29,10 +29,10 @@ from webapp.localstack.postgres import CannotRun, Postgres
 from webapp.version import VERSION
 
 from . import loading, rows
-from .loading import At, Ended
+from .loading import At, EndedWithOther
 from .manifest import KeptFile, Manifest
 from .problems import BackupProblem, Damaged, room
-from .store import Store
+from .store import ContentStore
 
 # Where an installation keeps absolute paths of its own files: table, column, key
 PATHS = (("inference_registeredmodel", "path"), ("datasets_importjob", "file_path"))
@@ -55,7 +55,7 @@ class Restored:
 
 
 def restore(
-    store: Store,
+    store: ContentStore,
     kept: Manifest,
     into: Path,
     *,
@@ -109,7 +109,7 @@ class _Progress:
 
     def at(self, more: int) -> None:
         if self.ended.is_set():
-            raise Ended
+            raise EndedWithOther
         with self._lock:
             self._done += more
             done = self._done
@@ -133,7 +133,7 @@ def _beside(work: Callable[[], None], ended: threading.Event) -> Iterator[Future
             yield begun
         except BaseException as error:
             ended.set()
-            if isinstance(error, Ended):
+            if isinstance(error, EndedWithOther):
                 begun.result()
             raise
 
@@ -193,7 +193,7 @@ def _keys(kept: Manifest, into: Path) -> None:
             file.write(key)
 
 
-def _rows(store: Store, kept: Manifest, into: Path, url: str, inside: "_Inside", say: Say, at: At) -> None:
+def _rows(store: ContentStore, kept: Manifest, into: Path, url: str, inside: "_Inside", say: Say, at: At) -> None:
     try:
         with rows.connected(url) as connection:
             if there := rows.tables(connection):
@@ -213,17 +213,17 @@ def _rows(store: Store, kept: Manifest, into: Path, url: str, inside: "_Inside",
         raise BackupProblem(f"The database refused what the backup holds: {str(error).strip()}") from error
 
 
-def _content(store: Store) -> loading.Content:
+def _content(store: ContentStore) -> loading.Content:
     return lambda table, checked: store.read(table.digest, packed=True, checked=checked)
 
 
-def _files(store: Store, kept: Manifest, into: Path, at: At) -> None:
+def _files(store: ContentStore, kept: Manifest, into: Path, at: At) -> None:
     """Several at a time, each compared while it is written. Raises Damaged where a content is not what its digest says."""
     ordered = sorted(kept.files, key=lambda file: file.bytes, reverse=True)
     loading.all_of(lambda file, at: _file(store, file, into, at), ordered, at)
 
 
-def _file(store: Store, file: KeptFile, into: Path, at: At) -> None:
+def _file(store: ContentStore, file: KeptFile, into: Path, at: At) -> None:
     path = (into / file.path).resolve()
     if not path.is_relative_to(into):
         raise Damaged(f"The backup names a file outside of its folder: {file.path}.")

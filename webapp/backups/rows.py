@@ -39,7 +39,7 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
-class Table:
+class DatabaseTable:
     name: str
     columns: tuple[str, ...]
     types: tuple[str, ...] = ()
@@ -65,16 +65,16 @@ def snapshot(address: Mapping[str, Any] | str) -> Iterator[Connection]:
             yield connection
 
 
-def tables(connection: Connection) -> list[Table]:
+def tables(connection: Connection) -> list[DatabaseTable]:
     found = connection.execute(TABLES).fetchall()
-    return [Table(name, tuple(c for c, _ in columns), tuple(t for _, t in columns)) for name, columns in found]
+    return [DatabaseTable(name, tuple(c for c, _ in columns), tuple(t for _, t in columns)) for name, columns in found]
 
 
 def sequences(connection: Connection) -> dict[str, int]:
     return {str(name): int(value) for name, value in connection.execute(SEQUENCES).fetchall()}
 
 
-def copy_out(connection: Connection, table: Table, counted: Callable[[int], None]) -> Iterator[bytes]:
+def copy_out(connection: Connection, table: DatabaseTable, counted: Callable[[int], None]) -> Iterator[bytes]:
     """The rows of a table in blocks of about a megabyte; `counted` hears at the end how many there were."""
     waiting = bytearray()
     with connection.cursor() as cursor:

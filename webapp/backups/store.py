@@ -15,7 +15,7 @@ from typing import BinaryIO, Protocol, cast
 import pyarrow as pa
 
 from . import crypto, places
-from .places import PARTIAL, Place
+from .places import PARTIAL, BackupPlace
 from .problems import BackupProblem, Damaged, WrongKey, room
 
 BLOCK = 1 << 20
@@ -31,7 +31,7 @@ class Sink(Protocol):
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredContent:
     """A content: its SHA-256 and bytes, and how many bytes it added to the place (0: it was there already)."""
 
     digest: str
@@ -39,10 +39,10 @@ class Stored:
     added: int
 
 
-class Store:
+class ContentStore:
     """`key` None: nothing is encrypted. All backups of a place are of one kind."""
 
-    def __init__(self, place: Place, key: crypto.Key | None) -> None:
+    def __init__(self, place: BackupPlace, key: crypto.BackupKey | None) -> None:
         self.place, self.key = place, key
         self.alone, self.reading, self.removing = place.writing, place.reading, place.removing
 
@@ -54,7 +54,7 @@ class Store:
     def has(self, digest: str, packed: bool = False) -> bool:
         return self.place.has(self.content_name(digest, packed))
 
-    def add(self, content: Iterable[bytes], packed: bool = False) -> Stored:
+    def add(self, content: Iterable[bytes], packed: bool = False) -> StoredContent:
         """Keeps a content once. `packed`: compressed on its way. Raises BackupProblem where there is no room for it."""
         digest, size = sha256(), 0
 
@@ -73,7 +73,7 @@ class Store:
                 self.place.keep(partial, name)
         finally:
             partial.unlink(missing_ok=True)
-        return Stored(digest.hexdigest(), size, added)
+        return StoredContent(digest.hexdigest(), size, added)
 
     def read(self, digest: str, packed: bool = False, checked: bool = True) -> Iterator[bytes]:
         """A content, checked against its digest at the end, unless whoever reads does so. Raises Damaged."""
@@ -132,7 +132,7 @@ class Store:
         return partial
 
     def _sink(self, file: BinaryIO, packed: bool) -> Sink:
-        sealed: Sink = crypto.Sealing(file, self.key) if self.key else _Open(file)
+        sealed: Sink = crypto.Sealing(file, self.key) if self.key else _PlainFile(file)
         return _Packed(sealed) if packed else sealed
 
     def _blocks(self, name: str, packed: bool) -> Iterator[bytes]:
@@ -141,7 +141,7 @@ class Store:
             yield from _unpacked(blocks) if packed else blocks
 
 
-class _Open:
+class _PlainFile:
     """Nothing between the writer and the file."""
 
     def __init__(self, file: BinaryIO) -> None:
@@ -211,7 +211,7 @@ def _unpacked(blocks: Iterator[bytes]) -> Iterator[bytes]:
         raise Damaged(f"A file of the backup is not what was written: it cannot be unpacked ({error}).") from error
 
 
-def open_store(where: Path | str, passphrase: bytes | None, *, create: bool = False) -> Store:
+def open_store(where: Path | str, passphrase: bytes | None, *, create: bool = False) -> ContentStore:
     """The backups in a folder or a bucket. Raises WrongKey, or BackupProblem where there are none."""
     place = places.at(where)
     encrypted, plain = place.has(KEY), place.has(PLAIN)
@@ -222,15 +222,15 @@ def open_store(where: Path | str, passphrase: bytes | None, *, create: bool = Fa
         if passphrase is None:
             raise WrongKey(f"The backups in {place.title} are encrypted: name the key file they were made with.")
         with place.read(KEY) as file:
-            return Store(place, crypto.known(passphrase, file.read(BLOCK).decode()))
+            return ContentStore(place, crypto.known(passphrase, file.read(BLOCK).decode()))
     if not plain:
         raise BackupProblem(f"There are no backups in {place.title}.")
     if passphrase is not None:
         raise WrongKey(f"The backups in {place.title} are not encrypted: leave the key away, or name another folder.")
-    return Store(place, None)
+    return ContentStore(place, None)
 
 
-def _begin(place: Place, passphrase: bytes | None) -> None:
+def _begin(place: BackupPlace, passphrase: bytes | None) -> None:
     """Says once and for all whether the backups of this place are encrypted."""
     place.begin()
     kept = crypto.new(passphrase)[1] if passphrase is not None else json.dumps({"encrypted": False})

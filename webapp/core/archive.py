@@ -29,7 +29,7 @@ class Gone(Problem):
 
 
 @dataclass(frozen=True)
-class Stretch:
+class ArchiveStretch:
     """`length` bytes at `start` of what is sent: `content`, those of the file `path`, or what `source` gives for the first and the
     last of them; zeros where it is none of these."""
 
@@ -65,7 +65,7 @@ class Download:
     name: str
     length: int
     tag: str
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[ArchiveStretch, ...]
     content_type: str = "application/x-tar"
 
     def read(self, first: int, last: int) -> Iterator[bytes]:
@@ -83,7 +83,7 @@ class Download:
                 return chain(ahead, blocks, (block for later in left for block in later.read(first, last)))
         return iter(ahead)
 
-    def _within(self, first: int, last: int) -> list[Stretch]:
+    def _within(self, first: int, last: int) -> list[ArchiveStretch]:
         return [each for each in self.stretches if each.start < last and each.start + each.length > first]
 
 
@@ -100,7 +100,7 @@ def of_file(path: Path, name: str) -> Download:
         raise Gone(f"The file {path.name} is not there any more.")
     facts = path.stat()
     tag = hashlib.sha256(f"{facts.st_size} {facts.st_mtime_ns}".encode()).hexdigest()[:32]
-    whole = Stretch(0, facts.st_size, path=path)
+    whole = ArchiveStretch(0, facts.st_size, path=path)
     return Download(name, facts.st_size, tag, (whole,), "application/octet-stream")
 
 
@@ -109,17 +109,17 @@ def of_folder(folder: Path, name: str) -> Download:
     files = [path for path in sorted(folder.rglob("*")) if path.is_file() and not _linked(path, folder)]
     if not files:
         raise Gone(f"The folder {folder.name} is not there any more.")
-    entries, told = list[Entry](), hashlib.sha256()
+    entries, told = list[ArchiveFile](), hashlib.sha256()
     for path in files:
         facts = path.stat()
-        entries.append(Entry(path.relative_to(folder).as_posix(), facts.st_size, path=path))
+        entries.append(ArchiveFile(path.relative_to(folder).as_posix(), facts.st_size, path=path))
         told.update(f"{facts.st_mtime_ns}".encode())
     return of_entries(entries, name, told.hexdigest())
 
 
 @dataclass(frozen=True)
-class Entry:
-    """A file of an archive, as `Stretch` reads it."""
+class ArchiveFile:
+    """A file of an archive, as `ArchiveStretch` reads it."""
 
     name: str
     size: int
@@ -127,22 +127,22 @@ class Entry:
     source: Callable[[int, int], Iterator[bytes]] | None = None
 
 
-def of_entries(entries: Sequence[Entry], name: str, mark: str) -> Download:
+def of_entries(entries: Sequence[ArchiveFile], name: str, mark: str) -> Download:
     """A tar of these, in a folder `name`. `mark` changes whenever the content of one may have changed."""
-    stretches: list[Stretch] = []
+    stretches: list[ArchiveStretch] = []
     at, told = 0, hashlib.sha256(mark.encode())
     for entry in entries:
         info = tarfile.TarInfo(f"{name}/{entry.name}")
         info.size, info.mode = entry.size, 0o644
         header = info.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
-        whole = Stretch(at + len(header), entry.size, path=entry.path, source=entry.source)
-        stretches += [Stretch(at, len(header), header), whole]
+        whole = ArchiveStretch(at + len(header), entry.size, path=entry.path, source=entry.source)
+        stretches += [ArchiveStretch(at, len(header), header), whole]
         at += len(header) + entry.size
         padding = -entry.size % BLOCK
-        stretches.append(Stretch(at, padding))
+        stretches.append(ArchiveStretch(at, padding))
         at += padding
         told.update(header)
-    stretches.append(Stretch(at, 2 * BLOCK))  # two empty blocks end an archive
+    stretches.append(ArchiveStretch(at, 2 * BLOCK))  # two empty blocks end an archive
     kept = tuple(stretch for stretch in stretches if stretch.length)
     return Download(f"{name}.tar", at + 2 * BLOCK, told.hexdigest()[:32], kept)
 

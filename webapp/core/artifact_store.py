@@ -25,8 +25,8 @@ from trainer.contracts import ModelFile
 from trainer.contracts.storing import LinkedFile, Links, pieces
 
 from . import buckets
-from .buckets import Access, Store, Unusable
-from .destinations import Refused
+from .buckets import BucketAccess, Store, UnusableBucket
+from .destinations import DestinationRefused
 from .problems import Problem
 
 NAME = "ARTIFACT_STORE"
@@ -182,12 +182,12 @@ def _address() -> str:
 
 def _client(within_s: float | None = None) -> Store:
     if not used():
-        raise Unusable("The files lie in object storage, and ARTIFACT_STORE names none any more.")
+        raise UnusableBucket("The files lie in object storage, and ARTIFACT_STORE names none any more.")
     return _opened(_address(), buckets.access(NAME), buckets.RETRY_S, within_s)
 
 
 @lru_cache(maxsize=4)
-def _opened(address: str, by: Access, _retry_s: float, within_s: float | None) -> Store:
+def _opened(address: str, by: BucketAccess, _retry_s: float, within_s: float | None) -> Store:
     return buckets.open_bucket(address, by, within_s)
 
 
@@ -196,7 +196,7 @@ def _words(name: str = "") -> Iterator[None]:
     """`name`: an object that a row lists."""
     try:
         yield
-    except (Unusable, Refused) as error:
+    except (UnusableBucket, DestinationRefused) as error:
         raise StoreAway(str(error)) from None
     except FileNotFoundError:
         if name:

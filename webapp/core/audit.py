@@ -15,14 +15,14 @@ if TYPE_CHECKING:  # the lowest app names the types of the one above it, and imp
 
 
 @dataclass(frozen=True)
-class Origin:
+class ChangeOrigin:
     """Where a change comes from, beside who makes it."""
 
     address: str = ""
     token: str = ""
 
 
-origin: ContextVar[Origin] = ContextVar("origin", default=Origin())  # noqa: B039 - it cannot be changed
+origin: ContextVar[ChangeOrigin] = ContextVar("origin", default=ChangeOrigin())  # noqa: B039 - it cannot be changed
 
 
 def asked_by(row: models.Model, column: str = "created_by") -> "User | None":

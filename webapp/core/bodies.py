@@ -26,7 +26,7 @@ PACE = (
 ROOM = 1_000_000_000  # bytes that stay free where bodies are written
 
 
-class Refused(Exception):
+class BodyRefused(Exception):
     """The body is not read to its end; `status` and the message say why."""
 
     def __init__(self, status: int, message: str) -> None:
@@ -35,7 +35,7 @@ class Refused(Exception):
 
 
 async def read(scope: Scope, receive: Receive, known: Known) -> IO[bytes]:
-    """The body, in memory or in a file that goes when it is closed. Raises Refused, and RequestAborted where the sender left."""
+    """The body, in memory or in a file that goes when it is closed. Raises BodyRefused, and RequestAborted where the sender left."""
     body: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=settings.FILE_UPLOAD_MAX_MEMORY_SIZE, mode="w+b")  # noqa: SIM115 - its reader closes it
     try:
         await _fill(body, _Gate(scope, known), receive)
@@ -53,7 +53,7 @@ async def _fill(body: IO[bytes], gate: "_Gate", receive: Receive) -> None:
         try:
             message = await asyncio.wait_for(receive(), SILENCE_S)
         except TimeoutError:
-            raise Refused(408, f"Nothing came for {SILENCE_S:.0f} seconds.") from None
+            raise BodyRefused(408, f"Nothing came for {SILENCE_S:.0f} seconds.") from None
         if message["type"] == "http.disconnect":
             raise RequestAborted
         if piece := message.get("body"):
@@ -63,7 +63,7 @@ async def _fill(body: IO[bytes], gate: "_Gate", receive: Receive) -> None:
             return
         late = asyncio.get_running_loop().time() - began - SILENCE_S
         if late > 0 and gate.size < late * PACE:
-            raise Refused(408, f"The body comes in at less than {PACE:,} bytes a second.")
+            raise BodyRefused(408, f"The body comes in at less than {PACE:,} bytes a second.")
 
 
 class _Gate:
@@ -88,11 +88,11 @@ class _Gate:
         if size <= self.limit:
             return
         if size > LARGEST:
-            raise Refused(413, f"A request has at most {LARGEST // 10**9} GB.")
+            raise BodyRefused(413, f"A request has at most {LARGEST // 10**9} GB.")
         if self.limit == SMALL and not await self.known(self.scope):
-            raise Refused(413, f"A request has at most {SMALL // 10**6} MB. Sign in to send files.")
+            raise BodyRefused(413, f"A request has at most {SMALL // 10**6} MB. Sign in to send files.")
         if shutil.disk_usage(tempfile.gettempdir()).free - (size - self.size) < ROOM:
-            raise Refused(507, "The server has no space for this file. Ask the person who runs it to free some.")
+            raise BodyRefused(507, "The server has no space for this file. Ask the person who runs it to free some.")
         self.limit = max(
             size, min(LARGEST, 2 * self.limit)
         )  # asked again after each doubling: the disk may fill meanwhile

@@ -33,12 +33,12 @@ ENDPOINTS = {
 }
 
 
-class Unusable(Exception):
+class UnusableBucket(Exception):
     """An address that is no bucket's, or a client that cannot be made; the message says what to look at."""
 
 
 @dataclass(frozen=True)
-class Access:
+class BucketAccess:
     """How a bucket is reached: the settings that begin with `name`, such as BACKUP for BACKUP_ENDPOINT and BACKUP_SECRET."""
 
     name: str
@@ -49,23 +49,23 @@ class Access:
     secret: str | None = field(repr=False)
 
 
-def access(name: str) -> Access:
+def access(name: str) -> BucketAccess:
     """From the settings of this installation as they are now."""
     names = ("endpoint", "networks", "region", "access_key", "secret")
-    return Access(name, *(getattr(settings.ENV, f"{name.lower()}_{each}") for each in names))
+    return BucketAccess(name, *(getattr(settings.ENV, f"{name.lower()}_{each}") for each in names))
 
 
-def open_bucket(address: str, by: Access, within_s: float | None = None) -> Store:
+def open_bucket(address: str, by: BucketAccess, within_s: float | None = None) -> Store:
     """By scheme. `within_s`: a request is given up after so long and not tried again. Credentials are the settings' or, where there are none, what the library finds: its own variables, a
-    machine's role. Raises Unusable, and Refused where its network is closed."""
+    machine's role. Raises UnusableBucket, and Refused where its network is closed."""
     parts = urlsplit(address)
     if parts.username or parts.password or parts.query:
-        raise Unusable(
+        raise UnusableBucket(
             f"The address of a bucket holds no credentials: {by.name}_ACCESS_KEY and {by.name}_SECRET are for them."
         )
     make = _MAKE.get(parts.scheme)
     if make is None or not parts.netloc:
-        raise Unusable(f"{address} is no bucket: name {FORMS}.")
+        raise UnusableBucket(f"{address} is no bucket: name {FORMS}.")
     endpoint = by.endpoint or _of_the_library(parts.scheme)
     hurried = within_s is not None
     common: dict[str, Any] = {
@@ -80,14 +80,14 @@ def open_bucket(address: str, by: Access, within_s: float | None = None) -> Stor
         return make(parts.netloc, parts.path.strip("/"), endpoint, by, common)
     except (BaseError, ValueError, OSError) as error:
         logger.warning("no client for %s: %s", address, type(error).__name__)
-        raise Unusable(f"{address} cannot be used: look at its address and the credentials.") from None
+        raise UnusableBucket(f"{address} cannot be used: look at its address and the credentials.") from None
 
 
-def no_such(address: str, by: Access) -> str:
+def no_such(address: str, by: BucketAccess) -> str:
     return f"There is no bucket {address}: make it first, or look at its address and {by.name}_ENDPOINT."
 
 
-def said(error: BaseError, address: str, by: Access) -> str:
+def said(error: BaseError, address: str, by: BucketAccess) -> str:
     """In our words: those of the library hold addresses, and addresses may hold signatures."""
     status = re.search(r"status code: (\d{3})", str(error))
     if isinstance(error, PermissionDeniedError | UnauthenticatedError):
@@ -107,7 +107,7 @@ def _of_the_library(scheme: str) -> str | None:
     return next((value for name in ENDPOINTS[scheme] if (value := os.environ.get(name))), None)
 
 
-def _may_be_reached(endpoint: str | None, by: Access) -> bool:
+def _may_be_reached(endpoint: str | None, by: BucketAccess) -> bool:
     """Whether it speaks plain HTTP. Raises Refused where its network is not open."""
     if endpoint is None:
         return False
@@ -120,17 +120,17 @@ def _given(**options: str | None) -> Any:  # each kind of store has a type of it
     return {name: value for name, value in options.items() if value}
 
 
-def _s3(bucket: str, folder: str, endpoint: str | None, by: Access, common: Mapping[str, Any]) -> Store:
+def _s3(bucket: str, folder: str, endpoint: str | None, by: BucketAccess, common: Mapping[str, Any]) -> Store:
     given = _given(access_key_id=by.access_key, secret_access_key=by.secret, region=by.region, endpoint=endpoint)
     return S3Store(bucket, prefix=folder or None, config=given, **common)
 
 
-def _gcs(bucket: str, folder: str, endpoint: str | None, by: Access, common: Mapping[str, Any]) -> Store:
+def _gcs(bucket: str, folder: str, endpoint: str | None, by: BucketAccess, common: Mapping[str, Any]) -> Store:
     given = _given(service_account_key=by.secret, base_url=endpoint)
     return GCSStore(bucket, prefix=folder or None, config=given, **common)
 
 
-def _azure(account: str, path: str, endpoint: str | None, by: Access, common: Mapping[str, Any]) -> Store:
+def _azure(account: str, path: str, endpoint: str | None, by: BucketAccess, common: Mapping[str, Any]) -> Store:
     container, _, folder = path.partition("/")
     given = _given(account_name=account, account_key=by.secret, endpoint=endpoint)
     return AzureStore(container, prefix=folder or None, config=given, **common)

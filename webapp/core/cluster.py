@@ -15,7 +15,7 @@ from django.core.cache import cache
 from webapp.localstack.places import facts, write_facts
 
 from . import ray_client
-from .ray_client import RayAway, RayRefused, Wanted
+from .ray_client import JobResources, RayAway, RayRefused
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class Node:
     card: str = ""
     lends: int = 0
 
-    def has(self, wanted: Wanted) -> bool:
+    def has(self, wanted: JobResources) -> bool:
         """Whether it has as much when nobody else is there. What is not known is no hindrance."""
         return (
             wanted.cpus <= self.cpus
@@ -49,7 +49,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Cluster:
+class RayCluster:
     nodes: tuple[Node, ...]
 
     @property
@@ -84,13 +84,13 @@ def look() -> None:
         cache.delete(ASKED)
         return
     cache.set(KEY, [asdict(node) for node in nodes], KEPT_S)
-    _remember(Cluster(tuple(nodes)).gpus)
+    _remember(RayCluster(tuple(nodes)).gpus)
 
 
-def known() -> Cluster | None:
+def known() -> RayCluster | None:
     """What Ray said last; None where it has said nothing yet."""
     found = cache.get(KEY)
-    return Cluster(tuple(Node(**each) for each in found)) if found else None
+    return RayCluster(tuple(Node(**each) for each in found)) if found else None
 
 
 def had() -> int:

@@ -34,7 +34,7 @@ _length = Struct(">Q")
 
 
 @dataclass(frozen=True)
-class Limits:
+class ProcessLimits:
     """What one piece of work may take: bytes beside those of an idle child, and seconds by the clock on the wall. Of all
     work under the same limits, so much is done `at_once`."""
 
@@ -95,7 +95,7 @@ class _Nursery:
 _nursery = _Nursery()
 
 
-def call(function: str, limits: Limits, /, **given: Any) -> Any:
+def call(function: str, limits: ProcessLimits, /, **given: Any) -> Any:
     """What `module:function` of ours returns for these arguments, all of it JSON.
 
     Raises Exceeded; Invalid where the function does; Problem 503 where no child comes free; RuntimeError for whatever
@@ -116,7 +116,7 @@ def call(function: str, limits: Limits, /, **given: Any) -> Any:
     raise RuntimeError(f"{function} failed in its own process:\n{said['failed']}")
 
 
-def _asked(function: str, limits: Limits, given: dict[str, Any]) -> dict[str, Any]:
+def _asked(function: str, limits: ProcessLimits, given: dict[str, Any]) -> dict[str, Any]:
     began = monotonic()
     with _nursery.child() as child:
         # a new nursery takes a second to begin; the child counts for itself from when it is asked

@@ -20,24 +20,24 @@ CLOSED = (IPv6Network("fec0::/10"), IPv4Network("192.0.0.0/24"))
 Address = IPv4Address | IPv6Address
 
 
-class Refused(Exception):
+class DestinationRefused(Exception):
     """The address may not be connected to, or cannot be found; the message says why."""
 
 
 def parse(url: str, *, instead_of_password: str) -> httpx.URL:
-    """Raises Refused unless it is http(s), names a host and carries no password; `instead_of_password` says what else."""
+    """Raises DestinationRefused unless it is http(s), names a host and carries no password; `instead_of_password` says what else."""
     try:
         parsed = httpx.URL(url.strip())
     except (httpx.InvalidURL, UnicodeError) as error:
-        raise Refused(f"is no address: {error}") from error
+        raise DestinationRefused(f"is no address: {error}") from error
     if parsed.scheme not in ("https", "http") or not parsed.host:
-        raise Refused("must begin with https:// and name a host")
+        raise DestinationRefused("must begin with https:// and name a host")
     if parsed.userinfo:
-        raise Refused(f"must not hold a user name or password: {instead_of_password}")
+        raise DestinationRefused(f"must not hold a user name or password: {instead_of_password}")
     if not HOST.fullmatch(parsed.raw_host.decode()) or not 0 < port(parsed) < 65536:
-        raise Refused("names no host or port that can exist")
+        raise DestinationRefused("names no host or port that can exist")
     if len(str(parsed)) > LONGEST:
-        raise Refused(f"must have at most {LONGEST} characters")
+        raise DestinationRefused(f"must have at most {LONGEST} characters")
     return parsed.copy_with(fragment=None)
 
 
@@ -53,16 +53,16 @@ class Fence:
     setting: str
 
     def addresses(self, host: str, port: int, scheme: str) -> list[str]:
-        """Every address that `host` stands for now. Raises Refused if it stands for none, or for one that is closed:
+        """Every address that `host` stands for now. Raises DestinationRefused if it stands for none, or for one that is closed:
         a name with a public and a private address is refused whole."""
         try:
             found = getaddrinfo(host.strip("[]"), port, type=SOCK_STREAM)
         except (OSError, UnicodeError) as error:
-            raise Refused(f"{host} cannot be found: {getattr(error, 'strerror', None) or error}") from error
+            raise DestinationRefused(f"{host} cannot be found: {getattr(error, 'strerror', None) or error}") from error
         plain = [str(entry[4][0]).partition("%")[0] for entry in found]
         for text in plain:
             if reason := self.closed(text, scheme):
-                raise Refused(reason if text == host else f"{host} is {text}; {reason}")
+                raise DestinationRefused(reason if text == host else f"{host} is {text}; {reason}")
         return list(dict.fromkeys(plain))
 
     def closed(self, address: str, scheme: str) -> str:

@@ -21,7 +21,7 @@ MOST_BRIEF, LONGEST_BRIEF = 6, 40  # of a folded group: fields, and characters o
 
 
 @dataclass(frozen=True)
-class Nothing:
+class EmptyChoice:
     """Instead of an empty list: how to get something to choose."""
 
     text: str
@@ -47,7 +47,7 @@ class Input:
     source: str = ""  # of which rows of the workspace it names one: the form that knows them fills `options`
     options: tuple[tuple[str, str], ...] = ()
     empty: str = ""  # what the empty option says, where it is a choice
-    nothing: Nothing | None = None  # what is said where there are no `options`
+    nothing: EmptyChoice | None = None  # what is said where there are no `options`
     applies: bool = True  # False: the values beside it leave it without effect
     beside: str = ""  # the group that it stands in, if not its own
     names: tuple[str, ...] = ()  # what may be written in it
@@ -91,7 +91,7 @@ class Input:
 
 
 @dataclass
-class Group:
+class FormGroup:
     """A section, an optional section (`optional`, switched on by `on`) or a list of sections (`items`).
 
     `chosen` names the section that was chosen where there are several; its first input is that choice.
@@ -101,11 +101,11 @@ class Group:
     title: str
     help: str = ""
     inputs: list[Input] = field(default_factory=list)
-    groups: list["Group"] = field(default_factory=list)
+    groups: list["FormGroup"] = field(default_factory=list)
     optional: bool = False
     on: bool = True
     is_list: bool = False
-    items: list["Group"] = field(default_factory=list)
+    items: list["FormGroup"] = field(default_factory=list)
     least: int = 0  # items that a list must keep
     error: str = ""
     chosen: str = ""
@@ -122,7 +122,7 @@ class Group:
         for group in [*self.groups, *self.items]:
             yield from group.every_input()
 
-    def every_group(self) -> Iterator["Group"]:
+    def every_group(self) -> Iterator["FormGroup"]:
         """Itself and everything inside it."""
         yield self
         for group in [*self.groups, *self.items]:
@@ -189,7 +189,7 @@ class Tree:
         self.root = schema
         self.defs: dict[str, Any] = schema.get("$defs", {})
 
-    def draw(self, raw: Any, problems: Mapping[str, str], base: Any = None) -> Group:
+    def draw(self, raw: Any, problems: Mapping[str, str], base: Any = None) -> FormGroup:
         """The form for `raw`, with `problems` (path -> message) at their fields and changes from `base` marked."""
         return self._group("", "Run", self.root, raw, problems, base)
 
@@ -254,17 +254,17 @@ class Tree:
 
     def _group(
         self, path: str, title: str, schema: dict[str, Any], raw: Any, problems: Mapping[str, str], base: Any
-    ) -> Group:
+    ) -> FormGroup:
         raw = raw if isinstance(raw, dict) else {}
         base = base if isinstance(base, dict) else {}
-        group = Group(path, title, schema.get("description", ""), error=problems.get(path, ""))
+        group = FormGroup(path, title, schema.get("description", ""), error=problems.get(path, ""))
         for name, sub in self._properties(schema).items():
             self._member(group, _join(path, name), name, sub, raw, problems, base)
         self._without_effect(group, schema, raw)
         _moved(group)
         return group
 
-    def _without_effect(self, group: Group, schema: dict[str, Any], raw: dict[str, Any]) -> None:
+    def _without_effect(self, group: FormGroup, schema: dict[str, Any], raw: dict[str, Any]) -> None:
         """Marks the fields of a section that its other values leave without effect."""
         fields = self._properties(schema)
 
@@ -283,7 +283,7 @@ class Tree:
 
     def _member(
         self,
-        group: Group,
+        group: FormGroup,
         path: str,
         name: str,
         sub: dict[str, Any],
@@ -305,7 +305,9 @@ class Tree:
             child.chosen = opened["properties"][_key(sub)]["default"] if _options(sub) else ""
             group.groups.append(child)
         elif "properties" in self._open(opened.get("items", {}))[0]:
-            child = Group(path, words(name), opened.get("description", ""), is_list=True, error=problems.get(path, ""))
+            child = FormGroup(
+                path, words(name), opened.get("description", ""), is_list=True, error=problems.get(path, "")
+            )
             child.least = opened.get("minItems", 0)
             child.items = self._items(path, opened["items"], value, before, problems)
             group.groups.append(child)
@@ -315,7 +317,7 @@ class Tree:
 
     def _items(
         self, path: str, schema: dict[str, Any], value: Any, before: Any, problems: Mapping[str, str]
-    ) -> list[Group]:
+    ) -> list[FormGroup]:
         befores = before if isinstance(before, list) else []
         found = []
         for i, entry in enumerate(value if isinstance(value, list) else []):
@@ -359,7 +361,7 @@ class Tree:
         return {**self._filled(wanted), **{f: v for f, v in changed.items() if f in wanted["properties"]}}
 
 
-def _moved(group: Group) -> None:
+def _moved(group: FormGroup) -> None:
     """Fields that stand in another group of the same section go there."""
     for each in [each for each in group.inputs if each.beside]:
         for other in group.groups:

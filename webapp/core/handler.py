@@ -63,7 +63,7 @@ class ThreadedHandler(ASGIHandler):
             body = await bodies.read(scope, receive, self._known)
         except RequestAborted:
             return
-        except bodies.Refused as refused:
+        except bodies.BodyRefused as refused:
             await self.send_response(_refusal(scope, refused), send)
             return
         began = time.perf_counter()
@@ -113,7 +113,7 @@ class ThreadedHandler(ASGIHandler):
             raise error
 
 
-def _refusal(scope: Mapping[str, Any], refused: bodies.Refused) -> HttpResponse:
+def _refusal(scope: Mapping[str, Any], refused: bodies.BodyRefused) -> HttpResponse:
     """The connection ends with it: the rest of the body is not waited for. No middleware has seen the request, so it gets its
     id here."""
     asked = HttpRequest()

@@ -34,7 +34,7 @@ THREADS = 10  # checks that hang keep theirs; what then finds none is late, whic
 
 
 @dataclass(frozen=True)
-class Seen:
+class ServiceState:
     """`note`: what the service says of itself, or why it does not answer; for administrators only."""
 
     state: State
@@ -45,10 +45,10 @@ class Seen:
         return self.state == "ok"
 
 
-Check = Callable[[], Seen]
+Check = Callable[[], ServiceState]
 
 
-class Watch:
+class ServiceWatch:
     """Looks at all services at once, waits `wait_s` seconds for them together, and remembers what it saw for `keep_s`.
 
     One caller looks. Others that come meanwhile get what was seen before, if anything was: threads that answer requests do
@@ -59,10 +59,10 @@ class Watch:
         self._checks, self._wait_s, self._keep_s = checks, wait_s, keep_s
         self._lock = threading.Lock()
         self._threads: ThreadPoolExecutor | None = None
-        self._seen: dict[str, Seen] = {}
+        self._seen: dict[str, ServiceState] = {}
         self._at = float("-inf")
 
-    def look(self) -> dict[str, Seen]:
+    def look(self) -> dict[str, ServiceState]:
         """Name of each service -> how it is."""
         if not self._lock.acquire(blocking=not self._seen):
             return self._seen
@@ -74,20 +74,20 @@ class Watch:
         finally:
             self._lock.release()
 
-    def _ask(self) -> dict[str, Seen]:
+    def _ask(self) -> dict[str, ServiceState]:
         if self._threads is None:  # here: a server that forks would not take the threads along
             self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="health")
         asked = {name: self._threads.submit(check) for name, check in self._checks.items()}
         wait(asked.values(), self._wait_s)
         return {name: self._outcome(name, future) for name, future in asked.items()}
 
-    def _outcome(self, name: str, future: "Future[Seen]") -> Seen:
+    def _outcome(self, name: str, future: "Future[ServiceState]") -> ServiceState:
         if not future.done():
             future.cancel()  # if it has not begun
-            return Seen("late", f"no answer within {self._wait_s:g} s")
+            return ServiceState("late", f"no answer within {self._wait_s:g} s")
         if error := future.exception():
             logger.error("the check of %s failed", name, exc_info=error)
-            return Seen("away", f"the check itself failed: {type(error).__name__}")
+            return ServiceState("away", f"the check itself failed: {type(error).__name__}")
         return future.result()
 
 
@@ -99,39 +99,41 @@ def redis_answers() -> bool:
         return False
 
 
-def _database() -> Seen:
+def _database() -> ServiceState:
     try:
         with connection.cursor() as cursor:
             cursor.execute("SHOW server_version")
-            return Seen("ok", f"version {cursor.fetchone()[0]}")
+            return ServiceState("ok", f"version {cursor.fetchone()[0]}")
     except DATABASE_AWAY:
-        return Seen("away", "does not answer")
+        return ServiceState("away", "does not answer")
     finally:
         connection.close()  # of this thread, which has no request at whose end it would be given back
 
 
-def _redis() -> Seen:
+def _redis() -> ServiceState:
     if not redis_answers():
-        return Seen("away", "does not answer")
+        return ServiceState("away", "does not answer")
     with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=2) as server:
         told: Any = server.info()
-    return Seen("ok", f"version {told.get('redis_version', 'unknown')}, {told.get('used_memory_human', '')}B in use")
+    return ServiceState(
+        "ok", f"version {told.get('redis_version', 'unknown')}, {told.get('used_memory_human', '')}B in use"
+    )
 
 
-def _workers() -> Seen:
+def _workers() -> ServiceState:
     """The first worker that answers; none can be asked while Redis, which carries the question, is away."""
     if not redis_answers():
-        return Seen("away", "cannot be asked while Redis is away")
+        return ServiceState("away", "cannot be asked while Redis is away")
     answers = app.control.broadcast("ping", reply=True, timeout=WORKER_ANSWERS_S, limit=1) or []
     names = ", ".join(name for answer in answers for name in answer)
-    return Seen("ok", names) if names else Seen("late", f"no answer within {WORKER_ANSWERS_S:g} s")
+    return ServiceState("ok", names) if names else ServiceState("late", f"no answer within {WORKER_ANSWERS_S:g} s")
 
 
-def _ray() -> Seen:
+def _ray() -> ServiceState:
     try:
-        return Seen("ok", f"version {client().version()}")
+        return ServiceState("ok", f"version {client().version()}")
     except (RayAway, RayRefused) as away:
-        return Seen("away", str(away))
+        return ServiceState("away", str(away))
 
 
 def folders() -> tuple[Path, Path]:
@@ -140,11 +142,11 @@ def folders() -> tuple[Path, Path]:
     return kept, Path(tempfile.gettempdir())
 
 
-def _disk() -> Seen:
+def _disk() -> ServiceState:
     free = min(shutil.disk_usage(folder).free for folder in folders())
-    return Seen("ok" if free >= ROOM else "low", f"{free / 1e9:.1f} GB free")
+    return ServiceState("ok" if free >= ROOM else "low", f"{free / 1e9:.1f} GB free")
 
 
 CHECKS: dict[str, Check] = {"database": _database, "redis": _redis, "workers": _workers, "ray": _ray, "disk": _disk}
 NEEDED = frozenset({"database", "redis"})  # without these no page is answered; without the others work waits
-WATCH = Watch(CHECKS)
+WATCH = ServiceWatch(CHECKS)

@@ -26,7 +26,7 @@ class RequestIdMiddleware:
         request.id = token_hex(6)  # type: ignore[attr-defined]
         token = current_request_id.set(request.id)  # type: ignore[attr-defined]
         person = current_person.set(NOBODY)  # until it is known
-        came = audit.origin.set(audit.Origin(address=request.META.get("REMOTE_ADDR") or ""))
+        came = audit.origin.set(audit.ChangeOrigin(address=request.META.get("REMOTE_ADDR") or ""))
         try:
             response = self.get_response(request) if request.path.startswith(UNTRACED) else self._traced(request)
         finally:

@@ -30,7 +30,7 @@ class RayRefused(Exception):
 
 
 @dataclass(frozen=True)
-class Job:
+class RayJob:
     """`UNKNOWN`: Ray has no such job, for instance because it was restarted since. `message` is Ray's own words."""
 
     status: JobStatus
@@ -48,7 +48,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class JobResources:
     """What Ray sets aside for a job."""
 
     cpus: float = 0
@@ -74,13 +74,13 @@ class RayClient:
         except (_Missing, ValueError) as error:
             raise RayAway("A program answers there, but it is not Ray") from error
 
-    def submit(self, job_id: str, entrypoint: str, env: dict[str, str], wanted: Wanted | None = None) -> None:
+    def submit(self, job_id: str, entrypoint: str, env: dict[str, str], wanted: JobResources | None = None) -> None:
         """Starts a job under an id of our choosing. Submitting the same id again changes nothing.
 
         Without `wanted` it reserves no CPU: a run that waits for CPUs nobody else needs would never start on a small
         machine. With it Ray waits until a node has as much free. Raises RayAway or RayRefused.
         """
-        wanted = wanted or Wanted()
+        wanted = wanted or JobResources()
         body = {
             "entrypoint": entrypoint,
             "submission_id": job_id,
@@ -96,13 +96,13 @@ class RayClient:
             if self.job(job_id).status == "UNKNOWN":
                 raise
 
-    def job(self, job_id: str) -> Job:
+    def job(self, job_id: str) -> RayJob:
         """Raises RayAway if Ray does not answer."""
         try:
             found = self._call("GET", f"/api/jobs/{job_id}").json()
         except _Missing:
-            return Job("UNKNOWN", "Ray does not know this job")
-        return Job(found["status"], found.get("message") or "", found.get("driver_exit_code"))
+            return RayJob("UNKNOWN", "Ray does not know this job")
+        return RayJob(found["status"], found.get("message") or "", found.get("driver_exit_code"))
 
     def stop(self, job_id: str) -> None:
         """Asks Ray to end the job: SIGTERM, and SIGKILL a few seconds later. A job it does not know is no error."""

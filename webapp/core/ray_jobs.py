@@ -21,7 +21,7 @@ from . import artifact_store, ray_client
 from .addresses import internal_url
 from .artifact_store import StoreAway
 from .problems import Problem
-from .ray_client import Job, RayAway, RayClient, RayRefused, Wanted
+from .ray_client import JobResources, RayAway, RayClient, RayJob, RayRefused
 from .tasks import AHEAD, enqueue, written_ahead
 
 logger = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class Entrypoint:
 
     command: str
     environment: Mapping[str, str]
-    wanted: Wanted
+    wanted: JobResources
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class RayJobKind(Generic[Row]):
                     enqueue(self.task, pk)
 
 
-def ask(job: RayRow) -> tuple[RayClient | None, Job | None]:
+def ask(job: RayRow) -> tuple[RayClient | None, RayJob | None]:
     """What Ray says of the job: None where it does not answer, or refuses (another cluster, another token), for the job must end
     all the same."""
     client = None
@@ -174,7 +174,7 @@ def ask(job: RayRow) -> tuple[RayClient | None, Job | None]:
         return client, None
 
 
-def death(found: Job) -> str:
+def death(found: RayJob) -> str:
     """Why the process of a job that has ended spoke no last word."""
     if found.status == "UNKNOWN":
         return (

@@ -46,7 +46,7 @@ TRIGGERS = """
 """
 
 
-class Column(NamedTuple):
+class DatabaseColumn(NamedTuple):
     type: str
     filled: bool  # NOT NULL
     collation: str = ""
@@ -102,10 +102,10 @@ def _rows(query: str, *values: Any) -> set[tuple[Any, ...]]:
         return set(cursor.fetchall())
 
 
-def _columns(tables: list[str]) -> dict[str, dict[str, Column]]:
-    found: dict[str, dict[str, Column]] = defaultdict(dict)
+def _columns(tables: list[str]) -> dict[str, dict[str, DatabaseColumn]]:
+    found: dict[str, dict[str, DatabaseColumn]] = defaultdict(dict)
     for table, name, *rest in _rows(COLUMNS, tables):
-        found[table][name] = Column(*rest)
+        found[table][name] = DatabaseColumn(*rest)
     return found
 
 
@@ -118,11 +118,14 @@ def _keys(tables: list[str]) -> dict[str, set[tuple[str, tuple[str, ...], str]]]
     return found
 
 
-def _expected(model: type[Model]) -> Iterator[tuple[str, Column]]:
+def _expected(model: type[Model]) -> Iterator[tuple[str, DatabaseColumn]]:
     for field in model._meta.local_concrete_fields:
         kind = field.db_type(connection)
         if kind is not None and field.column is not None:  # a key of several columns has none of its own
-            yield field.column, Column(_as_shown(kind), not _null(field), getattr(field, "db_collation", None) or "")
+            yield (
+                field.column,
+                DatabaseColumn(_as_shown(kind), not _null(field), getattr(field, "db_collation", None) or ""),
+            )
 
 
 def _null(field: Field[Any, Any]) -> bool:
@@ -134,7 +137,7 @@ def _as_shown(kind: str) -> str:
     return re.sub(r"^varchar", "character varying", kind).replace(", ", ",").replace("bool ", "boolean ")
 
 
-def _of_columns(table: str, expected: dict[str, Column], there: dict[str, Column]) -> Iterator[str]:
+def _of_columns(table: str, expected: dict[str, DatabaseColumn], there: dict[str, DatabaseColumn]) -> Iterator[str]:
     for name, column in expected.items():
         if name not in there:
             yield f"{table} has no column {name}"

@@ -54,16 +54,16 @@ def send(address: str, wait_s: float = ROUND_S) -> int:
 
 
 @dataclass(frozen=True)
-class Standing:
+class ReceiverStanding:
     """How many sealed entries the receiver has not been sent, and why the last round failed; empty where it did not."""
 
     waiting: int
     problem: str
 
 
-def standing() -> Standing:
+def standing() -> ReceiverStanding:
     sent = AuditSent.objects.filter(pk=AuditSent.ONLY).first() or AuditSent()
-    return Standing(AuditSeal.objects.filter(id__gt=sent.seal).count(), sent.problem)
+    return ReceiverStanding(AuditSeal.objects.filter(id__gt=sent.seal).count(), sent.problem)
 
 
 def message(seal: AuditSeal) -> bytes:

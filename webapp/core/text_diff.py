@@ -9,25 +9,25 @@ MOST = 5_000  # lines of either text that are compared
 
 
 @dataclass(frozen=True)
-class Line:
+class DiffLine:
     """`kind`: same, added, removed or gap (unchanged lines left out)."""
 
     kind: str
     text: str = ""
 
 
-def lines(before: str, after: str) -> list[Line]:
+def lines(before: str, after: str) -> list[DiffLine]:
     """The changed lines with a little of what stands around them."""
     old, new = before.splitlines()[:MOST], after.splitlines()[:MOST]
-    found: list[Line] = []
+    found: list[DiffLine] = []
     matcher = SequenceMatcher(None, old, new, autojunk=max(len(old), len(new)) > MANY)
     for group in matcher.get_grouped_opcodes(CONTEXT):
         if found:
-            found.append(Line("gap"))
+            found.append(DiffLine("gap"))
         for tag, i1, i2, j1, j2 in group:
             if tag == "equal":
-                found += [Line("same", text) for text in old[i1:i2]]
+                found += [DiffLine("same", text) for text in old[i1:i2]]
             else:
-                found += [Line("removed", text) for text in old[i1:i2]]
-                found += [Line("added", text) for text in new[j1:j2]]
+                found += [DiffLine("removed", text) for text in old[i1:i2]]
+                found += [DiffLine("added", text) for text in new[j1:j2]]
     return found

@@ -13,7 +13,7 @@ from .models import DatasetVersion, Probe
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredProbe:
     """A probe as it was measured. `counts`: key of an example -> (answers that passed, answers with a score)."""
 
     evaluation: int
@@ -25,7 +25,7 @@ class Measured:
 
 
 @transaction.atomic
-def store(version: DatasetVersion, who: User | None, measured: Measured) -> Probe:
+def store(version: DatasetVersion, who: User | None, measured: MeasuredProbe) -> Probe:
     """The probe of this evaluation and place, which is stored once. Examples that nobody asked about have no pass rate."""
     passed, tried = bytearray(version.counts.get("examples", 0)), bytearray(version.counts.get("examples", 0))
     for position, key in queries.keys(version):

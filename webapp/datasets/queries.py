@@ -103,7 +103,7 @@ def _position(cursor: str) -> int:
 
 
 @dataclass(frozen=True)
-class Removal:
+class RemovalPreview:
     """What a derivation would take away: `examples` are the first of those that go; `leaked` prompts and groups would
     still stand on both sides of the split."""
 
@@ -113,11 +113,11 @@ class Removal:
     examples: list[VersionMember]
 
 
-def removal(version: DatasetVersion, filters: Filters, keep: bool, job: CurationJob | None) -> Removal:
+def removal(version: DatasetVersion, filters: Filters, keep: bool, job: CurationJob | None) -> RemovalPreview:
     gone = narrowing.removed(version, filters, keep, job)
     shown = list(members(version, [int(each) for each in gone[:SHOWN_PROBLEMS]]))
     leaked = leaks.within(version, gone).count
-    return Removal(version.counts.get("examples", 0) - len(gone), len(gone), leaked, shown)
+    return RemovalPreview(version.counts.get("examples", 0) - len(gone), len(gone), leaked, shown)
 
 
 def keys(version: DatasetVersion) -> Iterator[tuple[int, str]]:
@@ -143,7 +143,7 @@ def removable(job: CurationJob) -> int:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundExample:
     """A finding with its example, and for a duplicate or a leak the example that stays."""
 
     finding: Finding
@@ -151,14 +151,14 @@ class Found:
     stays: Example | None
 
 
-def found_examples(job: CurationJob, items: list[Finding]) -> list[Found]:
+def found_examples(job: CurationJob, items: list[Finding]) -> list[FoundExample]:
     duplicates = job.kind == CurationJob.Kind.DUPLICATES
     places = {each.position for each in items} | ({each.group for each in items} if duplicates else set())
     held = {member.position: member.example for member in members(job.version, sorted(places))}
     if job.kind == CurationJob.Kind.LEAKS:
         others = Example.objects.only("id", "key", "excerpt").in_bulk(each.detail["example"] for each in items)
-        return [Found(each, held[each.position], others.get(each.detail["example"])) for each in items]
-    return [Found(each, held[each.position], held[each.group] if duplicates else None) for each in items]
+        return [FoundExample(each, held[each.position], others.get(each.detail["example"])) for each in items]
+    return [FoundExample(each, held[each.position], held[each.group] if duplicates else None) for each in items]
 
 
 def appearances(example: Example) -> QuerySet[VersionMember]:

@@ -9,9 +9,9 @@ from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO
 
 from . import budgets
-from .records import Head, Row
+from .records import FileHead, Row
 from .rows import PARQUET_MAGIC, rows
-from .source import GZIP_MAGIC, UNPACKING_ERRORS, Progress, opened, unpacked
+from .source import GZIP_MAGIC, UNPACKING_ERRORS, ReadProgress, opened, unpacked
 from .zstd import METHOD, ZstdMember
 
 HEAD_ROWS = 20
@@ -65,7 +65,7 @@ class Bundle:
 
     @cached_property
     def size(self) -> int:
-        """Bytes to be read, as `Progress` counts them."""
+        """Bytes to be read, as `ReadProgress` counts them."""
         return sum(map(self.size_of, self.names))
 
     def size_of(self, name: str) -> int:
@@ -81,7 +81,7 @@ class Bundle:
         return max((file.stat().st_mtime_ns for file in files), default=0)
 
     @contextmanager
-    def opened(self, name: str) -> Iterator[tuple[BinaryIO, Progress]]:
+    def opened(self, name: str) -> Iterator[tuple[BinaryIO, ReadProgress]]:
         """The content of one file, unpacked if it is gzipped, and its progress. Raises OSError."""
         if self._zip:
             try:
@@ -90,7 +90,7 @@ class Bundle:
             except (*UNPACKING_ERRORS, NotImplementedError) as error:
                 raise OSError(f"{name} in the archive cannot be unpacked: {error}") from error
             with raw:
-                yield stream, Progress(raw, stream)
+                yield stream, ReadProgress(raw, stream)
         else:
             with opened(self.path if self.is_single else self.path / name) as both:
                 yield both
@@ -101,7 +101,7 @@ class Bundle:
         info = self._zip.getinfo(name)
         return ZstdMember(self._zip, info) if info.compress_type == METHOD else self._zip.open(info)  # type: ignore[return-value]
 
-    def head(self, name: str) -> Head:
+    def head(self, name: str) -> FileHead:
         """The first rows of the file that can be read. Raises OSError."""
         found: list[Row] = []
         with self.opened(name) as (stream, progress):
@@ -110,7 +110,7 @@ class Bundle:
                     found.append(row)
                 if index + 1 >= HEAD_ROWS or progress.bytes_out > budgets.HEAD:
                     break
-        return Head(name, tuple(found))
+        return FileHead(name, tuple(found))
 
     def beside(self, name: str) -> "Neighbours":
         return Neighbours(self, name)

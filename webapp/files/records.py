@@ -45,7 +45,7 @@ class Skip(Exception):
 
 
 @dataclass(frozen=True)
-class Head:
+class FileHead:
     """The start of a file, as far as detection needs it: its name and its first rows as objects."""
 
     name: str

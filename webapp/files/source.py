@@ -22,7 +22,7 @@ def unpacking(error: Exception) -> bool:
     return isinstance(error, UNPACKING_ERRORS) or (isinstance(error, OSError) and error.errno is None)
 
 
-class Progress:
+class ReadProgress:
     """How far the file on disk has been read, compressed bytes for a gzipped one, and how many bytes came out of it."""
 
     def __init__(self, raw: BinaryIO | IO[bytes], stream: BinaryIO) -> None:
@@ -38,11 +38,11 @@ class Progress:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[tuple[BinaryIO, Progress]]:
+def opened(path: Path) -> Iterator[tuple[BinaryIO, ReadProgress]]:
     """The content of `path`, unpacked if it is gzipped whatever its name, and its progress. Raises OSError."""
     with path.open("rb") as raw:
         stream = unpacked(raw)
-        yield stream, Progress(raw, stream)
+        yield stream, ReadProgress(raw, stream)
 
 
 def unpacked(raw: BinaryIO | IO[bytes]) -> BinaryIO:

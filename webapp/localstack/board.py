@@ -4,7 +4,7 @@ import sys
 from contextlib import suppress
 from typing import TextIO
 
-from .supervisor import Service, State
+from .supervisor import State, SupervisedService
 
 COLOURS = {
     State.RUNNING: 32,
@@ -16,17 +16,17 @@ COLOURS = {
 }
 
 
-class Board:
+class StatusBoard:
     """Where nothing can be shown (a file on a full disk, a reader that has gone), the services go on all the same."""
 
-    def __init__(self, services: list[Service], out: TextIO = sys.stdout) -> None:
+    def __init__(self, services: list[SupervisedService], out: TextIO = sys.stdout) -> None:
         self.services = services
         self.out = out
         self.live = out.isatty()
         self.drawn = 0
         self.notes: list[str] = []
 
-    def changed(self, service: Service) -> None:
+    def changed(self, service: SupervisedService) -> None:
         self._show(_line(service))
 
     def note(self, text: str) -> None:
@@ -52,7 +52,7 @@ class Board:
         self.drawn = len(lines)
 
 
-def _line(service: Service, colour: bool = False) -> str:
+def _line(service: SupervisedService, colour: bool = False) -> str:
     state = f"{service.state.value:<12}"
     if colour and service.state in COLOURS:
         state = f"\x1b[{COLOURS[service.state]}m{state}\x1b[0m"

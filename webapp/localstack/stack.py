@@ -20,7 +20,7 @@ from .postgres import Postgres
 from .processes import Child, Command
 from .ray import RayHead
 from .redis import Redis
-from .supervisor import Service
+from .supervisor import SupervisedService
 
 BASE = Path(settings.BASE_DIR)
 # Tasks wait for the database, for endpoints and for Ray; none computes. A judged run holds a thread while it asks
@@ -37,7 +37,7 @@ def _python(*args: str, nice: bool = False, env: dict[str, str] | None = None) -
     return Command([*prefix, sys.executable, "-u", *args], env=env or {}, cwd=BASE)
 
 
-def services(demo: bool) -> list[Service]:
+def services(demo: bool) -> list[SupervisedService]:
     """All services of this machine, in the order they are shown.
 
     What a page needs starts first and has the machine to itself: the stores and the web server. The rest, which takes several
@@ -47,10 +47,10 @@ def services(demo: bool) -> list[Service]:
     return [*listed, _data(), _model(), _demo()] if demo else listed
 
 
-def postgres() -> Service:
+def postgres() -> SupervisedService:
     if settings.ENV.database_url:
         url = settings.ENV.database_url
-        return Service(
+        return SupervisedService(
             "postgres", None, ready=lambda child: _database_answers(url), detail=lambda: _without_password(url)
         )
     server = Postgres(settings.VAR)
@@ -59,7 +59,7 @@ def postgres() -> Service:
         server.prepare()
         write_facts(settings.VAR, "postgres", host=str(server.socket_dir), data=str(server.data))
 
-    return Service(
+    return SupervisedService(
         "postgres",
         server.command,
         ready=lambda child: server.ready(),
@@ -70,10 +70,10 @@ def postgres() -> Service:
     )
 
 
-def _migrate() -> Service:
+def _migrate() -> SupervisedService:
     """Nothing starts on a database that is not the one this code expects."""
     url = settings.ENV.database_url or Postgres(settings.VAR).url()
-    return Service(
+    return SupervisedService(
         "migrate",
         lambda: _python("manage.py", "upgrade"),
         needs=("postgres",),
@@ -83,12 +83,14 @@ def _migrate() -> Service:
     )
 
 
-def redis_server() -> Service:
+def redis_server() -> SupervisedService:
     if settings.ENV.redis_url:
         url = settings.ENV.redis_url
-        return Service("redis", None, ready=lambda child: redis.answers(url), detail=lambda: _without_password(url))
+        return SupervisedService(
+            "redis", None, ready=lambda child: redis.answers(url), detail=lambda: _without_password(url)
+        )
     server = Redis(settings.VAR)
-    return Service(
+    return SupervisedService(
         "redis",
         server.command,
         ready=lambda child: server.ready(),
@@ -98,10 +100,10 @@ def redis_server() -> Service:
     )
 
 
-def ray_head() -> Service:
+def ray_head() -> SupervisedService:
     if settings.ENV.ray_address:
         address, token = settings.ENV.ray_address, settings.ENV.ray_token_file
-        return Service("ray", None, ready=lambda child: ray.answers(address, token), detail=lambda: address)
+        return SupervisedService("ray", None, ready=lambda child: ray.answers(address, token), detail=lambda: address)
     head = RayHead(settings.VAR)
 
     def prepare() -> None:
@@ -109,7 +111,7 @@ def ray_head() -> Service:
         since = datetime.now(UTC).isoformat(timespec="seconds")
         write_facts(settings.VAR, "ray", address=head.address, token_file=str(head.token_file), since=since)
 
-    return Service(
+    return SupervisedService(
         "ray",
         head.command,
         ready=lambda child: head.ready(),
@@ -120,10 +122,10 @@ def ray_head() -> Service:
     )
 
 
-def _celery() -> Service:
+def _celery() -> SupervisedService:
     args = ["-m", "celery", "-A", "webapp", "worker", "--pool", "threads", "--concurrency", str(CELERY_THREADS)]
     args += ["--loglevel", settings.ENV.log_level, "--without-gossip", "--without-mingle"]
-    return Service(
+    return SupervisedService(
         "celery",
         lambda: _python(*args),
         ready=lambda child: child is not None and " ready." in child.output(20_000),
@@ -132,12 +134,12 @@ def _celery() -> Service:
     )
 
 
-def _beat() -> Service:
+def _beat() -> SupervisedService:
     args = ["-m", "celery", "-A", "webapp", "beat", "--loglevel", settings.ENV.log_level, "--pidfile="]
-    return Service("beat", lambda: _python(*args), needs=("web",))
+    return SupervisedService("beat", lambda: _python(*args), needs=("web",))
 
 
-def _web() -> Service:
+def _web() -> SupervisedService:
     host, port = settings.ENV.host, ReservedPort(settings.ENV.port, settings.ENV.host)
 
     def local() -> str:
@@ -157,7 +159,7 @@ def _web() -> Service:
         return answers
 
     tell()
-    return Service(
+    return SupervisedService(
         "web",
         lambda: web_command(host, port.number),
         ready=ready,
@@ -193,19 +195,21 @@ def web_server(host: str, port: int) -> list[str]:
     return [*args, "--timeout-keep-alive", "75", "--workers", str(WEB_PROCESSES)]
 
 
-def _data() -> Service:
+def _data() -> SupervisedService:
     # apart from the model, which takes minutes: whoever opens the link at once finds data to look at and tasks to do
-    return Service("data", lambda: _python("manage.py", "demo", "--data"), needs=("web",), once=True)
+    return SupervisedService("data", lambda: _python("manage.py", "demo", "--data"), needs=("web",), once=True)
 
 
-def _model() -> Service:
+def _model() -> SupervisedService:
     args = ("-m", "trainer", "models", "prepare", "--dir", str(MODEL_DIR))
-    return Service("model", lambda: _python(*args, nice=True), needs=("web",), once=True, detail=lambda: str(MODEL_DIR))
+    return SupervisedService(
+        "model", lambda: _python(*args, nice=True), needs=("web",), once=True, detail=lambda: str(MODEL_DIR)
+    )
 
 
-def _demo() -> Service:
+def _demo() -> SupervisedService:
     needs = ("data", "model", "celery", "web", "ray")
-    return Service("demo", lambda: _python("manage.py", "demo"), needs=needs, once=True)
+    return SupervisedService("demo", lambda: _python("manage.py", "demo"), needs=needs, once=True)
 
 
 def web_answers(address: str) -> bool:

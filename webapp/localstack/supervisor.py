@@ -41,7 +41,7 @@ UP = frozenset({State.RUNNING, State.DONE, State.EXTERNAL})
 
 
 @dataclass
-class Service:
+class SupervisedService:
     """What to keep running. `command` is called at each start, so that ports are chosen when they are needed.
 
     `once`: ends by itself and is done with exit code 0; tried `attempts` times. It is not started where `unneeded` says that
@@ -81,7 +81,9 @@ class Service:
 class Supervisor:
     """`on_change(service)` is called whenever a service's state or reason changes."""
 
-    def __init__(self, services: list[Service], logs: Path, on_change: Callable[[Service], None]) -> None:
+    def __init__(
+        self, services: list[SupervisedService], logs: Path, on_change: Callable[[SupervisedService], None]
+    ) -> None:
         self.services = services
         self.logs = logs
         self.on_change = on_change
@@ -138,12 +140,12 @@ class Supervisor:
                 time.sleep(0.05)
         end_descendants()
 
-    def _may_start(self, service: Service) -> bool:
+    def _may_start(self, service: SupervisedService) -> bool:
         if service.state in (State.DONE, State.FAILED) or time.monotonic() < service.next_try:
             return False
         return all(self.is_up(name) for name in service.needs)
 
-    def _start(self, service: Service) -> None:
+    def _start(self, service: SupervisedService) -> None:
         try:
             if service.once and service.unneeded():
                 self._set(service, State.DONE)
@@ -158,7 +160,7 @@ class Supervisor:
             return
         self._set(service, State.STARTING)
 
-    def _look_at(self, service: Service) -> None:
+    def _look_at(self, service: SupervisedService) -> None:
         child = service.child
         if child is None:
             return
@@ -183,7 +185,7 @@ class Supervisor:
         elif service.state is State.RUNNING and time.monotonic() - service.up_since > HEALTHY_AFTER_S:
             service.failures = 0
 
-    def _failed(self, service: Service, reason: str) -> None:
+    def _failed(self, service: SupervisedService, reason: str) -> None:
         service.failures += 1
         if service.once and service.failures >= service.attempts:
             self._set(service, State.FAILED, reason)
@@ -191,17 +193,17 @@ class Supervisor:
         service.next_try = time.monotonic() + service.backoff_s()
         self._set(service, State.RESTARTING, reason)
 
-    def _look_outside(self, service: Service) -> None:
+    def _look_outside(self, service: SupervisedService) -> None:
         if time.monotonic() >= service.next_try:
             service.next_try = time.monotonic() + EXTERNAL_CHECK_S
             self._set(service, State.EXTERNAL if service.ready(None) else State.AWAY)
 
-    def _set(self, service: Service, state: State, reason: str = "") -> None:
+    def _set(self, service: SupervisedService, state: State, reason: str = "") -> None:
         if (state, reason) != (service.state, service.reason):
             service.state, service.reason = state, reason
             self.on_change(service)
 
-    def _log(self, service: Service) -> Path:
+    def _log(self, service: SupervisedService) -> Path:
         return self.logs / f"{service.name}.log"
 
 

@@ -52,7 +52,7 @@ class Param(Body):
     value: str = ""
 
 
-class Metric(Body):
+class MetricBody(Body):
     key: Key
     value: Number
     timestamp: Millis
@@ -113,7 +113,7 @@ class UpdateRun(OfRun):
     run_name: str | None = None
 
 
-class LogMetric(OfRun, Metric):
+class LogMetric(OfRun, MetricBody):
     pass
 
 
@@ -131,7 +131,7 @@ class DeleteTag(OfRun):
 
 class LogBatch(Body):
     run_id: Id
-    metrics: Annotated[list[Metric], Field(max_length=MOST_AT_ONCE)] = []
+    metrics: Annotated[list[MetricBody], Field(max_length=MOST_AT_ONCE)] = []
     params: Annotated[list[Param], Field(max_length=100)] = []
     tags: Annotated[list[Tag], Field(max_length=100)] = []
 

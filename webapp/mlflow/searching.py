@@ -60,7 +60,7 @@ class Condition:
     value: Any  # text, number, a tuple of texts, or None of IS NULL
 
 
-class _Reader:
+class _TokenReader:
     """Reads tokens from the left."""
 
     def __init__(self, text: str) -> None:
@@ -123,7 +123,7 @@ class _Reader:
         return tuple(found)
 
 
-def _condition(reader: _Reader) -> Condition:
+def _condition(reader: _TokenReader) -> Condition:
     kind, name = _identifier(reader)
     if reader.word("IS", "NOT", "NULL"):
         return Condition(kind, name, "is not null", None)
@@ -145,7 +145,7 @@ def _condition(reader: _Reader) -> Condition:
     return Condition(kind, name, sign, value)
 
 
-def _identifier(reader: _Reader) -> tuple[str, str]:
+def _identifier(reader: _TokenReader) -> tuple[str, str]:
     read_as, text = reader.take()
     if read_as == "word" and reader.word("."):
         if text.lower() not in KINDS:
@@ -156,7 +156,7 @@ def _identifier(reader: _Reader) -> tuple[str, str]:
 
 def conditions(text: str) -> list[Condition]:
     """What a filter asks for, all of it. Raises Refused."""
-    reader, found = _Reader(text), list[Condition]()
+    reader, found = _TokenReader(text), list[Condition]()
     while not reader.done:
         if found and not reader.word("AND"):
             _wrong("conditions are joined by AND")
@@ -267,7 +267,7 @@ def _ordered(
 ) -> "QuerySet[Row]":
     asked: list[OrderBy] = []
     for place, text in enumerate(orders):
-        reader = _Reader(text)
+        reader = _TokenReader(text)
         kind, name = _identifier(reader)
         down = reader.word("DESC")
         if not down:

@@ -7,7 +7,7 @@ from typing import Any
 from webapp.experiments.models import Experiment, Run
 from webapp.experiments.runs.configs import flattened
 from webapp.tracking.models import LoggedRun
-from webapp.tracking.queries import Point
+from webapp.tracking.queries import LoggedPoint
 
 from .bodies import milliseconds
 
@@ -67,7 +67,7 @@ def info(row: LoggedRun) -> dict[str, Any]:
     return {name: value for name, value in told.items() if value is not None}
 
 
-def run(row: LoggedRun, latest: Iterable[Point]) -> dict[str, Any]:
+def run(row: LoggedRun, latest: Iterable[LoggedPoint]) -> dict[str, Any]:
     params = {
         key: value if isinstance(value, str) else str(value) for key, value in flattened(row.run.config).items() if key
     }
@@ -76,7 +76,7 @@ def run(row: LoggedRun, latest: Iterable[Point]) -> dict[str, Any]:
     return {"info": info(row), "data": data, "inputs": {}, "outputs": {}}
 
 
-def metric(point: Point) -> dict[str, Any]:
+def metric(point: LoggedPoint) -> dict[str, Any]:
     value: float | str = point.value
     if not math.isfinite(point.value):  # as protobuf writes it in JSON
         value = "NaN" if math.isnan(point.value) else "Infinity" if point.value > 0 else "-Infinity"

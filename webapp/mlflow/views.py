@@ -10,7 +10,7 @@ from webapp.experiments.access import may_read, may_write
 from webapp.experiments.models import Experiment
 from webapp.tracking import access, services
 from webapp.tracking.models import LoggedRun
-from webapp.tracking.queries import Point, history, latest, logged_runs
+from webapp.tracking.queries import LoggedPoint, history, latest, logged_runs
 
 from . import bodies as b
 from . import searching, shapes
@@ -169,8 +169,8 @@ def log_batch(request: HttpRequest, membership: Membership) -> HttpResponse:
     return said()
 
 
-def _point(metric: b.Metric) -> Point:
-    return Point(metric.key, metric.step, b.moment(metric.timestamp), metric.value)
+def _point(metric: b.MetricBody) -> LoggedPoint:
+    return LoggedPoint(metric.key, metric.step, b.moment(metric.timestamp), metric.value)
 
 
 @door("POST", Right.WRITE)

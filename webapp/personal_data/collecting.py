@@ -18,7 +18,7 @@ AT_A_TIME = 1_000
 
 
 @dataclass(frozen=True)
-class Part:
+class DataPart:
     """`file` without its ending; `rows` are read as they are asked for."""
 
     file: str
@@ -27,14 +27,14 @@ class Part:
     rows: Iterable[dict[str, Any]]
 
 
-def parts(user: User) -> Iterator[Part]:
+def parts(user: User) -> Iterator[DataPart]:
     """All that an export contains, in the order of its index."""
     for holding in HOLDINGS:
         if holding.file:
             rows = _answers(holding, user) if holding.model == "annotation.Answer" else _rows(holding, user)
-            yield Part(holding.file, holding.about, holding.erasure, rows)
+            yield DataPart(holding.file, holding.about, holding.erasure, rows)
     about = "Your pseudonym in each project, and what was counted of your work there."
-    yield Part("figures", about, Erasure.PSEUDONYM, _figures(user))
+    yield DataPart("figures", about, Erasure.PSEUDONYM, _figures(user))
 
 
 def _rows(holding: Holding, user: User) -> Iterator[dict[str, Any]]:

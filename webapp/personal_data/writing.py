@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from webapp.accounts.models import User
 
-from .collecting import Part, parts
+from .collecting import DataPart, parts
 from .holdings import HOLDINGS
 
 
@@ -37,7 +37,7 @@ def write(user: User, path: Path) -> int:
     return sum(each.rows for each in files)
 
 
-def _add(archive: ZipFile, part: Part) -> Written:
+def _add(archive: ZipFile, part: DataPart) -> Written:
     name, rows = f"{part.file}.jsonl", 0
     with archive.open(name, "w") as file:
         for row in part.rows:

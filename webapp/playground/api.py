@@ -181,7 +181,7 @@ def score(request: HttpRequest, payload: ScoreIn) -> Status[dict[str, Any]]:
     """202: a worker asks the judge or the reward model; ask for it under its number."""
     membership = experiments.may_write(require(request))
     given = payload.model_dump(exclude={"example", "messages"})
-    asked = scoring.Asked(
+    asked = scoring.ScoreRequest(
         **given,
         example=datasets.example_read(membership, payload.example) if payload.example is not None else None,
         messages=[Message(role=each.role, content=each.content) for each in payload.messages],

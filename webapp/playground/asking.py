@@ -18,7 +18,7 @@ from webapp.judging.asking.calls import judge_calls
 from webapp.judging.verdicts import queries as verdict_queries
 
 from .models import TriedScore
-from .scoring import CRITERIA, SCORE, Score, State, by_rubric
+from .scoring import CRITERIA, SCORE, ShownScore, State, by_rubric
 
 ANSWER = "answer"
 
@@ -40,7 +40,7 @@ def _score(row: TriedScore) -> None:
     row.result = (_by_judge(row) if row.judge_version else _by_model(row)).json()
 
 
-def _by_judge(row: TriedScore) -> Score:
+def _by_judge(row: TriedScore) -> ShownScore:
     """Verifiers decide what they can; the judge what is left. Its verdicts are in the store, under its version."""
     version = row.judge_version
     assert version is not None  # noqa: S101  its caller has looked
@@ -63,11 +63,13 @@ def _by_judge(row: TriedScore) -> Score:
     return found
 
 
-def _read(kind: str, rubric: Rubric | None, given: list[Verdict], answers: list[verdict_queries.CallAnswer]) -> Score:
+def _read(
+    kind: str, rubric: Rubric | None, given: list[Verdict], answers: list[verdict_queries.CallAnswer]
+) -> ShownScore:
     if kind == "pointwise":
         ratings = [float(each.parsed["rating"]) for each in answers if each.parsed]
         words = next(str(each.parsed.get("explanation", "")) for each in answers if each.parsed)
-        return Score((sum(ratings) / len(ratings) - 1) / 9, "rating", words=words)
+        return ShownScore((sum(ratings) / len(ratings) - 1) / 9, "rating", words=words)
     assert rubric is not None  # noqa: S101  every other kind was refused without one
     if kind == "likert":
         return _likert(rubric, answers)
@@ -75,7 +77,7 @@ def _read(kind: str, rubric: Rubric | None, given: list[Verdict], answers: list[
     return by_rubric(rubric, [said.get(v.criterion_id, v) if v.met is None else v for v in given])
 
 
-def _likert(rubric: Rubric, answers: list[verdict_queries.CallAnswer]) -> Score:
+def _likert(rubric: Rubric, answers: list[verdict_queries.CallAnswer]) -> ShownScore:
     ratings = next(iter(criterion_ratings(answers).values()), {})
     listed = [
         {"text": c.text, "points": c.points, "met": None, "note": _rated(ratings.get(c.id))} for c in rubric.criteria
@@ -84,14 +86,14 @@ def _likert(rubric: Rubric, answers: list[verdict_queries.CallAnswer]) -> Score:
     weights = [c.points for c in rubric.criteria]
     why = "a criterion has no rating" if lost else "the points add up to 0 or less" if sum(weights) <= 0 else ""
     value = None if why else likert_score(weights, [ratings[c.id] or 0.0 for c in rubric.criteria])
-    return Score(value, "rating", why, missing=lost, criteria=listed)
+    return ShownScore(value, "rating", why, missing=lost, criteria=listed)
 
 
 def _rated(rating: float | None) -> str:
     return "no rating" if rating is None else f"{rating:g} of 10"
 
 
-def _by_model(row: TriedScore) -> Score:
+def _by_model(row: TriedScore) -> ShownScore:
     model: RegisteredModel | None = row.reward_model
     assert model is not None  # noqa: S101  a row has a judge or a model
     request = {"op": "score", "messages": row.messages, "answers": [row.text]}
@@ -99,7 +101,7 @@ def _by_model(row: TriedScore) -> Score:
     if event.get("event") != "done":
         raise CannotScore(str(event.get("message", process.ENDED)))
     value, why = event["scores"][0], event["problems"][0]
-    return Score(value, "reward", why)
+    return ShownScore(value, "reward", why)
 
 
 async def _last(model: RegisteredModel, request: dict[str, Any]) -> dict[str, Any]:

@@ -43,7 +43,7 @@ State = TriedScore.State
 
 
 @dataclass
-class Score:
+class ShownScore:
     """`score` None: `why` says why there is none. `scale`: in what it counts (`rubric` and `rating` from 0 to 1 unless points
     are negative, `reward` without bounds). `words`: what the judge said of the answer as a whole."""
 
@@ -61,7 +61,7 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ScoreRequest:
     """`text` is the answer. The rubric is that of `example`, unless `criteria` are given."""
 
     text: str
@@ -89,7 +89,7 @@ class Asked:
         return self.messages or (self.example.record.prompt if self.example else ())
 
 
-def by_rubric(rubric: Rubric, given: Sequence[Verdict]) -> Score:
+def by_rubric(rubric: Rubric, given: Sequence[Verdict]) -> ShownScore:
     """Met over positive points, of the criteria that are decided."""
     found = report_score(rubric, given)
     listed = [
@@ -97,10 +97,10 @@ def by_rubric(rubric: Rubric, given: Sequence[Verdict]) -> Score:
         for each in breakdown(rubric, given)
     ]
     why = "" if found.score is not None else "no criterion with positive points is decided, or an essential one is open"
-    return Score(found.score, "rubric", why, "", found.missing, found.partial, listed)
+    return ShownScore(found.score, "rubric", why, "", found.missing, found.partial, listed)
 
 
-def start(membership: Membership, asked: Asked) -> tuple[Score | None, TriedScore | None]:
+def start(membership: Membership, asked: ScoreRequest) -> tuple[ShownScore | None, TriedScore | None]:
     """The score where verifiers alone say it, else the row that a worker fills.
 
     Raises Invalid at `example`, `criteria`, `judge`, `reward_model` or `messages`; then nothing was written.
@@ -132,7 +132,7 @@ def start(membership: Membership, asked: Asked) -> tuple[Score | None, TriedScor
 
 
 def _chosen(
-    membership: Membership, asked: Asked, rubric: Rubric | None
+    membership: Membership, asked: ScoreRequest, rubric: Rubric | None
 ) -> tuple[JudgeVersion | None, RegisteredModel | None]:
     problems: dict[str, str] = {}
     judge = model = None
@@ -172,7 +172,7 @@ def _model_problem(model: RegisteredModel | None) -> dict[str, str]:
     return {"reward_model": why} if why else {}
 
 
-def _key(asked: Asked) -> str:
+def _key(asked: ScoreRequest) -> str:
     """The same for the same prompt."""
     said = "\n".join(f"{message.role}: {message.content}" for message in asked.prompt)
     return f"tried-{hashlib.sha256(said.encode()).hexdigest()[:24]}"

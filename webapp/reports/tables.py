@@ -49,7 +49,7 @@ def table(membership: Membership, block: ReportBlock) -> tuple[Sequence[str], di
     layout = Layout(
         sources.asked(membership, block), block.given.get("sort", queries.NEWEST), block.given.get("columns", COLUMNS)
     )
-    read: Callable[..., queries.Page[Any]] = queries.page if apart else folded.page
+    read: Callable[..., queries.TablePage[Any]] = queries.page if apart else folded.page
     try:
         page = read(membership, layout, None, most)
     except QueryProblem as problem:
@@ -66,12 +66,12 @@ def table(membership: Membership, block: ReportBlock) -> tuple[Sequence[str], di
     return [*found.notes, *notes], {"heads": [(each.label, not each.is_text) for each in shown], "rows": rows}
 
 
-def _alone(row: queries.Row) -> TableRow:
+def _alone(row: queries.RunRow) -> TableRow:
     cells = tuple(_aligned(_cell(row.run, cell), cell.column) for cell in row.cells if cell.column.name not in PICTURES)
     return TableRow(row.run, 1, row.run.experiment.name, cells)
 
 
-def _family(row: folded.Row) -> TableRow:
+def _family(row: folded.FoldedRow) -> TableRow:
     seeds = f" · seeds {', '.join(row.seeds)}" if len(row.ids) > 1 and row.seeds else ""
     cells = tuple(_aligned(_folded(row, cell), cell.column) for cell in row.cells if cell.column.name not in PICTURES)
     return TableRow(row.run, len(row.ids), f"{row.run.experiment.name}{seeds}", cells)
@@ -88,7 +88,7 @@ def _cell(run: Run, cell: queries.Cell) -> TableCell:
     return TableCell(_fact(run, cell.column.name))
 
 
-def _folded(row: folded.Row, cell: folded.Cell) -> TableCell:
+def _folded(row: folded.FoldedRow, cell: folded.FoldedCell) -> TableCell:
     name = cell.column.name
     if name == "state":
         return TableCell(", ".join(f"{n} {state}" if len(row.ids) > 1 else state for state, n in row.states))

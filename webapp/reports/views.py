@@ -13,7 +13,7 @@ from webapp.accounts.access import member, require
 from webapp.core.numbers import whole
 from webapp.core.paging import page
 from webapp.core.problems import Invalid, Problem
-from webapp.core.text_diff import Line, lines
+from webapp.core.text_diff import DiffLine, lines
 
 from . import access, export, language, queries, services, showing
 from .models import ReportPage, ReportPageVersion
@@ -127,7 +127,7 @@ def report_history(request: HttpRequest, report_id: int) -> HttpResponseBase:
     return render(request, "reports/history.html", context)
 
 
-def _changed(version: ReportPageVersion, older: ReportPageVersion | None) -> tuple[list[Line], int, int]:
+def _changed(version: ReportPageVersion, older: ReportPageVersion | None) -> tuple[list[DiffLine], int, int]:
     """What it changed about the one before, and how many lines came and went."""
     found = lines(_whole(older), _whole(version)) if older else []
     return found, sum(each.kind == "added" for each in found), sum(each.kind == "removed" for each in found)

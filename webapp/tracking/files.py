@@ -34,7 +34,7 @@ MOST = 10_000  # files of one run
 PIECE = 1 << 20
 
 
-class Listed(NamedTuple):
+class ListedFile(NamedTuple):
     """What lies directly in a folder; of a folder `bytes` is None."""
 
     path: str
@@ -126,7 +126,7 @@ def _check_quota(workspace_id: int, run: Run, path: str, size: int) -> None:
         raise quotas.OverQuota("This workspace has no room for the file.", {"path": reason})
 
 
-def listed(row: LoggedRun, path: str) -> list[Listed]:
+def listed(row: LoggedRun, path: str) -> list[ListedFile]:
     """What lies directly below a folder, or the file itself."""
     folder = FOLDER + (checked(path) + "/" if path.strip("/") else "")
     mine = Artifact.objects.filter(run_id=row.run_id, role=FILE)
@@ -134,7 +134,7 @@ def listed(row: LoggedRun, path: str) -> list[Listed]:
     for full, size in mine.filter(path__startswith=folder).order_by("path").values_list("path", "bytes"):
         name, _, below = full.removeprefix(folder).partition("/")
         found[name] = None if below else size
-    return [Listed(name, size) for name, size in found.items()]
+    return [ListedFile(name, size) for name, size in found.items()]
 
 
 def file(row: LoggedRun, path: str) -> Artifact:

@@ -13,7 +13,7 @@ from .models import LoggedRun
 
 
 @dataclass(frozen=True)
-class Point:
+class LoggedPoint:
     """A value of one metric; it may be NaN or infinite."""
 
     key: str
@@ -49,24 +49,24 @@ ORDER BY wanted.run_id, latest.key
 """
 
 
-def latest(run_ids: Collection[int]) -> dict[int, list[Point]]:
+def latest(run_ids: Collection[int]) -> dict[int, list[LoggedPoint]]:
     """Run id -> the point of the last step of each key, by key. One statement, however many runs."""
-    found: dict[int, list[Point]] = {run_id: [] for run_id in run_ids}
+    found: dict[int, list[LoggedPoint]] = {run_id: [] for run_id in run_ids}
     if found:
         with connection.cursor() as cursor:
             cursor.execute(LATEST, {"runs": list(found)})
             for run_id, key, step, time, value, not_finite in cursor.fetchall():
-                found[run_id].append(Point(key, step, time, float(not_finite) if value is None else value))
+                found[run_id].append(LoggedPoint(key, step, time, float(not_finite) if value is None else value))
     return found
 
 
-def history(run_id: int, key: str, after_step: int | None, limit: int) -> list[Point]:
+def history(run_id: int, key: str, after_step: int | None, limit: int) -> list[LoggedPoint]:
     """The points of one metric in the order of steps."""
     rows = MetricPoint.objects.filter(run_id=run_id, key=key).order_by("step")
     if after_step is not None:
         rows = rows.filter(step__gt=after_step)
     rows = rows.exclude(value=None, not_finite="")
     return [
-        Point(key, row.step, row.time, float(row.not_finite) if row.value is None else row.value)
+        LoggedPoint(key, row.step, row.time, float(row.not_finite) if row.value is None else row.value)
         for row in rows[:limit]
     ]

@@ -31,7 +31,7 @@ from webapp.experiments.table.models import MAX_PATH
 from webapp.webhooks.services import announce
 
 from .models import ExperimentTags, LoggedRun
-from .queries import Point
+from .queries import LoggedPoint
 
 MOST_PARAMS, MOST_TAGS = 5_000, 1_000  # of one run
 LONGEST_KEY, LONGEST_PARAM, LONGEST_TAG = 250, 6_000, 8_000  # characters
@@ -120,7 +120,7 @@ def begin(
 
 def log(
     row: LoggedRun,
-    points: Iterable[Point] = (),
+    points: Iterable[LoggedPoint] = (),
     params: Mapping[str, str] | None = None,
     tags: Mapping[str, str] | None = None,
     without: Iterable[str] = (),
@@ -302,8 +302,8 @@ WHERE old.time <= EXCLUDED.time
 """
 
 
-def _insert(run_id: int, points: list[Point]) -> None:
-    newest: dict[tuple[str, int], Point] = {}
+def _insert(run_id: int, points: list[LoggedPoint]) -> None:
+    newest: dict[tuple[str, int], LoggedPoint] = {}
     for point in points:
         place = (point.key, point.step)
         if place not in newest or newest[place].time <= point.time:
@@ -326,7 +326,7 @@ def _word(value: float) -> str:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
-def _progress(run: Run, points: list[Point]) -> dict[str, Any]:
+def _progress(run: Run, points: list[LoggedPoint]) -> dict[str, Any]:
     """How far the run is, and the last values for lists: of a step that comes late none."""
     summary: dict[str, float] = dict(run.summary)
     for point in sorted(points, key=lambda each: (each.step, each.time)):
@@ -338,7 +338,7 @@ def _progress(run: Run, points: list[Point]) -> dict[str, Any]:
     return {"summary": summary, "step": step, "first_metric_at": run.first_metric_at or timezone.now()}
 
 
-def _keep_facts(run: Run, points: Iterable[Point], config: bool) -> None:
+def _keep_facts(run: Run, points: Iterable[LoggedPoint], config: bool) -> None:
     """What the table of runs sorts and filters by."""
     workspace_id = run.experiment.workspace_id
     if config:
@@ -348,7 +348,7 @@ def _keep_facts(run: Run, points: Iterable[Point], config: bool) -> None:
     table_facts.keep_metrics(workspace_id, run, ((step.step, step.values) for step in _by_step(short)))
 
 
-def _by_step(points: Iterable[Point]) -> list[StepMetrics]:
+def _by_step(points: Iterable[LoggedPoint]) -> list[StepMetrics]:
     steps: dict[int, StepMetrics] = {}
     for point in points:
         if math.isfinite(point.value):

@@ -24,7 +24,7 @@ from . import queries, signing
 from .models import Delivery, Webhook
 from .post import TIMEOUT_S, NoAnswer, post
 from .services import HEAD_START
-from .targets import Refused
+from .targets import DestinationRefused
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ State = Delivery.State
 
 
 @dataclass(frozen=True)
-class Outcome:
+class DeliveryOutcome:
     """Of one attempt. `error` is empty exactly if it was delivered; `status` None if nobody answered;
     `silent` if that took time and the receiver should rest."""
 
@@ -86,27 +86,29 @@ def _quiet(hook: Webhook) -> datetime | None:
     return max(hook.quiet_until, now)
 
 
-def _try(row: Delivery) -> Outcome:
+def _try(row: Delivery) -> DeliveryOutcome:
     body = json.dumps(queries.message(row), cls=DjangoJSONEncoder, ensure_ascii=False, separators=(",", ":")).encode()
     try:
         signature = signing.headers(unseal(row.webhook.secret), str(row.event_id), int(time()), body)
         headers = {"content-type": "application/json", "user-agent": USER_AGENT, **signature}
         answer = post(row.webhook.url, headers, body)
     except Unreadable as error:
-        return Outcome(f"The secret cannot be read: {error}. Make a new secret on the webhook's page.")
-    except Refused as error:
-        return Outcome(f"Not sent: {error}.", silent=True)
+        return DeliveryOutcome(f"The secret cannot be read: {error}. Make a new secret on the webhook's page.")
+    except DestinationRefused as error:
+        return DeliveryOutcome(f"Not sent: {error}.", silent=True)
     except NoAnswer as error:
-        return Outcome(f"No answer: {error}.", silent=True)
+        return DeliveryOutcome(f"No answer: {error}.", silent=True)
     if 200 <= answer.status < 300:
-        return Outcome("", answer.status, answer.excerpt)
+        return DeliveryOutcome("", answer.status, answer.excerpt)
     if 300 <= answer.status < 400:
         to = f" to {answer.location[:200]}" if answer.location else ""
-        return Outcome(f"A redirect{to} is not followed. Enter the final address.", answer.status, answer.excerpt)
-    return Outcome(f"The receiver answered {answer.status}.", answer.status, answer.excerpt)
+        return DeliveryOutcome(
+            f"A redirect{to} is not followed. Enter the final address.", answer.status, answer.excerpt
+        )
+    return DeliveryOutcome(f"The receiver answered {answer.status}.", answer.status, answer.excerpt)
 
 
-def _settle(row: Delivery, outcome: Outcome, duration_ms: int) -> None:
+def _settle(row: Delivery, outcome: DeliveryOutcome, duration_ms: int) -> None:
     """Writes the outcome, unless the lease ran out meanwhile and another attempt has begun."""
     now = timezone.now()
     state, due = State.DELIVERED, now
@@ -125,7 +127,7 @@ def _settle(row: Delivery, outcome: Outcome, duration_ms: int) -> None:
         _remember(row.webhook, outcome, now)
 
 
-def _remember(hook: Webhook, outcome: Outcome, now: datetime) -> None:
+def _remember(hook: Webhook, outcome: DeliveryOutcome, now: datetime) -> None:
     mine = Webhook.objects.filter(pk=hook.pk)
     if outcome.silent:
         quiet = min(FIRST_PAUSE_S * 2 ** min(hook.failures, 30), LONGEST_QUIET_S)

@@ -20,7 +20,7 @@ EXCERPT = 2_000  # bytes of the answer that are read and kept
 
 
 @dataclass(frozen=True)
-class Answer:
+class ReceiverReply:
     status: int
     excerpt: str
     location: str
@@ -30,7 +30,7 @@ class NoAnswer(Exception):
     """The receiver could not be reached, or did not answer in time; the message says what happened."""
 
 
-def post(url: str, headers: dict[str, str], body: bytes, timeout_s: float = TIMEOUT_S) -> Answer:
+def post(url: str, headers: dict[str, str], body: bytes, timeout_s: float = TIMEOUT_S) -> ReceiverReply:
     """Raises NoAnswer, and targets.Refused where the address may not be connected to."""
     parsed = targets.parse(url)
     target = httpcore.URL(
@@ -44,7 +44,7 @@ def post(url: str, headers: dict[str, str], body: bytes, timeout_s: float = TIME
             pool.stream("POST", target, headers=list(sent.items()), content=body) as response,
         ):
             return _answer(response)
-    except targets.Refused:
+    except targets.DestinationRefused:
         raise
     except httpcore.TimeoutException as error:
         raise NoAnswer(f"no complete answer within {timeout_s:g} s") from error
@@ -52,7 +52,7 @@ def post(url: str, headers: dict[str, str], body: bytes, timeout_s: float = TIME
         raise NoAnswer(str(error) or type(error).__name__) from error
 
 
-def _answer(response: httpcore.Response) -> Answer:
+def _answer(response: httpcore.Response) -> ReceiverReply:
     held = b""
     for chunk in response.iter_stream():
         held += chunk
@@ -60,7 +60,7 @@ def _answer(response: httpcore.Response) -> Answer:
             break
     location = dict(response.headers).get(b"Location") or dict(response.headers).get(b"location") or b""
     text = held[:EXCERPT].decode("utf-8", "replace").replace("\0", "␀")
-    return Answer(response.status, text, location.decode("latin-1"))
+    return ReceiverReply(response.status, text, location.decode("latin-1"))
 
 
 @cache
@@ -93,13 +93,13 @@ class _Line(httpcore.NetworkBackend):
         problem: Exception | None = None
         for address in targets.addresses(host, port, self.scheme):
             try:
-                return _Stream(self, self.inner.connect_tcp(address, port, self.left()))
+                return _NetworkStream(self, self.inner.connect_tcp(address, port, self.left()))
             except httpcore.ConnectError as error:
                 problem = error
         raise problem or httpcore.ConnectError(f"{host} has no address")
 
 
-class _Stream(httpcore.NetworkStream):
+class _NetworkStream(httpcore.NetworkStream):
     def __init__(self, line: _Line, inner: httpcore.NetworkStream) -> None:
         self.line, self.inner = line, inner
 
@@ -115,7 +115,7 @@ class _Stream(httpcore.NetworkStream):
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
-        return _Stream(self.line, self.inner.start_tls(ssl_context, server_hostname, self.line.left()))
+        return _NetworkStream(self.line, self.inner.start_tls(ssl_context, server_hostname, self.line.left()))
 
     def get_extra_info(self, info: str) -> Any:
         return self.inner.get_extra_info(info)

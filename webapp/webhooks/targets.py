@@ -4,10 +4,10 @@ import httpx
 from django.conf import settings
 
 from webapp.core import destinations
-from webapp.core.destinations import Fence, Refused, port
+from webapp.core.destinations import DestinationRefused, Fence, port
 from webapp.core.problems import Invalid
 
-__all__ = ["Refused", "addresses", "checked", "parse", "port"]
+__all__ = ["DestinationRefused", "addresses", "checked", "parse", "port"]
 
 
 def checked(url: str) -> str:
@@ -15,16 +15,16 @@ def checked(url: str) -> str:
     try:
         parsed = parse(url)
         addresses(parsed.raw_host.decode(), port(parsed), parsed.scheme)
-    except Refused as reason:
+    except DestinationRefused as reason:
         raise Invalid("The address cannot be used.", {"url": str(reason)}) from reason
     return str(parsed)
 
 
 def parse(url: str) -> httpx.URL:
-    """Raises Refused unless it is http(s), names a host and carries no password."""
+    """Raises DestinationRefused unless it is http(s), names a host and carries no password."""
     return destinations.parse(url, instead_of_password="the signature says who sends")  # noqa: S106 - words, no secret
 
 
 def addresses(host: str, port: int, scheme: str) -> list[str]:
-    """Every address that `host` stands for now. Raises Refused if it stands for none, or for one that is closed."""
+    """Every address that `host` stands for now. Raises DestinationRefused if it stands for none, or for one that is closed."""
     return Fence(settings.WEBHOOK_NETWORKS, "WEBHOOK_NETWORKS").addresses(host, port, scheme)

@@ -8,7 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from webapp.core import cluster, hearing
-from webapp.core.ray_client import RayClient, Wanted
+from webapp.core.ray_client import JobResources, RayClient
 from webapp.core.ray_jobs import LEASE, Entrypoint, RayJobKind, ask, death, kill, last_lines
 from webapp.inference.folders import stored
 
@@ -56,9 +56,9 @@ def _entrypoint(job: WeightsJob) -> Entrypoint:
     return Entrypoint(_command(job), environment, wanted(job))
 
 
-def wanted(job: WeightsJob) -> Wanted:
+def wanted(job: WeightsJob) -> JobResources:
     asked = job.params.get("resources") or {}
-    return Wanted(asked.get("cpus", 0), gpus.asked(job.params), round(asked.get("memory_gb", 0) * 1e9))
+    return JobResources(asked.get("cpus", 0), gpus.asked(job.params), round(asked.get("memory_gb", 0) * 1e9))
 
 
 def _command(job: WeightsJob) -> str:
@@ -123,7 +123,7 @@ def _inspect(job: WeightsJob, now: datetime, since: datetime) -> None:
         _finish(job, why, client)
 
 
-def in_words(asked: Wanted) -> str:
+def in_words(asked: JobResources) -> str:
     """What a job asks for."""
     parts = [(asked.cpus, f"{asked.cpus:g} CPUs"), (asked.gpus, f"{asked.gpus:g} GPUs")]
     parts.append((asked.memory_bytes, f"{asked.memory_bytes / 1e9:g} GB of memory"))

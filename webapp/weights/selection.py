@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from numpy.typing import NDArray
 
 from webapp.core.problems import Invalid
-from webapp.datasets.curation.model_measures import SOURCES, Kind, Offer, Source
+from webapp.datasets.curation.model_measures import SOURCES, Kind, MeasureSource, Offer
 from webapp.datasets.models import DatasetVersion
 
 from .models import WeightsJob
@@ -57,5 +57,5 @@ def _read_embeddings(version: DatasetVersion, job_id: int) -> Texts:
 
 
 def register() -> None:
-    SOURCES["log_probs"] = Source(_offers(_log_probs), _read_log_probs)
-    SOURCES["embeddings"] = Source(_offers(_embeddings), _read_embeddings)
+    SOURCES["log_probs"] = MeasureSource(_offers(_log_probs), _read_log_probs)
+    SOURCES["embeddings"] = MeasureSource(_offers(_embeddings), _read_embeddings)

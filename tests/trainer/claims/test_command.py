@@ -16,7 +16,7 @@ from trainer.inference.chat import encode_prompt
 from trainer.inference.models import load_tokenizer, make_tiny
 from trainer.judges.kinds.pairwise import PairwiseSpec
 from trainer.judges.local import LocalTarget
-from trainer.metrics.claims import PLANS, Arm, Claim, Part, Plan, Setting
+from trainer.metrics.claims import PLANS, Arm, Claim, ClaimPart, Plan, Setting
 from trainer.metrics.claims.plan import merged
 from trainer.rubrics import score_rubric
 
@@ -31,9 +31,9 @@ def out(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def in_this_process(monkeypatch: pytest.MonkeyPatch) -> list[runs.Job]:
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> list[runs.ArmJob]:
     """Runs one after the other, for one process has loaded torch already; returns the jobs as they are done."""
-    done: list[runs.Job] = []
+    done: list[runs.ArmJob] = []
 
     def perform(jobs: Any, processes: int, tell: Any) -> list[str]:
         left = [job for job in jobs if not job.result.exists()]
@@ -46,7 +46,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> list[runs.Job]:
 
 
 def test_a_command_given_again_does_only_what_is_left(
-    out: Path, in_this_process: list[runs.Job], capsys: pytest.CaptureFixture[str]
+    out: Path, in_this_process: list[runs.ArmJob], capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["ruscarl", "--seeds", "0", "--steps", "1", "--jobs", "1", "--out", str(out)]
     assert command.main(arguments) == 0
@@ -76,10 +76,10 @@ def test_in_a_process_of_its_own_a_run_that_fails_is_named_and_the_next_one_has_
     data = out / "examples.jsonl"
     data.write_text("".join(f"{row.canonical()}\n" for row in toy.examples(2)))
     config = RUSCARL.config(RUSCARL.arms[0], RUSCARL.shared, seed=0) | {"steps": 1}
-    good = runs.Job("rubric", 0, config, out / "good", data, out / "model")
-    bad = runs.Job("rubric", 1, config, out / "bad", data, out / "nowhere")
+    good = runs.ArmJob("rubric", 0, config, out / "good", data, out / "model")
+    bad = runs.ArmJob("rubric", 1, config, out / "bad", data, out / "nowhere")
     leaves = runs.Used("rubric", bad.result, bad.folder / "outputs" / "policy")
-    after = runs.Job("later", 1, config, out / "after", data, out / "model", uses={"base": leaves})
+    after = runs.ArmJob("later", 1, config, out / "after", data, out / "model", uses={"base": leaves})
     runs.prepare([good, bad, after])
     told: list[str] = []
     problems = runs.perform([after, bad, good], 1, told.append)  # torch is imported once
@@ -112,7 +112,7 @@ CHAINED = Plan(
             uses={"base": "first", "teachers.0.model": "first/policy", "teachers.1.model": "second"},
         ),
     ),
-    claims=(Claim("both", (Part("", "eval/rubric_score:last", "both", "first"),)),),
+    claims=(Claim("both", (ClaimPart("", "eval/rubric_score:last", "both", "first"),)),),
     sizes={
         "tiny": Setting(merged(PLANS["stages"].shared, {"rollout": {"prompts_per_step": 2, "group_size": 2}}), (0,))
     },
@@ -122,7 +122,7 @@ CHAINED = Plan(
 
 
 def test_an_arm_uses_what_earlier_arms_of_its_seed_have_left(
-    out: Path, in_this_process: list[runs.Job], monkeypatch: pytest.MonkeyPatch
+    out: Path, in_this_process: list[runs.ArmJob], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(PLANS, "chained", CHAINED)
     assert command.main(["chained", "--seeds", "0", "--steps", "1", "--jobs", "1", "--out", str(out)]) == 0
@@ -160,7 +160,7 @@ ASKED = Plan(
         Arm("policy", "the policy", {"rewards": [{"kind": "judge", **ASKING}]}, uses={"rewards.0.judge": "judge"}),
         Arm("later", "from the judge's weights", uses={"base": "judge"}),
     ),
-    claims=(Claim("it rises", (Part("", "eval/reward:change", "policy"),)),),
+    claims=(Claim("it rises", (ClaimPart("", "eval/reward:change", "policy"),)),),
     sizes={"tiny": Setting({"steps": 1, "scaffold": None}, (0,))},
     task="faults",
     measured="curves",
@@ -172,7 +172,7 @@ def test_a_reward_asks_the_judge_that_an_earlier_arm_of_its_seed_leaves(tmp_path
     used = uses["rewards.0.judge"]
     assert used.model == tmp_path / "runs" / "judge" / "seed-3" / "outputs" / "judge"
     assert isinstance(used.asked_as, PairwiseSpec) and used.asked_as.form == "lines"
-    job = runs.Job("", 3, ASKED.config(ASKED.arms[1], ASKED.shared, 3), tmp_path, tmp_path, tmp_path, uses=uses)
+    job = runs.ArmJob("", 3, ASKED.config(ASKED.arms[1], ASKED.shared, 3), tmp_path, tmp_path, tmp_path, uses=uses)
     assert job.models == {"base": tmp_path} and job.waits, "a judge is asked: the run has no model of it"
     (name, judge), *more = runs._judges(job, runs.resolve(job.recipe, job.config)).items()
     assert name == "first" and isinstance(judge.target, LocalTarget) and judge.target.model == str(used.model)
@@ -188,7 +188,7 @@ def test_an_arm_that_trains_no_judge_can_be_asked_as_none(tmp_path: Path) -> Non
 
 
 def test_each_seed_may_have_data_of_its_own_and_arms_learn_a_part_of_it(
-    out: Path, in_this_process: list[runs.Job]
+    out: Path, in_this_process: list[runs.ArmJob]
 ) -> None:
     assert command.main(["kcenter", "--seeds", "0", "7", "--steps", "1", "--jobs", "1", "--out", str(out)]) == 0
     assert {job.data for job in in_this_process} == {out / "data" / f"seed-{seed}.jsonl" for seed in (0, 7)}
@@ -205,7 +205,7 @@ def test_each_seed_may_have_data_of_its_own_and_arms_learn_a_part_of_it(
     assert "1 steps of 16 demonstrations, AdamW" in text and "64 held-out prompts" in text
 
 
-def test_stages_in_a_row_are_read_by_their_steps(out: Path, in_this_process: list[runs.Job]) -> None:
+def test_stages_in_a_row_are_read_by_their_steps(out: Path, in_this_process: list[runs.ArmJob]) -> None:
     assert command.main(["cross_stage", "--seeds", "0", "--steps", "1", "--jobs", "1", "--out", str(out)]) == 0
     measured = json.loads((out / "report.json").read_text())["measures"]["distilled"]["0"]
     assert 0 <= measured["eval/domain/first:at_80"] <= 1 and measured["eval/domain/first:since_80"] == 0.0
@@ -214,7 +214,7 @@ def test_stages_in_a_row_are_read_by_their_steps(out: Path, in_this_process: lis
 
 def test_a_claim_about_judges_runs_their_recipe_and_is_read_off_its_curves(
     tmp_path: Path,
-    in_this_process: list[runs.Job],
+    in_this_process: list[runs.ArmJob],
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -238,7 +238,7 @@ def test_a_claim_about_judges_runs_their_recipe_and_is_read_off_its_curves(
 
 def test_a_claim_about_rubric_writers_grades_rubrics_by_the_words_of_its_task(
     tmp_path: Path,
-    in_this_process: list[runs.Job],
+    in_this_process: list[runs.ArmJob],
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -256,7 +256,7 @@ def test_a_claim_about_rubric_writers_grades_rubrics_by_the_words_of_its_task(
 
 def test_a_claim_about_turns_runs_all_orders_and_reads_the_variances(
     tmp_path: Path,
-    in_this_process: list[runs.Job],
+    in_this_process: list[runs.ArmJob],
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -80,7 +80,7 @@ def test_the_command_says_which_data_it_needs(tmp_path: Path, capsys: pytest.Cap
 def test_it_shows_the_model_judgements_once_and_tells_intervals_over_pairs(
     tmp_path: Path, few: list[Example], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done: list[runs.Job] = []
+    done: list[runs.ArmJob] = []
 
     def perform(jobs: Any, processes: int, tell: Any) -> list[str]:
         done.extend(jobs)

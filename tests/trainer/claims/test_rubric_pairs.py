@@ -70,7 +70,7 @@ def test_examples_of_this_program_will_do_and_other_files_are_refused(tmp_path: 
 def test_the_command_shows_rubrics_and_asks_the_model_as_it_came(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done: list[runs.Job] = []
+    done: list[runs.ArmJob] = []
 
     def perform(jobs: Any, processes: int, tell: Any) -> list[str]:
         done.extend(jobs)

@@ -8,12 +8,12 @@ import pytest
 
 from trainer.claims.report import markdown
 from trainer.config import RECIPES, resolve
-from trainer.metrics.claims import PLANS, Claim, Part, judge_all, mean_over_seeds
+from trainer.metrics.claims import PLANS, Claim, ClaimPart, judge_all, mean_over_seeds
 from trainer.metrics.claims.curves import metric_of
 from trainer.metrics.claims.plan import merged
 from trainer.metrics.claims.verdict import decide, holm, judge, p_value
 
-PART = Part("a over b", "score", "a", "b", margin=0.1)
+PART = ClaimPart("a over b", "score", "a", "b", margin=0.1)
 
 
 def measures(a: list[float | None], b: list[float | None]) -> Any:
@@ -59,14 +59,14 @@ def test_a_seed_that_lacks_an_arm_is_counted_and_left_out() -> None:
 
 
 def test_less_can_be_better_and_an_arm_may_stand_alone() -> None:
-    lower = Part("a loses less", "score", "a", "b", sign=-1)
+    lower = ClaimPart("a loses less", "score", "a", "b", sign=-1)
     assert judge(Claim("", (lower,)), measures([0.1, 0.11], [0.5, 0.52])).verdict == "holds"
-    alone = Part("a is above 0", "score", "a")
+    alone = ClaimPart("a is above 0", "score", "a")
     assert judge(Claim("", (alone,)), measures([0.5, 0.52], [])).verdict == "holds"
 
 
 def test_a_claim_needs_all_its_parts() -> None:
-    fails, open_ = Part("", "score", "b", "a"), Part("", "nothing", "a", "b")
+    fails, open_ = ClaimPart("", "score", "b", "a"), ClaimPart("", "nothing", "a", "b")
     found = measures([0.5, 0.52], [0.1, 0.11])
     assert judge(Claim("", (PART, fails)), found).verdict == "does not hold here"
     assert judge(Claim("", (PART, open_)), found).verdict == "not decided"
@@ -115,7 +115,7 @@ def test_a_claim_that_holds_by_itself_may_not_hold_beside_others() -> None:
     alone = judge_all([Claim("a beats b", (PART,))], found)[0]
     # differences 0.2, 0.4, 0.3: t = 0.3 / (0.1 / sqrt(3)) = 5.196, p = 0.0351
     assert alone.p == pytest.approx(0.0351, abs=1e-4) and alone.corrected == alone.verdict == "holds"
-    never = Claim("b beats a", (Part("", "score", "b", "a", margin=0.1),))
+    never = Claim("b beats a", (ClaimPart("", "score", "b", "a", margin=0.1),))
     first, second = judge_all([Claim("a beats b", (PART,)), never], found)
     assert first.adjusted == pytest.approx(0.0702, abs=1e-4)
     assert (first.verdict, first.corrected) == ("holds", "not decided")

@@ -3,12 +3,12 @@
 import pytest
 
 from trainer.config.sections.budget import Budget
-from trainer.curriculum import GroupSizes, PassRates
+from trainer.curriculum import GroupSizes, PassCounts
 from trainer.curriculum.budget import allocate, signal_value, variance_value
 
 
-def rates(**known: list[bool]) -> PassRates:
-    found = PassRates(0.5)
+def rates(**known: list[bool]) -> PassCounts:
+    found = PassCounts(0.5)
     found.learned(known)
     return found
 

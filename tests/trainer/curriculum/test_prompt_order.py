@@ -8,14 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.config.sections.order import Order, Pool
-from trainer.curriculum import DataOrder, Known, PassRates, PromptOrder
+from trainer.curriculum import DataOrder, KnownPrompt, PassCounts, PromptOrder
 from trainer.curriculum.prompt_order import replicas
 
 RATES = [0.0, 0.1, 0.5, 0.9, 1.0, None]
-KNOWN = [Known(f"row-{n}", rate, frozenset({"odd"} if n % 2 else {"even", "all"})) for n, rate in enumerate(RATES)]
+KNOWN = [
+    KnownPrompt(f"row-{n}", rate, frozenset({"odd"} if n % 2 else {"even", "all"})) for n, rate in enumerate(RATES)
+]
 
 
-def order(mix: Order | None = None, rates: PassRates | None = None, shuffle: bool = False) -> PromptOrder:
+def order(mix: Order | None = None, rates: PassCounts | None = None, shuffle: bool = False) -> PromptOrder:
     return PromptOrder(KNOWN, 3, shuffle, mix, rates)
 
 
@@ -59,7 +61,7 @@ def test_from_easy_to_hard_and_again_with_unknown_ones_last() -> None:
 
 def test_the_least_certain_come_first_by_what_the_run_has_seen() -> None:
     """Before the run: 0.5 and the unknown one, then 0.1 and 0.9; after 8 responses to the first of them, others are less certain."""
-    rates = PassRates(0.5)
+    rates = PassCounts(0.5)
     unsure = order(Order(data=0.0, uncertain=1.0), rates)
     assert unsure.take(4) == [2, 5, 1, 3]
     rates.learned({"row-2": [True, False] * 4, "row-0": [True, False]})
@@ -67,7 +69,7 @@ def test_the_least_certain_come_first_by_what_the_run_has_seen() -> None:
 
 
 def test_places_are_dealt_out_by_shares_and_a_prompt_comes_once_a_step() -> None:
-    mixed = order(Order(data=2.0, easy_first=1.0, uncertain=1.0), PassRates(0.5))
+    mixed = order(Order(data=2.0, easy_first=1.0, uncertain=1.0), PassCounts(0.5))
     taken = [mixed.take(4) for _ in range(25)]
     assert all(len(set(step)) == 4 for step in taken)
     assert mixed.state_dict()["given"] == {"data": 50, "easy_first": 25, "uncertain": 25}
@@ -140,7 +142,7 @@ def test_a_saved_order_that_a_phase_has_named_goes_on_as_if_nothing_had_happened
 @given(st.lists(st.integers(1, 7), max_size=8), st.lists(st.integers(1, 7), min_size=1, max_size=8), st.booleans())
 def test_a_saved_order_goes_on_as_if_nothing_had_happened(before: list[int], after: list[int], narrow: bool) -> None:
     mix = Order(data=1.0, easy_first=0.5, uncertain=0.7)
-    first, second = order(mix, PassRates(0.5), shuffle=True), order(mix, PassRates(0.5), shuffle=True)
+    first, second = order(mix, PassCounts(0.5), shuffle=True), order(mix, PassCounts(0.5), shuffle=True)
     for wanted in before:
         first.take(wanted)
     if narrow:

@@ -4,13 +4,13 @@ import math
 
 import pytest
 
-from trainer.hacking import Scored, signals
-from trainer.hacking.panel import Line
+from trainer.hacking import RewardedResponse, signals
+from trainer.hacking.panel import FittedLine
 from trainer.hacking.phrases import phrases
 
 
-def said(text: str, **more: object) -> Scored:
-    return Scored(0, 0, text, len(text.split()), 0.0, **more)  # type: ignore[arg-type]
+def said(text: str, **more: object) -> RewardedResponse:
+    return RewardedResponse(0, 0, text, len(text.split()), 0.0, **more)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_phrases_keep_to_sentences_and_to_words_that_were_not_given() -> None:
 
 def test_the_line_of_a_panel_by_hand() -> None:
     # within groups: covariance 0.5 * 0.25 * 2, spread 0.5 * 0.5 * 2 of both; the means are 1 and 0.5
-    line = Line.fitted([[(0.0, 0.25), (1.0, 0.5)], [(1.0, 0.5), (2.0, 0.75)]])
+    line = FittedLine.fitted([[(0.0, 0.25), (1.0, 0.5)], [(1.0, 0.5), (2.0, 0.75)]])
     assert (line.slope, line.intercept, line.most) == (pytest.approx(0.25), pytest.approx(0.25), 0.75)
     assert line.shortfall(2.0, 0.5) == pytest.approx(0.25)
     assert line.shortfall(9.0, 0.5) == pytest.approx(0.25)  # the panel has never given more than 0.75
@@ -102,5 +102,5 @@ def test_the_line_of_a_panel_by_hand() -> None:
 
 
 def test_a_panel_against_the_reward_expects_no_rise() -> None:
-    line = Line.fitted([[(0.0, 1.0), (1.0, 0.0)]])
+    line = FittedLine.fitted([[(0.0, 1.0), (1.0, 0.0)]])
     assert (line.slope, line.intercept) == (0.0, 0.5)

@@ -6,7 +6,7 @@ import random
 from benchmarks.hacking import Script
 from trainer.config import alarms as alarms_in_words
 from trainer.contracts import AlarmData
-from trainer.hacking import Alarm, Scored, Watch, signals
+from trainer.hacking import Alarm, RewardedResponse, SignalWatch, signals
 from trainer.hacking.credit import credited
 
 STEPS = 20
@@ -30,7 +30,7 @@ def test_an_alarm_in_words() -> None:
 
 def test_the_part_and_the_criterion_that_pay_are_named_where_it_is_clear() -> None:
     rows = [
-        Scored(
+        RewardedResponse(
             group,
             index,
             "",
@@ -50,7 +50,9 @@ def test_the_part_and_the_criterion_that_pay_are_named_where_it_is_clear() -> No
     assert credited(rows[:4], {(0, 0), (0, 1)}, ["a"]) == ("", ""), "z is 1.7 in one group of four"
 
 
-def step(number: int, share: float, paid: float = 0.5, text: str = "What a brilliant question! ") -> list[Scored]:
+def step(
+    number: int, share: float, paid: float = 0.5, text: str = "What a brilliant question! "
+) -> list[RewardedResponse]:
     """Eight groups of four; the first `share` of each have the text, which earns `paid`. Truth is the panel's."""
     chooser = random.Random(number)  # noqa: S311 - a play
     made = []
@@ -61,16 +63,18 @@ def step(number: int, share: float, paid: float = 0.5, text: str = "What a brill
             words = " ".join(
                 chooser.sample(["river", "stone", "cloud", "bread", "lamp", "chair", "table", "door", "glass"], 5)
             )
-            made.append(Scored(group, index, (text if there else "") + words, 5, reward, str(group), {"other": truth}))
+            made.append(
+                RewardedResponse(group, index, (text if there else "") + words, 5, reward, str(group), {"other": truth})
+            )
     return made
 
 
-def alarms(watch: Watch, shares: list[float], paid: float = 0.5, first: int = 1) -> list[Alarm]:
+def alarms(watch: SignalWatch, shares: list[float], paid: float = 0.5, first: int = 1) -> list[Alarm]:
     return [each for at, share in enumerate(shares, first) for each in watch.look(at, step(at, share, paid))]
 
 
 def test_flattery_that_pays_is_told_once_with_where_it_is() -> None:
-    found = alarms(Watch(STEPS), [0.0] * 8 + [0.5] * 8)
+    found = alarms(SignalWatch(STEPS), [0.0] * 8 + [0.5] * 8)
     assert [(each.signal, each.subject) for each in found] == [("flattery", "")]
     [told] = found
     assert (told.since, told.share, told.before) == (9, 0.5, 0.0) and told.step in (9, 10)
@@ -78,39 +82,41 @@ def test_flattery_that_pays_is_told_once_with_where_it_is() -> None:
 
 
 def test_what_does_not_pay_raises_no_alarm() -> None:
-    assert alarms(Watch(STEPS), [0.0] * 8 + [0.5] * 8, paid=-0.5) == []
+    assert alarms(SignalWatch(STEPS), [0.0] * 8 + [0.5] * 8, paid=-0.5) == []
 
 
 def test_what_was_there_from_the_start_is_usual() -> None:
-    assert alarms(Watch(STEPS), [0.5] * 16) == []
+    assert alarms(SignalWatch(STEPS), [0.5] * 16) == []
 
 
 def test_a_reward_that_leaves_the_panel_behind_is_told_by_the_panels_name() -> None:
-    watch = Watch(STEPS, panel=["other"])
+    watch = SignalWatch(STEPS, panel=["other"])
     for at in range(1, 13):
         # a rise that no list knows, in responses alike but for the reward
         rows = list(step(at, 0.0))
         if at > 8:
-            rows = [Scored(e.group, e.index, e.text, e.length, e.reward + 1, e.example, e.parts) for e in rows]
+            rows = [
+                RewardedResponse(e.group, e.index, e.text, e.length, e.reward + 1, e.example, e.parts) for e in rows
+            ]
         if found := watch.look(at, rows):
             break
     assert [(each.signal, each.subject, each.since, each.paid) for each in found] == [("panel", "other", 9, None)]
 
 
 def test_a_panel_without_values_is_no_alarm() -> None:
-    watch = Watch(STEPS, panel=["away"])
+    watch = SignalWatch(STEPS, panel=["away"])
     assert alarms(watch, [0.0] * 16) == []
 
 
 def test_an_unlisted_phrase_is_told() -> None:
-    watch = Watch(STEPS)
+    watch = SignalWatch(STEPS)
     rows = [step(at, 0.0 if at < 9 else 0.5, text="zorvex quilam drupho. ") for at in range(1, 17)]
     found = [each for at, row in enumerate(rows, 1) for each in watch.look(at, row)]
     assert [(each.signal, each.subject) for each in found] == [("phrase", "zorvex quilam drupho")]
 
 
 def test_a_step_without_responses_is_passed_over() -> None:
-    watch = Watch(STEPS)
+    watch = SignalWatch(STEPS)
     assert watch.look(1, []) == []
     assert len(alarms(watch, [0.0] * 8 + [0.5] * 8)) == 1
 
@@ -118,14 +124,14 @@ def test_a_step_without_responses_is_passed_over() -> None:
 def test_a_restart_at_any_step_neither_loses_nor_repeats_an_alarm() -> None:
     script = Script("magic phrase", 3)
     rows = [script.responses(at, panel=True) for at in range(1, 31)]
-    whole = Watch(30, ["panel"])
+    whole = SignalWatch(30, ["panel"])
     expected = [each for at, row in enumerate(rows, 1) for each in whole.look(at, row)]
     assert {each.signal for each in expected} >= {"phrase", "panel"}
     for cut in (3, expected[0].step, 29):
-        before, found = Watch(30, ["panel"]), []
+        before, found = SignalWatch(30, ["panel"]), []
         for at, row in enumerate(rows[:cut], 1):
             found += before.look(at, row)
-        after = Watch(30, ["panel"])
+        after = SignalWatch(30, ["panel"])
         after.load_state_dict(json.loads(json.dumps(before.state_dict())))
         for at, row in enumerate(rows[cut:], cut + 1):
             found += after.look(at, row)
@@ -133,6 +139,6 @@ def test_a_restart_at_any_step_neither_loses_nor_repeats_an_alarm() -> None:
 
 
 def test_a_checkpoint_without_a_watch_learns_anew() -> None:
-    watch = Watch(STEPS)
+    watch = SignalWatch(STEPS)
     watch.load_state_dict({})
     assert len(alarms(watch, [0.0] * 8 + [0.5] * 8)) == 1

@@ -88,7 +88,7 @@ def test_at_two_thousand_nodes_it_equals_the_mask(tree: PrefixTree, dtype: torch
 
 def test_few_nodes_that_branch_everywhere_take_a_mask_that_all_layers_share(monkeypatch: pytest.MonkeyPatch) -> None:
     mask = PrefixTree.of([[i, i] for i in range(40)]).mask
-    monkeypatch.setattr(module._Parts, "apply", None)
+    monkeypatch.setattr(module._BlockAttention, "apply", None)
     given_ = inputs(mask, torch.float32)
     kept: list[int] = []
 

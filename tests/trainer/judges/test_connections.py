@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from trainer.judges.connections import BadAddress, Connections, Refused, TooLong, Unanswered
+from trainer.judges.connections import BadAddress, ConnectionRefused, Connections, TooLong, Unanswered
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 
@@ -130,7 +130,7 @@ async def test_what_nobody_asked_for_is_no_answer():
 
 async def test_a_refused_address_is_never_connected_to():
     async with speaking() as server:
-        with pytest.raises(Refused, match="closed: 127.0.0.1"):
+        with pytest.raises(ConnectionRefused, match="closed: 127.0.0.1"):
             await to(server, refuse=lambda address: f"closed: {address}").post(b"x", 5)
     assert server.asked == []
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from trainer.judges import gate as gate_module
-from trainer.judges.gate import Gate, Places
+from trainer.judges.gate import Gate, GrowingSemaphore
 
 
 async def until(true):
@@ -33,7 +33,7 @@ class Told:
 
 
 async def test_places_grow_and_shrink_around_those_who_are_in():
-    places, entered = Places(1), []
+    places, entered = GrowingSemaphore(1), []
 
     async def visit(number):
         await places.take()
@@ -56,7 +56,7 @@ async def test_places_grow_and_shrink_around_those_who_are_in():
 
 
 async def test_a_place_handed_to_somebody_who_is_cancelled_goes_to_the_next():
-    places = Places(1)
+    places = GrowingSemaphore(1)
     await places.take()
     first, second = (asyncio.create_task(places.take()) for _ in range(2))
     await asyncio.sleep(0)

@@ -12,7 +12,14 @@ from scipy.stats import binomtest
 from trainer.judges.local import wording
 from trainer.logit_judge import calibration
 from trainer.logit_judge.answering import shipped
-from trainer.logit_judge.calibration import Calibration, best_threshold, calibrate, halves, rate_threshold, resampled
+from trainer.logit_judge.calibration import (
+    ThresholdCalibration,
+    best_threshold,
+    calibrate,
+    halves,
+    rate_threshold,
+    resampled,
+)
 from trainer.logit_judge.calls import USUAL
 from trainer.metrics.estimate import wilson
 
@@ -77,12 +84,12 @@ def test_a_calibration_is_read_as_it_was_written_and_older_ones_are_read_too(tmp
     found = calibrate([0.0, 1.0] * 20, [False, True] * 20, [str(n // 2) for n in range(40)], rule="rate", **NAMED)
     file = tmp_path / "calibration.json"
     found.save(file)
-    assert Calibration.load(file) == found
+    assert ThresholdCalibration.load(file) == found
     older = json.loads(file.read_text())
     for name in ("rule", "said", "met"):
         del older[name]
     file.write_text(json.dumps(older))
-    assert (Calibration.load(file).said, Calibration.load(file).rule) == (None, "accuracy")
+    assert (ThresholdCalibration.load(file).said, ThresholdCalibration.load(file).rule) == (None, "accuracy")
 
 
 def test_a_judge_that_knows_nothing_is_at_chance() -> None:
@@ -115,16 +122,17 @@ def test_it_survives_the_disk_and_other_files_are_refused(tmp_path: Path) -> Non
     items = [str(n) for n in range(40)]
     found = calibrate(np.arange(40.0), [n % 3 > 0 for n in range(40)], items, **NAMED)
     found.save(tmp_path / "c.json")
-    assert Calibration.load(tmp_path / "c.json") == found
+    assert ThresholdCalibration.load(tmp_path / "c.json") == found
     (tmp_path / "d.json").write_text('{"threshold": 1}')
     with pytest.raises(ValueError, match="not a calibration"):
-        Calibration.load(tmp_path / "d.json")
+        ThresholdCalibration.load(tmp_path / "d.json")
 
 
 def test_the_thresholds_that_are_shipped_hold_for_todays_wording() -> None:
     """A judge's instructions that change make them worthless: measure them anew with `benchmarks.local_judges --save`."""
     found = [
-        Calibration.load(path) for path in sorted((Path(calibration.__file__).parent / "calibrations").glob("*.json"))
+        ThresholdCalibration.load(path)
+        for path in sorted((Path(calibration.__file__).parent / "calibrations").glob("*.json"))
     ]
     assert [each.model for each in found] == ["smollm2-135m-instruct"]
     assert all(each.wording == wording(USUAL) and shipped(each.digest) == each for each in found)

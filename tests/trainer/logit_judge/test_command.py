@@ -12,7 +12,7 @@ import pytest
 from trainer.__main__ import main
 from trainer.contracts import jsonlines
 from trainer.logit_judge.answering import Answering
-from trainer.logit_judge.calibration import Calibration
+from trainer.logit_judge.calibration import ThresholdCalibration
 
 Lines = list[dict[str, Any]]
 
@@ -130,7 +130,7 @@ def test_a_calibration_moves_the_border_and_holds_for_its_model_only(
     file = tmp_path / "calibration.json"
     arguments = ["--verdicts", str(human_verdicts(tmp_path)), "--out", str(file)]
     assert main(["judge-calibrate", "--model", str(tiny_dir), *arguments]) == 0
-    found = Calibration.load(file)
+    found = ThresholdCalibration.load(file)
     assert found.calibrated_on + found.accuracy.n == 40
 
     out, calls = tmp_path / "out.jsonl", write(tmp_path / "in.jsonl", [criterion("a", response="yes 3")])
@@ -150,7 +150,7 @@ def test_a_threshold_says_nothing_of_another_wording(tiny_dir: Path, tmp_path: P
     from trainer.logit_judge.calls import LocalCall
 
     call = LocalCall.model_validate({"key": "m", "messages": [{"role": "user", "content": "Is it so?"}]})
-    assert Answering(tiny_dir, Calibration.load(file)).answer([call])[0]["calibrated"] is False
+    assert Answering(tiny_dir, ThresholdCalibration.load(file)).answer([call])[0]["calibrated"] is False
 
 
 def pipe() -> tuple[TextIO, TextIO]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from trainer.inference.models import load_model, load_tokenizer
 from trainer.logit_judge.judge import LogitJudge, alike, split
-from trainer.logit_judge.words import Words
+from trainer.logit_judge.words import AnswerTokens
 
 CONVERSATION = "The user asked for three rivers of France. The answer was: Loire, Seine and the Rhône. " * 3
 
@@ -29,7 +29,7 @@ def tokens(tokenizer: Any, text: str) -> tuple[int, ...]:
     return tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
-def plainly(tiny_dir: Path, words: Words, prompt: tuple[int, ...]) -> tuple[float, float]:
+def plainly(tiny_dir: Path, words: AnswerTokens, prompt: tuple[int, ...]) -> tuple[float, float]:
     """(margin, mass) by a model that knows neither our attention nor our cache, one prompt at a time."""
     with torch.no_grad():
         p = torch.softmax(load_model(tiny_dir)(torch.tensor([prompt])).logits[0, -1].double(), dim=-1)
@@ -42,7 +42,7 @@ def test_readings_equal_those_of_each_prompt_alone(judge: LogitJudge, tokenizer:
     texts = [f"{CONVERSATION}Criterion: {text}. Met?" for text in criteria * 3]
     texts += ["Something else. Met?", f"{CONVERSATION * 3}Criterion: {'very ' * 120}long. Met?", CONVERSATION, "x"]
     prompts = [tokens(tokenizer, text) for text in texts]
-    words = Words.of(tokenizer)
+    words = AnswerTokens.of(tokenizer)
     for prompt, reading in zip(prompts, judge.read(prompts), strict=True):
         margin, mass = plainly(tiny_dir, words, prompt)
         assert reading.margin == pytest.approx(margin, abs=1e-4)
@@ -74,7 +74,7 @@ def test_what_all_conversations_begin_with_is_computed_once(
     assert sum(computed) == len(rules) + 3 * (80 + len(" criterion ") + 2)
     assert [reading.cached_tokens > len(rules) for reading in readings] == [False, True] * 3
     for prompt, reading in zip(prompts, readings, strict=True):
-        assert reading.margin == pytest.approx(plainly(tiny_dir, Words.of(tokenizer), prompt)[0], abs=1e-4)
+        assert reading.margin == pytest.approx(plainly(tiny_dir, AnswerTokens.of(tokenizer), prompt)[0], abs=1e-4)
     computed.clear()
     judge.read(prompts)
     assert sum(computed) == 3 * (80 + len(" criterion ") + 2), "the next calls begin with the same rules"
@@ -141,13 +141,13 @@ class Same:
 
 
 def test_writings_that_are_one_token_are_preferred() -> None:
-    assert Words.of(Whole()) == Words(yes=(500, 501), no=(600,))
+    assert AnswerTokens.of(Whole()) == AnswerTokens(yes=(500, 501), no=(600,))
 
 
 def test_every_writing_counts_and_ambiguous_beginnings_do_not() -> None:
-    assert Words.of(Letters()) == Words(yes=(ord("Y"), ord("y")), no=(ord("N"), ord("n")))
+    assert AnswerTokens.of(Letters()) == AnswerTokens(yes=(ord("Y"), ord("y")), no=(ord("N"), ord("n")))
 
 
 def test_a_tokenizer_that_cannot_tell_is_refused() -> None:
     with pytest.raises(ValueError, match="same token"):
-        Words.of(Same())
+        AnswerTokens.of(Same())

@@ -17,7 +17,7 @@ from trainer.config import RecipeConfig
 from trainer.files import digest_of
 from trainer.loops.registry import make_stage
 from trainer.loops.session.errors import RunFailed
-from trainer.loops.session.stage import Job
+from trainer.loops.session.stage import StageJob
 from trainer.loops.together import run_together
 from trainer.monitors import RunMonitor, Spool
 
@@ -106,12 +106,12 @@ def test_a_run_among_others_is_the_run_by_itself(
 class Watched:
     """Makes stages that note who made which step, and calls `before` in each."""
 
-    def __init__(self, before: Callable[[Job, int], None] = lambda job, number: None) -> None:
+    def __init__(self, before: Callable[[StageJob, int], None] = lambda job, number: None) -> None:
         self.steps: list[tuple[str, int]] = []
         self.stages: list[Any] = []
         self._before = before
 
-    def __call__(self, job: Job) -> Any:
+    def __call__(self, job: StageJob) -> Any:
         stage: Any = make_stage(job)
         step = stage.step
 
@@ -140,7 +140,7 @@ def test_turns_go_round_by_so_many_steps(data: dict[str, Path], tiny_dir: Path, 
 def test_one_is_stopped_and_one_fails_and_the_others_go_on(
     recipe: str, data: dict[str, Path], tiny_dir: Path, tmp_path: Path
 ) -> None:
-    def before(job: Job, number: int) -> None:
+    def before(job: StageJob, number: int) -> None:
         if number == 2 and job.run_dir.name == "1":
             job.monitor.request_stop()
         if number == 3 and job.run_dir.name == "2":

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.shared import SHARED, needs_shared
 from trainer.metrics.agreement import (
-    Rating,
     RatingProblem,
+    UnitRating,
     _alpha_draws,
     ac1,
     alpha,
@@ -35,9 +35,9 @@ FOUR_BY_TWELVE = [
 ]
 
 
-def ratings(rows: list[str]) -> list[Rating]:
+def ratings(rows: list[str]) -> list[UnitRating]:
     return [
-        Rating(str(unit), str(rater), float(value))
+        UnitRating(str(unit), str(rater), float(value))
         for rater, row in enumerate(rows)
         for unit, value in enumerate(row.split())
         if value != "*"
@@ -65,7 +65,7 @@ def test_cohen_by_hand() -> None:
     # 20 yes/yes, 5 yes/no, 10 no/yes, 15 no/no: p_o = 0.7, p_e = 0.5, kappa = 0.4
     pairs = [("y", "y")] * 20 + [("y", "n")] * 5 + [("n", "y")] * 10 + [("n", "n")] * 15
     table = tabulate(
-        Rating(str(i), rater, v) for i, pair in enumerate(pairs) for rater, v in zip("ab", pair, strict=True)
+        UnitRating(str(i), rater, v) for i, pair in enumerate(pairs) for rater, v in zip("ab", pair, strict=True)
     )
     [found] = cohen_pairs(table)
     assert found["raters"] == ["a", "b"]
@@ -83,7 +83,7 @@ def test_one_value_throughout_is_undefined_and_says_why() -> None:
 
 def test_ratings_as_arrays_make_the_same_table() -> None:
     given = [(7, "a", "x"), (7, "b", "z"), (9, "a", "z"), (9, "b", "z"), (2**40, "b", "x")]
-    table = tabulate(Rating(str(unit), rater, value) for unit, rater, value in given)
+    table = tabulate(UnitRating(str(unit), rater, value) for unit, rater, value in given)
     values = ["w", "x", "y", "z"]  # w and y were given elsewhere only: they are no categories here
     found = counted([unit for unit, _, _ in given], [values.index(value) for _, _, value in given], values)
     assert found.values == table.values == ("x", "z")
@@ -109,7 +109,7 @@ def test_raters_who_share_no_unit_are_said_to_have_no_kappa() -> None:
 
 
 def test_a_crowd_that_hardly_meets_is_counted_and_not_listed() -> None:
-    table = tabulate(Rating(str(n), str(n), 1.0) for n in range(50))
+    table = tabulate(UnitRating(str(n), str(n), 1.0) for n in range(50))
     assert report(table, "nominal")["cohen"] == []
     assert report(table, "nominal")["raters_apart"] == 50 * 49 / 2
 
@@ -119,7 +119,7 @@ def test_a_crowd_that_hardly_meets_is_counted_and_not_listed() -> None:
 def test_alpha_does_not_depend_on_the_unit_of_the_values(level, unit) -> None:
     rows = ratings(FOUR_BY_TWELVE)
     expected = alpha(tabulate(rows), level)
-    found = alpha(tabulate(Rating(r.unit, r.rater, r.value * unit) for r in rows), level)
+    found = alpha(tabulate(UnitRating(r.unit, r.rater, r.value * unit) for r in rows), level)
     assert (found.value, found.low, found.high) == pytest.approx((expected.value, expected.low, expected.high))
 
 
@@ -136,7 +136,7 @@ def test_whole_numbers_may_be_longer_than_a_float(level) -> None:
 
 def test_a_rater_cannot_rate_a_unit_twice() -> None:
     with pytest.raises(RatingProblem, match="'u' twice"):
-        tabulate([Rating("u", "r", 1.0), Rating("u", "r", 2.0)])
+        tabulate([UnitRating("u", "r", 1.0), UnitRating("u", "r", 2.0)])
 
 
 @pytest.mark.parametrize("value", ["high", True, float("nan"), [1]])
@@ -174,7 +174,9 @@ def test_the_order_of_units_changes_no_value(order) -> None:
 @needs_shared
 def test_pandalm_annotators_agree_as_published() -> None:
     rows = json.loads((SHARED / "pandalm/testset-v1.json").read_text())
-    table = tabulate(Rating(str(row["idx"]), str(k), float(row[f"annotator{k}"])) for row in rows for k in (1, 2, 3))
+    table = tabulate(
+        UnitRating(str(row["idx"]), str(k), float(row[f"annotator{k}"])) for row in rows for k in (1, 2, 3)
+    )
     found = {tuple(pair["raters"]): round(pair["value"], 4) for pair in cohen_pairs(table)}
     assert found == {("1", "2"): 0.8520, ("1", "3"): 0.8789, ("2", "3"): 0.8617}
 
@@ -187,7 +189,7 @@ def test_convincing_arguments_have_the_known_alpha() -> None:
             for line in file:
                 pair = json.loads(line)
                 for given_ in pair["annotations"]:
-                    yield Rating(pair["topic"] + pair["id"], given_["worker"], given_["value"])
+                    yield UnitRating(pair["topic"] + pair["id"], given_["worker"], given_["value"])
 
     found = alpha(tabulate(judgments()), "nominal")
     assert round(found.value, 4) == 0.2668

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.metrics.audit import (
-    Case,
+    AuditCase,
     audit,
     by_slice,
     format_slice,
@@ -26,8 +26,8 @@ SIDES = st.sampled_from([A, TIE, B, None])
 CASES = st.lists(st.tuples(st.sampled_from([A, TIE, B]), SIDES, SIDES), min_size=1, max_size=12)
 
 
-def case(label: int, given: int | None, swapped: int | None, pair: str = "p") -> Case:
-    return Case("judge", pair, "", label, given, swapped)
+def case(label: int, given: int | None, swapped: int | None, pair: str = "p") -> AuditCase:
+    return AuditCase("judge", pair, "", label, given, swapped)
 
 
 def test_swapped_verdicts_are_read_as_said() -> None:
@@ -76,7 +76,7 @@ def test_a_judge_that_only_ties_has_no_position_and_no_kappa() -> None:
 
 def test_groups_and_overall_per_judge() -> None:
     rows = [("x", "1", "math"), ("x", "2", "code"), ("y", "1", "math")]
-    found = audit(Case(judge, pair, group, A, A, B) for judge, pair, group in rows)
+    found = audit(AuditCase(judge, pair, group, A, A, B) for judge, pair, group in rows)
     assert [(judge, group, each.n) for judge, group, each in found] == [
         ("x", "code", 1),
         ("x", "math", 1),

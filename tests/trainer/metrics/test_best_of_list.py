@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.metrics.best_of_list import Case, credit, margins, place, result, ties_parts, ties_score
+from trainer.metrics.best_of_list import ListedPrompt, credit, margins, place, result, ties_parts, ties_score
 
 
 def four(key, right, wrong, subset="Math"):
-    return Case(key, subset, (right,), tuple(wrong))
+    return ListedPrompt(key, subset, (right,), tuple(wrong))
 
 
 def test_the_right_one_must_be_the_best_and_shares_the_place_with_its_equals():
     assert credit(four("a", 3.0, (1.0, 2.0, 0.0))) == 1.0
     assert credit(four("a", 3.0, (3.0, 2.0, 3.0))) == pytest.approx(1 / 3)
     assert credit(four("a", 1.0, (3.0, 2.0, 3.0))) == 0.0
-    assert credit(Case("a", "x", (2.0, 2.0), (2.0, 1.0))) == pytest.approx(2 / 3)
+    assert credit(ListedPrompt("a", "x", (2.0, 2.0), (2.0, 1.0))) == pytest.approx(2 / 3)
 
 
 def test_without_a_score_all_share_the_first_place_and_it_is_counted():
@@ -28,19 +28,19 @@ def test_without_a_score_all_share_the_first_place_and_it_is_counted():
 
 
 def test_margins_by_hand():
-    found = margins(Case("a", "Ties", (5.0, 4.0, 4.5), (1.0, 3.5)))
+    found = margins(ListedPrompt("a", "Ties", (5.0, 4.0, 4.5), (1.0, 3.5)))
     assert (found.among_right, found.over_wrong, found.accurate) == (1.0, 0.5, True)
-    assert margins(Case("a", "Ties", (5.0,), (5.0,))).accurate is False
-    assert margins(Case("a", "Ties", (5.0,), (None,))).over_wrong is None
+    assert margins(ListedPrompt("a", "Ties", (5.0,), (5.0,))).accurate is False
+    assert margins(ListedPrompt("a", "Ties", (5.0,), (None,))).over_wrong is None
 
 
 TIES = [
     # gap among the right ones 1, over the wrong ones 2; its reference: 0.5
-    Case("Ties-tied:1", "Ties", (5.0, 4.0), (2.0, 1.0)),
-    Case("Ties-ref:1", "Ties", (3.0,), (2.5, 0.0)),
+    ListedPrompt("Ties-tied:1", "Ties", (5.0, 4.0), (2.0, 1.0)),
+    ListedPrompt("Ties-ref:1", "Ties", (3.0,), (2.5, 0.0)),
     # gap 2 among the right ones, a wrong one beats the worst of them; its reference is wrong too
-    Case("Ties-tied:2", "Ties", (5.0, 3.0), (4.0, 1.0)),
-    Case("Ties-ref:2", "Ties", (1.0,), (2.0, 0.0)),
+    ListedPrompt("Ties-tied:2", "Ties", (5.0, 3.0), (4.0, 1.0)),
+    ListedPrompt("Ties-ref:2", "Ties", (1.0,), (2.0, 0.0)),
 ]
 
 
@@ -53,9 +53,9 @@ def test_the_ties_score_by_hand():
 
 
 def test_right_answers_that_score_the_same_have_the_widest_margin():
-    same = [Case("tied:1", "Ties", (2.0, 2.0), (1.0,)), Case("ref:1", "Ties", (2.0,), (1.0,))]
+    same = [ListedPrompt("tied:1", "Ties", (2.0, 2.0), (1.0,)), ListedPrompt("ref:1", "Ties", (2.0,), (1.0,))]
     assert ties_parts(same)["margin"] == 1.0
-    nothing = [Case("tied:1", "Ties", (2.0, 2.0), (2.0,)), Case("ref:1", "Ties", (2.0,), (2.0,))]
+    nothing = [ListedPrompt("tied:1", "Ties", (2.0, 2.0), (2.0,)), ListedPrompt("ref:1", "Ties", (2.0,), (2.0,))]
     assert ties_parts(nothing)["margin"] == 0.0  # 0 / 0
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainer.metrics.ranking import Comparison, Ranking, bradley_terry
+from trainer.metrics.ranking import Comparison, StrengthRanking, bradley_terry
 
 
 def games(*rows: tuple[str, str, int, int]) -> list[Comparison]:
@@ -15,7 +15,7 @@ def games(*rows: tuple[str, str, int, int]) -> list[Comparison]:
     return [Comparison(a, b, side) for a, b, x, y in rows for side, n in ((-1, x), (1, y)) for _ in range(n)]
 
 
-def strengths(found: Ranking) -> dict[str, float]:
+def strengths(found: StrengthRanking) -> dict[str, float]:
     return {each.item: each.strength.value for each in found.items}
 
 
@@ -55,7 +55,7 @@ def test_missing_outcomes_are_counted_and_leave() -> None:
 
 
 def test_nothing_compared_is_an_empty_ranking() -> None:
-    assert bradley_terry([]) == Ranking((), 0, 0, "")
+    assert bradley_terry([]) == StrengthRanking((), 0, 0, "")
     with pytest.raises(ValueError, match="'a' is compared with itself"):
         bradley_terry([Comparison("a", "a", 1)])
 

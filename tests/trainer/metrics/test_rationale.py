@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.metrics.rationale import Sample, consistency, correlation, reliability, shares
+from trainer.metrics.rationale import RationaleSample, consistency, correlation, reliability, shares
 
 A, B = -1, 1
 
 
-def sample(matrix: list[list[float]], human: int, label: int | None, verdict: int | None) -> Sample:
+def sample(matrix: list[list[float]], human: int, label: int | None, verdict: int | None) -> RationaleSample:
     scores = np.array(matrix, dtype=float) if matrix else np.zeros((human, 0))
-    return Sample("", scores, human, label, verdict)
+    return RationaleSample("", scores, human, label, verdict)
 
 
 def test_means_by_hand() -> None:
@@ -66,8 +66,8 @@ def test_all_verdicts_missing_is_all_wrong() -> None:
 def test_human_reasons_may_come_in_any_order_and_hybrid_never_exceeds_ap(humans, models, seed) -> None:
     generator = np.random.default_rng(seed)
     scores = generator.integers(0, 6, size=(humans, models)) / 5
-    before = consistency([Sample("", scores, humans, A, A)])
-    after = consistency([Sample("", scores[generator.permutation(humans)], humans, A, A)])
+    before = consistency([RationaleSample("", scores, humans, A, A)])
+    after = consistency([RationaleSample("", scores[generator.permutation(humans)], humans, A, A)])
     assert after.rc.value == pytest.approx(before.rc.value) and after.ap.value == pytest.approx(before.ap.value)
     assert 0 <= before.hybrid.value <= before.ap.value <= 1 and before.rc.value <= 1
 

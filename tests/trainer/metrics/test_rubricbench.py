@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.metrics.rubricbench import (
-    Judged,
+    JudgedPair,
     accuracy,
     alignment,
     alignments,
@@ -26,8 +26,8 @@ MATCHES = st.tuples(st.integers(0, 5), st.integers(0, 5)).flatmap(
 )
 
 
-def judged(*rows: tuple[str, int | None], label: int = A) -> list[Judged]:
-    return [Judged(f"{domain}{at}", domain, label, verdict) for at, (domain, verdict) in enumerate(rows)]
+def judged(*rows: tuple[str, int | None], label: int = A) -> list[JudgedPair]:
+    return [JudgedPair(f"{domain}{at}", domain, label, verdict) for at, (domain, verdict) in enumerate(rows)]
 
 
 def test_ties_and_invalid_verdicts_are_wrong_and_counted() -> None:
@@ -51,12 +51,12 @@ def test_nothing_judged_is_undefined() -> None:
 
 def test_a_pair_judged_twice_is_refused() -> None:
     with pytest.raises(ValueError, match="'k' is judged twice"):
-        accuracy([Judged("k", "d", A, A), Judged("k", "e", A, A)])
+        accuracy([JudgedPair("k", "d", A, A), JudgedPair("k", "e", A, A)])
 
 
 def test_the_rubric_gap_is_paired() -> None:
-    own = [Judged(str(i), "", A, A if i < 5 else None) for i in range(10)]
-    human = [Judged(str(i), "", A, A if i < 8 else B) for i in range(10)] + [Judged("x", "", A, A)]
+    own = [JudgedPair(str(i), "", A, A if i < 5 else None) for i in range(10)]
+    human = [JudgedPair(str(i), "", A, A if i < 8 else B) for i in range(10)] + [JudgedPair("x", "", A, A)]
     found = rubric_gap(human, own)
     assert (found.value, found.n, found.missing) == (pytest.approx(0.3), 10, 1)
     assert found.low >= 0
@@ -140,8 +140,8 @@ def test_subsamples_are_seeded_nested_and_in_order() -> None:
 
 
 def test_a_curve_compares_the_same_pairs_at_every_size() -> None:
-    two = [Judged("a", "", A, A), Judged("b", "", A, None)]
-    four = [Judged("a", "", A, A), Judged("b", "", A, A), Judged("c", "", A, B)]
+    two = [JudgedPair("a", "", A, A), JudgedPair("b", "", A, None)]
+    four = [JudgedPair("a", "", A, A), JudgedPair("b", "", A, A), JudgedPair("c", "", A, B)]
     curve = scaling({4: four, 2: two})
     assert [(size, each.value, each.n, each.missing) for size, each in curve.items()] == [
         (2, 0.5, 2, 2),  # b has no verdict, c none at this size

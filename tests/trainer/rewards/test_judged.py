@@ -16,8 +16,8 @@ from trainer.judges.chat import Target
 from trainer.judges.engine import Outcome
 from trainer.judges.inputs import JudgeInput
 from trainer.rewards.journal import Journal
-from trainer.rewards.judges import EngineJudge, Memory, StoreAway
-from trainer.rewards.parts import Answer
+from trainer.rewards.judges import EngineJudge, Memory, VerdictsAway
+from trainer.rewards.parts import RewardAnswer
 
 from .judged import CRITERIA, item, judge, literal, longer, score
 
@@ -228,14 +228,14 @@ class Kept(Memory):
         super().__init__()
         self.allowed, self.away = allowed, False
 
-    def get(self, keys: Sequence[str]) -> Mapping[str, Answer]:
+    def get(self, keys: Sequence[str]) -> Mapping[str, RewardAnswer]:
         if self.away:
-            raise StoreAway("the store is away")
+            raise VerdictsAway("the store is away")
         return super().get(keys)
 
     def put(self, outcomes: Iterable[Outcome]) -> None:
         if self.away:
-            raise StoreAway("the store is away")
+            raise VerdictsAway("the store is away")
         super().put(outcomes)
 
     def limit(self, budget: Budget) -> None:

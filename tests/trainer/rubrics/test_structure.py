@@ -6,17 +6,17 @@ from hypothesis import strategies as st
 
 from tests.shared import SHARED, needs_shared
 from trainer.contracts import Criterion, Rubric, VerifierSpec, jsonlines
-from trainer.rubrics.structure import Line, compound, lines, structural_hints, vague
+from trainer.rubrics.structure import DraftCriterion, compound, lines, structural_hints, vague
 
 
-def codes(*rubric: Line) -> list[tuple[str, int | None, int | None]]:
+def codes(*rubric: DraftCriterion) -> list[tuple[str, int | None, int | None]]:
     return [(hint.code, hint.criterion, hint.other) for hint in structural_hints(rubric)]
 
 
 SOUND = (
-    Line("Names the year of the treaty.", 5),
-    Line("Quotes one sentence of the original.", 3),
-    Line("Apologises to the reader.", -4),
+    DraftCriterion("Names the year of the treaty.", 5),
+    DraftCriterion("Quotes one sentence of the original.", 3),
+    DraftCriterion("Apologises to the reader.", -4),
 )
 
 
@@ -82,7 +82,7 @@ def test_vague_words_are_quoted_as_written_and_once():
 
 
 def test_a_near_duplicate_names_the_earlier_criterion():
-    later = Line("The response names the year of that treaty", 2)
+    later = DraftCriterion("The response names the year of that treaty", 2)
     assert codes(*SOUND, later) == [("duplicate", 3, 0)]
 
 
@@ -95,53 +95,61 @@ def test_a_near_duplicate_names_the_earlier_criterion():
     ],
 )
 def test_criteria_that_differ_in_a_number_or_a_turning_word_are_not_duplicates(first, second):
-    assert codes(Line(first), Line(second)) == []
+    assert codes(DraftCriterion(first), DraftCriterion(second)) == []
 
 
 def test_opposites_contradict_when_both_are_rewarded_and_mirror_when_one_is_punished():
     says, avoids = "Mentions the price of the ticket.", "Does not mention the price of the ticket."
-    assert codes(Line(says, 3), Line(avoids, 2)) == [("contradiction", 1, 0)]
-    mirrored = structural_hints([Line(says, -3), Line(avoids, 2)])
+    assert codes(DraftCriterion(says, 3), DraftCriterion(avoids, 2)) == [("contradiction", 1, 0)]
+    mirrored = structural_hints([DraftCriterion(says, -3), DraftCriterion(avoids, 2)])
     assert [(hint.code, hint.criterion) for hint in mirrored] == [("duplicate", 1)]
     assert "twice" in mirrored[0].message
 
 
 def test_counts_that_exclude_each_other_contradict():
-    short = Line("Is short.", 2, VerifierSpec(name="word_count", args={"max": 20}))
-    long = Line("Fills a page.", 2, VerifierSpec(name="word_count", args={"min": 200}))
+    short = DraftCriterion("Is short.", 2, VerifierSpec(name="word_count", args={"max": 20}))
+    long = DraftCriterion("Fills a page.", 2, VerifierSpec(name="word_count", args={"min": 200}))
     (hint,) = structural_hints([short, long])
     assert (hint.code, hint.criterion, hint.other) == ("contradiction", 1, 0)
     assert "at most 20" in hint.message and "at least 200" in hint.message
-    pitfall = Line("Fills a page.", -2, long.verifier)
+    pitfall = DraftCriterion("Fills a page.", -2, long.verifier)
     assert codes(short, pitfall) == []
 
 
 def test_the_same_check_under_other_words_is_a_duplicate():
     spec = VerifierSpec(name="bullet_count", args={"exactly": 3})
-    assert codes(Line("A list of three.", 2, spec), Line("Three points, bulleted.", 1, spec)) == [("duplicate", 1, 0)]
+    assert codes(DraftCriterion("A list of three.", 2, spec), DraftCriterion("Three points, bulleted.", 1, spec)) == [
+        ("duplicate", 1, 0)
+    ]
 
 
 def test_a_verifier_that_cannot_run_says_which_argument():
-    (hint,) = structural_hints([*SOUND, Line("Short enough.", 1, VerifierSpec(name="word_count", args={"max": -1}))])
+    (hint,) = structural_hints(
+        [*SOUND, DraftCriterion("Short enough.", 1, VerifierSpec(name="word_count", args={"max": -1}))]
+    )
     assert hint.code == "verifier" and "max" in hint.message
 
 
 def test_avoiding_a_fault_at_a_cost_turns_the_sign_twice():
-    assert codes(*SOUND, Line("Avoids jargon.", -2)) == [("negated", 3, None)]
-    assert codes(*SOUND, Line("Avoids jargon.", 2)) == []
-    assert codes(*SOUND, Line("Does not mention the risks.", -2)) == []
+    assert codes(*SOUND, DraftCriterion("Avoids jargon.", -2)) == [("negated", 3, None)]
+    assert codes(*SOUND, DraftCriterion("Avoids jargon.", 2)) == []
+    assert codes(*SOUND, DraftCriterion("Does not mention the risks.", -2)) == []
 
 
 def test_size_and_sign_of_the_whole_are_told_of_the_rubric_and_not_of_a_line():
     assert codes() == [("too_few", None, None)]
-    assert codes(Line("Apologises.", -1), Line("Repeats the question.", -2)) == [("no_positive", None, None)]
-    eleven = [Line(f"Names fact number {n}.", 1) for n in range(11)]
+    assert codes(DraftCriterion("Apologises.", -1), DraftCriterion("Repeats the question.", -2)) == [
+        ("no_positive", None, None)
+    ]
+    eleven = [DraftCriterion(f"Names fact number {n}.", 1) for n in range(11)]
     assert codes(*eleven) == [("too_many", None, None)]
-    assert codes(*eleven[:10], Line("  ")) == []  # a line not written yet is not counted
+    assert codes(*eleven[:10], DraftCriterion("  ")) == []  # a line not written yet is not counted
 
 
 def test_positions_are_those_of_the_rubric_with_its_empty_lines():
-    assert codes(Line(""), Line("Is good."), Line("Names the year.")) == [("vague", 1, None)]
+    assert codes(DraftCriterion(""), DraftCriterion("Is good."), DraftCriterion("Names the year.")) == [
+        ("vague", 1, None)
+    ]
 
 
 def test_a_stored_rubric_is_checked_alike():
@@ -154,7 +162,7 @@ def test_a_stored_rubric_is_checked_alike():
 @given(st.lists(st.tuples(st.text(max_size=200), st.floats(-10, 10)), max_size=8))
 @settings(max_examples=30, deadline=None)
 def test_any_text_is_taken_and_every_position_exists(rubric):
-    for hint in structural_hints([Line(text, points) for text, points in rubric]):
+    for hint in structural_hints([DraftCriterion(text, points) for text, points in rubric]):
         assert hint.message
         assert all(at is None or 0 <= at < len(rubric) for at in (hint.criterion, hint.other))
 
@@ -162,7 +170,7 @@ def test_any_text_is_taken_and_every_position_exists(rubric):
 @pytest.mark.parametrize("run", ["and " * 5000, ", a" * 7000, "、和" * 7000, "(" * 9000, "“" * 9000, "a" * 20_000])
 def test_hostile_text_is_answered(run):
     """With a pattern that backtracks, this test would not end."""
-    assert all(hint.message for hint in structural_hints([Line(run), Line(run + "x")]))
+    assert all(hint.message for hint in structural_hints([DraftCriterion(run), DraftCriterion(run + "x")]))
 
 
 @needs_shared

@@ -13,7 +13,7 @@ from trainer.inference.checksum import Weights
 from trainer.inference.local import LocalSampler
 from trainer.inference.models import load_model, load_tokenizer
 from trainer.rollouts import RewardSetup
-from trainer.runners.feed import Feed, Key, SampleJob
+from trainer.runners.feed import AttemptKey, Feed, SampleJob
 from trainer.runners.fleet import Alive, Report, SampleDone, ScoreDone, ScoreWaits, WorkerDown, WorkerUp
 from trainer.runners.work import RewardWorker, ScoreJob, Waits
 
@@ -76,7 +76,7 @@ class FakeFleet:
             self._todo.append(lambda: self._turn(worker))
         feed.submit(job, lambda: weights)
 
-    def withdraw(self, worker: str, keys: Sequence[Key]) -> None:
+    def withdraw(self, worker: str, keys: Sequence[AttemptKey]) -> None:
         self._feeds[worker].withdraw(keys)
 
     def score(self, job: ScoreJob) -> None:

@@ -9,7 +9,7 @@ import pytest
 from trainer.inference.sampling import EngineLost, SampleRequest, SampleResult
 from trainer.inference.vllm.sampler import Generated, VllmSampler
 from trainer.inference.vllm.v0_32 import drawing
-from trainer.runners.feed import Ended, Feed, Key, SampleJob
+from trainer.runners.feed import AttemptKey, Ended, Feed, SampleJob
 from trainer.scheduling import SampleId
 
 
@@ -58,7 +58,7 @@ class CountingRun:
 
 
 def job(group: int, lengths: Sequence[int], version: int = 0) -> SampleJob:
-    keys = tuple(Key(SampleId(group, place), 1) for place in range(len(lengths)))
+    keys = tuple(AttemptKey(SampleId(group, place), 1) for place in range(len(lengths)))
     return SampleJob(keys, tuple(SampleRequest((1, 2), length) for length in lengths), version)
 
 
@@ -113,7 +113,7 @@ def test_what_nobody_wants_makes_room_and_what_fails_says_why() -> None:
     feed = Feed(sampler, slots=2)  # type: ignore[arg-type]
     submit(feed, job(0, [9, 9]), job(1, [101, 2]))
     assert feed.turn() == []
-    feed.withdraw([Key(SampleId(0, 0), 1), Key(SampleId(7, 0), 1)])
+    feed.withdraw([AttemptKey(SampleId(0, 0), 1), AttemptKey(SampleId(7, 0), 1)])
     (failed,) = feed.turn()
     assert failed.result is None and failed.problem == "ValueError: too long for this engine"
     assert places(feed.turn()) == [(1, 1)]
@@ -174,7 +174,7 @@ def test_vllm_is_asked_for_the_same_whatever_joins_when(slots: int) -> None:
     engine = Recording()
     feed = Feed(VllmSampler(engine, Words(), [7]), slots)  # type: ignore[arg-type]
     requests = [SampleRequest((1, n), 5, 0.8, 0.9, seed=1000 + n) for n in range(6)]
-    jobs = [SampleJob((Key(SampleId(n, 0), 1),), (request,), 4) for n, request in enumerate(requests)]
+    jobs = [SampleJob((AttemptKey(SampleId(n, 0), 1),), (request,), 4) for n, request in enumerate(requests)]
     for each in jobs if slots != 3 else reversed(jobs):
         feed.submit(each, dict)
     ended = [one for turn in all_of(feed) for one in turn]
@@ -196,7 +196,7 @@ def test_a_response_is_held_from_its_coming_to_the_end_of_its_last_turn(monkeypa
     )
     feed = Feed(sampler, slots=1)  # type: ignore[arg-type]
     submit(feed, job(0, [1, 1, 1]))
-    feed.withdraw([Key(SampleId(0, 1), 1)])
+    feed.withdraw([AttemptKey(SampleId(0, 1), 1)])
     clock[0] += 10
     (first,), (second,) = feed.turn(), feed.turn()
     assert (first.key.sample.place, first.held_s) == (0, 11.0)

@@ -16,8 +16,8 @@ from trainer.rewards import Item
 from trainer.rewards.access import Access
 from trainer.rewards.journal import Journal
 from trainer.rollouts import RewardSetup
-from trainer.runners.feed import Key
-from trainer.runners.work import RewardWorker, Scored, ScoreJob, Waits
+from trainer.runners.feed import AttemptKey
+from trainer.runners.work import RewardWorker, ScoredGroup, ScoreJob, Waits
 from trainer.scheduling import SampleId
 
 from .conftest import async_config
@@ -87,7 +87,7 @@ def test_a_group_that_waits_for_one_judge_does_not_ask_the_other_again(tmp_path:
     with chat_server() as here, chat_server() as away:
         away.fault = "down"
         known = Access(access(here).judges | {"Other v1": access(away).judges["Grader v1"]})
-        job = ScoreJob(1, (Key(SampleId(0, 0), 1),), (item,))
+        job = ScoreJob(1, (AttemptKey(SampleId(0, 0), 1),), (item,))
         workers = [RewardWorker(RewardSetup(config, known)) for _ in range(2)]
         waits = workers[0].score(job)
         assert isinstance(waits, Waits) and [entry.name for entry in waits.told] == ["rubric"]
@@ -97,5 +97,5 @@ def test_a_group_that_waits_for_one_judge_does_not_ask_the_other_again(tmp_path:
         )  # another worker, who knows nothing else
         for worker in workers:
             worker.close()
-    assert isinstance(scored, Scored) and [entry.name for entry in scored.told] == ["second"]
+    assert isinstance(scored, ScoredGroup) and [entry.name for entry in scored.told] == ["second"]
     assert scored.rewards[0].total is not None and here.requests == 1

@@ -17,7 +17,7 @@ from trainer.contracts import Example, jsonlines
 from trainer.loops.session.errors import RunFailed, StopRequested
 from trainer.loops.session.session import Session, StepTell
 from trainer.rollouts import Reward
-from trainer.runners.work import Scored
+from trainer.runners.work import ScoredGroup
 from trainer.scheduling import LearnerReady
 
 from .conftest import STEPS, async_config, from_fleet, small_config
@@ -391,7 +391,7 @@ def test_responses_whose_reward_worker_was_lost_are_excluded_and_the_run_goes_on
     def lose_the_first(job: Any) -> Any:
         jobs.append(job)
         lost = Reward(None, excluded="its reward worker was lost 4 times")
-        return Scored(tuple(lost for _ in job.keys)) if len(jobs) == 1 else score(job)
+        return ScoredGroup(tuple(lost for _ in job.keys)) if len(jobs) == 1 else score(job)
 
     fleet._rewards.score = lose_the_first
     loop.run()

@@ -11,13 +11,13 @@ from tests.trainer.loops.conftest import events_of, small_config
 from trainer.loops.session.errors import RunFailed, StopRequested
 from trainer.monitors import RunMonitor, Spool
 from trainer.runners import placement, ray_fleet
-from trainer.runners.placement import Part, Places, parts
+from trainer.runners.placement import PlacementPart, Places, parts
 from trainer.runners.policy import looking
 
 pytestmark = pytest.mark.stack
 
-WORKER = Part("rollout", 1, {"GPU": 1.0}, "runner.workers")
-TOGETHER = Part("learner", 2, {"GPU": 1.0}, "optim.processes")
+WORKER = PlacementPart("rollout", 1, {"GPU": 1.0}, "runner.workers")
+TOGETHER = PlacementPart("learner", 2, {"GPU": 1.0}, "optim.processes")
 
 
 @pytest.fixture(scope="module")
@@ -99,11 +99,11 @@ def test_a_run_that_waits_says_so_and_stops_when_it_is_told_to(
 def test_more_than_the_cluster_has_is_refused_at_its_fields(ray: Any) -> None:
     said = "optim.processes, runner.workers: 5 GPUs are needed at once, and the cluster has 4 GPUs. Ask for fewer."
     with pytest.raises(RunFailed, match=said):
-        Places([TOGETHER._replace(count=4), WORKER, Part("reward", 9, {"CPU": 1.0}, "runner.reward_workers")])
+        Places([TOGETHER._replace(count=4), WORKER, PlacementPart("reward", 9, {"CPU": 1.0}, "runner.reward_workers")])
 
 
 def test_cpus_that_the_cluster_can_never_give_are_refused_at_once(ray: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    workers = Part("rollout", 3, {"CPU": 1.0}, "runner.workers")
+    workers = PlacementPart("rollout", 3, {"CPU": 1.0}, "runner.workers")
     said = "runner.workers: 3 CPUs are needed at once, and the cluster has 2 CPUs. Ask for fewer."
     with pytest.raises(RunFailed, match=said):
         Places([workers])

@@ -7,17 +7,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainer.scheduling import (
+    DomainShare,
     Drop,
     Finished,
+    GroupSource,
     Heartbeat,
     LearnerReady,
     Paused,
-    Quota,
     Replace,
     Rules,
     SampleId,
     Scheduler,
-    Source,
     Start,
     Stop,
     Stretch,
@@ -87,7 +87,7 @@ def test_nothing_is_sampled_that_no_step_up_to_the_last_can_use(
 
 def test_quotas_bound_each_domain_by_its_share_of_the_last_steps() -> None:
     """Of the last batch's two easy groups and one slow one, only the slow one is sampled twice, as its quota asks."""
-    quotas = {"easy": Quota(2.0), "slow": Quota(1.0, oversample=2.0)}
+    quotas = {"easy": DomainShare(2.0), "slow": DomainShare(1.0, oversample=2.0)}
     for steps in (1, 4, 9):
         for seed in range(5):
             domains = {"domain_of": lambda n: "slow" if n % 4 == 0 else "easy"}
@@ -218,13 +218,13 @@ def test_workers_are_not_blamed_for_a_time_in_which_nobody_listened() -> None:
 
 
 def test_whole_groups_start_together_and_only_where_there_is_room() -> None:
-    scheduler = Scheduler(rules("urb", whole_groups=True), Source())
+    scheduler = Scheduler(rules("urb", whole_groups=True), GroupSource())
     starts = [*scheduler.handle(WorkerJoined("a", 6), 0.0), *scheduler.handle(WorkerJoined("b", 2), 0.0)]
     assert Counter((s.worker, s.sample.group) for s in starts if isinstance(s, Start)) == {("a", 0): 4, ("b", 1): 4}
 
 
 def test_quotas_keep_domains_in_every_batch_and_oversampling_admits_more_of_the_slow_one() -> None:
-    quotas = {"fast": Quota(2.0), "slow": Quota(1.0, oversample=2.0)}
+    quotas = {"fast": DomainShare(2.0), "slow": DomainShare(1.0, oversample=2.0)}
     asked = rules("dora", quotas=quotas, balance=1.0, max_staleness=2)
 
     def domain(number: int) -> str:
@@ -248,8 +248,8 @@ def test_clearing_at_a_push_leaves_one_version_in_the_pool() -> None:
     [
         ({"policy": "urb", "ahead": 6}, "5 steps old"),
         ({"policy": "april", "oversample": 0.5}, "never fill a batch"),
-        ({"policy": "urb", "quotas": {"a": Quota(1.0)}}, "quotas need 'dora'"),
-        ({"policy": "dora", "quotas": {"a": Quota(0.0)}}, "leave it out"),
+        ({"policy": "urb", "quotas": {"a": DomainShare(1.0)}}, "quotas need 'dora'"),
+        ({"policy": "dora", "quotas": {"a": DomainShare(0.0)}}, "leave it out"),
         ({"policy": "sync", "group_size": 0}, "at least one response"),
     ],
 )
@@ -259,17 +259,17 @@ def test_rules_that_cannot_work_are_refused(changes: dict[str, object], message:
 
 
 def test_shares_sum_to_the_batch() -> None:
-    assert rules("dora", quotas={"a": Quota(1.0), "b": Quota(1.0)}).shares == {"a": 2, "b": 1}
+    assert rules("dora", quotas={"a": DomainShare(1.0), "b": DomainShare(1.0)}).shares == {"a": 2, "b": 1}
     assert rules("dora").shares == {}
 
 
 def test_a_domain_that_never_comes_is_refused() -> None:
     with pytest.raises(ValueError, match="no prompt of domain 'law'"):
-        Source().take("law")
+        GroupSource().take("law")
 
 
 def _waiting_learner(policy: str, **changes: object) -> tuple[Scheduler, list[Start]]:
-    scheduler = Scheduler(Rules(policy, **{"groups_per_batch": 2, "group_size": 4, **changes}), Source())  # type: ignore[arg-type]
+    scheduler = Scheduler(Rules(policy, **{"groups_per_batch": 2, "group_size": 4, **changes}), GroupSource())  # type: ignore[arg-type]
     scheduler.handle(LearnerReady(), 0.0)
     decisions = scheduler.handle(WorkerJoined("w", 99), 0.0)
     return scheduler, [decision for decision in decisions if isinstance(decision, Start)]

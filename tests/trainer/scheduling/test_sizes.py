@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainer.scheduling import Finished, LearnerReady, Rules, SampleId, Scheduler, Source, Start, Train, WorkerJoined
+from trainer.scheduling import (
+    Finished,
+    GroupSource,
+    LearnerReady,
+    Rules,
+    SampleId,
+    Scheduler,
+    Start,
+    Train,
+    WorkerJoined,
+)
 
 from .world import World
 
@@ -72,16 +82,16 @@ def test_a_size_is_asked_for_once_and_kept_by_the_group() -> None:
         asked.append(number)
         return len(asked)
 
-    scheduler = Scheduler(rules("urb", groups_per_batch=2, ahead=2), Source(size_of=growing))
+    scheduler = Scheduler(rules("urb", groups_per_batch=2, ahead=2), GroupSource(size_of=growing))
     scheduler.handle(LearnerReady(), 0.0)
-    again = Scheduler(rules("urb", groups_per_batch=2, ahead=2), Source(size_of=growing))
+    again = Scheduler(rules("urb", groups_per_batch=2, ahead=2), GroupSource(size_of=growing))
     again.load_state_dict(json.loads(json.dumps(scheduler.state_dict())))
     assert asked == [0, 1, 2, 3]
     assert [group.size for group in again.groups.values()] == [1, 2, 3, 4]
 
 
 def test_a_group_is_filled_up_to_its_own_size() -> None:
-    scheduler = Scheduler(rules("sync", groups_per_batch=2), Source(size_of=lambda number: (3, 5)[number]))
+    scheduler = Scheduler(rules("sync", groups_per_batch=2), GroupSource(size_of=lambda number: (3, 5)[number]))
     scheduler.handle(LearnerReady(), 0.0)
     found = scheduler.handle(WorkerJoined("w", 99), 0.0)
     decisions = []
@@ -94,7 +104,7 @@ def test_a_group_is_filled_up_to_its_own_size() -> None:
 
 def test_the_largest_group_starts_as_a_whole_on_a_worker_with_less_room() -> None:
     asked = rules("urb", whole_groups=True)
-    scheduler = Scheduler(asked, Source(size_of=size_of))
+    scheduler = Scheduler(asked, GroupSource(size_of=size_of))
     (first, second) = (scheduler.handle(WorkerJoined(name, 2), 0.0) for name in "ab")
     started = Counter((s.worker, s.sample.group) for s in [*first, *second] if isinstance(s, Start))
     assert started == {("a", 0): 2, ("b", 1): 7, ("a", 2): 4, ("a", 3): 1}, (
@@ -104,7 +114,7 @@ def test_the_largest_group_starts_as_a_whole_on_a_worker_with_less_room() -> Non
 
 
 def test_a_size_that_the_rules_do_not_allow_is_refused() -> None:
-    scheduler = Scheduler(rules("urb"), Source(size_of=lambda number: 8))
+    scheduler = Scheduler(rules("urb"), GroupSource(size_of=lambda number: 8))
     with pytest.raises(ValueError, match="group 0 has 8 responses; a group has 1 to 7"):
         scheduler.handle(LearnerReady(), 0.0)
     with pytest.raises(ValueError, match="groups of 4 on average cannot all have at most 3 responses"):

@@ -9,12 +9,12 @@ from trainer.scheduling import (
     Drop,
     Event,
     Finished,
+    GroupSource,
     LearnerReady,
     Paused,
     Rules,
     Sampled,
     Scheduler,
-    Source,
     Start,
     Stop,
     Stretch,
@@ -41,7 +41,7 @@ class World:
         self.crashes, self.failures, self.domain_of, self.long = crashes, failures, domain_of, long
         self.push_every = push_every
         self.size_of = size_of
-        self.scheduler = Scheduler(rules, Source(domain_of, size_of))
+        self.scheduler = Scheduler(rules, GroupSource(domain_of, size_of))
         self.running: dict[tuple[str, tuple[int, int]], Start] = {}
         self.stopping: set[tuple[str, tuple[int, int]]] = set()
         self.trained: list[Train] = []
@@ -73,7 +73,7 @@ class World:
     def extend(self, rules: Rules) -> None:
         """The process ends after its last step, and one with these rules goes on from what was saved."""
         state = json.loads(json.dumps(self.scheduler.state_dict()))
-        self.rules, self.scheduler = rules, Scheduler(rules, Source(self.domain_of, self.size_of))
+        self.rules, self.scheduler = rules, Scheduler(rules, GroupSource(self.domain_of, self.size_of))
         self.scheduler.load_state_dict(state)
         self.running.clear()
 

@@ -20,7 +20,7 @@ from trainer.inference.sampling import SampleRequest
 from trainer.serving import memory
 from trainer.serving.command import load
 from trainer.serving.pieces import Pieces
-from trainer.serving.server import Failed, Model, Server
+from trainer.serving.server import Failed, ServedModel, Server
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def test_a_prompt_that_is_too_long_is_said(server, path):
 def test_who_waits_for_the_model_hears_that_it_loads(path, tiny_dir):
     made, go = Server(path, idle_s=60), threading.Event()
 
-    def slow() -> Model:
+    def slow() -> ServedModel:
         go.wait(30)
         return load(ModelSource(path=str(tiny_dir)))
 
@@ -152,7 +152,7 @@ def test_who_waits_for_the_model_hears_that_it_loads(path, tiny_dir):
 def test_a_model_that_cannot_be_loaded_is_told_to_who_asked(path, tmp_path):
     made, go, failed = Server(path, idle_s=60), threading.Event(), []
 
-    def broken() -> Model:
+    def broken() -> ServedModel:
         go.wait(30)
         return load(ModelSource(path=str(tmp_path / "nothing")))
 
@@ -179,7 +179,7 @@ def test_an_idle_server_yields_its_place_and_a_busy_one_does_not(server, path, m
             caller.tell("token", text="x")
             yield
 
-    monkeypatch.setattr(Model, "answer", endless)
+    monkeypatch.setattr(ServedModel, "answer", endless)
     busy = lines(send(path, messages=[{"role": "user", "content": "x"}], max_new_tokens=1500))
     while next(busy)["event"] != "token":
         pass

@@ -7,18 +7,18 @@ from typing import Any
 import pytest
 
 from trainer.config import PolicyConfig
-from trainer.runners.spent import Spent
+from trainer.runners.spent import WorkerTimes
 from trainer.runners.timings import TIMINGS, Timings
 from trainer.simulator.command import main
 from trainer.simulator.config import Simulation
-from trainer.simulator.measured import NotMeasured, decoding_costs, measured
+from trainer.simulator.measured import NotSimulated, decoding_costs, measured
 
 SECONDS = {"wait_s": 0.5, "update_s": 1.25, "rest_s": 0.25}
 
 
-def spent(step_s: float = 0.01, response_s: float = 0.002, start_s: float = 0.03) -> Spent:
+def spent(step_s: float = 0.01, response_s: float = 0.002, start_s: float = 0.03) -> WorkerTimes:
     """Of workers that take exactly so long."""
-    found = Spent()
+    found = WorkerTimes()
     for versions, rows, joined in ((1, 8, 0), (1, 3, 0), (2, 8, 4), (1, 1, 1), (2, 5, 0)):
         took = versions * step_s + rows * response_s + joined * start_s
         found.turn(versions, rows, joined, 10 * took, count=10)
@@ -137,7 +137,7 @@ def test_a_full_disk_costs_the_timings_and_not_the_run() -> None:
 def test_what_cannot_be_simulated_is_refused_with_the_reason(
     runner: dict[str, Any], steps: int, said: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(NotMeasured, match=said):
+    with pytest.raises(NotSimulated, match=said):
         measured(run_of(tmp_path, steps, **runner))
 
 

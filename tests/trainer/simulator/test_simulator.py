@@ -11,9 +11,9 @@ from trainer.simulator.command import main
 from trainer.simulator.config import Engine as EngineConfig
 from trainer.simulator.config import Simulation
 from trainer.simulator.draws import Draws
-from trainer.simulator.engine import Engine
+from trainer.simulator.engine import SimulatedEngine
 from trainer.simulator.report import summary
-from trainer.simulator.simulate import Record, Run, simulate
+from trainer.simulator.simulate import ScheduleRecord, SimulatedRun, simulate
 
 SAME_LENGTHS = {"median": 100.0, "sigma": 0.0, "prompt_sigma": 0.0}
 NO_LATENCY = {"median_s": 0.0}
@@ -33,7 +33,7 @@ def config(**changes: Any) -> Simulation:
     return found
 
 
-def results(found: Simulation, policy: Any) -> tuple[Record, dict[str, Any]]:
+def results(found: Simulation, policy: Any) -> tuple[ScheduleRecord, dict[str, Any]]:
     draws = Draws(found)
     record = simulate(found, policy, draws)
     return record, summary(found, policy, record, draws)
@@ -74,9 +74,9 @@ def test_responses_take_their_time_on_the_way(policy: Any) -> None:
     assert steps[1] == pytest.approx(steps[0] + 3.0)
 
 
-def engine_of(pinned: bool = True, **settings: Any) -> Engine:
+def engine_of(pinned: bool = True, **settings: Any) -> SimulatedEngine:
     free = {"start_s": 0.0, "load_s": 0.0, "response_s": 0.0}
-    return Engine("e", EngineConfig(**(free | settings)), 0.0, 0, pinned)
+    return SimulatedEngine("e", EngineConfig(**(free | settings)), 0.0, 0, pinned)
 
 
 def test_responses_side_by_side_slow_each_other_down_and_speed_up_when_one_leaves() -> None:
@@ -103,7 +103,7 @@ def test_what_waits_takes_the_first_place_that_becomes_free() -> None:
 
 
 def test_other_versions_take_a_pass_of_their_own_or_wait() -> None:
-    def two(versions: int | None) -> Engine:
+    def two(versions: int | None) -> SimulatedEngine:
         engine = engine_of(slots=8, step_s=0.1, load_s=2.0, versions=versions)
         for version in (0, 1):
             engine.start(Start("e", SampleId(version, 0), 1, version), 10 * (1 + version), 0.0)
@@ -182,7 +182,7 @@ def test_quotas_bring_every_domain_into_every_batch() -> None:
 POLICIES = ["sync", "april", "urb", "dora"]
 
 
-def sizes_of(record: Record) -> list[list[int]]:
+def sizes_of(record: ScheduleRecord) -> list[list[int]]:
     return [[len(group.rows) for group in train.groups] for train in record.steps]
 
 
@@ -242,7 +242,7 @@ def test_measured_lengths_are_drawn_from() -> None:
 
 def test_more_engines_than_responses_is_no_problem() -> None:
     found = config(cluster={"devices": 3000, "learner_devices": 8}, steps=3, warmup_steps=1)
-    assert len(Run(found, "urb", Draws(found)).run().done_at) == 3
+    assert len(SimulatedRun(found, "urb", Draws(found)).run().done_at) == 3
 
 
 def test_the_command_prints_a_table_and_one_json_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

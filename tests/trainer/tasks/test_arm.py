@@ -16,7 +16,7 @@ from trainer.judges.spec import resolve as judge_spec
 from trainer.rewards import Item, Services
 from trainer.rewards.kinds import KINDS
 from trainer.rewards.written import FACTS, ComparedPair
-from trainer.tasks import Answered, Posed
+from trainer.tasks import AnsweredQuestion, Posed
 from trainer.tasks.arm import ArmWriting, JudgingByRubric, KeptRubric
 
 CRITERIA = (
@@ -153,13 +153,13 @@ def test_a_rubric_that_cannot_be_read_is_the_writers_failure() -> None:
     assert worth(FrozenChoicePart(), "Sure!", **pair().facts, judged=[])[0] == 0.0
 
 
-def written(key: str, *parsed: dict[str, str]) -> Answered:
+def written(key: str, *parsed: dict[str, str]) -> AnsweredQuestion:
     form = PartResult(
         name="format", kind="rubric_form", value=0.0, shown={"problems": [], "criteria": 2, "readable": bool(parsed)}
     )
     answers = {"answers": [{"parsed": each} for each in parsed]}
     choice = PartResult(name="choice", kind="frozen_choice", value=None, shown=answers)
-    return Answered(key, {FACTS: {"example": key}}, "", {"choice": choice, "format": form})
+    return AnsweredQuestion(key, {FACTS: {"example": key}}, "", {"choice": choice, "format": form})
 
 
 def test_held_out_measures_by_hand() -> None:
@@ -179,13 +179,13 @@ def test_held_out_measures_by_hand() -> None:
 
 
 def test_measures_of_a_step_by_hand() -> None:
-    def judged(verdict: int | None, label: int, formed: float) -> Answered:
+    def judged(verdict: int | None, label: int, formed: float) -> AnsweredQuestion:
         right = float(verdict == label)
         outcome = PartResult(
             name="outcome", kind="rubric_verdict", value=right, shown={"verdict": verdict, "label": label}
         )
         form = PartResult(name="form", kind="rubric_judgement_form", value=formed)
-        return Answered("k", {}, "", {"outcome": outcome, "form": form})
+        return AnsweredQuestion("k", {}, "", {"outcome": outcome, "form": form})
 
     task = JudgingByRubric(config(), {}, 0)
     found = task.measured([judged(-1, -1, 1.0), judged(1, -1, 1.0), judged(None, 1, 0.0), judged(1, 1, 0.0)])

@@ -11,7 +11,7 @@ from trainer.contracts import Example, Message, PartResult, Preference, Reason, 
 from trainer.judges.kinds.rationales import FLAWS, RESTS_ON
 from trainer.loops.prompts.posing import posed_prompts
 from trainer.loops.session.errors import RunFailed
-from trainer.tasks import TASKS, Answered, Posed
+from trainer.tasks import TASKS, AnsweredQuestion, Posed
 from trainer.tasks.judging_metrics import is_generic, of_evaluation, of_step
 from trainer.tasks.judging_pairs import BLANK, EQUAL, FEW, MANY, NO_REASONS, TIED, UNDECIDED, JudgingPairs
 
@@ -136,7 +136,7 @@ def test_questions_of_a_run_are_counted_with_what_is_left_out():
 
 def answered(
     pair: str, order: str, label: int, verdict: int | None, rationale: float | None = None, example: str = ""
-) -> Answered:
+) -> AnsweredQuestion:
     right = verdict is not None and verdict * label > 0
     shown: dict[str, Any] = {
         "verdict": verdict,
@@ -149,7 +149,7 @@ def answered(
         parts["rationale"] = PartResult(name="rationale", kind="rationale", value=rationale, shown=seen)
     facts = {"pair": pair, "order": order, "label": label, "reasons": [], "prompt": [], "answers": ["Nine minutes."]}
     facts["example"] = example or pair
-    return Answered(f"{pair} {order}", facts, "", parts)
+    return AnsweredQuestion(f"{pair} {order}", facts, "", parts)
 
 
 def test_an_evaluation_counts_each_pair_once():
@@ -182,7 +182,7 @@ def test_what_the_matcher_could_not_match_is_counted_and_no_part_of_the_means():
 
 
 def test_shares_of_flaws_are_of_the_reasons_that_were_tagged():
-    def tagged(*tags: Any) -> Answered:
+    def tagged(*tags: Any) -> AnsweredQuestion:
         found = answered("one", "given", -1, -1)
         shown = {"reasons": ["x"] * len(tags), **({} if None in tags and len(tags) == 1 else {"tags": list(tags)})}
         found.parts["flaws"] = PartResult(name="flaws", kind="flaws", value=None, shown=shown)  # type: ignore[index]

@@ -11,7 +11,7 @@ from trainer.judges.calls import expand, read
 from trainer.judges.inputs import JudgeInput
 from trainer.judges.spec import resolve as judge_spec
 from trainer.rewards.written import FACTS, ComparedPair
-from trainer.tasks import TASKS, Answered, Posed
+from trainer.tasks import TASKS, AnsweredQuestion, Posed
 
 
 def config(**data: Any) -> Any:
@@ -99,7 +99,7 @@ def answered(
     matches: tuple[tuple[int, int], ...] = (),
     example: str = "",
     **more: float,
-) -> Answered:
+) -> AnsweredQuestion:
     form = {"problems": list(problems), "notes": [], "criteria": items, "readable": items > 0}
     both = {"written": [{}] * items, "human": [{}] * human, "matches": [list(match) for match in matches]}
     parts = [
@@ -109,7 +109,7 @@ def answered(
         *(PartResult(name=name, kind="rubric_quality", value=value) for name, value in more.items()),
     ]
     facts = {FACTS: {"example": example or key}}
-    return Answered(key, facts, "", {part.name: part for part in parts})
+    return AnsweredQuestion(key, facts, "", {part.name: part for part in parts})
 
 
 def test_a_step_is_measured_by_hand() -> None:

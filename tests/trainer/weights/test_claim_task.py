@@ -14,7 +14,7 @@ from trainer.claims.teaching import Progress
 from trainer.contracts import Example
 from trainer.contracts.weights import WeightsSteps
 from trainer.weights import claim_task
-from trainer.weights.client import Stopped
+from trainer.weights.client import JobStopped
 
 
 class Client:
@@ -34,7 +34,7 @@ class Client:
         assert self.phase == "teaching the model" and self.steps is not None
         self.told.append(self.steps)
         if self.stops:
-            raise Stopped
+            raise JobStopped
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_a_job_that_was_killed_makes_what_is_missing(taught: None, tmp_path: Pat
 
 
 def test_whoever_stops_it_leaves_no_half_model(taught: None, tmp_path: Path) -> None:
-    with pytest.raises(Stopped):
+    with pytest.raises(JobStopped):
         claim_task.work(Client(tmp_path, "faults", stops=True))  # type: ignore[arg-type]
     assert not (tmp_path / claim_task.MODEL).exists()
 

@@ -15,7 +15,7 @@ from trainer.judges.budget import Budget
 from trainer.judges.calls import Call, expand
 from trainer.judges.local import LocalClient, LocalTarget, wording
 from trainer.judges.spec import resolve
-from trainer.weights.client import Stopped, _lines
+from trainer.weights.client import JobStopped, _lines
 from trainer.weights.judge import LoadedChat, judged
 
 CRITERIA = tuple(Criterion(id=f"c{n}", text=f"Says {n}.", points=1) for n in range(6))
@@ -65,9 +65,9 @@ def test_a_budget_ends_it_with_its_words_and_keeps_what_was_answered() -> None:
 
 def test_who_is_asked_to_stop_ends_in_the_middle() -> None:
     def look() -> None:
-        raise Stopped
+        raise JobStopped
 
-    with pytest.raises(Stopped):
+    with pytest.raises(JobStopped):
         asked(Answers(), WORDS, calls(WORDS), look=look)
 
 

@@ -5,10 +5,10 @@ from io import BytesIO
 import pytest
 
 from webapp.backups import crypto
-from webapp.backups.crypto import CHUNK, MAGIC, SALT, TAG, Key, Sealing, unseal
+from webapp.backups.crypto import CHUNK, MAGIC, SALT, TAG, BackupKey, Sealing, unseal
 from webapp.backups.problems import Damaged, WrongKey
 
-KEY = Key(b"k" * 32)
+KEY = BackupKey(b"k" * 32)
 
 
 def sealed(data: bytes, step: int = 300_000) -> bytes:
@@ -20,7 +20,7 @@ def sealed(data: bytes, step: int = 300_000) -> bytes:
     return file.getvalue()
 
 
-def opened(data: bytes, key: Key = KEY) -> bytes:
+def opened(data: bytes, key: BackupKey = KEY) -> bytes:
     return b"".join(unseal(BytesIO(data), key))
 
 

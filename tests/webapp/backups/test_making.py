@@ -118,7 +118,7 @@ def test_one_under_way_ends_when_somebody_asks(lab, folder, monkeypatch):
 def test_a_disk_without_room_is_told_before_and_while_files_are_copied(lab, folder, backed_up, monkeypatch):
     (first,) = [backed_up().name]
     (lab / "model.safetensors").write_bytes(b"other" * 50_000)
-    monkeypatch.setattr(places.Folder, "free", lambda place: 1000)
+    monkeypatch.setattr(places.FolderPlace, "free", lambda place: 1000)
     assert "GB free; this backup needs" in backed_up(Backup.State.FAILED).problem
     monkeypatch.undo()
 

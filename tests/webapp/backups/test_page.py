@@ -246,7 +246,7 @@ class TestDrill:
             and "/datasets/1 answers 500" in told.body
             and "has failed" in told.subject
         )
-        assert queries.outcomes()["drill"] == queries.Outcome(None, True)
+        assert queries.outcomes()["drill"] == queries.LastBackup(None, True)
         assert queries.outcomes()["backup"].failed is False
 
     def test_a_damaged_backup_fails_it(self, cast, folder, backed_up, monkeypatch):

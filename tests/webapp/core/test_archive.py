@@ -126,6 +126,6 @@ def test_what_cannot_be_read_at_all_is_told_before_anything_is_sent():
         raise archive.Gone("the storage is away")
         yield b""
 
-    entries = [archive.Entry("empty", 0), archive.Entry("weights", 3, source=away)]
+    entries = [archive.ArchiveFile("empty", 0), archive.ArchiveFile("weights", 3, source=away)]
     with pytest.raises(archive.Gone, match="is away"):
         archive.respond(RequestFactory().get("/"), archive.of_entries(entries, "m", "x"))

@@ -63,7 +63,7 @@ def test_it_is_asked_no_more_often_than_needed(db, ray):
 
 def test_a_machine_that_says_little_counts_as_little(db):
     assert cluster.read([{"raylet": {"state": "ALIVE"}}, {}]) == [cluster.Node()]
-    assert cluster.Cluster((cluster.Node(),)).best_machine is None
+    assert cluster.RayCluster((cluster.Node(),)).best_machine is None
 
 
 def test_it_is_asked_again_at_once_where_it_has_not_answered(db, ray):

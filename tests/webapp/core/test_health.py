@@ -8,13 +8,13 @@ from django.db import OperationalError
 from django.test import Client
 
 from webapp.core import health
-from webapp.core.health import Seen, Watch
+from webapp.core.health import ServiceState, ServiceWatch
 
-OK, AWAY = Seen("ok", "version 9"), Seen("away", "secret address")
+OK, AWAY = ServiceState("ok", "version 9"), ServiceState("away", "secret address")
 
 
 def ready(monkeypatch, **seen):
-    monkeypatch.setattr(health, "WATCH", Watch({name: lambda each=each: each for name, each in seen.items()}))
+    monkeypatch.setattr(health, "WATCH", ServiceWatch({name: lambda each=each: each for name, each in seen.items()}))
     return Client().get("/readyz")
 
 
@@ -43,7 +43,7 @@ def test_a_service_that_hangs_is_late_and_holds_up_nobody():
         over.wait(60)
         return OK
 
-    watch = Watch({"database": lambda: OK, "ray": hangs}, wait_s=0.05)
+    watch = ServiceWatch({"database": lambda: OK, "ray": hangs}, wait_s=0.05)
     try:
         began = time.monotonic()
         seen = watch.look()
@@ -61,9 +61,9 @@ def test_many_who_ask_cost_one_look():
         if len(asked) == 2:
             looking.set()
             over.wait(60)
-        return Seen("ok", str(len(asked)))
+        return ServiceState("ok", str(len(asked)))
 
-    watch = Watch({"redis": count}, wait_s=60, keep_s=0)
+    watch = ServiceWatch({"redis": count}, wait_s=60, keep_s=0)
     watch.look()
     second = threading.Thread(target=watch.look)
     second.start()
@@ -71,7 +71,7 @@ def test_many_who_ask_cost_one_look():
     assert watch.look()["redis"].note == "1", "what was seen before, at once, while another looks"
     over.set()
     second.join()
-    kept = Watch({"redis": count}, keep_s=60)
+    kept = ServiceWatch({"redis": count}, keep_s=60)
     assert [kept.look()["redis"].note for _ in range(5)] == ["3"] * 5
 
 
@@ -79,13 +79,13 @@ def test_a_check_that_breaks_is_away_and_in_the_log(caplog):
     def broken():
         raise ZeroDivisionError
 
-    assert Watch({"disk": broken}).look()["disk"].state == "away"
+    assert ServiceWatch({"disk": broken}).look()["disk"].state == "away"
     assert "the check of disk failed" in caplog.text
 
 
 @pytest.mark.django_db
 def test_the_real_checks_say_what_is_there(monkeypatch):
-    seen = Watch(health.CHECKS, wait_s=60).look()
+    seen = ServiceWatch(health.CHECKS, wait_s=60).look()
     assert seen["database"].up and seen["disk"].up
     assert {seen[name].state for name in ("redis", "workers", "ray")} == {"away"}  # tests have none
 
@@ -93,14 +93,14 @@ def test_the_real_checks_say_what_is_there(monkeypatch):
         raise OperationalError("connection refused")
 
     monkeypatch.setattr("django.db.backends.postgresql.base.DatabaseWrapper.get_new_connection", away)
-    assert Watch(health.CHECKS, wait_s=60).look()["database"] == Seen("away", "does not answer")
+    assert ServiceWatch(health.CHECKS, wait_s=60).look()["database"] == ServiceState("away", "does not answer")
 
 
 def test_workers_that_say_nothing_in_time_are_late_and_none_is_asked_without_redis(monkeypatch):
     said = [[{"celery@one": {"ok": "pong"}}], []]
     monkeypatch.setattr(health, "redis_answers", lambda: True)
     monkeypatch.setattr("webapp.celery.app.control.broadcast", lambda *args, **options: said.pop(0))
-    assert health._workers() == Seen("ok", "celery@one")
+    assert health._workers() == ServiceState("ok", "celery@one")
     assert health._workers().state == "late"
     monkeypatch.setattr(health, "redis_answers", lambda: False)
     assert health._workers().state == "away" and not said

@@ -187,12 +187,12 @@ def test_a_worker_that_dies_between_questions_fills_the_job_anew(cast, version, 
     first = weights._first_attempt
     monkeypatch.setattr(weights, "_first_attempt", lambda *given: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        work = running.Work(Evaluation.objects.get(pk=row.pk))
+        work = running.RecipeWork(Evaluation.objects.get(pk=row.pk))
         work.begin()
         work._by_job(judge, examples_of(version), "asking", 0)
     assert WeightsItem.objects.count() == 8 and WeightsJob.objects.get().next_try_at is None
     monkeypatch.setattr(weights, "_first_attempt", first)
-    with pytest.raises(running.Waiting):
+    with pytest.raises(running.ClusterWaiting):
         work._by_job(judge, examples_of(version), "asking", 0)
     job = WeightsJob.objects.get()
     assert WeightsItem.objects.count() == job.total == 8 and job.next_try_at <= timezone.now()

@@ -3,8 +3,8 @@
 import errno
 import io
 
-from webapp.localstack.board import Board
-from webapp.localstack.supervisor import Service, State
+from webapp.localstack.board import StatusBoard
+from webapp.localstack.supervisor import State, SupervisedService
 
 
 class Terminal(io.StringIO):
@@ -13,9 +13,9 @@ class Terminal(io.StringIO):
 
 
 def test_without_a_terminal_each_change_is_a_plain_line():
-    web = Service("web", None, detail=lambda: "http://127.0.0.1:8000")
+    web = SupervisedService("web", None, detail=lambda: "http://127.0.0.1:8000")
     out = io.StringIO()
-    board = Board([web], out)
+    board = StatusBoard([web], out)
     web.state = State.RUNNING
     board.changed(web)
     web.state, web.reason = State.RESTARTING, "killed by signal 9"
@@ -29,9 +29,9 @@ def test_without_a_terminal_each_change_is_a_plain_line():
 
 
 def test_on_a_terminal_the_block_is_drawn_again_in_place():
-    services = [Service("postgres", None), Service("web", None)]
+    services = [SupervisedService("postgres", None), SupervisedService("web", None)]
     out = Terminal()
-    board = Board(services, out)
+    board = StatusBoard(services, out)
     board.changed(services[0])
     board.changed(services[1])
     assert "\x1b[2F" in out.getvalue()
@@ -43,6 +43,6 @@ class Full(io.StringIO):
 
 
 def test_services_go_on_where_nothing_can_be_shown():
-    board = Board([web := Service("web", None)], Full())
+    board = StatusBoard([web := SupervisedService("web", None)], Full())
     board.changed(web)
     board.note("Touchstone is at http://127.0.0.1:8000")

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from webapp.localstack.processes import LOG_LIMIT, Child, Command, bound_log
-from webapp.localstack.supervisor import FIRST_BACKOFF_S, HEALTHY_AFTER_S, Service, State, Supervisor
+from webapp.localstack.supervisor import FIRST_BACKOFF_S, HEALTHY_AFTER_S, State, SupervisedService, Supervisor
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -38,7 +38,7 @@ def until(supervisor: Supervisor, done, timeout_s: float = 15) -> None:
 def supervise(tmp_path):
     made = []
 
-    def make(*services: Service, on_change=lambda service: None) -> Supervisor:
+    def make(*services: SupervisedService, on_change=lambda service: None) -> Supervisor:
         made.append(Supervisor(list(services), tmp_path, on_change))
         return made[-1]
 
@@ -49,8 +49,8 @@ def supervise(tmp_path):
 
 def test_a_service_waits_for_what_it_needs(supervise, tmp_path):
     flag = tmp_path / "flag"
-    first = Service("first", sleeper, ready=lambda child: flag.exists())
-    second = Service("second", sleeper, needs=("first",))
+    first = SupervisedService("first", sleeper, ready=lambda child: flag.exists())
+    second = SupervisedService("second", sleeper, needs=("first",))
     supervisor = supervise(first, second)
     for _ in range(5):
         supervisor.tick()
@@ -61,7 +61,7 @@ def test_a_service_waits_for_what_it_needs(supervise, tmp_path):
 
 def test_a_crash_is_followed_by_a_restart(supervise):
     states = []
-    service = Service("web", sleeper)
+    service = SupervisedService("web", sleeper)
     supervisor = supervise(service, on_change=lambda s: states.append(s.state))
     until(supervisor, lambda: service.state is State.RUNNING)
     before = service.child.pid
@@ -74,7 +74,7 @@ def test_a_crash_is_followed_by_a_restart(supervise):
 
 
 def test_back_off_grows_and_is_bounded():
-    service = Service("web", sleeper)
+    service = SupervisedService("web", sleeper)
     waits = []
     for service.failures in range(1, 12):
         waits.append(service.backoff_s())
@@ -83,7 +83,7 @@ def test_back_off_grows_and_is_bounded():
 
 
 def test_what_is_killed_long_after_its_start_comes_back_at_once_however_often(supervise):
-    service = Service("web", sleeper)
+    service = SupervisedService("web", sleeper)
     supervisor = supervise(service)
     for _ in range(4):
         until(supervisor, lambda: service.state is State.RUNNING)
@@ -95,7 +95,7 @@ def test_what_is_killed_long_after_its_start_comes_back_at_once_however_often(su
 
 
 def test_what_dies_as_soon_as_it_is_up_waits_longer_each_time_however_slowly_it_starts(supervise):
-    service = Service("ray", sleeper)
+    service = SupervisedService("ray", sleeper)
     supervisor = supervise(service)
     for failures in (1, 2, 3):
         service.next_try = 0
@@ -108,9 +108,11 @@ def test_what_dies_as_soon_as_it_is_up_waits_longer_each_time_however_slowly_it_
 
 
 def test_a_step_that_ends_well_is_done_and_one_that_does_not_fails_with_its_last_words(supervise):
-    good = Service("good", lambda: script("print('fine')"), once=True)
-    bad = Service("bad", lambda: script("print('no such column'); raise SystemExit(3)"), once=True, attempts=1)
-    after = Service("after", sleeper, needs=("bad",))
+    good = SupervisedService("good", lambda: script("print('fine')"), once=True)
+    bad = SupervisedService(
+        "bad", lambda: script("print('no such column'); raise SystemExit(3)"), once=True, attempts=1
+    )
+    after = SupervisedService("after", sleeper, needs=("bad",))
     supervisor = supervise(good, bad, after)
     until(supervisor, lambda: good.state is State.DONE and bad.state is State.FAILED)
     assert "exit code 3: no such column" in bad.reason
@@ -119,18 +121,18 @@ def test_a_step_that_ends_well_is_done_and_one_that_does_not_fails_with_its_last
 
 def test_a_step_that_is_not_needed_is_done_without_a_process(supervise):
     happened = []
-    step = Service("migrate", lambda: script("raise SystemExit(3)"), once=True, unneeded=lambda: True)
+    step = SupervisedService("migrate", lambda: script("raise SystemExit(3)"), once=True, unneeded=lambda: True)
     step.finished = lambda: happened.append("finished")
-    supervisor = supervise(step, Service("web", sleeper, needs=("migrate",)))
+    supervisor = supervise(step, SupervisedService("web", sleeper, needs=("migrate",)))
     until(supervisor, lambda: supervisor.is_up("web"))
     assert (step.state, step.child, happened) == (State.DONE, None, [])
 
 
 def test_a_step_says_when_it_is_finished_before_others_start(supervise):
     happened = []
-    step = Service("migrate", lambda: script("pass"), once=True, finished=lambda: happened.append("finished"))
-    web = Service("web", sleeper, needs=("migrate",), prepare=lambda: happened.append("web starts"))
-    failing = Service("bad", lambda: script("raise SystemExit(3)"), once=True, attempts=1)
+    step = SupervisedService("migrate", lambda: script("pass"), once=True, finished=lambda: happened.append("finished"))
+    web = SupervisedService("web", sleeper, needs=("migrate",), prepare=lambda: happened.append("web starts"))
+    failing = SupervisedService("bad", lambda: script("raise SystemExit(3)"), once=True, attempts=1)
     failing.finished = lambda: happened.append("never")
     supervisor = supervise(step, web, failing)
     until(supervisor, lambda: supervisor.is_up("web") and failing.state is State.FAILED)
@@ -141,20 +143,20 @@ def test_a_service_that_cannot_be_prepared_says_why(supervise):
     def prepare():
         raise RuntimeError("no space left on device")
 
-    service = Service("postgres", sleeper, prepare=prepare)
+    service = SupervisedService("postgres", sleeper, prepare=prepare)
     supervise(service).tick()
     assert (service.state, service.reason) == (State.RESTARTING, "no space left on device")
 
 
 def test_a_service_that_never_answers_is_started_again(supervise):
-    service = Service("web", sleeper, ready=lambda child: False, start_timeout_s=0.2)
+    service = SupervisedService("web", sleeper, ready=lambda child: False, start_timeout_s=0.2)
     supervisor = supervise(service)
     until(supervisor, lambda: service.state is State.RESTARTING)
     assert "did not answer" in service.reason
 
 
 def test_whoever_was_too_slow_to_start_gets_twice_as_long_the_next_time(supervise):
-    service = Service("web", sleeper, ready=lambda child: False, start_timeout_s=50)
+    service = SupervisedService("web", sleeper, ready=lambda child: False, start_timeout_s=50)
     supervisor = supervise(service)
     for said in (50, 100, 200):
         service.next_try = 0
@@ -171,7 +173,7 @@ def test_whoever_was_too_slow_to_start_gets_twice_as_long_the_next_time(supervis
 
 def test_an_external_service_is_only_looked_at(supervise):
     answers = [True]
-    service = Service("postgres", None, ready=lambda child: answers[0])
+    service = SupervisedService("postgres", None, ready=lambda child: answers[0])
     supervisor = supervise(service)
     supervisor.tick()
     assert service.state is State.EXTERNAL
@@ -182,8 +184,8 @@ def test_an_external_service_is_only_looked_at(supervise):
 
 def test_stopping_ends_stores_last(supervise):
     stopped = []
-    store = Service("store", sleeper, last_to_stop=True)
-    user = Service("user", sleeper, needs=("store",))
+    store = SupervisedService("store", sleeper, last_to_stop=True)
+    user = SupervisedService("user", sleeper, needs=("store",))
     supervisor = supervise(
         store, user, on_change=lambda s: stopped.append(s.name) if s.state is State.STOPPED else None
     )
@@ -272,7 +274,7 @@ def test_a_long_log_is_cut_while_it_is_written(tmp_path):
 
 
 def test_a_long_log_on_a_full_disk_ends_nobody_and_is_cut_all_the_same(supervise, tmp_path):
-    service = Service("web", sleeper)
+    service = SupervisedService("web", sleeper)
     supervisor = supervise(service)
     until(supervisor, lambda: service.state is State.RUNNING)
     log, older = tmp_path / "web.log", tmp_path / "web.old.log"

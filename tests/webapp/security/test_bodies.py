@@ -46,7 +46,7 @@ async def nobody(scope) -> bool:
 
 
 async def refused(scope, sender, known=nobody) -> int:
-    with pytest.raises(bodies.Refused) as problem:
+    with pytest.raises(bodies.BodyRefused) as problem:
         await bodies.read(scope, sender, known)
     return problem.value.status
 

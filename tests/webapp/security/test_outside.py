@@ -40,12 +40,12 @@ def grown(before: int) -> int:
 
 
 def test_a_confined_child_answers_refuses_and_ends():
-    small = confined.Limits(memory=100 * MB, seconds=5)
+    small = confined.ProcessLimits(memory=100 * MB, seconds=5)
     assert confined.call(HERE + "allocate", small, size=1000) == 1000
     with pytest.raises(confined.Exceeded, match="more than 100 MB"):
         confined.call(HERE + "allocate", small, size=200 * MB)
     with pytest.raises(confined.Exceeded, match="longer than 0.2 s"):
-        confined.call(HERE + "sleep", confined.Limits(100 * MB, 0.2), seconds=60)
+        confined.call(HERE + "sleep", confined.ProcessLimits(100 * MB, 0.2), seconds=60)
     with pytest.raises(confined.Exceeded, match="ends the process"):
         confined.call(HERE + "leave", small)
     with pytest.raises(Invalid) as problem:
@@ -81,7 +81,7 @@ def test_an_import_of_a_bomb_fails_with_a_reason_and_leaves_the_worker_its_memor
         created_by=cast.researcher.user,
     )
     monkeypatch.setattr(
-        import_job.inspection, "LIMITS", confined.Limits(3_000 * MB, 60)
+        import_job.inspection, "LIMITS", confined.ProcessLimits(3_000 * MB, 60)
     )  # let it come as far as the reader
     monkeypatch.setattr(processes, "MEMORY", 400 * MB)
     before = psutil.Process().memory_info().rss

@@ -19,7 +19,7 @@ from webapp.accounts.tokens.services import create_token
 from webapp.api import api
 from webapp.datasets import probe_services
 from webapp.datasets.models import CurationJob, ImportJob, SavedView
-from webapp.datasets.probe_services import Measured
+from webapp.datasets.probe_services import MeasuredProbe
 from webapp.evaluation.launch import services as evaluations
 from webapp.evaluation.recordings import services as recordings
 from webapp.experiments.after import services as chains
@@ -109,7 +109,7 @@ def addresses(cast) -> dict[str, str]:
         "hook_id": Webhook.objects.create(workspace=cast.workspace, url="https://example.org", events=[]).pk,
         "trial_id": Trial.objects.create(workspace=cast.workspace, judge=judge, spec={}, examples=[]).pk,
         "view_id": SavedView.objects.create(workspace=cast.workspace, dataset=project.version.dataset, name="v").pk,
-        "probe_id": probe_services.store(project.version, None, Measured(1, 0, "m", 8, 1.0, {})).pk,
+        "probe_id": probe_services.store(project.version, None, MeasuredProbe(1, 0, "m", 8, 1.0, {})).pk,
         "row_id": GroupRole.objects.create(workspace=cast.workspace, group="g", role="annotator").pk,
         "workspace_id": cast.workspace.pk,
         "study_id": ClaimStudy.objects.create(workspace=cast.workspace, plan="rationale", plan_digest="d").pk,

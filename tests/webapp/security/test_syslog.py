@@ -100,7 +100,7 @@ def test_what_was_not_taken_is_sent_again(cast, entries, receiver):
     assert syslog.standing().waiting == len(entries) and syslog.standing().problem
     receiver.deaf = False
     assert syslog.send(address) == len(entries) == len(receiver.read)
-    assert syslog.standing() == syslog.Standing(0, "")
+    assert syslog.standing() == syslog.ReceiverStanding(0, "")
 
 
 def test_a_receiver_that_is_away_keeps_nothing_waiting(entries, caplog):

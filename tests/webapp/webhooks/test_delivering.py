@@ -160,7 +160,7 @@ def test_what_a_dead_worker_held_is_sent_again(cast, hook, receiver, eager, djan
 def test_a_slow_worker_does_not_overwrite_what_came_after_it(cast, hook, receiver):
     announce(cast)
     row = Delivery.objects.get()
-    outcome = delivering.Outcome("The receiver answered 500.", 500)
+    outcome = delivering.DeliveryOutcome("The receiver answered 500.", 500)
     row.attempts = 1
     Delivery.objects.update(state="delivered", attempts=2, answer="the other one")
     delivering._settle(row, outcome, 1)

@@ -24,7 +24,7 @@ def test_what_was_checked_is_what_is_connected_to(receiver, monkeypatch, setting
     assert receiver.heard[0][1]["host"] == f"rebinding.example:{port}"
 
     settings.WEBHOOK_NETWORKS = ()
-    with pytest.raises(targets.Refused, match=r"rebinding\.example is 127\.0\.0\.1"):
+    with pytest.raises(targets.DestinationRefused, match=r"rebinding\.example is 127\.0\.0\.1"):
         post.post(f"https://rebinding.example:{port}/", {}, b"{}")
     assert len(receiver.heard) == 1
 

@@ -6,7 +6,7 @@ from ..recipe import Metric
 
 
 @dataclass(frozen=True)
-class Group:
+class ChartGroup:
     """Charts under one heading of a run's page. `small`: many charts of one kind, drawn smaller."""
 
     id: str
@@ -16,19 +16,23 @@ class Group:
 
 
 GROUPS = (
-    Group("outcome", "Outcome"),
-    Group("closing", "After the last step", "What the trained policy answers to the held-out prompts.", small=True),
-    Group("reward", "Reward"),
-    Group("judge", "Judge", "What judges said during the run, and what it cost."),
-    Group("train", "Training"),
-    Group("policy", "Policy"),
-    Group("ratios", "Ratios"),
-    Group("rollout", "Rollout"),
-    Group("data", "Data"),
-    Group("criteria", "Criteria", "Share of responses that meet the criteria checked by each verifier.", small=True),
-    Group("optim", "Optimiser"),
-    Group("async", "Workers", "How sampling and training keep pace with each other in an asynchronous run."),
-    Group("speed", "Speed"),
+    ChartGroup("outcome", "Outcome"),
+    ChartGroup(
+        "closing", "After the last step", "What the trained policy answers to the held-out prompts.", small=True
+    ),
+    ChartGroup("reward", "Reward"),
+    ChartGroup("judge", "Judge", "What judges said during the run, and what it cost."),
+    ChartGroup("train", "Training"),
+    ChartGroup("policy", "Policy"),
+    ChartGroup("ratios", "Ratios"),
+    ChartGroup("rollout", "Rollout"),
+    ChartGroup("data", "Data"),
+    ChartGroup(
+        "criteria", "Criteria", "Share of responses that meet the criteria checked by each verifier.", small=True
+    ),
+    ChartGroup("optim", "Optimiser"),
+    ChartGroup("async", "Workers", "How sampling and training keep pace with each other in an asynchronous run."),
+    ChartGroup("speed", "Speed"),
 )
 """The groups in the order of the page."""
 

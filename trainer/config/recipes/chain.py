@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import ValidationError
 
-from trainer.contracts.rollout_examples import Wanted
+from trainer.contracts.rollout_examples import WantedResponses
 
 from ..errors import FieldProblem
 from ..fields import Section, knob
@@ -16,7 +16,7 @@ from ..metrics import policy
 from ..metrics.supervised import FITTING
 from ..objectives.policy import Distillation, Grpo, Objective
 from ..on_policy import PolicyEvaluation, PolicyOptim, Rollout
-from ..recipe import Amount, Metric, Need, Output, Recipe, RecipeConfig, Slot, whole_number
+from ..recipe import Amount, DataNeed, Metric, Output, Recipe, RecipeConfig, Slot, whole_number
 from ..rewards import parts
 from ..rewards.parts import MOST_PARTS, AnyPart, RewardPart, RubricPart
 from ..sections.phases import Line, never_entered
@@ -86,9 +86,9 @@ class Imitation(Section):
     batch_size: int = knob(16, "How many of the kept responses a step learns from", unit="responses", ge=1, le=65536)
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> WantedResponses:
         names = ("shortest", "whole", "form", "form_of", "correct", "least", "best")
-        return Wanted(**{name: getattr(self, name) for name in names})
+        return WantedResponses(**{name: getattr(self, name) for name in names})
 
 
 class DistilSteps(Section):
@@ -210,9 +210,9 @@ class ChainConfig(RecipeConfig):
                     "Raise steps, give the stages before it fewer steps, or remove it",
                 )
 
-    def needs(self, declared: tuple[Need, ...]) -> tuple[Need, ...]:
+    def needs(self, declared: tuple[DataNeed, ...]) -> tuple[DataNeed, ...]:
         """If the reward needs no rubric, any prompt can be used."""
-        return declared if parts.needs_rubric(self.rewards, False) else (Need("examples", "prompts"),)
+        return declared if parts.needs_rubric(self.rewards, False) else (DataNeed("examples", "prompts"),)
 
     def data_problems(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:
         yield from parts.data_problems(self.rewards, False, self.data.unjudged, counts)
@@ -333,8 +333,8 @@ RECIPE = Recipe(
     "domain after the other and distil both policies into one.",
     schema=ChainConfig,
     needs=(
-        Need("verified", "prompts whose every criterion has a verifier", either="rubric"),
-        Need("unjudged", "prompts with a criterion for a judge", either="rubric"),
+        DataNeed("verified", "prompts whose every criterion has a verifier", either="rubric"),
+        DataNeed("unjudged", "prompts with a criterion for a judge", either="rubric"),
     ),
     slots=(
         Slot("base", "model.name"),

@@ -13,7 +13,7 @@ from ..metrics.common import COMMON
 from ..metrics.phases import PHASES
 from ..objectives.policy import Distillation
 from ..on_policy import OnPolicyConfig, PolicyEvaluation, PromptData, Rollout
-from ..recipe import Amount, Metric, Need, Output, Recipe, Slot, whole_number
+from ..recipe import Amount, DataNeed, Metric, Output, Recipe, Slot, whole_number
 from ..rewards.parts import Composition
 from ..sections.budget import PassRates
 from ..sections.common import Model
@@ -244,7 +244,7 @@ RECIPE = Recipe(
     title="On-policy distillation",
     summary="The policy answers, and the prompt's own teacher gives its probability for every token. Needs no rewards; several stages become one model.",
     schema=DistillConfig,
-    needs=(Need("examples", "prompts"),),
+    needs=(DataNeed("examples", "prompts"),),
     slots=(Slot("base", "model.name"), Slot("teacher", "teachers.*.model")),
     brief=("{data.stage_by}",),
     measured_by=("evaluation.*", "rollout.max_new_tokens", "rollout.temperature", "teachers.*.model"),

@@ -10,7 +10,7 @@ from ..metrics.phases import ROUND_PHASES
 from ..metrics.policy import JUDGE
 from ..metrics.supervised import FITTING
 from ..on_policy import Rollout
-from ..recipe import Amount, Metric, Need, Output, Recipe, RecipeConfig, Slot, whole_number
+from ..recipe import Amount, DataNeed, Metric, Output, Recipe, RecipeConfig, Slot, whole_number
 from ..rewards import parts as rewards
 from ..rewards.parts import AnyPart, JudgePart, RewardPart, RubricPart
 from ..sections import phases
@@ -164,9 +164,9 @@ class IterativeDpoConfig(RecipeConfig):
                     f"rewards.{i}.against", "rounds have no greedy answer; choose 'sample' or 'reference'"
                 )
 
-    def needs(self, declared: tuple[Need, ...]) -> tuple[Need, ...]:
+    def needs(self, declared: tuple[DataNeed, ...]) -> tuple[DataNeed, ...]:
         """If the reward needs no rubric, any prompt can be used."""
-        return declared if rewards.needs_rubric(self.rewards, False) else (Need("examples", "prompts"),)
+        return declared if rewards.needs_rubric(self.rewards, False) else (DataNeed("examples", "prompts"),)
 
     def data_problems(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:
         yield from rewards.data_problems(self.rewards, False, self.data.unjudged, counts)
@@ -383,8 +383,8 @@ RECIPE = Recipe(
     "own answers.",
     schema=IterativeDpoConfig,
     needs=(
-        Need("verified", "prompts whose every criterion has a verifier", either="rubric"),
-        Need("unjudged", "prompts with a criterion for a judge", either="rubric"),
+        DataNeed("verified", "prompts whose every criterion has a verifier", either="rubric"),
+        DataNeed("unjudged", "prompts with a criterion for a judge", either="rubric"),
     ),
     slots=(
         Slot("base", "model.name"),

@@ -10,7 +10,7 @@ from ..metrics import judge as judge_metrics
 from ..metrics import policy as policy_metrics
 from ..on_policy import OnPolicyConfig, PromptData, Rollout
 from ..preferences import NEEDS, scale_knob
-from ..recipe import Need, Output, Recipe, Slot
+from ..recipe import DataNeed, Output, Recipe, Slot
 from ..rewards.base import PRECISION_AT, Matcher, MatcherPrecision, TaskJudges, precision_knob
 from ..rewards.parts import Composition, RewardPart
 from ..rewards.tasks import FlawsPart, JudgementForm, OutcomePart, RationalePart, WellFormedPart
@@ -124,7 +124,7 @@ class JudgeConfig(OnPolicyConfig):
         sampling = {"max_tokens": self.rollout.max_new_tokens}
         return {"kind": "pairwise", "scale": "five", "form": self.data.form, "sampling": sampling}
 
-    def needs(self, declared: tuple[Need, ...]) -> tuple[Need, ...]:
+    def needs(self, declared: tuple[DataNeed, ...]) -> tuple[DataNeed, ...]:
         return tuple(map(_with_reasons, declared)) if self.needs_reasons else declared
 
     @classmethod
@@ -142,7 +142,7 @@ class JudgeConfig(OnPolicyConfig):
             )
 
 
-def _with_reasons(need: Need) -> Need:
+def _with_reasons(need: DataNeed) -> DataNeed:
     """The pairs from which an arm with reasons can learn."""
     return replace(need, count="reasoned_pairs", words="pairs with human reasons")
 

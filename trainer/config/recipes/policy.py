@@ -8,7 +8,7 @@ from ..fields import Section, knob
 from ..metrics import policy as policy_metrics
 from ..objectives import policy as policy_objective
 from ..on_policy import OnPolicyConfig, PolicyEvaluation, PromptData
-from ..recipe import Need, Output, Recipe, Slot
+from ..recipe import DataNeed, Output, Recipe, Slot
 from ..rewards import parts as rewards
 from ..rewards.parts import MOST_PARTS, AnyPart, Composition, RubricPart
 from ..sections.closing import Closing
@@ -136,9 +136,9 @@ class PolicyConfig(OnPolicyConfig):
                 "the hint fades with a prompt's place in the data, and quotas do not keep that order; set hint.gamma to 0 or use no hint",
             )
 
-    def needs(self, declared: tuple[Need, ...]) -> tuple[Need, ...]:
+    def needs(self, declared: tuple[DataNeed, ...]) -> tuple[DataNeed, ...]:
         """If the reward needs no rubric, any prompt can be used. The needs of a scaffold are checked on their own."""
-        return declared if rewards.needs_rubric(self.rewards, False) else (Need("examples", "prompts"),)
+        return declared if rewards.needs_rubric(self.rewards, False) else (DataNeed("examples", "prompts"),)
 
     def data_problems(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:
         yield from super().data_problems(counts)
@@ -166,8 +166,8 @@ RECIPE = Recipe(
     summary="Reinforcement learning with rubric scores as reward, optionally with a rubric scaffold in the prompt.",
     schema=PolicyConfig,
     needs=(
-        Need("verified", "prompts whose every criterion has a verifier", either="rubric"),
-        Need("unjudged", "prompts with a criterion for a judge", either="rubric"),
+        DataNeed("verified", "prompts whose every criterion has a verifier", either="rubric"),
+        DataNeed("unjudged", "prompts with a criterion for a judge", either="rubric"),
     ),
     slots=(
         Slot("base", "model.name"),

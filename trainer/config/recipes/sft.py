@@ -10,7 +10,7 @@ from ..metrics.phases import STORED_PHASES
 from ..metrics.policy import JUDGE
 from ..metrics.supervised import FITTING
 from ..on_policy import Rollout
-from ..recipe import Amount, Metric, Need, Output, Recipe, RecipeConfig, Slot, whole_number
+from ..recipe import Amount, DataNeed, Metric, Output, Recipe, RecipeConfig, Slot, whole_number
 from ..rewards.parts import RewardPart, RubricPart
 from ..sections import phases
 from ..sections.common import Evaluation
@@ -160,10 +160,10 @@ RECIPE = Recipe(
     summary="Teach a model to answer as the data does: from conversations, demonstrations, preferred or best answers.",
     schema=SftConfig,
     needs=(
-        Need("turns", "conversations with an answer", either="answers"),
-        Need("references", "prompts with a reference answer", either="answers"),
-        Need("chosen", "prompts with an answer that was preferred", either="answers"),
-        Need("valued", "prompts with several answers whose reward is known", either="answers"),
+        DataNeed("turns", "conversations with an answer", either="answers"),
+        DataNeed("references", "prompts with a reference answer", either="answers"),
+        DataNeed("chosen", "prompts with an answer that was preferred", either="answers"),
+        DataNeed("valued", "prompts with several answers whose reward is known", either="answers"),
     ),
     slots=(Slot("base", "model.name"), Slot("judge", JUDGE_AT, "judge")),
     brief=("{data.source}",),

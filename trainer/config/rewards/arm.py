@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 from trainer.contracts.rubric import RubricForm
 
 from .base import PartBase, part_kind, part_name
-from .bounds import Bounds
+from .bounds import RewardBounds
 
 ByRubricForm = Literal["touchstone", "rubric_arm"]
 """The forms of a judgement by a rubric; `trainer.rewards.judgement_forms` reads them."""
@@ -34,7 +34,7 @@ class RubricVerdictPart(PartBase):
     """1 if a judgement by a written rubric chooses the answer that people preferred, else 0. A choice is forced: a tie, and a judgement
     without a decision, are not right (Rubric-ARM)."""
 
-    values: ClassVar[Bounds] = Bounds(0.0, 1.0)
+    values: ClassVar[RewardBounds] = RewardBounds(0.0, 1.0)
     kind: Literal["rubric_verdict"] = part_kind("rubric_verdict")
     name: str = part_name("outcome")
     form: ByRubricForm = "touchstone"
@@ -43,7 +43,7 @@ class RubricVerdictPart(PartBase):
 class RubricJudgementFormPart(PartBase):
     """1 if a judgement explains every criterion, then justifies the whole, then decides once, else 0 (Rubric-ARM)."""
 
-    values: ClassVar[Bounds] = Bounds(0.0, 1.0)
+    values: ClassVar[RewardBounds] = RewardBounds(0.0, 1.0)
     kind: Literal["rubric_judgement_form"] = part_kind("rubric_judgement_form")
     name: str = part_name("form")
     form: ByRubricForm = "touchstone"
@@ -53,7 +53,7 @@ class FrozenChoicePart(PartBase):
     """1 if the frozen judge of the run chooses, by the written rubric, the answer that people preferred, else 0
     (Rubric-ARM, eq. 8)."""
 
-    values: ClassVar[Bounds] = Bounds(0.0, 1.0)
+    values: ClassVar[RewardBounds] = RewardBounds(0.0, 1.0)
     kind: Literal["frozen_choice"] = part_kind("frozen_choice")
     name: str = part_name("choice")
     form: RubricForm = "rubric_arm"

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ..errors import FieldProblem
 from ..fields import Section, knob
-from .bounds import Bounds
+from .bounds import RewardBounds
 
 _NAME = r"^[a-z][a-z0-9_]*$"
 Matcher = Literal["embeddings", "words", "judge"]
@@ -20,7 +20,7 @@ PRECISION_AT = "reward.matcher_precision"
 class PartBase(Section):
     """The fields that every part of a reward has. Charts (`reward/<name>`) and the expression use its `name`."""
 
-    values: ClassVar[Bounds] = Bounds()
+    values: ClassVar[RewardBounds] = RewardBounds()
     """Between which values every response lies, before `at_least` and `at_most`."""
     fewer_is_better: ClassVar[bool] = False
     """Whether a high value is bad for the response, as for a share of flaws."""
@@ -38,13 +38,13 @@ class PartBase(Section):
         return self.at_most if self.at_most is not None and value > self.at_most else value
 
     @property
-    def bounds(self) -> Bounds:
+    def bounds(self) -> RewardBounds:
         """Between which values every response lies as it counts, before the weight."""
         low, high = self._values
-        return Bounds(self.clipped(low), self.clipped(high))
+        return RewardBounds(self.clipped(low), self.clipped(high))
 
     @property
-    def _values(self) -> Bounds:
+    def _values(self) -> RewardBounds:
         return self.values
 
     @property

@@ -9,37 +9,37 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
 from typing import NamedTuple
 
-from .expression import Call, Chain, Comparison, Negative, Node, Number, PartName
+from .expression import Chain, ComparisonNode, FunctionCall, Negative, Node, Number, PartName
 
 ROUNDING = 1e-9
 """How far above a bound a number may be that was meant to be the bound."""
 
 
-class Bounds(NamedTuple):
+class RewardBounds(NamedTuple):
     """`low` may be -inf and `high` inf: there is no bound, or none is known."""
 
     low: float = -math.inf
     high: float = math.inf
 
-    def times(self, factor: float) -> "Bounds":
-        return _product(self, Bounds(factor, factor))
+    def times(self, factor: float) -> "RewardBounds":
+        return _product(self, RewardBounds(factor, factor))
 
 
-def summed(each: Iterable[Bounds]) -> Bounds:
+def summed(each: Iterable[RewardBounds]) -> RewardBounds:
     found = list(each)
-    return Bounds(math.fsum(one.low for one in found), math.fsum(one.high for one in found))
+    return RewardBounds(math.fsum(one.low for one in found), math.fsum(one.high for one in found))
 
 
-def bounds_of(node: Node, parts: Mapping[str, Bounds]) -> Bounds:
+def bounds_of(node: Node, parts: Mapping[str, RewardBounds]) -> RewardBounds:
     """The bounds of an expression over parts with these bounds."""
     if isinstance(node, Number):
-        return Bounds(node.number, node.number)
+        return RewardBounds(node.number, node.number)
     if isinstance(node, PartName):
-        return parts.get(node.name, Bounds())
+        return parts.get(node.name, RewardBounds())
     inner = [bounds_of(each, parts) for each in node.inner()]
     if isinstance(node, Negative):
         return _negative(inner[0])
-    if isinstance(node, Comparison):
+    if isinstance(node, ComparisonNode):
         return _compared(node.op, *inner)
     if isinstance(node, Chain):
         operators = [op for op, _ in node.rest]
@@ -48,57 +48,57 @@ def bounds_of(node: Node, parts: Mapping[str, Bounds]) -> Bounds:
     return _called(node, inner)
 
 
-def _called(node: Call, inner: list[Bounds]) -> Bounds:
+def _called(node: FunctionCall, inner: list[RewardBounds]) -> RewardBounds:
     if node.function == "gate":
         condition, behind = inner
         if condition == (0.0, 0.0):
-            return Bounds(0.0, 0.0)
+            return RewardBounds(0.0, 0.0)
         opens = condition.low > 0 or condition.high < 0
-        return behind if opens else Bounds(min(behind.low, 0.0), max(behind.high, 0.0))
+        return behind if opens else RewardBounds(min(behind.low, 0.0), max(behind.high, 0.0))
     choose = max if node.function == "max" else min
     if node.function != "clip":
-        return Bounds(choose(each.low for each in inner), choose(each.high for each in inner))
+        return RewardBounds(choose(each.low for each in inner), choose(each.high for each in inner))
     value, low, high = inner
-    return Bounds(min(max(value.low, low.low), high.low), min(max(value.high, low.high), high.high))
+    return RewardBounds(min(max(value.low, low.low), high.low), min(max(value.high, low.high), high.high))
 
 
-def _negative(one: Bounds) -> Bounds:
-    return Bounds(-one.high, -one.low)
+def _negative(one: RewardBounds) -> RewardBounds:
+    return RewardBounds(-one.high, -one.low)
 
 
-def _plus(one: Bounds, other: Bounds) -> Bounds:
-    return Bounds(one.low + other.low, one.high + other.high)
+def _plus(one: RewardBounds, other: RewardBounds) -> RewardBounds:
+    return RewardBounds(one.low + other.low, one.high + other.high)
 
 
-def _product(one: Bounds, other: Bounds) -> Bounds:
+def _product(one: RewardBounds, other: RewardBounds) -> RewardBounds:
     corners = [
         0.0 if 0 in (a, b) else a * b for a in one for b in other
     ]  # of 0 and an open end: what is near 0 stays near it
-    return Bounds(min(corners), max(corners))
+    return RewardBounds(min(corners), max(corners))
 
 
-def _quotient(one: Bounds, other: Bounds) -> Bounds:
+def _quotient(one: RewardBounds, other: RewardBounds) -> RewardBounds:
     """A response that would be divided by 0 has no reward, so an end at 0 is open."""
     if other.low < 0 < other.high or other == (0.0, 0.0):
-        return Bounds()
+        return RewardBounds()
     if other.low >= 0:
-        return _product(one, Bounds(1 / other.high, 1 / other.low if other.low else math.inf))
-    return _product(one, Bounds(1 / other.high if other.high else -math.inf, 1 / other.low))
+        return _product(one, RewardBounds(1 / other.high, 1 / other.low if other.low else math.inf))
+    return _product(one, RewardBounds(1 / other.high if other.high else -math.inf, 1 / other.low))
 
 
-def _compared(op: str, one: Bounds, other: Bounds) -> Bounds:
+def _compared(op: str, one: RewardBounds, other: RewardBounds) -> RewardBounds:
     """0 or 1 if the bounds decide the comparison, else both."""
     if op in (">", ">="):
         op, one, other = op.replace(">", "<"), other, one
     if op in ("<", "<="):
         holds = one.high < other.low or (op == "<=" and one.high == other.low)
         fails = one.low > other.high or (op == "<" and one.low == other.high)
-        return Bounds(float(holds), float(not fails))
+        return RewardBounds(float(holds), float(not fails))
     apart = one.high < other.low or one.low > other.high
-    return Bounds(float(apart and op == "!="), float(not (apart and op == "==")))
+    return RewardBounds(float(apart and op == "!="), float(not (apart and op == "==")))
 
 
-_JOIN: Mapping[str, Callable[[Bounds, Bounds], Bounds]] = {
+_JOIN: Mapping[str, Callable[[RewardBounds, RewardBounds], RewardBounds]] = {
     "+": _plus,
     "-": lambda one, other: _plus(one, _negative(other)),
     "*": _product,

@@ -119,7 +119,7 @@ class Negative:
     operand: "Node"
 
     def __str__(self) -> str:
-        return f"-{_wrapped(self.operand, Chain, Comparison)}"
+        return f"-{_wrapped(self.operand, Chain, ComparisonNode)}"
 
     def inner(self) -> tuple["Node", ...]:
         return (self.operand,)
@@ -140,7 +140,7 @@ class Chain:
         # a product inside a sum needs no parentheses; any other chain inside a chain does
         loose = self.rest[0][0] in "+-"
         operands = [
-            f"({node})" if isinstance(node, Comparison | Chain) and not (loose and _is_product(node)) else str(node)
+            f"({node})" if isinstance(node, ComparisonNode | Chain) and not (loose and _is_product(node)) else str(node)
             for node in self.inner()
         ]
         return operands[0] + "".join(f" {op} {text}" for (op, _), text in zip(self.rest, operands[1:], strict=True))
@@ -162,13 +162,13 @@ class Chain:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ComparisonNode:
     left: "Node"
     op: str
     right: "Node"
 
     def __str__(self) -> str:
-        return f"{_wrapped(self.left, Comparison)} {self.op} {_wrapped(self.right, Comparison)}"
+        return f"{_wrapped(self.left, ComparisonNode)} {self.op} {_wrapped(self.right, ComparisonNode)}"
 
     def inner(self) -> tuple["Node", ...]:
         return (self.left, self.right)
@@ -179,7 +179,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Call:
+class FunctionCall:
     function: str
     arguments: tuple["Node", ...]
 
@@ -205,7 +205,7 @@ class Call:
         return min(max(value, low), high)
 
 
-Node = Number | PartName | Negative | Chain | Comparison | Call
+Node = Number | PartName | Negative | Chain | ComparisonNode | FunctionCall
 
 
 @dataclass(frozen=True)
@@ -291,7 +291,7 @@ class _Parser:
         left = self._chain("+-", self._product)
         if self._next.text not in _COMPARE:
             return left
-        found = Comparison(left, self._take().text, self._chain("+-", self._product))
+        found = ComparisonNode(left, self._take().text, self._chain("+-", self._product))
         if self._next.text in _COMPARE:
             raise self._unexpected("the end of the comparison (two comparisons need parentheses)")
         return found
@@ -364,7 +364,7 @@ class _Parser:
         more = "" if len(arguments) == most else " or “,”"
         ending = f": {token.text} takes {_several(fewest, most)}" if self._next.text == "," else ""
         self._expect(")", f"an operator or “)”{more}{ending}")
-        return _computable(Call(token.text, tuple(arguments)), token.column)
+        return _computable(FunctionCall(token.text, tuple(arguments)), token.column)
 
 
 def _tokens(text: str) -> Iterator[_Token]:
@@ -388,7 +388,7 @@ def _computable(node: Node, column: int) -> Node:
     measured = _Measured({}, {})
     if _fixed(node) and node.value(measured) is None:
         raise ExpressionInvalid(column, f"expected something to compute, but {measured.missing[0]}")
-    if isinstance(node, Call) and node.function == "clip":
+    if isinstance(node, FunctionCall) and node.function == "clip":
         low, high = map(_constant, node.arguments[1:])
         if low is not None and high is not None and low > high:
             raise ExpressionInvalid(column, f"expected a low that is not above the high, found {_short(node)}")
@@ -418,7 +418,7 @@ def _joined(total: float, op: str, operand: float) -> float:
     return total * operand if op == "*" else total / operand
 
 
-def _is_product(node: Chain | Comparison) -> bool:
+def _is_product(node: Chain | ComparisonNode) -> bool:
     return isinstance(node, Chain) and node.rest[0][0] in "*/"
 
 

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field
 from ..errors import FieldProblem
 from ..fields import knob
 from .base import Judged, PartBase, part_kind, part_name
-from .bounds import Bounds, bounds_of, summed
+from .bounds import RewardBounds, bounds_of, summed
 from .expression import FUNCTIONS, Expression, ExpressionInvalid, parse
 from .tasks import TaskPart
 
@@ -36,7 +36,7 @@ PROTOCOL_KINDS: dict[str, tuple[str, ...]] = {
 class VerifierPart(PartBase):
     """Met points over positive points, of the criteria that a program decides."""
 
-    values: ClassVar[Bounds] = Bounds(high=1.0)
+    values: ClassVar[RewardBounds] = RewardBounds(high=1.0)
     kind: Literal["verifier"] = part_kind("verifier")
     name: str = part_name("verifier")
 
@@ -48,7 +48,7 @@ class VerifierPart(PartBase):
 class RubricPart(Judged):
     """Met points over positive points, of all criteria: programs decide those that have one, the judge the others."""
 
-    values: ClassVar[Bounds] = Bounds(high=1.0)
+    values: ClassVar[RewardBounds] = RewardBounds(high=1.0)
     kind: Literal["rubric"] = part_kind("rubric")
     name: str = part_name("rubric")
     judge: str = knob(
@@ -116,11 +116,11 @@ class JudgePart(Judged):
         return self.protocol in ("criterion", "checklist")
 
     @property
-    def _values(self) -> Bounds:
+    def _values(self) -> RewardBounds:
         """A scale of ratings is the judge's own, which the config does not know."""
         if self.protocol == "pairwise":
-            return Bounds(0.0, 1.0)
-        return Bounds(high=1.0) if self.judges_criteria else Bounds()
+            return RewardBounds(0.0, 1.0)
+        return RewardBounds(high=1.0) if self.judges_criteria else RewardBounds()
 
     def problems(self) -> Iterator[FieldProblem]:
         yield from super().problems()
@@ -156,7 +156,7 @@ class RewardModelPart(PartBase):
 class FormatPart(PartBase):
     """1 if the response has the form that was asked for, else 0."""
 
-    values: ClassVar[Bounds] = Bounds(0.0, 1.0)
+    values: ClassVar[RewardBounds] = RewardBounds(0.0, 1.0)
     kind: Literal["format"] = part_kind("format")
     name: str = part_name("format")
     form: Literal["tags", "json", "pattern"] = knob(
@@ -190,7 +190,7 @@ class FormatPart(PartBase):
 class OverlongPart(PartBase):
     """0 up to the soft limit; from there it falls to -1 at the length at which responses are cut (DAPO)."""
 
-    values: ClassVar[Bounds] = Bounds(-1.0, 0.0)
+    values: ClassVar[RewardBounds] = RewardBounds(-1.0, 0.0)
     kind: Literal["overlong"] = part_kind("overlong")
     name: str = part_name("overlong")
     soft_tokens: int = knob(48, "Length from which the value falls", unit="tokens", ge=1)

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from .arm import ArmPart
 from .base import AlwaysAsks, MatchedPart, PartBase, part_kind, part_name
-from .bounds import Bounds
+from .bounds import RewardBounds
 from .writer import WriterPart
 
 JudgementForm = Literal["json", "lines"]
@@ -22,7 +22,7 @@ class _OfJudgement(PartBase):
 class OutcomePart(_OfJudgement):
     """1 if the verdict on two answers prefers the same answer as people, else 0. A verdict that cannot be read is not right."""
 
-    values: ClassVar[Bounds] = Bounds(0.0, 1.0)
+    values: ClassVar[RewardBounds] = RewardBounds(0.0, 1.0)
     kind: Literal["outcome"] = part_kind("outcome")
     name: str = part_name("outcome")
 
@@ -30,7 +30,7 @@ class OutcomePart(_OfJudgement):
 class RationalePart(_OfJudgement, MatchedPart):
     """Average precision of the reasons for a verdict, compared with people's reasons."""
 
-    values: ClassVar[Bounds] = Bounds(0.0, 1.0)
+    values: ClassVar[RewardBounds] = RewardBounds(0.0, 1.0)
     kind: Literal["rationale"] = part_kind("rationale")
     name: str = part_name("rationale")
     matched_by: ClassVar[str] = "reason_matcher"
@@ -40,7 +40,7 @@ class RationalePart(_OfJudgement, MatchedPart):
 class FlawsPart(_OfJudgement, AlwaysAsks):
     """Share of the reasons for a verdict in which a judge finds a flaw."""
 
-    values: ClassVar[Bounds] = Bounds(0.0, 1.0)
+    values: ClassVar[RewardBounds] = RewardBounds(0.0, 1.0)
     kind: Literal["flaws"] = part_kind("flaws")
     name: str = part_name("flaws")
     fewer_is_better: ClassVar[bool] = True
@@ -54,7 +54,7 @@ class FlawsPart(_OfJudgement, AlwaysAsks):
 class WellFormedPart(_OfJudgement):
     """1 if a judgement of two answers has the form that was asked for and nothing else, else 0."""
 
-    values: ClassVar[Bounds] = Bounds(0.0, 1.0)
+    values: ClassVar[RewardBounds] = RewardBounds(0.0, 1.0)
     kind: Literal["well_formed"] = part_kind("well_formed")
     name: str = part_name("form")
 

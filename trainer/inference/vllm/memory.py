@@ -20,21 +20,21 @@ _MOST = 0.92
 
 
 @dataclass(frozen=True)
-class Card:
+class CardMemory:
     """Memory of a GPU in bytes."""
 
     total: int
     free: int
 
 
-def this_card() -> Card | None:
+def this_card() -> CardMemory | None:
     """Of the GPU that an engine started here would take; None where there is none."""
     import torch
 
     if not torch.cuda.is_available():
         return None
     free, total = torch.cuda.mem_get_info()
-    return Card(total, free)
+    return CardMemory(total, free)
 
 
 def longest_context(model_dir: Path, dtype: str, cache_bytes: int) -> int:
@@ -53,7 +53,7 @@ def longest_context(model_dir: Path, dtype: str, cache_bytes: int) -> int:
     return min(held, int(config.get("max_position_embeddings", held)))
 
 
-def share_of_card(card: Card, model_dir: Path, dtype: str, cache_bytes: int) -> float:
+def share_of_card(card: CardMemory, model_dir: Path, dtype: str, cache_bytes: int) -> float:
     """`gpu_memory_utilization` that covers weights, cache and workspace and no more. Raises SamplerInvalid where that is
     not free."""
     weights = weight_bytes(model_dir, dtype)

@@ -42,7 +42,7 @@ GeneratedOne = Callable[[int, Generated], None]
 """Called with the place of a request and its response, once that has ended."""
 
 
-class Engine(Protocol):
+class VllmEngine(Protocol):
     """What a version's module offers. Each method raises EngineLost when the process behind it is gone."""
 
     def generate(
@@ -96,7 +96,7 @@ class VllmSampler:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: VllmEngine,
         tokenizer: Any,
         stop_ids: Iterable[int],
         folder: str = "",

@@ -25,7 +25,7 @@ from trainer.inference.checksum import FORMAT
 from trainer.inference.sampling import EngineLost, SampleRequest, SamplerInvalid, SamplingProgress
 from trainer.memory.shape import GIB
 
-from .memory import Card, longest_context, share_of_card
+from .memory import CardMemory, longest_context, share_of_card
 from .sampler import Asleep, Generated, GeneratedOne, Level
 
 EXTENSION = "trainer.inference.vllm.v0_32_worker.Worker"
@@ -45,7 +45,7 @@ def arguments(
     kv_cache_gb: float,
     rank: int | None,
     eager: bool,
-    card: Card | None,
+    card: CardMemory | None,
     sleeps: bool = False,
 ) -> dict[str, Any]:
     """Of `LLM`, and with dashes of the server. `rank`: of adapters to come, None where whole weights are pushed. `card`:

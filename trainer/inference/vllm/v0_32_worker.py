@@ -32,15 +32,15 @@ class Nothing(WeightTransferInitInfo):
 
 
 @dataclass
-class File(WeightTransferUpdateInfo):
+class WeightFile(WeightTransferUpdateInfo):
     path: str
 
 
-class FileTransfer(WeightTransferEngine[Nothing, File]):
+class FileTransfer(WeightTransferEngine[Nothing, WeightFile]):
     """Weights from a file of safetensors. vLLM's own engines need CUDA; this one also works on a CPU."""
 
     init_info_cls = Nothing
-    update_info_cls = File
+    update_info_cls = WeightFile
 
     def init_transfer_engine(self, init_info: Nothing) -> None:
         pass
@@ -56,7 +56,7 @@ class FileTransfer(WeightTransferEngine[Nothing, File]):
             head = model.lm_head.tie_weights(model.model.embed_tokens)
             head.quant_method.process_weights_after_loading(head)
 
-    def receive_weights(self, update_info: File) -> None:
+    def receive_weights(self, update_info: WeightFile) -> None:
         self.model.load_weights(self._tensors(update_info.path))  # type: ignore[operator]
 
     def _tensors(self, path: str) -> Iterator[tuple[str, Tensor]]:
@@ -101,7 +101,7 @@ class Worker:
 
     def touchstone_checksum(self, names: str) -> str:
         """`Checksum` of the parameters under the names that transformers gives them."""
-        held = Held(self.model_runner)
+        held = HeldWeights(self.model_runner)
         checksum = Checksum()
         for name in json.loads(names):
             checksum.add(name, held.read(name))
@@ -114,7 +114,7 @@ def _follow(pid: int) -> None:
     os._exit(1)  # the engine notices, and ends as well
 
 
-class Held:
+class HeldWeights:
     """Weights as they are computed with. vLLM joins some layers, pads the vocabulary, and on a CPU keeps packed copies only."""
 
     def __init__(self, runner: Any) -> None:

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from ..answers import Answer, Reading
+from ..answers import AnswerSchema, Reading
 from ..base import ANSWER_NOTICE, DATA_NOTICE, Asked, BaseSpec, Kind, prompt_text, system_text
 from ..inputs import JudgeInput
 from ..templates import fenced, numbered
@@ -68,12 +68,12 @@ class PointwiseSpec(BaseSpec):
     prompt: str = prompt_text(_SHOWN + "How good is the response?")
 
 
-class MetAnswer(Answer):
+class MetAnswer(AnswerSchema):
     explanation: str = Field(description="The evidence, in one or two sentences")
     met: bool
 
 
-class Numbered(Answer):
+class Numbered(AnswerSchema):
     number: int
 
 
@@ -81,11 +81,11 @@ class NumberedMet(MetAnswer, Numbered):
     pass
 
 
-class ChecklistAnswer(Answer):
+class ChecklistAnswer(AnswerSchema):
     verdicts: list[NumberedMet]
 
 
-class RatingAnswer(Answer):
+class RatingAnswer(AnswerSchema):
     explanation: str
     rating: int = Field(ge=1, le=10)
 
@@ -94,7 +94,7 @@ class NumberedRating(RatingAnswer, Numbered):
     pass
 
 
-class LikertAnswer(Answer):
+class LikertAnswer(AnswerSchema):
     ratings: list[NumberedRating]
 
 

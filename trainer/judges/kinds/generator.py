@@ -9,7 +9,7 @@ from trainer.config.fields import knob
 from trainer.contracts.counted import counted
 from trainer.contracts.rubric import RubricForm
 
-from ..answers import Answer, Reading, without_thinking
+from ..answers import AnswerSchema, Reading, without_thinking
 from ..base import DATA_NOTICE, Asked, BaseSpec, Kind, prompt_text, system_text
 from ..inputs import JudgeInput
 from ..rubric_forms import RubricItem, WrittenRubric, read_rubric
@@ -90,7 +90,7 @@ class RubricGeneratorSpec(BaseSpec):
         return {name: value for name, value in whole.items() if (name, value) != ("form", "touchstone")}
 
 
-class RubricAnswer(Answer):
+class RubricAnswer(AnswerSchema):
     items: list[RubricItem]
 
 

@@ -12,7 +12,7 @@ from trainer.config.errors import FieldProblem
 from trainer.config.fields import knob
 from trainer.config.rewards.tasks import JudgementForm
 
-from ..answers import Answer, Reading
+from ..answers import AnswerSchema, Reading
 from ..base import ANSWER_NOTICE, DATA_NOTICE, Asked, Kind, OrderedSpec, prompt_text, system_text
 from ..inputs import InputProblem, JudgeInput
 from ..reason_lines import FORM, read_lines
@@ -90,19 +90,19 @@ class PairwiseRubricSpec(OrderedSpec):
     prompt: str = prompt_text(_SHOWN + "Compare the responses by this rubric:\n{{criteria}}")
 
 
-class _TwoWay(Answer):
+class _TwoWay(AnswerSchema):
     verdict: Literal["A", "B"]
 
 
-class _ThreeWay(Answer):
+class _ThreeWay(AnswerSchema):
     verdict: Literal["A", "B", "tie"]
 
 
-class _FiveWay(Answer):
+class _FiveWay(AnswerSchema):
     verdict: Literal["A much better", "A better", "tie", "B better", "B much better"]
 
 
-class _Reasoned(Answer):
+class _Reasoned(AnswerSchema):
     reasons: list[str] = Field(description="The weightiest first")
 
 
@@ -118,21 +118,21 @@ class FiveAnswer(_FiveWay, _Reasoned):
     pass
 
 
-class Gatekeeper(Answer):
+class Gatekeeper(AnswerSchema):
     number: int = Field(ge=0, description="The criterion's number, or 0 when no hard rule decides")
     explanation: str
     a_meets: bool
     b_meets: bool
 
 
-class BothMet(Answer):
+class BothMet(AnswerSchema):
     number: int
     explanation: str
     a_meets: bool
     b_meets: bool
 
 
-class _Checked(Answer):
+class _Checked(AnswerSchema):
     gatekeeper: Gatekeeper
     criteria: list[BothMet]
 
@@ -150,8 +150,12 @@ class FiveRubricAnswer(_FiveWay, _Checked):
 
 
 _TAGS = ("response", "response")
-_PLAIN: dict[str, type[Answer]] = {"forced": ForcedAnswer, "tie": TieAnswer, "five": FiveAnswer}
-_RUBRIC: dict[str, type[Answer]] = {"forced": ForcedRubricAnswer, "tie": TieRubricAnswer, "five": FiveRubricAnswer}
+_PLAIN: dict[str, type[AnswerSchema]] = {"forced": ForcedAnswer, "tie": TieAnswer, "five": FiveAnswer}
+_RUBRIC: dict[str, type[AnswerSchema]] = {
+    "forced": ForcedRubricAnswer,
+    "tie": TieRubricAnswer,
+    "five": FiveRubricAnswer,
+}
 _WORDS = {
     "forced": '"A" or "B"',
     "tie": '"A", "B" or "tie"',

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from ..answers import Answer, Reading
+from ..answers import AnswerSchema, Reading
 from ..base import ANSWER_NOTICE, DATA_NOTICE, Asked, BaseSpec, Kind, prompt_text, system_text
 from ..inputs import InputProblem, JudgeInput
 from ..templates import conversation, fenced, numbered
@@ -67,33 +67,33 @@ class FlawsSpec(BaseSpec):
     )
 
 
-class Dropped(Answer):
+class Dropped(AnswerSchema):
     text: str
     why: str
 
 
-class ReasonsAnswer(Answer):
+class ReasonsAnswer(AnswerSchema):
     reasons: list[str]
     dropped: list[Dropped] = Field(default_factory=list)
 
 
-class Row(Answer):
+class Row(AnswerSchema):
     human: int
     scores: list[float]
 
 
-class RowsAnswer(Answer):
+class RowsAnswer(AnswerSchema):
     rows: list[Row]
 
 
-class TaggedReason(Answer):
+class TaggedReason(AnswerSchema):
     number: int
     explanation: str
     rests_on: Literal["evidence", "criterion", "generic"]
     flaws: list[Flaw]
 
 
-class FlawsAnswer(Answer):
+class FlawsAnswer(AnswerSchema):
     reasons: list[TaggedReason]
 
 

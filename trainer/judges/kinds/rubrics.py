@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from ..answers import Answer, Reading
+from ..answers import AnswerSchema, Reading
 from ..base import ANSWER_NOTICE, DATA_NOTICE, Asked, BaseSpec, Kind, prompt_text, system_text
 from ..inputs import InputProblem, JudgeInput
 from ..templates import fenced, numbered
@@ -58,29 +58,29 @@ class NecessitySpec(BaseSpec):
     prompt: str = prompt_text("The conversation:\n{{conversation}}\n\nRate these items:\n{{criteria}}")
 
 
-class QualityAnswer(Answer):
+class QualityAnswer(AnswerSchema):
     problems: list[str]
     explanation: str
     score: float = Field(ge=0, le=4)
 
 
-class Match(Answer):
+class Match(AnswerSchema):
     generated: int
     reference: int
 
 
-class MatchesAnswer(Answer):
+class MatchesAnswer(AnswerSchema):
     matches: list[Match]
 
 
-class NecessityItem(Answer):
+class NecessityItem(AnswerSchema):
     number: int
     explanation: str
     necessity: int = Field(ge=1, le=5)
     rigidity: int = Field(ge=1, le=5)
 
 
-class NecessityAnswer(Answer):
+class NecessityAnswer(AnswerSchema):
     items: list[NecessityItem]
 
 

@@ -46,7 +46,7 @@ the worst response has 1.4 times it, for the tiny model and for SmolLM2 in bfloa
 
 
 @dataclass(frozen=True)
-class Bounds:
+class DeviationBounds:
     """`mean`: largest mean |log pi_train - log pi_roll| of a token. `outside`: share of tokens at the nucleus' edge that may
     fall outside of it for the trainer. `alone`: largest mean difference of one response. `missing`: part of the trainer's
     distribution that the sampler may leave out, besides what chance explains."""
@@ -58,10 +58,10 @@ class Bounds:
 
 
 BOUNDS = {
-    "float32": Bounds(5e-4, 1e-3, 2e-3, 2e-4),
-    "bfloat16": Bounds(0.08, 0.01, 0.02, 1e-3),
-    "int8": Bounds(0.4, 0.05, 0.5, 5e-3),
-    "int4": Bounds(0.8, 0.1, 1.0, 2e-2),
+    "float32": DeviationBounds(5e-4, 1e-3, 2e-3, 2e-4),
+    "bfloat16": DeviationBounds(0.08, 0.01, 0.02, 1e-3),
+    "int8": DeviationBounds(0.4, 0.05, 0.5, 5e-3),
+    "int4": DeviationBounds(0.8, 0.1, 1.0, 2e-2),
 }
 """By the sampler's precision. On a CPU a mean difference of 1e-6 is usual in float32. In bfloat16 it is 0.004 for the tiny model and 0.03 for
 SmolLM2 with a nucleus of .9; `benchmarks.engine_check` measures it. In int8 it is 0.005 for the model of `trainer.claims.toy` and 0.2 for SmolLM2
@@ -69,7 +69,7 @@ SmolLM2 with a nucleus of .9; `benchmarks.engine_check` measures it. In int8 it 
 
 
 @dataclass(frozen=True)
-class Agreement:
+class EngineAgreement:
     """Over `tokens` tokens: mean |difference| of the log-probabilities (nats), `outside` those the trainer rules out, `worst`
     the largest mean of one response and `usual` their median, `ratio` the mean of pi_train / pi_roll with its standard error `error`."""
 
@@ -187,7 +187,7 @@ ROUNDED = (
 )
 
 
-def agreement(learner: Learner, trajectories: Sequence[Trajectory], config: OnPolicyConfig) -> Agreement:
+def agreement(learner: Learner, trajectories: Sequence[Trajectory], config: OnPolicyConfig) -> EngineAgreement:
     """Of all these responses. Raises RunFailed for probabilities that are not numbers."""
     logp = _logprobs(learner, trajectories, config, config.rollout)
     return compared([torch.tensor(t.logprobs) for t in trajectories], logp, config.model.dtype)
@@ -228,7 +228,7 @@ def spread(trajectories: Sequence[Trajectory], look: int = 0) -> list[Trajectory
     return chosen
 
 
-def compared(roll: Sequence[Tensor], logp: Sequence[Tensor], dtype: str) -> Agreement:
+def compared(roll: Sequence[Tensor], logp: Sequence[Tensor], dtype: str) -> EngineAgreement:
     """Recorded and computed log-probabilities of the same responses, [T] each. Raises RunFailed for what is not a number."""
     roll_T, logp_T = torch.cat(list(roll)), torch.cat(list(logp))
     if (logp_T - roll_T).isnan().any():
@@ -242,7 +242,7 @@ def compared(roll: Sequence[Tensor], logp: Sequence[Tensor], dtype: str) -> Agre
     # What is ruled out is counted; of a few such tokens one would learn nothing about the rest.
     ratio_T = difference_T[difference_T.isfinite()].double().clamp(max=20.0).exp()
     of_each = [_of_one(one - other) for one, other in zip(logp, roll, strict=True)] or [0.0]
-    return Agreement(
+    return EngineAgreement(
         len(difference_T),
         float(inside_T.mean()) if len(inside_T) else math.inf,
         len(difference_T) - len(inside_T),

@@ -18,7 +18,7 @@ from trainer.inference.prefix import PrefixTree
 from trainer.rollouts import Trajectory
 
 from .head import log_probs, sampled_log_probs
-from .sharding import Share
+from .sharding import ModelShare
 from .trained import Trained
 
 Sequence_ = tuple[tuple[int, ...], tuple[int, ...]]
@@ -72,7 +72,7 @@ class Marked(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Scored:
+class ResponseLogps:
     """One response: log pi of its tokens (with gradient, if any) and the entropies where they were chosen, each [T]."""
 
     logp_T: Tensor
@@ -119,7 +119,7 @@ class Learner(Trained):
     """
 
     def __init__(
-        self, model: Any, config: RecipeConfig, share: Share | None = None, reference: bool | None = None
+        self, model: Any, config: RecipeConfig, share: ModelShare | None = None, reference: bool | None = None
     ) -> None:
         tried(model.eval())
         kept = config.holdings().frozen if reference is None else reference and config.model.lora is None
@@ -149,18 +149,18 @@ class Learner(Trained):
         self._pass = self._passes(self._model)
         self._frozen_pass = self._passes(self._frozen) if self._frozen is not None else self._pass
 
-    def score(self, sequences: Sequence[Sequence_], temperature: float, untrained: bool = False) -> list[Scored]:
+    def score(self, sequences: Sequence[Sequence_], temperature: float, untrained: bool = False) -> list[ResponseLogps]:
         """One forward pass over all sequences, shared prefixes once. `untrained`: as the model was before the run."""
         return self.measure([Marked.response(*sequence) for sequence in sequences], temperature, untrained)
 
-    def measure(self, rows: Sequence[Marked], temperature: float = 1.0, untrained: bool = False) -> list[Scored]:
+    def measure(self, rows: Sequence[Marked], temperature: float = 1.0, untrained: bool = False) -> list[ResponseLogps]:
         """The same for the marked tokens of each row."""
         with self._as(untrained) as run:
             logp_M, entropy_M = run(rows, partial(log_probs, temperature=temperature))
         lengths = [len(row.places) for row in rows]
         # What follows are sums over a few numbers per token, which the records of the step share: on the CPU.
         parts = zip(logp_M.cpu().split(lengths), entropy_M.cpu().split(lengths), strict=True)
-        return [Scored(logp_T, entropy_T) for logp_T, entropy_T in parts]
+        return [ResponseLogps(logp_T, entropy_T) for logp_T, entropy_T in parts]
 
     @torch.no_grad()
     def sampled_log_probs(

@@ -8,14 +8,14 @@ from torch import Tensor
 from trainer.config import RecipeConfig
 from trainer.inference.reward_models import ScalarPass, up_to_padding
 
-from .sharding import Share
+from .sharding import ModelShare
 from .trained import Trained
 
 
 class Scorer(Trained):
     """The model of `load_scalar` with its head, which is trained whole beside the adapters."""
 
-    def __init__(self, model: Any, config: RecipeConfig, share: Share | None = None) -> None:
+    def __init__(self, model: Any, config: RecipeConfig, share: ModelShare | None = None) -> None:
         self._padding = model.config.pad_token_id
         super().__init__(model, config, share, "SEQ_CLS")
 

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from torch import Tensor, nn
 
-from trainer.checkpoints import Rows, Stored
+from trainer.checkpoints import Rows, StoredTensors
 
 if TYPE_CHECKING:
     from torch.distributed.tensor import DTensor
 
 
 @dataclass(frozen=True)
-class Share:
+class ModelShare:
     """This process among those that hold a model together. `mesh` is None where one process has it all."""
 
     rank: int = 0
@@ -88,7 +88,7 @@ def rows_of(tensor: Tensor) -> Rows | None:
 
 def stored_share(tensors: Mapping[str, Tensor], name: str, like: Tensor) -> Tensor:
     """`tensors[name]` on the device of `like`, spread as `like` is. From files this process's rows alone are read."""
-    if not isinstance(tensors, Stored) or not hasattr(like, "full_tensor"):
+    if not isinstance(tensors, StoredTensors) or not hasattr(like, "full_tensor"):
         return share_of(tensors[name], like)
     from torch.distributed.tensor import DTensor
 
@@ -107,7 +107,7 @@ def own_part(tensor: Tensor) -> Tensor:
 
 def shape_of(tensors: Mapping[str, Tensor], name: str) -> tuple[int, ...]:
     """Of the whole tensor; from files nothing but the shape is read."""
-    return tensors.shape(name) if isinstance(tensors, Stored) else tuple(tensors[name].shape)
+    return tensors.shape(name) if isinstance(tensors, StoredTensors) else tuple(tensors[name].shape)
 
 
 def _own_rows(spread: Any) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from trainer.seeding import derive_seed
 from .fused_adapters import fuse
 from .masters import Masters
 from .optimizers import Optimizers
-from .sharding import Share, own_part, rows_of, shape_of, stored_share, whole
+from .sharding import ModelShare, own_part, rows_of, shape_of, stored_share, whole
 
 Task = Literal["CAUSAL_LM", "SEQ_CLS"]
 """As peft names them: which head the model ends in."""
@@ -30,11 +30,13 @@ class Trained:
     Where several processes hold the model (`share`), all of them call the same methods in the same order.
     """
 
-    def __init__(self, model: Any, config: RecipeConfig, share: Share | None = None, task: Task = "CAUSAL_LM") -> None:
+    def __init__(
+        self, model: Any, config: RecipeConfig, share: ModelShare | None = None, task: Task = "CAUSAL_LM"
+    ) -> None:
         make_ready(model)
         model.eval()  # no dropout: log-probabilities of one policy must not differ between two passes
         self._config = config
-        self.share = share or Share()
+        self.share = share or ModelShare()
         self._peft = _with_adapters(model, config, task) if config.model.lora else None
         self._model = self._peft.get_base_model() if self._peft else model
         if config.optim.recompute_activations:

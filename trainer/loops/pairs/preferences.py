@@ -9,7 +9,7 @@ from trainer.config.preferences import PreferenceData
 from trainer.contracts import Example, Message, Response
 from trainer.contracts.counted import counted
 from trainer.contracts.pairs import LabelledPair, labelled_pairs
-from trainer.curriculum import Known, known_of
+from trainer.curriculum import KnownPrompt, known_of
 from trainer.inference.turns import TurnsUnfit
 
 from ..session.errors import RunFailed
@@ -19,7 +19,7 @@ Text = TypeVar("Text")
 
 
 @dataclass(frozen=True)
-class Side(Generic[Text]):
+class PairSide(Generic[Text]):
     """One answer of a pair."""
 
     response: Response
@@ -37,8 +37,8 @@ class Pair(Generic[Text]):
     key: str
     domain: str
     prompt: tuple[Message, ...]
-    chosen: Side[Text]
-    rejected: Side[Text]
+    chosen: PairSide[Text]
+    rejected: PairSide[Text]
     target: float
     strength: float
     against: float
@@ -47,7 +47,7 @@ class Pair(Generic[Text]):
     ties: int
     first_chosen: bool
     """Whether the chosen answer is the earlier one of the example."""
-    known: Known | None = None
+    known: KnownPrompt | None = None
     """What a phase chooses it by; None where it was made during the run."""
 
     @property
@@ -61,7 +61,7 @@ class Pair(Generic[Text]):
         return (self.pro + self.ties / 2) / votes if votes > 1 else None
 
     @property
-    def sides(self) -> tuple[Side[Text], Side[Text]]:
+    def sides(self) -> tuple[PairSide[Text], PairSide[Text]]:
         return self.chosen, self.rejected
 
 
@@ -121,7 +121,7 @@ def _pairs(
             reasons[why] += 1
             continue
         try:
-            sides = tuple(Side(each, encode(example.prompt, each.text)) for each in (first, second))
+            sides = tuple(PairSide(each, encode(example.prompt, each.text)) for each in (first, second))
         except TurnsUnfit as error:
             reasons[str(error)] += 1
             continue
@@ -142,7 +142,7 @@ def _unusable(labels: LabelledPair, first: Response, second: Response, data: Pre
 
 
 def _pair(
-    example: Example, labels: LabelledPair, first: Side[Text], second: Side[Text], data: PreferenceData
+    example: Example, labels: LabelledPair, first: PairSide[Text], second: PairSide[Text], data: PreferenceData
 ) -> Pair[Text]:
     first_chosen = len(labels.for_first) >= len(labels.for_second)
     chosen, rejected = (first, second) if first_chosen else (second, first)

@@ -20,7 +20,7 @@ from ..policy.reports import part_metrics, rollout_records
 from ..policy.scoring_watch import ScoringWatch
 from ..prompts.planner import Planner
 from ..session.errors import Unrewarded
-from ..session.stage import Job, Tell
+from ..session.stage import StageJob, Tell
 from .labelling import Label, Two, by_judge, by_reward, draw, equal, label_metrics
 
 _WON = {"first": 1.0, "tie": 0.5, "second": 0.0}
@@ -43,7 +43,7 @@ class Labelled:
 class Rounds:
     """Samples with the newest weights, and asks whoever values the answers. Everything random follows from seed and round."""
 
-    def __init__(self, job: Job, parts: Parts) -> None:
+    def __init__(self, job: StageJob, parts: Parts) -> None:
         self._config: IterativeDpoConfig = job.config
         self._parts = parts
         self.planner = Planner(parts.config, parts.prompts.train, parts.tokenizer)

@@ -11,7 +11,7 @@ import torch
 from trainer.config.sections.closing import Closing
 from trainer.metrics import policy as measures
 from trainer.metrics.claims.responses import key_of
-from trainer.rollouts import Scoring, Trajectory
+from trainer.rollouts import RolloutScorer, Trajectory
 
 from ..learner.learner import Learner, Marked
 from ..learner.reference import untrained
@@ -25,7 +25,7 @@ _CHUNK = 64
 Told = dict[str, float | None]
 
 
-def closing(parts: Parts, scorer: Scoring, asked: Closing, tell: Tell) -> dict[str, float]:
+def closing(parts: Parts, scorer: RolloutScorer, asked: Closing, tell: Tell) -> dict[str, float]:
     """Of `samples` responses to each held-out prompt, without scaffold, at the temperature of training.
 
     `score` mean rubric score; `pass@k`, where a score of `passed` passes; `best@n` expected best score; `novelty` median
@@ -54,7 +54,7 @@ def closing(parts: Parts, scorer: Scoring, asked: Closing, tell: Tell) -> dict[s
     return {key_of(measure): value for measure, value in found.items() if value is not None}
 
 
-def _respond(parts: Parts, scorer: Scoring, asked: Closing, tell: Tell) -> list[Trajectory]:
+def _respond(parts: Parts, scorer: RolloutScorer, asked: Closing, tell: Tell) -> list[Trajectory]:
     config = parts.config
     own = {"samples": asked.samples, "temperature": config.rollout.temperature}
     config = config.model_copy(update={"evaluation": config.evaluation.model_copy(update=own)})

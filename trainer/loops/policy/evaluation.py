@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from trainer.rollouts import Groups, PromptPlan, Scoring, Trajectory, Watch, sample_and_score
+from trainer.rollouts import Groups, PromptPlan, RewardWatch, RolloutScorer, Trajectory, sample_and_score
 from trainer.seeding import derive_seed
 
 from ..prompts.data import Prompt
@@ -15,18 +15,18 @@ from .reports import DOMAINS, SHOWN
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class EvaluatedPolicy:
     values: dict[str, float]
     trajectories: list[Trajectory]
 
 
 def evaluate(
     parts: Parts,
-    scorer: Scoring,
+    scorer: RolloutScorer,
     where: str,
     progress: Callable[[int, int], None] | None = None,
-    watch: Watch | None = None,
-) -> Evaluation:
+    watch: RewardWatch | None = None,
+) -> EvaluatedPolicy:
     """`evaluation.samples` responses per held-out prompt. Responses without a score leave the means and are counted.
 
     `where` in the run this is: `eval` and the step.
@@ -49,7 +49,7 @@ def evaluate(
     rollout = config.rollout.model_copy(update={"temperature": config.evaluation.temperature, "top_p": 1.0})
     groups = Groups(plans, parts.tasks, scorer, where)
     trajectories = sample_and_score(parts.sampler, plans, rollout, groups, scorer, progress, watch).trajectories
-    return Evaluation(_values(trajectories, parts.tasks), trajectories)
+    return EvaluatedPolicy(_values(trajectories, parts.tasks), trajectories)
 
 
 def _values(trajectories: list[Trajectory], prompts: Mapping[str, Prompt]) -> dict[str, float]:

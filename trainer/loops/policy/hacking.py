@@ -6,7 +6,7 @@ from typing import Any
 from trainer.config import OnPolicyConfig
 from trainer.config.rewards.parts import HttpPart, PythonPart, RewardModelPart, RewardPart
 from trainer.contracts import AlarmData, AlarmPlace, PartResult
-from trainer.hacking import Scored, Watch
+from trainer.hacking import RewardedResponse, SignalWatch
 from trainer.rollouts import Trajectory, one_of_each
 
 from ..prompts.data import Prompt
@@ -23,7 +23,7 @@ class HackingWatch:
 
     The panel are the parts that are measured, not trained on, and say whether a response is good. The state goes with the checkpoint.
     With a `role` it is that role's, in a run of several, whoever decides the reward: each learns from what the others write.
-    `bounds`: of `Watch`, where its usual ones are not meant.
+    `bounds`: of `SignalWatch`, where its usual ones are not meant.
     """
 
     def __init__(self, config: OnPolicyConfig, role: str = "", **bounds: Any) -> None:
@@ -33,7 +33,7 @@ class HackingWatch:
         watched = bool(role) or any(_judged(part) and not part.shadow for part in parts)
         trained = [part.name for part in parts if not part.shadow]
         self._against = frozenset(part.name for part in parts if part.fewer_is_better)
-        self._watch = Watch(config.steps, panel, trained=trained, **bounds) if watched else None
+        self._watch = SignalWatch(config.steps, panel, trained=trained, **bounds) if watched else None
 
     def look(self, step: int, trajectories: Sequence[Trajectory], tasks: Mapping[str, Prompt], tell: Tell) -> None:
         """After the step has happened: one that is made anew is looked at anew."""
@@ -65,11 +65,11 @@ class HackingWatch:
         if self._watch:
             self._watch.load_state_dict(state)
 
-    def _scored(self, trajectory: Trajectory, prompt: Prompt) -> Scored:
+    def _scored(self, trajectory: Trajectory, prompt: Prompt) -> RewardedResponse:
         reward, example = trajectory.reward, prompt.example
         criteria = prompt.rubric.criteria if prompt.rubric else ()
         judged = tuple((each.text, each.verdict.met) for each in reward.criteria if each.verdict.source == "judge")
-        return Scored(
+        return RewardedResponse(
             trajectory.plan.group,
             trajectory.plan.index,
             trajectory.text,

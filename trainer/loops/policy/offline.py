@@ -22,11 +22,11 @@ from .lagging import SamplerWeights
 from .parts import Parts
 from .reports import rollout_records
 from .scoring_watch import ScoringWatch
-from .stored_rounds import RoundFile, Rounds
+from .stored_rounds import RoundFile, StoredRounds
 
 
 @dataclass(frozen=True)
-class Stored:
+class FrozenRound:
     """A frozen round. `kept`: groups that are trained on, ascending; `speed` is None where nothing was sampled now."""
 
     number: int
@@ -49,9 +49,9 @@ class OfflineCollector:
 
     def __init__(self, parts: Parts, planner: Planner, scorer: RewardScorer) -> None:
         self._parts, self._planner, self._scorer = parts, planner, scorer
-        self._rounds = Rounds.of(parts.config)
+        self._rounds = StoredRounds.of(parts.config)
         self._weights = SamplerWeights(parts, self._rounds.version_at)
-        self._stored: Stored | None = None
+        self._stored: FrozenRound | None = None
 
     def open(self, step: int) -> None:
         self.updated(step)
@@ -91,7 +91,7 @@ class OfflineCollector:
     def close(self) -> None:
         """Nothing to end: the sampler is the parts'."""
 
-    def _store(self, number: int, tell: Tell) -> Stored:
+    def _store(self, number: int, tell: Tell) -> FrozenRound:
         """The frozen round: from its file as far as that goes, the rest sampled now. Raises RunFailed where no prompt of it
         can be trained on."""
         config, started = self._parts.config, time.monotonic()
@@ -100,7 +100,7 @@ class OfflineCollector:
         file = RoundFile(self._parts.run_dir / "rounds" / f"round-{number:03d}.jsonl", about)
         found = list(file.lots(lots))
         before = len(found)
-        responses = _Progress(tell, sum(map(len, lots)), self, self._rounds.first_step(number))
+        responses = _RoundProgress(tell, sum(map(len, lots)), self, self._rounds.first_step(number))
         for lot in lots[before:]:
             responses.done = sum(map(len, found))
             where = f"round/{number}/{len(found)}"
@@ -112,7 +112,7 @@ class OfflineCollector:
         kept = [place for place, group in enumerate(groups) if _solved(group, config.runner.solved_above)]
         if not kept:
             raise RunFailed(self._nothing_left(number, groups))
-        return Stored(number, groups, kept, tokens / (time.monotonic() - started) if tokens else None)
+        return FrozenRound(number, groups, kept, tokens / (time.monotonic() - started) if tokens else None)
 
     def _lots(self, number: int) -> list[list[PromptPlan]]:
         """What is sampled together, whoever dies in between: the prompts of one step at a time."""
@@ -122,7 +122,7 @@ class OfflineCollector:
         size = rounds.prompts_per_step
         return [sum(plans[start : start + size], []) for start in range(0, len(plans), size)]
 
-    def _words(self, stored: Stored) -> str:
+    def _words(self, stored: FrozenRound) -> str:
         rounds, responses = self._rounds, sum(map(len, stored.groups))
         left_out = len(stored.left_out)
         above = self._parts.config.runner.solved_above
@@ -144,7 +144,7 @@ class OfflineCollector:
         )
 
 
-class _Progress:
+class _RoundProgress:
     """Of a round's sampling: responses done before this lot, and of this lot."""
 
     def __init__(self, tell: Tell, total: int, collector: OfflineCollector, step: int) -> None:
@@ -159,7 +159,7 @@ class _Progress:
         self._note(self.done + done, self._total)
 
 
-def round_metrics(stored: Stored) -> dict[str, float]:
+def round_metrics(stored: FrozenRound) -> dict[str, float]:
     """What is known of a round when it is frozen; undefined values are left out."""
     rewards = [t.reward.total for group in stored.groups for t in group if t.reward.total is not None]
     values = {"offline/prompts": float(len(stored.kept)), "offline/left_out": float(len(stored.left_out))}

@@ -9,7 +9,7 @@ from trainer.config import OnPolicyConfig
 from trainer.config.on_policy import Rollout
 from trainer.curriculum import Schedule
 from trainer.inference.sampling import Sampler
-from trainer.tasks import TaskKind
+from trainer.tasks import TrainingTask
 
 from ..learner.learner import Learner
 from ..learner.teachers import Speaks
@@ -33,7 +33,7 @@ class Parts:
     teacher: Speaks | None = None
     updater: Updater | None = None
     """What updates the learner, where that does not happen in this process."""
-    task: TaskKind | None = None
+    task: TrainingTask | None = None
     """What makes the prompts, where they are not those of the examples."""
 
     @cached_property

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from trainer.contracts import Histogram, PartResult, RolloutRecord, RolloutTurn, TokenStretch
-from trainer.curriculum import PassRates
+from trainer.curriculum import PassCounts
 from trainer.rollouts import Task, Trajectory, flat_groups, group_rewards, one_of_each
 
 from .token_texts import TokenTexts
@@ -110,7 +110,7 @@ def solved(trajectory: Trajectory, threshold: float) -> bool | None:
     return None if reward.total is None or worth is None else worth >= threshold - _ROUNDING
 
 
-def learned(trajectories: Sequence[Trajectory], rates: PassRates, threshold: float) -> list[Learned]:
+def learned(trajectories: Sequence[Trajectory], rates: PassCounts, threshold: float) -> list[Learned]:
     """Of each trajectory: how much of its group is solved, and what was known of its prompt before the step."""
     groups: dict[int, list[bool]] = defaultdict(list)
     for trajectory in one_of_each(trajectories):
@@ -137,7 +137,7 @@ def size_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     return {"rollout/largest_group": float(max(sizes)), "rollout/smallest_group": float(min(sizes))}
 
 
-def reach_metrics(rates: PassRates) -> dict[str, float]:
+def reach_metrics(rates: PassCounts) -> dict[str, float]:
     """Shares of the prompts met so far; {} before the first outcome."""
     reach = rates.reach()
     if reach is None:

@@ -4,7 +4,7 @@ from ..session.stage import Tell
 
 
 class ScoringWatch:
-    """`trainer.rollouts.Watch` of a step: what is scored is `total` responses."""
+    """`trainer.rollouts.RewardWatch` of a step: what is scored is `total` responses."""
 
     def __init__(self, tell: Tell, total: int, phase: str = "scoring") -> None:
         self._tell, self._total = tell, total

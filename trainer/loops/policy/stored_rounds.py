@@ -16,7 +16,7 @@ from trainer.seeding import derive_seed
 
 
 @dataclass(frozen=True)
-class Rounds:
+class StoredRounds:
     """`length` steps each; round 1 is that of steps 1 to `length`. `epochs` of the first round, and of those after it."""
 
     seed: int
@@ -27,7 +27,7 @@ class Rounds:
     shuffle: bool
 
     @classmethod
-    def of(cls, config: OnPolicyConfig) -> "Rounds":
+    def of(cls, config: OnPolicyConfig) -> "StoredRounds":
         runner, prompts = config.runner, config.rollout.prompts_per_step
         epochs = (runner.round_epochs, runner.later_round_epochs or runner.round_epochs)
         return cls(config.seed, config.steps, runner.push_every, prompts, epochs, config.data.shuffle)

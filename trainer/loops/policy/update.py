@@ -16,7 +16,7 @@ from trainer.inference.prefix import Pack, pack
 from trainer.objectives import REGISTRY, ObjectiveBatch, ObjectiveResult
 from trainer.rollouts import Trajectory
 
-from ..learner.learner import Learner, Marked, Scored
+from ..learner.learner import Learner, Marked, ResponseLogps
 from ..learner.teachers import Speaks
 from ..session.errors import StopRequested
 
@@ -250,7 +250,7 @@ class _Step:
         if part.logp_T.requires_grad:
             (part.logp_T.sum() * 0.0).backward()
 
-    def score(self, rows: list[int]) -> list[Scored]:
+    def score(self, rows: list[int]) -> list[ResponseLogps]:
         with torch.set_grad_enabled(self._moves(rows[0])):
             return self._learner.measure([self._rows[b] for b in rows], self._temperature)
 
@@ -272,7 +272,7 @@ class _Step:
             self._old_BT[unknown] = share.add_up(self._old_BT[unknown])
             self._known.update(unknown)
 
-    def fill_old(self, rows: list[int], scored: list[Scored]) -> None:
+    def fill_old(self, rows: list[int], scored: list[ResponseLogps]) -> None:
         """Before the first update the policy is pi_old, so its own pass needs no second one."""
         for b, part in zip(rows, scored, strict=True):
             if b not in self._known:
@@ -290,7 +290,7 @@ class _Step:
             self._teacher_BT[b, : len(logp_T)] = logp_T
             self._taught.add(b)
 
-    def weigh(self, rows: list[int], scored: list[Scored], report: UpdateReport) -> None:
+    def weigh(self, rows: list[int], scored: list[ResponseLogps], report: UpdateReport) -> None:
         """WPSM: the advantage of a response that is well learned shrinks, by the entropy that the policy has when it first trains
         on it."""
         wpsm = self._config.well_learned
@@ -312,7 +312,7 @@ class _Step:
         return any(b in self._kl_rows for b in rows)
 
     @torch.no_grad()
-    def fill_reference(self, rows: list[int], kl: dict[int, Tensor], scored: list[Scored]) -> None:
+    def fill_reference(self, rows: list[int], kl: dict[int, Tensor], scored: list[ResponseLogps]) -> None:
         """log-probabilities of the untrained model, and the k3 estimate of the distance from it."""
         wanted = [(b, part) for b, part in zip(rows, scored, strict=True) if b in self._kl_rows]
         # Asked for because of another process's micro-batch: its pass needs this one, the numbers are not needed.
@@ -334,7 +334,9 @@ class _Step:
             logp_roll_BT=self._roll_BT[index],
         )
 
-    def micro(self, batch: ObjectiveBatch, rows: list[int], micro: list[int], scored: list[Scored]) -> ObjectiveBatch:
+    def micro(
+        self, batch: ObjectiveBatch, rows: list[int], micro: list[int], scored: list[ResponseLogps]
+    ) -> ObjectiveBatch:
         """Part of a mini-batch, with its totals and with what has been filled in by now."""
         part = batch.rows(torch.tensor([rows.index(b) for b in micro]), self.pad([part.logp_T for part in scored]))
         teacher_BT = None if self._teacher_BT is None else self._teacher_BT[micro]
@@ -350,7 +352,7 @@ class _Step:
         """[len(parts), T], zeros on the right."""
         return torch.stack([torch.nn.functional.pad(part, (0, self._width - len(part))) for part in parts])
 
-    def note(self, report: UpdateReport, micro: Pack, scored: list[Scored], result: ObjectiveResult) -> None:
+    def note(self, report: UpdateReport, micro: Pack, scored: list[ResponseLogps], result: ObjectiveResult) -> None:
         """Later passes over the same response overwrite earlier ones, except for the entropy."""
         report.losses[-1] += float(result.loss.detach())
         report.nodes += micro.nodes

@@ -5,7 +5,7 @@ from typing import Any
 
 from trainer.config import OnPolicyConfig
 from trainer.contracts.hints import pass_rate_of
-from trainer.curriculum import GroupSizes, PassRates, PromptOrder, group_factor, known_of, scaffold_for, step_factor
+from trainer.curriculum import GroupSizes, PassCounts, PromptOrder, group_factor, known_of, scaffold_for, step_factor
 from trainer.curriculum.ahrl import hint_for, hint_text
 from trainer.inference.chat import encode_prompt, with_addition
 from trainer.rollouts import PromptPlan
@@ -22,7 +22,7 @@ class Planner:
 
     def __init__(self, config: OnPolicyConfig, prompts: list[Prompt], tokenizer: Any) -> None:
         self._config, self._prompts, self._tokenizer = config, prompts, tokenizer
-        self.pass_rates = PassRates(config.pass_rates.keep)
+        self.pass_rates = PassCounts(config.pass_rates.keep)
         known = [known_of(each.example) for each in prompts]
         self.order = PromptOrder(
             known, config.seed, config.data.shuffle, config.data.order, self.pass_rates, config.data.replicas

@@ -9,13 +9,15 @@ from trainer.contracts import Example, PartResult
 from trainer.contracts.counted import counted
 from trainer.inference.chat import encode_prompt
 from trainer.rollouts import Task, Trajectory, one_of_each
-from trainer.tasks import Answered, Posed, TaskKind
+from trainer.tasks import AnsweredQuestion, Posed, TrainingTask
 
 from ..session.errors import RunFailed
 from .data import Prompt, PromptSets
 
 
-def posed_prompts(examples: Sequence[Example], tokenizer: Any, config: OnPolicyConfig, task: TaskKind) -> PromptSets:
+def posed_prompts(
+    examples: Sequence[Example], tokenizer: Any, config: OnPolicyConfig, task: TrainingTask
+) -> PromptSets:
     """Of the first `evaluation.max_examples` held-out examples that have a question, all their questions. Raises RunFailed
     when nothing is left to train on."""
     train: list[tuple[Posed, Prompt]] = []
@@ -37,18 +39,18 @@ def posed_prompts(examples: Sequence[Example], tokenizer: Any, config: OnPolicyC
     return PromptSets([prompt for _, prompt in train], heldout, left_out)
 
 
-def answered(trajectories: Sequence[Trajectory], prompts: Mapping[str, Task]) -> list[Answered]:
+def answered(trajectories: Sequence[Trajectory], prompts: Mapping[str, Task]) -> list[AnsweredQuestion]:
     """Responses as a task measures them; an attempt in several turns counts once."""
     return [_answered(each, prompts[each.plan.example_key]) for each in one_of_each(trajectories)]
 
 
-def _answered(trajectory: Trajectory, prompt: Task) -> Answered:
+def _answered(trajectory: Trajectory, prompt: Task) -> AnsweredQuestion:
     parts: dict[str, PartResult] = {part.name: part for part in trajectory.reward.parts}
-    return Answered(trajectory.plan.example_key, prompt.facts, trajectory.text, parts)
+    return AnsweredQuestion(trajectory.plan.example_key, prompt.facts, trajectory.text, parts)
 
 
 def _encoded(
-    example: Example, held_out: bool, tokenizer: Any, config: OnPolicyConfig, task: TaskKind, reasons: Counter[str]
+    example: Example, held_out: bool, tokenizer: Any, config: OnPolicyConfig, task: TrainingTask, reasons: Counter[str]
 ) -> list[tuple[Posed, Prompt]]:
     found, longest = [], config.data.max_prompt_tokens
     for posed in task.pose(example, held_out):

@@ -25,13 +25,13 @@ class Unjudged:
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedRubric:
     """The criteria that are scored; None where nothing asks for any."""
 
     rubric: Rubric | None
 
 
-def fit(example: Example, config: PolicyConfig, unjudged: Unjudged) -> Fitted | str:
+def fit(example: Example, config: PolicyConfig, unjudged: Unjudged) -> FittedRubric | str:
     """What of the example's rubric is scored, or why no response to it could be. Shadow parts ask for nothing."""
     counted = [part for part in config.rewards if not part.shadow]
     rubric = example.rubric
@@ -46,7 +46,7 @@ def fit(example: Example, config: PolicyConfig, unjudged: Unjudged) -> Fitted | 
     for part in counted:
         if why := _lacks(part, example, rubric):
             return why
-    return Fitted(rubric)
+    return FittedRubric(rubric)
 
 
 def _verified(rubric: Rubric, config: PolicyConfig, unjudged: Unjudged) -> Rubric | str:

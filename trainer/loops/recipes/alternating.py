@@ -34,7 +34,7 @@ from ..roles.two_roles import TwoRoles
 from ..roles.voting import voted
 from ..roles.warming import Lessons, Warming, lessons
 from ..session.errors import RunFailed
-from ..session.stage import Job, ModelOutput, Progress, State, Tell
+from ..session.stage import ModelOutput, Progress, StageJob, State, Tell
 from .policy import PolicyStage
 from .sft import end_tokens
 
@@ -43,7 +43,7 @@ BOTH, DRAWN = (False, True), (False,)
 
 
 @dataclass(frozen=True)
-class Turn:
+class RoleTurn:
     """A turn under way, from 0. `rubrics` are what the writer wrote for it, of a judge's turn. `stage` is None where the judge
     has nothing to learn from: its steps change no weights."""
 
@@ -84,7 +84,7 @@ class AlternatingStage:
     """After a warm-up, steps belong to turns, turns to rounds. Everything random follows from seed, turn and step."""
 
     def __init__(
-        self, job: Job, parts: Mapping[Role, Parts], examples: Sequence[Example], found: Mapping[Role, Lessons]
+        self, job: StageJob, parts: Mapping[Role, Parts], examples: Sequence[Example], found: Mapping[Role, Lessons]
     ) -> None:
         self._job, self._parts = job, parts
         self._config: AlternatingConfig = job.config
@@ -103,7 +103,7 @@ class AlternatingStage:
         """Steps of each role without a reward; its turns go on counting."""
         self._watches = {role: TurnWatch(config, role) for role in ROLES}
         self._panel = panel_of(writer.prompts.heldout, config)
-        self._turn: Turn | None = None
+        self._turn: RoleTurn | None = None
         self.evaluates = bool(writer.prompts.heldout)
 
     def open(self, step: int) -> None:
@@ -169,7 +169,7 @@ class AlternatingStage:
         if "stage" in saved:
             stage = self._stage(number, turn_of, rubrics)
             stage.restore(step, State(saved["stage"], self._learner.state_tensors()))
-        self._turn = Turn(number, turn_of, rubrics, stage)
+        self._turn = RoleTurn(number, turn_of, rubrics, stage)
 
     def outputs(self) -> Iterator[ModelOutput]:
         for role in ROLES:
@@ -186,7 +186,7 @@ class AlternatingStage:
         with self._roles.held(role):
             write_model(folder, self._config, self._parts[role].base, self._learner)
 
-    def _begun(self, number: int, role: Role, step: int, tell: Tell) -> Turn:
+    def _begun(self, number: int, role: Role, step: int, tell: Tell) -> RoleTurn:
         """The next turn; a stop on the way leaves the last one as it was."""
         if role == self._config.first:
             self._measure(number, step, tell)
@@ -207,7 +207,7 @@ class AlternatingStage:
             for line in stage.parts.prompts.left_out:
                 tell.log(f"{role}: {line}", "warning")
             self._open(stage, role, step - 1)
-        return Turn(number, role, rubrics, stage)
+        return RoleTurn(number, role, rubrics, stage)
 
     def _measure(self, number: int, step: int, tell: Tell) -> None:
         """What the order of turns rests on, on the first pairs of the round, before both of its turns."""
@@ -283,7 +283,7 @@ def shards(examples: Sequence[Example], prompts: Sequence[Prompt], config: Alter
     return [usable[place :: config.rounds] for place in range(config.rounds)]
 
 
-def make(job: Job) -> AlternatingStage:
+def make(job: StageJob) -> AlternatingStage:
     """Raises RunFailed, ValueError or OSError where examples or models cannot be used."""
     config: AlternatingConfig = job.config
     examples = read_examples(job.examples)  # before anything heavy: a mistake in them needs no model to be found

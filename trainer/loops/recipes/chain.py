@@ -26,7 +26,7 @@ from ..policy.reports import rollout_records
 from ..policy.scoring_watch import ScoringWatch
 from ..prompts.data import Prompt, PromptSets, prepare_prompts, read_examples
 from ..session.errors import RunFailed, StopRequested, Unrewarded
-from ..session.stage import Job, ModelOutput, State, Tell
+from ..session.stage import ModelOutput, StageJob, State, Tell
 from .distill import DistillStage
 from .imitation import ImitationStage
 from .policy import PolicyStage
@@ -68,7 +68,7 @@ class OneScorer:
 class ChainStage:
     """Steps belong to stages. Everything random follows from seed, stage and step."""
 
-    def __init__(self, job: Job, parts: Parts, scorer: RewardScorer) -> None:
+    def __init__(self, job: StageJob, parts: Parts, scorer: RewardScorer) -> None:
         self._job, self._parts, self._scorer = job, parts, scorer
         self._config: ChainConfig = job.config
         self._learner: Learner = parts.learner
@@ -237,7 +237,7 @@ class ChainStage:
         return {name: tensor.detach().to("cpu", copy=True) for name, tensor in self._learner.trained_weights()}
 
 
-def make(job: Job) -> ChainStage:
+def make(job: StageJob) -> ChainStage:
     """Raises RunFailed, ValueError or OSError where examples or models cannot be used."""
     config: ChainConfig = job.config
     examples = read_examples(job.examples)  # before anything heavy: a mistake in them needs no model to be found

@@ -19,7 +19,7 @@ from ..learner.reference import Reference
 from ..pairs.pair_reports import pair_metrics, pair_records
 from ..pairs.preferences import Pair, PairSets, prepare_pairs
 from ..prompts.data import read_examples
-from ..session.stage import Job, ModelOutput, State, Tell
+from ..session.stage import ModelOutput, StageJob, State, Tell
 from ..supervised.fitting import Fitted, Fitter, Loss
 from .sft import end_tokens
 
@@ -30,7 +30,7 @@ _STILL = 1e-5
 """Margins below this are rounding: the policy is still the reference, and orders nothing."""
 
 
-class Measured(Protocol):
+class ReferenceScores(Protocol):
     """What a reference gave the answers."""
 
     def of(self, sequence: Sequence_) -> Tensor:
@@ -41,7 +41,9 @@ class Measured(Protocol):
 class PairLoss:
     """DPO of pairs, each in the order of its votes and weighted by their share: the mean loss over the votes."""
 
-    def __init__(self, learner: Learner, terms: DpoLoss, reference: Measured, train: Sequence[AnsweredPair]) -> None:
+    def __init__(
+        self, learner: Learner, terms: DpoLoss, reference: ReferenceScores, train: Sequence[AnsweredPair]
+    ) -> None:
         self._learner, self._terms, self._reference = learner, terms, reference
         self._objective = REGISTRY["dpo"]
         self._params = self._objective.params(beta=terms.beta, sft_weight=terms.nll_weight)
@@ -110,7 +112,7 @@ class PairLoss:
 class DpoStage:
     """One step: a batch of pairs, one update. The reference is measured before the first one."""
 
-    def __init__(self, job: Job, sets: PairSets[Sequence_], learner: Learner) -> None:
+    def __init__(self, job: StageJob, sets: PairSets[Sequence_], learner: Learner) -> None:
         self._job, self._sets, self._learner = job, sets, learner
         self._config: DpoConfig = job.config
         self.evaluates = bool(sets.heldout)
@@ -199,7 +201,7 @@ def reward_metrics(pairs: Sequence[Pair[Any]], rewards: Sequence[tuple[float, fl
     }
 
 
-def make(job: Job) -> DpoStage:
+def make(job: StageJob) -> DpoStage:
     """Raises RunFailed, ValueError or OSError where examples or models cannot be used."""
     config: DpoConfig = job.config
     examples = read_examples(job.examples)  # before anything heavy: a mistake in them needs no model to be found

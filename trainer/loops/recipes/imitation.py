@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from trainer.config.recipes.chain import Imitation
-from trainer.contracts.rollout_examples import Sampled, sift
+from trainer.contracts.rollout_examples import SampledResponse, sift
 from trainer.rewards.rejection import form_fault, share_right
 from trainer.rollouts import Groups, RewardScorer, Trajectory, sample_and_score
 
@@ -15,7 +15,7 @@ from ..policy.parts import Parts
 from ..policy.reports import rollout_records
 from ..policy.scoring_watch import ScoringWatch
 from ..prompts.planner import Planner
-from ..session.stage import Job, State, Tell
+from ..session.stage import StageJob, State, Tell
 from ..supervised.fitting import Fitter, Loss
 from ..supervised.token_loss import TokenLoss
 
@@ -36,7 +36,7 @@ class KeptAnswer:
 class ImitationStage:
     """`choose` comes first, with the weights that shall answer in the sampler; then each step is one update on a batch."""
 
-    def __init__(self, job: Job, parts: Parts, scorer: RewardScorer, asked: Imitation) -> None:
+    def __init__(self, job: StageJob, parts: Parts, scorer: RewardScorer, asked: Imitation) -> None:
         rollout = parts.config.rollout.model_copy(
             update={"prompts_per_step": min(asked.prompts, len(parts.prompts.train)), "group_size": asked.responses}
         )
@@ -106,9 +106,9 @@ def _learnt(trajectory: Trajectory) -> KeptAnswer:
     return KeptAnswer(trajectory.plan.example_key, trajectory.prompt, trajectory.tokens)
 
 
-def _sampled(trajectory: Trajectory) -> Sampled:
+def _sampled(trajectory: Trajectory) -> SampledResponse:
     plan, reward = trajectory.plan, trajectory.reward
-    return Sampled(
+    return SampledResponse(
         plan.example_key,
         0,
         plan.group,

@@ -22,13 +22,13 @@ from ..learner.learner import Learner, Sequence_
 from ..learner.reference import log_probs, untrained
 from ..pairs.labelling import Label
 from ..pairs.pair_reports import pair_records
-from ..pairs.preferences import Pair, Side
+from ..pairs.preferences import Pair, PairSide
 from ..pairs.rounds import Labelled, Rounds
 from ..policy.parts import Parts
 from ..prompts.data import Prompt, prepare_prompts, read_examples
 from ..session.errors import StopRequested, Unrewarded
 from ..session.phases import PhaseWatch
-from ..session.stage import Job, ModelOutput, State, Tell
+from ..session.stage import ModelOutput, StageJob, State, Tell
 from ..supervised.fitting import Fitter
 from .dpo import AnsweredPair, PairLoss, texts_of, update_metrics
 
@@ -37,7 +37,7 @@ _SHOWN = 40
 
 
 @dataclass(frozen=True)
-class Known:
+class ReferenceLogps:
     """Log-probabilities [T] that the reference gave the answers of a round."""
 
     logps: Mapping[Sequence_, Tensor]
@@ -52,14 +52,14 @@ class Round:
 
     number: int
     pairs: list[AnsweredPair]
-    reference: Known
+    reference: ReferenceLogps
     fitter: Fitter[AnsweredPair] | None
 
 
 class IterativeDpoStage:
     """One step is one update; the first of a round samples and labels before it."""
 
-    def __init__(self, job: Job, parts: Parts) -> None:
+    def __init__(self, job: StageJob, parts: Parts) -> None:
         self._job, self._parts = job, parts
         self._config: IterativeDpoConfig = job.config
         self._learner: Learner = parts.learner
@@ -126,7 +126,7 @@ class IterativeDpoStage:
                 flat = state.tensors["round"]["reference"]
                 parts = flat.split([len(answer) for _, answer in sequences])
                 logps = dict(zip(sequences, parts, strict=True))
-            self._round = self._made(saved["number"], pairs, Known(logps))
+            self._round = self._made(saved["number"], pairs, ReferenceLogps(logps))
             if self._round.fitter is not None:
                 self._round.fitter.restore(values["batches"])
 
@@ -176,10 +176,10 @@ class IterativeDpoStage:
         parts = {name: values for name, values in parts.items() if None not in values}
         tell.rollouts(pair_records(pairs[:_SHOWN], scores, "train", parts))  # type: ignore[arg-type]
 
-    def _referred(self, pairs: Sequence[AnsweredPair], step: int, phase: str, tell: Tell) -> Known:
+    def _referred(self, pairs: Sequence[AnsweredPair], step: int, phase: str, tell: Tell) -> ReferenceLogps:
         """What the reference gives the answers; measured before the round's first update."""
         if not pairs:
-            return Known({})
+            return ReferenceLogps({})
         budget = self._config.optim.micro_batch_tokens
         packs = [
             [side.tokens for place in found.places for side in pairs[place].sides]
@@ -187,9 +187,9 @@ class IterativeDpoStage:
         ]
         start = self._config.reference == "start"
         with untrained(self._learner, self._parts.base) if start and step > 1 else nullcontext():
-            return Known(log_probs(self._learner, packs, tell.watch(phase), untrained=start))
+            return ReferenceLogps(log_probs(self._learner, packs, tell.watch(phase), untrained=start))
 
-    def _made(self, number: int, pairs: list[AnsweredPair], reference: Known) -> Round:
+    def _made(self, number: int, pairs: list[AnsweredPair], reference: ReferenceLogps) -> Round:
         fitter: Fitter[AnsweredPair] | None = None
         if pairs:
             seed = derive_seed(self._config.seed, "batches", number)
@@ -204,12 +204,13 @@ class IterativeDpoStage:
     def _restored(self, saved: Mapping[str, Any]) -> AnsweredPair:
         prompt = self._parts.tasks[saved["key"]]
         better, worse = (
-            Side(Response(id=name, text=text), (prompt.tokens, tuple(tokens))) for name, text, tokens in saved["sides"]
+            PairSide(Response(id=name, text=text), (prompt.tokens, tuple(tokens)))
+            for name, text, tokens in saved["sides"]
         )
         return _paired(prompt, better, worse, saved["first_chosen"])
 
 
-def make(job: Job) -> IterativeDpoStage:
+def make(job: StageJob) -> IterativeDpoStage:
     """Raises RunFailed, ValueError or OSError where examples or models cannot be used."""
     config: IterativeDpoConfig = job.config
     examples = read_examples(job.examples)  # before anything heavy: a mistake in them needs no model to be found
@@ -232,7 +233,9 @@ def make(job: Job) -> IterativeDpoStage:
     return IterativeDpoStage(job, Parts(sampling, prompts, tokenizer, sampler, learner, job.run_dir, base))
 
 
-def _paired(prompt: Prompt, better: Side[Sequence_], worse: Side[Sequence_], first_chosen: bool) -> AnsweredPair:
+def _paired(
+    prompt: Prompt, better: PairSide[Sequence_], worse: PairSide[Sequence_], first_chosen: bool
+) -> AnsweredPair:
     """A pair that its label is sure of: one vote."""
     example = prompt.example
     return Pair(
@@ -251,9 +254,9 @@ def _paired(prompt: Prompt, better: Side[Sequence_], worse: Side[Sequence_], fir
     )
 
 
-def _answer(prompt: Prompt, sampled: Trajectory) -> Side[Sequence_]:
+def _answer(prompt: Prompt, sampled: Trajectory) -> PairSide[Sequence_]:
     """The very tokens that were sampled."""
-    return Side(Response(id=str(sampled.plan.index), text=sampled.text), (prompt.tokens, sampled.tokens))
+    return PairSide(Response(id=str(sampled.plan.index), text=sampled.text), (prompt.tokens, sampled.tokens))
 
 
 def _sequences(pairs: Sequence[AnsweredPair]) -> list[Sequence_]:

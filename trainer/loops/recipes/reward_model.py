@@ -20,7 +20,7 @@ from ..learner.scalar import Scorer
 from ..pairs.pair_reports import baselines, calibration_metrics, pair_metrics, pair_records
 from ..pairs.preferences import Pair, PairSets, prepare_pairs
 from ..prompts.data import read_examples
-from ..session.stage import Job, ModelOutput, State, Tell
+from ..session.stage import ModelOutput, StageJob, State, Tell
 from ..supervised.fitting import Fitter, Loss
 
 Text = tuple[int, ...]
@@ -34,7 +34,7 @@ _CENTRED_ON = 500
 class RewardModelStage:
     """One step: a batch of pairs, one update with the Bradley-Terry loss of their votes."""
 
-    def __init__(self, job: Job, sets: PairSets[Text], scorer: Scorer) -> None:
+    def __init__(self, job: StageJob, sets: PairSets[Text], scorer: Scorer) -> None:
         self._job, self._sets, self._learner = job, sets, scorer
         self._config: RewardModelConfig = job.config
         self.evaluates = bool(sets.heldout)
@@ -148,7 +148,7 @@ class RewardModelStage:
         return {"offset": float(every.mean()), "scale": float(every.std(correction=0)), "texts": every.numel()}
 
 
-def make(job: Job) -> RewardModelStage:
+def make(job: StageJob) -> RewardModelStage:
     """Raises RunFailed, ValueError or OSError where examples or models cannot be used."""
     config: RewardModelConfig = job.config
     examples = read_examples(job.examples)  # before anything heavy: a mistake in them needs no model to be found

@@ -23,7 +23,7 @@ from ..policy.reports import part_metrics
 from ..policy.scoring_watch import ScoringWatch
 from ..prompts.data import read_examples
 from ..session.errors import RunFailed
-from ..session.stage import Job, ModelOutput, State, Tell
+from ..session.stage import ModelOutput, StageJob, State, Tell
 from ..supervised.demonstrations import Demonstration, DemonstrationSets, prepare_demonstrations
 from ..supervised.fitting import Fitter, Loss
 from ..supervised.picking import picked
@@ -34,7 +34,7 @@ _SHOWN = 40
 
 @dataclass(frozen=True)
 class _Parts:
-    job: Job
+    job: StageJob
     config: SftConfig
     sets: DemonstrationSets
     tokenizer: Any
@@ -189,7 +189,7 @@ def _decidable(rubric: Rubric | None, judge: str) -> bool:
     return rubric is not None and (bool(judge) or all(criterion.verifier for criterion in rubric.criteria))
 
 
-def make(job: Job) -> SftStage:
+def make(job: StageJob) -> SftStage:
     """Raises RunFailed, ValueError or OSError where examples or models cannot be used."""
     config: SftConfig = job.config
     examples = read_examples(job.examples)  # before anything heavy: a mistake in them needs no model to be found
@@ -221,7 +221,7 @@ def make(job: Job) -> SftStage:
     return SftStage(_Parts(job, config, sets, tokenizer, learner, scorer, places))
 
 
-def _scorer(job: Job) -> RewardScorer | None:
+def _scorer(job: StageJob) -> RewardScorer | None:
     """Raises RunFailed where the judge was not given to the run."""
     config: SftConfig = job.config
     if not config.evaluation.generate:

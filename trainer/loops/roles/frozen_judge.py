@@ -16,7 +16,7 @@ from trainer.rewards import Item, Services
 from trainer.rewards.access import Access
 from trainer.rewards.rubric_judgements import Side, label, question, read
 from trainer.rewards.written import Writing, writing_of
-from trainer.rollouts import Reward, RewardScorer, RewardSetup, Watch
+from trainer.rollouts import Reward, RewardScorer, RewardSetup, RewardWatch
 from trainer.rollouts.scoring import Begun, Unwatched
 
 from .two_roles import TwoRoles
@@ -39,7 +39,7 @@ class FrozenJudge:
         self.version = 0
         """After which step the run is: what the sampler is told that its weights are of."""
 
-    def ask(self, items: Sequence[Item], orders: Sequence[bool], watch: Watch) -> list[Item]:
+    def ask(self, items: Sequence[Item], orders: Sequence[bool], watch: RewardWatch) -> list[Item]:
         """The same, with what the judge said by each rubric in each of the `orders` (True: swapped) as fact `judged`."""
         asked = [
             (place, swapped, writing_of(item, self._rubric)) for place, item in enumerate(items) for swapped in orders
@@ -50,7 +50,7 @@ class FrozenJudge:
             said[place].append(answer)
         return [replace(item, facts={**item.facts, "judged": said[place]}) for place, item in enumerate(items)]
 
-    def _answers(self, asked: Sequence[tuple[bool, Writing]], watch: Watch) -> list[dict[str, Any]]:
+    def _answers(self, asked: Sequence[tuple[bool, Writing]], watch: RewardWatch) -> list[dict[str, Any]]:
         prompts = [
             encode_prompt(self._tokenizer, question(writing.pair, writing.criteria, self._judgement, swapped))
             for swapped, writing in asked
@@ -92,7 +92,7 @@ class JudgedScorer(RewardScorer):
         """Nothing begins yet: `finish` asks."""
         return Begun(items, Future())
 
-    def finish(self, begun: Sequence[Begun], watch: Watch | None = None) -> list[Reward]:
+    def finish(self, begun: Sequence[Begun], watch: RewardWatch | None = None) -> list[Reward]:
         items = [item for each in begun for item in each.items]
         judged = self._judge.ask(items, self._orders, watch or Unwatched())
         return super().finish([super().begin(judged)], watch)

@@ -22,7 +22,7 @@ Tokens = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Tried:
+class TriedRubric:
     """A rubric that can be read, and the `place` of it among those that were sampled for its pair."""
 
     prompt: Prompt
@@ -33,10 +33,10 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class Asked:
+class TrialQuestion:
     """The question for a judgement by a rubric; `swapped` shows the answers the other way round."""
 
-    rubric: Tried
+    rubric: TriedRubric
     swapped: bool
     tokens: Tokens
 
@@ -53,7 +53,7 @@ class Trials:
     version: int
     """After which step the run is: what the sampler is told that its weights are of."""
 
-    def rubrics(self, prompts: Sequence[Prompt], each: int, progress: Progress) -> list[list[Tried]]:
+    def rubrics(self, prompts: Sequence[Prompt], each: int, progress: Progress) -> list[list[TriedRubric]]:
         """For each question of the writer those of its `each` rubrics that can be read."""
         requests = [
             self._request("writer", prompt.tokens, "rubric", prompt.example.key, place)
@@ -69,14 +69,14 @@ class Trials:
             found.append([one for one in usable if one is not None])
         return found
 
-    def asked(self, rubric: Tried, swapped: bool = False) -> Asked | None:
+    def asked(self, rubric: TriedRubric, swapped: bool = False) -> TrialQuestion | None:
         """None where the question is longer than `data.max_prompt_tokens`."""
         messages = question(rubric.pair, rubric.criteria, self.config.data.judgement, swapped)
         tokens = encode_prompt(self.tokenizer, messages)
-        return Asked(rubric, swapped, tokens) if len(tokens) <= self.config.data.max_prompt_tokens else None
+        return TrialQuestion(rubric, swapped, tokens) if len(tokens) <= self.config.data.max_prompt_tokens else None
 
     def judgements(
-        self, asked: Sequence[Asked], each: int, progress: Progress, greedy: bool = False
+        self, asked: Sequence[TrialQuestion], each: int, progress: Progress, greedy: bool = False
     ) -> list[list[SampleResult]]:
         """Of each question `each`, sampled as in training, or the judge's most likely one."""
         requests = [
@@ -94,18 +94,18 @@ class Trials:
             results = self.sampler.sample(requests, progress)
         return [results[start : start + each] for start in range(0, len(results), each)]
 
-    def right(self, asked: Asked, said: SampleResult) -> bool | None:
+    def right(self, asked: TrialQuestion, said: SampleResult) -> bool | None:
         """Whether it chooses the answer that people preferred; None without a decision."""
         cut = said.finish_reason == "length"
         judged = read(said.text, len(asked.rubric.criteria), self.config.data.judgement, cut)
         return None if judged.verdict is None else judged.verdict == label(asked.rubric.pair, asked.swapped)
 
-    def _tried(self, prompt: Prompt, place: int, result: SampleResult) -> Tried | None:
+    def _tried(self, prompt: Prompt, place: int, result: SampleResult) -> TriedRubric | None:
         criteria = criteria_of(prompt, result.text, result.finish_reason == "length", self.config)
         if not criteria:
             return None
         pair = ComparedPair.model_validate(prompt.facts[FACTS])
-        return Tried(prompt, pair, place, Marked.response(prompt.tokens, result.tokens), criteria)
+        return TriedRubric(prompt, pair, place, Marked.response(prompt.tokens, result.tokens), criteria)
 
     def _request(self, role: Role, tokens: Tokens, *named: str | int) -> SampleRequest:
         rollout = self.config.turn(role).rollout

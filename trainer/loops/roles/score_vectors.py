@@ -17,12 +17,12 @@ from trainer.rewards.arm import ArmVariances, arm_variances, norm_bound
 from ..learner.learner import Learner, Marked
 from ..prompts.data import Prompt
 from ..session.stage import Tell
-from .rubric_trials import Asked, Trials
+from .rubric_trials import TrialQuestion, Trials
 from .two_roles import TwoRoles
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredRubric:
     """One rubric: p(r), the judge's mean squared length by it, and the writer's score vector [D]."""
 
     p: float
@@ -57,9 +57,9 @@ def _scored(
     trials: Trials,
     learner: Learner,
     roles: TwoRoles,
-    asked: Sequence[Asked],
+    asked: Sequence[TrialQuestion],
     judgements: Sequence[Sequence[SampleResult]],
-) -> list[Measured]:
+) -> list[MeasuredRubric]:
     """The rubrics of one pair."""
     config = trials.config
     with roles.held("writer"):
@@ -71,7 +71,7 @@ def _scored(
             right = [trials.right(one, result) is True for result in said]
             rows = [Marked.response(one.tokens, result.tokens) for result in said]
             squares = [_square(score_vector(learner, row, config.judge.temperature)) for row in rows]
-            found.append(Measured(statistics.fmean(right), statistics.fmean(squares), writer_D))
+            found.append(MeasuredRubric(statistics.fmean(right), statistics.fmean(squares), writer_D))
     return found
 
 
@@ -97,7 +97,7 @@ def coordinates(rows: Sequence[Tensor]) -> NDArray[np.float64]:
     return found
 
 
-def summary(pairs: Sequence[Sequence[Measured]]) -> dict[str, float]:
+def summary(pairs: Sequence[Sequence[MeasuredRubric]]) -> dict[str, float]:
     """(17) to (19) of each pair over its rubrics, as means over pairs; what is not defined is left out."""
     if not pairs:
         return {}
@@ -130,7 +130,7 @@ _NAMES = {
 }
 
 
-def _variances(rubrics: Sequence[Measured]) -> ArmVariances:
+def _variances(rubrics: Sequence[MeasuredRubric]) -> ArmVariances:
     """Of the judge's score vectors the formula reads lengths alone."""
     judge_R1 = np.sqrt([[one.judge_square] for one in rubrics])
     return arm_variances([one.p for one in rubrics], coordinates([one.writer_D for one in rubrics]), judge_R1)

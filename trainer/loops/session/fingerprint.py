@@ -12,7 +12,7 @@ import trainer
 from trainer.config import RECIPES, stored
 from trainer.files import digest_of
 
-from .stage import Job
+from .stage import StageJob
 
 HOW = (
     "steps",
@@ -34,7 +34,7 @@ _SHOWN = 5
 _UNKNOWN = object()
 
 
-def fingerprint(job: Job) -> dict[str, Any]:
+def fingerprint(job: StageJob) -> dict[str, Any]:
     """Config, models, data and program of a run, as JSON that a checkpoint carries."""
     return {
         "recipe": job.recipe.name,

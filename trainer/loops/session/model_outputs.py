@@ -6,11 +6,11 @@ from trainer.contracts import ArtifactData
 from trainer.contracts.example import version_digest
 from trainer.outputs import About, licence_of, write_output
 
-from .stage import Job, ModelOutput
+from .stage import ModelOutput, StageJob
 
 
 def write_model_output(
-    job: Job, output: ModelOutput, step: int, metrics: Mapping[str, float], place: str
+    job: StageJob, output: ModelOutput, step: int, metrics: Mapping[str, float], place: str
 ) -> ArtifactData:
     """Fills `outputs/<place>` of the run's folder. Raises OSError, and OutputInvalid where no model was written."""
     base = job.models.get("base")

@@ -3,7 +3,7 @@
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from trainer import checkpoints
-from trainer.checkpoints import Checkpoint, Place, Saved
+from trainer.checkpoints import Checkpoint, CheckpointPlace, Saved
 from trainer.contracts import ArtifactData
 from trainer.monitors import RunMonitor
 from trainer.monitors.spool import disk_is_full
@@ -17,7 +17,7 @@ AT_ONCE_BYTES = 64 << 20
 class Saver:
     """One checkpoint at a time: a second one waits until the first is whole. Called by the thread that trains alone."""
 
-    def __init__(self, place: Place, keep: int, monitor: RunMonitor) -> None:
+    def __init__(self, place: CheckpointPlace, keep: int, monitor: RunMonitor) -> None:
         self._place, self._keep, self._monitor = place, keep, monitor
         self._thread = ThreadPoolExecutor(1, "checkpoint")
         self._under_way: tuple[Checkpoint, Future[Saved]] | None = None

@@ -4,7 +4,7 @@ import time
 from typing import Literal
 
 from trainer import checkpoints, turns
-from trainer.checkpoints import Folder, Place
+from trainer.checkpoints import CheckpointPlace, Folder
 from trainer.contracts import AlarmData, ArtifactData, Histogram
 from trainer.monitors import Records
 
@@ -13,7 +13,7 @@ from .errors import AttemptAbandoned, StopRequested, Unrewarded
 from .fingerprint import changes, differences, fingerprint
 from .model_outputs import write_model_output
 from .saving import FOLDER, Saver
-from .stage import Job, ModelOutput, Progress, Stage, State
+from .stage import ModelOutput, Progress, Stage, StageJob, State
 
 _OWNERS = ("policy", "optimizer")
 """Whose tensors every checkpoint holds, whatever the recipe."""
@@ -73,7 +73,7 @@ class StepTell:
 class Session:
     """One run of a stage. `step` is the last completed step; `summary` the headline numbers for the run's row."""
 
-    def __init__(self, job: Job, stage: Stage) -> None:
+    def __init__(self, job: StageJob, stage: Stage) -> None:
         self.job, self.stage = job, stage
         self.step = 0
         self.summary: dict[str, float] = {}
@@ -81,7 +81,7 @@ class Session:
         self._clock = Clock(job.config, stage.evaluates)
         self._evaluated_step = -1
         self._fingerprint = fingerprint(job)
-        self._place: Place = Folder(job.run_dir / FOLDER)
+        self._place: CheckpointPlace = Folder(job.run_dir / FOLDER)
         self._saver = Saver(self._place, job.config.checkpoint.keep, job.monitor)
 
     def resume(self) -> bool:

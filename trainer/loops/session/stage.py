@@ -19,7 +19,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Job:
+class StageJob:
     """All that a stage is made of. `models` holds directories by the role of the slot; the base model is `base`."""
 
     recipe: Recipe
@@ -127,7 +127,7 @@ class Stage(Protocol):
         ...
 
 
-Make = Callable[[Job], Stage]
+Make = Callable[[StageJob], Stage]
 
 
 def learning_rate(config: RecipeConfig, step: int) -> float:

@@ -10,7 +10,7 @@ from trainer.config.recipes.sft import SftData
 from trainer.contracts import Example, Message, Response, Rubric
 from trainer.contracts.counted import counted
 from trainer.contracts.pairs import labelled_pairs
-from trainer.inference.turns import Span, Turns, TurnsUnfit, encode_turns
+from trainer.inference.turns import CharacterSpan, LearntTurns, TurnsUnfit, encode_turns
 from trainer.rewards.guard import SECONDS, guarded
 from trainer.rubrics import score_rubric
 
@@ -32,7 +32,7 @@ class Demonstration:
 
     example: Example
     messages: tuple[Message, ...]
-    turns: Turns
+    turns: LearntTurns
 
     @property
     def key(self) -> str:
@@ -174,13 +174,13 @@ def _wrong_turns(example: Example) -> set[int]:
     return set(value)
 
 
-def _wrong_spans(example: Example) -> list[Span]:
+def _wrong_spans(example: Example) -> list[CharacterSpan]:
     value = example.meta.get(WRONG_SPANS, [])
     if not isinstance(value, list) or not all(
         isinstance(each, list) and len(each) == 3 and all(isinstance(part, int) for part in each) for each in value
     ):
         raise Unusable(f"their meta.{WRONG_SPANS} is no list of [turn, start, end]")
-    return [Span(*each) for each in value]
+    return [CharacterSpan(*each) for each in value]
 
 
 def _is_number(value: Any) -> bool:

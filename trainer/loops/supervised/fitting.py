@@ -15,7 +15,7 @@ from torch import Tensor
 from trainer.config.recipe import RecipeConfig
 from trainer.config.sections.phases import Phase
 from trainer.contracts import ArtifactData
-from trainer.curriculum import Known, PromptOrder, Schedule
+from trainer.curriculum import KnownPrompt, PromptOrder, Schedule
 from trainer.inference.prefix import Pack, pack_units
 
 from ..learner.trained import Trained
@@ -89,13 +89,13 @@ class Fitter(Generic[Item]):
         shuffle: bool,
         seed: int | None = None,
         phases: Sequence[Phase] = (),
-        known: Callable[[Item], Known | None] = lambda _: None,
+        known: Callable[[Item], KnownPrompt | None] = lambda _: None,
         lr_times: float = 1.0,
     ) -> None:
         """`known`: of an item what phases choose it by. `lr_times`: times the learning rate of the config, besides the phases. Raises RunFailed where one of the phases would have no item."""
         self._trained, self._config, self._run_dir = trained, config, run_dir
         self._items, self._texts, self._lr_times = items, texts, lr_times
-        found = [(known(item) if phases else None) or Known(item.key, None, frozenset()) for item in items]
+        found = [(known(item) if phases else None) or KnownPrompt(item.key, None, frozenset()) for item in items]
         self._order = PromptOrder(found, config.seed if seed is None else seed, shuffle)
         self._schedule = Schedule(phases)
         self._watch = _ItemWatch(phases, self._schedule, self._order, config.steps)

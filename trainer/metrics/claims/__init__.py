@@ -6,14 +6,14 @@ from .downstream import JUDGE_POLICY
 from .judges import RATIONALE
 from .lengths import TOGGLE, TOGGLE_SMOLLM
 from .mismatch import QUANTIZED, STALE, WPSM
-from .plan import SIZES, TASK_FORM, Arm, Claim, Part, Plan, Setting, Size
+from .plan import SIZES, TASK_FORM, Arm, Claim, ClaimPart, Plan, Setting, Size
 from .policies import OAPL, OAPL_OFFLINE, RUSCARL
 from .scaffolds import RUSCARL_SHAPE
 from .schedules import TAILS, TAILS_STILL
 from .selection import KCENTER
 from .stages import CROSS_STAGE, CROSS_STAGE_LEARNT, SELF_DISTIL
 from .turns import RUBRIC_ARM
-from .verdict import RULE, ClaimResult, Measures, PartResult, judge_all, mean_over_seeds
+from .verdict import RULE, ClaimPartResult, ClaimResult, Measures, judge_all, mean_over_seeds
 from .writers import MAMS, RUBRIC_PAIRS
 
 __all__ = [
@@ -25,8 +25,8 @@ __all__ = [
     "Claim",
     "ClaimResult",
     "Measures",
-    "Part",
-    "PartResult",
+    "ClaimPart",
+    "ClaimPartResult",
     "Plan",
     "Setting",
     "Size",

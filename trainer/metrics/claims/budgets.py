@@ -1,6 +1,6 @@
 """A plan about which prompts get how many responses. Torch-free."""
 
-from .plan import Arm, Claim, Part, Plan, Setting, merged
+from .plan import Arm, Claim, ClaimPart, Plan, Setting, merged
 from .policies import TINY
 
 _RESPONSES = 80 * 8 * 8
@@ -25,19 +25,19 @@ BUDGETS = Plan(
     claims=(
         Claim(
             "at equal rollouts, a dynamic budget has a higher held-out score than equal groups",
-            (Part("score over all prompts", f"eval/rubric_score:{_BY}", "heap", "uniform"),),
+            (ClaimPart("score over all prompts", f"eval/rubric_score:{_BY}", "heap", "uniform"),),
         ),
         Claim(
             "and it gains where prompts are neither solved nor out of reach from the start",
-            (Part("score on prompts of middle difficulty", _score("middle"), "heap", "uniform"),),
+            (ClaimPart("score on prompts of middle difficulty", _score("middle"), "heap", "uniform"),),
         ),
         Claim(
             "at equal rollouts, dynamic sampling has a higher held-out score than equal groups",
-            (Part("score over all prompts", f"eval/rubric_score:{_BY}", "dynamic", "uniform"),),
+            (ClaimPart("score over all prompts", f"eval/rubric_score:{_BY}", "dynamic", "uniform"),),
         ),
         Claim(
             "the dynamic budget brings more prompts within reach than dynamic sampling (ours)",
-            (Part("score on hard prompts", _score("hard"), "heap", "dynamic"),),
+            (ClaimPart("score on hard prompts", _score("hard"), "heap", "dynamic"),),
         ),
     ),
     sizes={

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .plan import Arm, Claim, Part, Plan, Setting, merged
+from .plan import Arm, Claim, ClaimPart, Plan, Setting, merged
 from .policies import TINY
 
 _SEEDS = (0, 1, 2, 3, 4)
@@ -43,11 +43,11 @@ def _stages(name: str, title: str, hard_up_to: float, setting: Setting, claims: 
 _REACH = (
     Claim(
         "a second stage of hard prompts brings more of them within reach than one stage does",
-        (Part("score on hard prompts", _HARD, "two", "one"),),
+        (ClaimPart("score on hard prompts", _HARD, "two", "one"),),
     ),
     Claim(
         "and the held-out score over all prompts is higher",
-        (Part("score over all prompts", "eval/rubric_score:last", "two", "one"),),
+        (ClaimPart("score over all prompts", "eval/rubric_score:last", "two", "one"),),
     ),
 )
 _TITLE = "Two stages of difficulty against one"
@@ -72,11 +72,11 @@ STAGES_NEAR = _stages(
     (
         Claim(
             "with a second stage the held-out score keeps rising after the first",
-            (Part("score over all prompts, the end over step 40", _SINCE, "two"),),
+            (ClaimPart("score over all prompts, the end over step 40", _SINCE, "two"),),
         ),
         Claim(
             "and by more than one stage's does in the same steps",
-            (Part("the same rise, over one stage's", _SINCE, "two", "one"),),
+            (ClaimPart("the same rise, over one stage's", _SINCE, "two", "one"),),
         ),
         *_REACH,
     ),
@@ -103,11 +103,11 @@ HINTS = Plan(
     claims=(
         Claim(
             "hints that fade bring more hard prompts within reach than no hint",
-            (Part("score on hard prompts", _HARD, "ahrl", "none"),),
+            (ClaimPart("score on hard prompts", _HARD, "ahrl", "none"),),
         ),
         Claim(
             "and they serve prompts of middle difficulty better than hints that last (ours)",
-            (Part("score on prompts of middle difficulty", "eval/domain/middle:last", "ahrl", "lasting"),),
+            (ClaimPart("score on prompts of middle difficulty", "eval/domain/middle:last", "ahrl", "lasting"),),
         ),
     ),
     sizes={"tiny": _setting()},

@@ -3,7 +3,7 @@
 from typing import Any
 
 from .judges import RATIONALE
-from .plan import Arm, Claim, Part, Plan, Setting
+from .plan import Arm, Claim, ClaimPart, Plan, Setting
 
 _JUDGED = RATIONALE.shared
 _SCORE = "eval/rubric_score"
@@ -51,17 +51,17 @@ JUDGE_POLICY = Plan(
     claims=(
         Claim(
             "a policy trained with the hybrid judge is better than one trained with the outcome-only judge",
-            (Part("true score at the end", f"{_SCORE}:last", "hybrid_policy", "outcome_policy"),),
+            (ClaimPart("true score at the end", f"{_SCORE}:last", "hybrid_policy", "outcome_policy"),),
         ),
         Claim(
             "what the hybrid judge rewards makes a policy better (ours)",
-            (Part("true score, end less start", f"{_SCORE}:change", "hybrid_policy"),),
+            (ClaimPart("true score, end less start", f"{_SCORE}:change", "hybrid_policy"),),
         ),
         Claim(
             "the outcome-only judge makes its policy's answers longer, which nobody wanted (ours)",
             (
-                Part("tokens, end less start", "eval/length:change", "outcome_policy", margin=1.0),
-                Part(
+                ClaimPart("tokens, end less start", "eval/length:change", "outcome_policy", margin=1.0),
+                ClaimPart(
                     "tokens at the end, over the other policy",
                     "eval/length:last",
                     "outcome_policy",

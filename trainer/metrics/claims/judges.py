@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .plan import Arm, Claim, Part, Plan, Setting
+from .plan import Arm, Claim, ClaimPart, Plan, Setting
 
 _TINY: dict[str, Any] = {
     "steps": 40,
@@ -35,24 +35,26 @@ RATIONALE = Plan(
         Claim(
             "outcome-only training raises accuracy and lowers rationale consistency",
             (
-                Part("accuracy on training pairs when first met, late less early", "judging/accuracy:rise", "outcome"),
-                Part("held-out consistency lost, start less end", "eval/rc:change", "outcome", sign=-1),
+                ClaimPart(
+                    "accuracy on training pairs when first met, late less early", "judging/accuracy:rise", "outcome"
+                ),
+                ClaimPart("held-out consistency lost, start less end", "eval/rc:change", "outcome", sign=-1),
             ),
         ),
         Claim(
             "hybrid training raises both",
             (
-                Part("held-out accuracy, end less start", "eval/accuracy:change", "hybrid"),
-                Part("held-out consistency, end less start", "eval/rc:change", "hybrid"),
+                ClaimPart("held-out accuracy, end less start", "eval/accuracy:change", "hybrid"),
+                ClaimPart("held-out consistency, end less start", "eval/rc:change", "hybrid"),
             ),
         ),
         Claim(
             "outcome-only training raises held-out accuracy too, where the shortcut is of no use",
-            (Part("held-out accuracy, end less start", "eval/accuracy:change", "outcome"),),
+            (ClaimPart("held-out accuracy, end less start", "eval/accuracy:change", "outcome"),),
         ),
         Claim(
             "held out, the hybrid judge is more accurate than the outcome-only judge (ours)",
-            (Part("held-out accuracy at the end", "eval/accuracy:last", "hybrid", "outcome"),),
+            (ClaimPart("held-out accuracy at the end", "eval/accuracy:last", "hybrid", "outcome"),),
         ),
     ),
     sizes={

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .plan import Arm, Claim, Part, Plan, Setting, merged
+from .plan import Arm, Claim, ClaimPart, Plan, Setting, merged
 from .policies import SMOLLM, TINY
 
 _QUARTER = 6.5
@@ -16,12 +16,12 @@ def _toggled(every: int, **budget: float) -> tuple[Arm, Arm]:
     return Arm("free", "no budget"), Arm("toggle", title, {"phases": [phase]})
 
 
-def _saved(at: int) -> tuple[Part]:
-    return (Part("tokens saved", f"eval/length:at_{at}", "toggle", "free", margin=_QUARTER, sign=-1),)
+def _saved(at: int) -> tuple[ClaimPart]:
+    return (ClaimPart("tokens saved", f"eval/length:at_{at}", "toggle", "free", margin=_QUARTER, sign=-1),)
 
 
-def _lost(at: int) -> tuple[Part]:
-    return (Part("score lost", f"eval/rubric_score:at_{at}", "free", "toggle"),)
+def _lost(at: int) -> tuple[ClaimPart]:
+    return (ClaimPart("score lost", f"eval/rubric_score:at_{at}", "free", "toggle"),)
 
 
 def _claims(budgeted: int, free: int) -> tuple[Claim, ...]:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .plan import Arm, Claim, Part, Plan, Setting, merged
+from .plan import Arm, Claim, ClaimPart, Plan, Setting, merged
 from .policies import COLUMNS, TINY
 
 _SEEDS = (0, 1, 2, 3, 4)
@@ -38,15 +38,15 @@ WPSM = Plan(
     claims=(
         Claim(
             "MISC and WPSM together keep more entropy than IcePop by whole responses",
-            (Part("entropy, last fifth of steps, nats", _ENTROPY, "misc_wpsm", "icepop", margin=0.05),),
+            (ClaimPart("entropy, last fifth of steps, nats", _ENTROPY, "misc_wpsm", "icepop", margin=0.05),),
         ),
         Claim(
             "and the held-out score is higher",
-            (Part("score over all prompts", _SCORE, "misc_wpsm", "icepop"),),
+            (ClaimPart("score over all prompts", _SCORE, "misc_wpsm", "icepop"),),
         ),
         Claim(
             "WPSM keeps more entropy than MISC alone (ours)",
-            (Part("entropy, last fifth of steps, nats", _ENTROPY, "misc_wpsm", "misc", margin=0.05),),
+            (ClaimPart("entropy, last fifth of steps, nats", _ENTROPY, "misc_wpsm", "misc", margin=0.05),),
         ),
     ),
     sizes={
@@ -89,15 +89,19 @@ STALE = Plan(
     claims=(
         Claim(
             "with weights up to 9 steps old, double-sided importance sampling has a higher held-out score than none",
-            (Part("score", "score", "double_sided", "grpo"),),
+            (ClaimPart("score", "score", "double_sided", "grpo"),),
         ),
         Claim(
             "and is more stable",
-            (Part("less lost from the best held-out score on the way", "drawdown", "double_sided", "grpo", sign=-1),),
+            (
+                ClaimPart(
+                    "less lost from the best held-out score on the way", "drawdown", "double_sided", "grpo", sign=-1
+                ),
+            ),
         ),
         Claim(
             "old weights cost GRPO score without a correction (ours: else there is nothing to correct)",
-            (Part("score lost", "score", "fresh", "grpo"),),
+            (ClaimPart("score lost", "score", "fresh", "grpo"),),
         ),
     ),
     sizes={
@@ -148,27 +152,31 @@ QUANTIZED = Plan(
     claims=(
         Claim(
             "under a sampler in int4, IcePop brings trainer and sampler closer on the tokens that are trained on",
-            (Part("KL saved, nats per token", _KL.format("masked"), "int4_icepop", "int4", margin=0.001, sign=-1),),
+            (
+                ClaimPart(
+                    "KL saved, nats per token", _KL.format("masked"), "int4_icepop", "int4", margin=0.001, sign=-1
+                ),
+            ),
         ),
         Claim(
             "and has a higher held-out score than no mask",
-            (Part("score", _SCORE, "int4_icepop", "int4"),),
+            (ClaimPart("score", _SCORE, "int4_icepop", "int4"),),
         ),
         Claim(
             "and than a mask of whole responses",
-            (Part("score", _SCORE, "int4_icepop", "int4_whole"),),
+            (ClaimPart("score", _SCORE, "int4_icepop", "int4_whole"),),
         ),
         Claim(
             "under a sampler in int8, IcePop has a higher held-out score than no mask",
-            (Part("score", _SCORE, "int8_icepop", "int8"),),
+            (ClaimPart("score", _SCORE, "int8_icepop", "int8"),),
         ),
         Claim(
             "a sampler in int8 costs score where nothing is masked (what would speak against it)",
-            (Part("score lost", _SCORE, "full", "int8"),),
+            (ClaimPart("score lost", _SCORE, "full", "int8"),),
         ),
         Claim(
             "a sampler in int4 does (ours: else there is nothing to correct)",
-            (Part("score lost", _SCORE, "full", "int4"),),
+            (ClaimPart("score lost", _SCORE, "full", "int4"),),
         ),
     ),
     sizes={

@@ -60,7 +60,7 @@ class Arm:
 
 
 @dataclass(frozen=True)
-class Part:
+class ClaimPart:
     """`measure` of arm `better`, less that of arm `worse` if there is one, is above 0 by more than chance.
 
     `margin`: the smallest amount that would matter; an interval that stays below it says that the claim does not hold.
@@ -78,7 +78,7 @@ class Part:
 @dataclass(frozen=True)
 class Claim:
     text: str
-    parts: tuple[Part, ...]
+    parts: tuple[ClaimPart, ...]
 
 
 @dataclass(frozen=True)

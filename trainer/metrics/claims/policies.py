@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .plan import Arm, Claim, Part, Plan, Setting, merged
+from .plan import Arm, Claim, ClaimPart, Plan, Setting, merged
 
 TINY: dict[str, Any] = {
     "model": {"lora": None},
@@ -53,16 +53,16 @@ RUSCARL = Plan(
         Claim(
             "RuscaRL beats plain rubric RL and full-scaffold RL on the held-out score",
             (
-                Part("over rubric RL", "score", "ruscarl", "rubric"),
-                Part("over full scaffold", "score", "ruscarl", "full"),
-                Part("over full scaffold, trained without it", "score", "ruscarl", "full_hidden"),
+                ClaimPart("over rubric RL", "score", "ruscarl", "rubric"),
+                ClaimPart("over full scaffold", "score", "ruscarl", "full"),
+                ClaimPart("over full scaffold, trained without it", "score", "ruscarl", "full_hidden"),
             ),
         ),
         Claim(
             "its entropy rises, then falls",
             (
-                Part("peak over start, nats", "entropy_rise", "ruscarl", margin=0.05),
-                Part("peak over end, nats", "entropy_fall", "ruscarl", margin=0.05),
+                ClaimPart("peak over start, nats", "entropy_rise", "ruscarl", margin=0.05),
+                ClaimPart("peak over end, nats", "entropy_fall", "ruscarl", margin=0.05),
             ),
         ),
     ),
@@ -102,21 +102,25 @@ OAPL = Plan(
     claims=(
         Claim(
             "OAPL at L = 50 has higher pass@k than importance-corrected GRPO at L = 1",
-            tuple(Part(f"pass@{k}", f"pass@{k}", "oapl_50", "corrected_1") for k in (1, 4, 16)),
+            tuple(ClaimPart(f"pass@{k}", f"pass@{k}", "oapl_50", "corrected_1") for k in (1, 4, 16)),
         ),
         Claim(
             "and is more stable",
-            (Part("less lost from the best held-out score on the way", "drawdown", "oapl_50", "corrected_1", sign=-1),),
+            (
+                ClaimPart(
+                    "less lost from the best held-out score on the way", "drawdown", "oapl_50", "corrected_1", sign=-1
+                ),
+            ),
         ),
         Claim(
             "its entropy does not collapse as GRPO's does",
-            (Part("entropy at the end, nats", "entropy", "oapl_50", "corrected_1", margin=0.05),),
+            (ClaimPart("entropy at the end, nats", "entropy", "oapl_50", "corrected_1", margin=0.05),),
         ),
         Claim(
             "at the same lag of 50 it is better than GRPO (ours: the paper has no such arms)",
             (
-                Part("score, over importance-corrected GRPO", "score", "oapl_50", "corrected_50"),
-                Part("score, over uncorrected GRPO", "score", "oapl_50", "grpo_50"),
+                ClaimPart("score, over importance-corrected GRPO", "score", "oapl_50", "corrected_50"),
+                ClaimPart("score, over uncorrected GRPO", "score", "oapl_50", "grpo_50"),
             ),
         ),
     ),
@@ -159,31 +163,31 @@ OAPL_OFFLINE = Plan(
     claims=(
         Claim(
             "OAPL in two offline rounds has higher pass@k than importance-corrected GRPO one step off",
-            tuple(Part(f"pass@{k}", f"pass@{k}", "offline", "one_step_off") for k in (1, 4, 16)),
+            tuple(ClaimPart(f"pass@{k}", f"pass@{k}", "offline", "one_step_off") for k in (1, 4, 16)),
         ),
         Claim(
             "and is more stable",
             (
-                Part(
+                ClaimPart(
                     "less lost from the best held-out score on the way", "drawdown", "offline", "one_step_off", sign=-1
                 ),
             ),
         ),
         Claim(
             "its entropy does not collapse as GRPO's does",
-            (Part("entropy at the end, nats", "entropy", "offline", "one_step_off", margin=0.05),),
+            (ClaimPart("entropy at the end, nats", "entropy", "offline", "one_step_off", margin=0.05),),
         ),
         Claim(
             "on the same stored responses it is better than importance-corrected GRPO (ours: the paper has no such arm)",
-            (Part("score", "score", "offline", "corrected_offline"),),
+            (ClaimPart("score", "score", "offline", "corrected_offline"),),
         ),
         Claim(
             "four passes in the second round make more of fewer responses than one (ours)",
-            (Part("score, over one pass", "score", "offline_1_4", "offline"),),
+            (ClaimPart("score, over one pass", "score", "offline_1_4", "offline"),),
         ),
         Claim(
             "replay makes more of what L = 50 samples (ours)",
-            (Part("score, over OAPL without replay", "score", "replay", "oapl_50"),),
+            (ClaimPart("score, over OAPL without replay", "score", "replay", "oapl_50"),),
         ),
     ),
     sizes={

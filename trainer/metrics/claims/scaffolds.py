@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .plan import Arm, Claim, Part, Plan, Setting, merged
+from .plan import Arm, Claim, ClaimPart, Plan, Setting, merged
 from .policies import COLUMNS, RUSCARL, TINY
 
 
@@ -26,19 +26,19 @@ RUSCARL_SHAPE = Plan(
         Claim(
             "linear differences within a group beat the other shapes on the held-out score",
             (
-                Part("over binary", "score", "linear", "binary"),
-                Part("over none", "score", "linear", "same"),
+                ClaimPart("over binary", "score", "linear", "binary"),
+                ClaimPart("over none", "score", "linear", "same"),
             ),
         ),
         Claim(
             "a sigmoid over the run beats a line",
-            (Part("score", "score", "linear", "line"),),
+            (ClaimPart("score", "score", "linear", "line"),),
         ),
         Claim(
             "ratios without the scaffold beat the other two",
             (
-                Part("over corrected", "score", "linear", "corrected"),
-                Part("over scaffolded", "score", "linear", "scaffolded"),
+                ClaimPart("over corrected", "score", "linear", "corrected"),
+                ClaimPart("over scaffolded", "score", "linear", "scaffolded"),
             ),
         ),
     ),

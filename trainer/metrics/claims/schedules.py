@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .plan import Arm, Claim, Part, Plan, Setting, merged
+from .plan import Arm, Claim, ClaimPart, Plan, Setting, merged
 from .policies import TINY
 
 _SEGMENT = 8
@@ -27,15 +27,15 @@ _ARMS = (
 _SHARES = (
     Claim(
         "APRIL that drops what is too old trains on fewer long responses than U-RB, which has as many as the data",
-        (Part("share of long responses missing", _SHARE.format("mean"), "urb", "april_fresh"),),
+        (ClaimPart("share of long responses missing", _SHARE.format("mean"), "urb", "april_fresh"),),
     ),
     Claim(
         "and so does APRIL that drops nothing",
-        (Part("share of long responses missing", _SHARE.format("mean"), "urb", "april"),),
+        (ClaimPart("share of long responses missing", _SHARE.format("mean"), "urb", "april"),),
     ),
     Claim(
         "most of all in the first steps (ours)",
-        (Part("share missing in the first fifth", _SHARE.format("early"), "urb", "april"),),
+        (ClaimPart("share missing in the first fifth", _SHARE.format("early"), "urb", "april"),),
     ),
 )
 _LEARNING: dict[str, Any] = merged(
@@ -72,11 +72,11 @@ TAILS = Plan(
         *_SHARES,
         Claim(
             "what is dropped costs score on held-out prompts with long answers (ours)",
-            (Part("score on long prompts lost", _LONG, "urb", "april_fresh"),),
+            (ClaimPart("score on long prompts lost", _LONG, "urb", "april_fresh"),),
         ),
         Claim(
             "and what is only late costs it too (ours)",
-            (Part("score on long prompts lost", _LONG, "urb", "april"),),
+            (ClaimPart("score on long prompts lost", _LONG, "urb", "april"),),
         ),
     ),
     sizes={"tiny": Setting(_LEARNING, (0, 1, 2, 3, 4), note=f"{_NOTE}, so that lengths stay what they are.")},

@@ -1,6 +1,6 @@
 """A plan about which demonstrations are worth learning. Torch-free."""
 
-from .plan import Arm, Claim, Part, Plan, Setting
+from .plan import Arm, Claim, ClaimPart, Plan, Setting
 
 _SCORE = "eval/rubric_score:last"
 
@@ -17,12 +17,12 @@ KCENTER = Plan(
     claims=(
         Claim(
             "after equal steps, a tenth by K-center has a higher held-out score than a random tenth",
-            (Part("score", _SCORE, "cover", "random"),),
+            (ClaimPart("score", _SCORE, "cover", "random"),),
         ),
-        Claim("and than all of the data", (Part("score", _SCORE, "cover", "all"),)),
+        Claim("and than all of the data", (ClaimPart("score", _SCORE, "cover", "all"),)),
         Claim(
             "the weights by perplexity are worth something (ours: the paper has no such arm)",
-            (Part("score", _SCORE, "cover", "distance"),),
+            (ClaimPart("score", _SCORE, "cover", "distance"),),
         ),
     ),
     sizes={

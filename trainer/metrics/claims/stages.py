@@ -1,6 +1,6 @@
 """Plans about runs of several stages: distilling what earlier ones could do, and learning one's own best answers. Torch-free."""
 
-from .plan import Arm, Claim, Part, Plan, Setting, merged
+from .plan import Arm, Claim, ClaimPart, Plan, Setting, merged
 from .policies import TINY
 
 _SEEDS = (0, 1, 2, 3, 4)
@@ -59,22 +59,22 @@ def _cross_stage_claims(first: int, second: int) -> tuple[Claim, ...]:
     return (
         Claim(
             f"{words} steps on the second domain make the policy forget the first",
-            (Part(f"score on the first domain, lost since step {first}", lost, "second", sign=-1),),
+            (ClaimPart(f"score on the first domain, lost since step {first}", lost, "second", sign=-1),),
         ),
         Claim(
             "distilling both brings the first domain back",
             (
-                Part("score on the first domain, over the second stage's end", back, "distilled"),
-                Part("and over as many more steps of the second stage", f"{_FIRST}:last", "distilled", "second"),
+                ClaimPart("score on the first domain, over the second stage's end", back, "distilled"),
+                ClaimPart("and over as many more steps of the second stage", f"{_FIRST}:last", "distilled", "second"),
             ),
         ),
         Claim(
             "the score over both domains is higher than after as many steps without distilling",
-            (Part("score over all prompts", "eval/rubric_score:last", "distilled", "second"),),
+            (ClaimPart("score over all prompts", "eval/rubric_score:last", "distilled", "second"),),
         ),
         Claim(
             "and so is the score on the second domain by itself (ours: the paper claims that nothing is lost)",
-            (Part("score on the second domain", f"{_SECOND}:last", "distilled", "second"),),
+            (ClaimPart("score on the second domain", f"{_SECOND}:last", "distilled", "second"),),
         ),
     )
 
@@ -110,15 +110,15 @@ SELF_DISTIL = Plan(
     claims=(
         Claim(
             "at equal rollouts, self-distillation has a higher held-out score than RL alone",
-            (Part("score over all prompts", "eval/rubric_score:last", "iterated", "alone"),),
+            (ClaimPart("score over all prompts", "eval/rubric_score:last", "iterated", "alone"),),
         ),
         Claim(
             "and it gains where prompts are neither solved nor out of reach from the start",
-            (Part("score on prompts of middle difficulty", "eval/domain/middle:last", "iterated", "alone"),),
+            (ClaimPart("score on prompts of middle difficulty", "eval/domain/middle:last", "iterated", "alone"),),
         ),
         Claim(
             "to begin anew and imitate loses nothing of what the first round had learned (ours)",
-            (Part("score over all prompts, step 46 over step 30", "eval/rubric_score:from_30_to_46", "iterated"),),
+            (ClaimPart("score over all prompts, step 46 over step 30", "eval/rubric_score:from_30_to_46", "iterated"),),
         ),
     ),
     sizes={

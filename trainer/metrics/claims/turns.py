@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .plan import Arm, Claim, Part, Plan, Setting
+from .plan import Arm, Claim, ClaimPart, Plan, Setting
 
 _TINY: dict[str, Any] = {
     "steps": 72,
@@ -30,7 +30,7 @@ RUBRIC_ARM = Plan(
         Claim(
             "the judge first beats the writer first",
             (
-                Part(
+                ClaimPart(
                     "held-out accuracy by written rubrics at the end",
                     "eval/accuracy:last",
                     "judge_first",
@@ -41,17 +41,21 @@ RUBRIC_ARM = Plan(
         Claim(
             "either order beats training without a reward for the form",
             (
-                Part(
+                ClaimPart(
                     "held-out accuracy, the writer first over none", "eval/accuracy:last", "writer_first", "no_format"
                 ),
-                Part("held-out accuracy, the judge first over none", "eval/accuracy:last", "judge_first", "no_format"),
+                ClaimPart(
+                    "held-out accuracy, the judge first over none", "eval/accuracy:last", "judge_first", "no_format"
+                ),
             ),
         ),
         Claim(
             "before the first turn the writer's step is the noisier, as (17) to (19) say",
             (
-                Part("its variance over the judge's, as a power of ten", "variance/log_ratio:first", "judge_first"),
-                Part("|u_r|/|u_j| above the bound of (19)", "variance/norm_margin:first", "judge_first"),
+                ClaimPart(
+                    "its variance over the judge's, as a power of ten", "variance/log_ratio:first", "judge_first"
+                ),
+                ClaimPart("|u_r|/|u_j| above the bound of (19)", "variance/norm_margin:first", "judge_first"),
             ),
         ),
     ),

@@ -17,7 +17,7 @@ import scipy
 
 from trainer.metrics.estimate import Estimate, undefined
 
-from .plan import Claim, Part
+from .plan import Claim, ClaimPart
 
 RULE = (
     "Decision rule, set before the runs: one number per seed (differences are paired by seed) and the 95% t-interval of its mean. "
@@ -33,8 +33,8 @@ Measures = Mapping[str, Mapping[int, Mapping[str, float | None]]]
 
 
 @dataclass(frozen=True)
-class PartResult:
-    part: Part
+class ClaimPartResult:
+    part: ClaimPart
     difference: Estimate
     verdict: Verdict
     p: float = 1.0
@@ -44,7 +44,7 @@ class PartResult:
 @dataclass(frozen=True)
 class ClaimResult:
     claim: Claim
-    parts: tuple[PartResult, ...]
+    parts: tuple[ClaimPartResult, ...]
     verdict: Verdict
     adjusted: float = 1.0
     """The largest p-value of its parts, adjusted for the number of claims (Holm, 1979)."""
@@ -121,15 +121,15 @@ def p_value(values: Sequence[float | None]) -> float:
     return 2 * float(scipy.stats.t.sf(mean / error, n - 1)) if error else 0.0
 
 
-def _part(part: Part, measures: Measures) -> PartResult:
+def _part(part: ClaimPart, measures: Measures) -> ClaimPartResult:
     better = measures.get(part.better, {})
     worse = measures.get(part.worse, {}) if part.worse else {}
     seeds = sorted(better.keys() | worse.keys())
     values = [_value(part, better.get(seed, {}), worse.get(seed, {})) for seed in seeds]
     difference = mean_over_seeds(values)
-    return PartResult(part, difference, decide(difference, part.margin), p_value(values))
+    return ClaimPartResult(part, difference, decide(difference, part.margin), p_value(values))
 
 
-def _value(part: Part, better: Mapping[str, float | None], worse: Mapping[str, float | None]) -> float | None:
+def _value(part: ClaimPart, better: Mapping[str, float | None], worse: Mapping[str, float | None]) -> float | None:
     first, second = better.get(part.measure), worse.get(part.measure) if part.worse else 0.0
     return None if first is None or second is None else part.sign * (first - second)

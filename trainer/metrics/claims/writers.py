@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .plan import Arm, Claim, Part, Plan, Setting
+from .plan import Arm, Claim, ClaimPart, Plan, Setting
 
 CHECKABLE = tuple(consonant + vowel for consonant in "bdfgkl" for vowel in "aei")
 """Words of the task `rubrics` that can be checked in an answer: what its judge of rubrics knows."""
@@ -40,15 +40,17 @@ MAMS = Plan(
         Claim(
             "both rewards hold the two answers further apart than either alone (Cohen's d, held out)",
             (
-                Part("d at the end, over preference alone", "eval/cohens_d:last", "both", "preference", margin=0.1),
-                Part("d at the end, over quality alone", "eval/cohens_d:last", "both", "quality", margin=0.1),
+                ClaimPart(
+                    "d at the end, over preference alone", "eval/cohens_d:last", "both", "preference", margin=0.1
+                ),
+                ClaimPart("d at the end, over quality alone", "eval/cohens_d:last", "both", "quality", margin=0.1),
             ),
         ),
         Claim(
             "a writer that learned from both beats its base on held-out pairs",
             (
-                Part("preference accuracy, end less start", "eval/preference_accuracy:change", "both"),
-                Part("d, end less start", "eval/cohens_d:change", "both", margin=0.1),
+                ClaimPart("preference accuracy, end less start", "eval/preference_accuracy:change", "both"),
+                ClaimPart("d, end less start", "eval/cohens_d:change", "both", margin=0.1),
             ),
         ),
     ),
@@ -86,13 +88,13 @@ RUBRIC_PAIRS = Plan(
     claims=(
         Claim(
             "a writer that learned beats its base on held-out pairs",
-            (Part("preference accuracy, end less start", "eval/preference_accuracy:change", "writer"),),
+            (ClaimPart("preference accuracy, end less start", "eval/preference_accuracy:change", "writer"),),
         ),
         Claim(
             "and its rubrics are more like those that were written for the pairs (ours)",
             (
-                Part("structural F1, end less start", "eval/rubric_f1:change", "writer"),
-                Part("hallucination lost, start less end", "eval/rubric_hallucination:change", "writer", sign=-1),
+                ClaimPart("structural F1, end less start", "eval/rubric_f1:change", "writer"),
+                ClaimPart("hallucination lost, start less end", "eval/rubric_hallucination:change", "writer", sign=-1),
             ),
         ),
     ),

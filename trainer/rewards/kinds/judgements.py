@@ -14,7 +14,7 @@ from trainer.judges.inputs import JudgeInput
 
 from ..guard import each
 from ..pair_judgements import WORDS_OF, PairJudgement, read_pair_judgement
-from ..parts import Answer, Item, Part, Services
+from ..parts import Item, Part, RewardAnswer, Services
 from ..rationale import match, outcome, precision_of, rationale_consistency
 from .matching import Compared, Matched, match_lists
 from .said import away, finished, problem_of, usage_of
@@ -76,7 +76,7 @@ def _rationale(part: RationalePart, both: Compared, found: Matched | None) -> Pa
     return Part(precision_of(joined, len(human)), "", shown, usage=usage_of(found.said))
 
 
-def _flaws(part: FlawsPart, read: PairJudgement, said: Sequence[Answer] | None) -> Part:
+def _flaws(part: FlawsPart, read: PairJudgement, said: Sequence[RewardAnswer] | None) -> Part:
     shown: dict[str, Any] = {"reasons": list(read.reasons[:MOST_REASONS]), "by": part.judge}
     if said is None:
         return Part(None, "the judgement has no reasons that can be read", shown)

@@ -10,7 +10,7 @@ from trainer.config.rewards.base import MatchedPart
 from trainer.contracts import Message
 from trainer.judges.inputs import JudgeInput
 
-from ..parts import Answer, Part, Services
+from ..parts import Part, RewardAnswer, Services
 from ..reason_matching import Floats, Kind
 from .said import away, problem_of, usage_of
 
@@ -30,7 +30,7 @@ class Matched(NamedTuple):
     `said` are the judge's answers."""
 
     scores_HM: Floats | None
-    said: Sequence[Answer] = ()
+    said: Sequence[RewardAnswer] = ()
 
     def unmatched(self, shown: object) -> Part:
         """The part of a response whose lists could not be matched."""
@@ -59,7 +59,7 @@ def _question(of: Kind, each: Compared) -> JudgeInput:
     return JudgeInput(each.example, each.conversation, reference_items=human, generated=model, subject=subject)
 
 
-def _scores(of: Kind, each: Compared, said: Sequence[Answer]) -> Floats | None:
+def _scores(of: Kind, each: Compared, said: Sequence[RewardAnswer]) -> Floats | None:
     """The scores; None if no answer can be read, or if one of the questions could not be asked."""
     parsed = [answer.parsed for answer in said if answer.parsed is not None]
     if not parsed or away(said):

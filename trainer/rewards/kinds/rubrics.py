@@ -11,7 +11,7 @@ from trainer.rubrics.score import likert_score, training_score, verdicts
 
 from ..guard import each
 from ..pairwise import remax_pairwise
-from ..parts import Answer, Item, Judge, Part, Services, Unscored, Usage
+from ..parts import Item, Part, RewardAnswer, RewardJudge, Services, Unscored, Usage
 from .said import explained, finished, problem_of, told, usage_of
 
 _ID = "sample"
@@ -84,7 +84,7 @@ def _scored(rubric: Rubric, given: Sequence[Verdict], usage: Usage = Usage()) ->
     return Part(None, f"no verdict for {named}" + (f": {notes}" if notes else ""), None, score.verdicts, usage)
 
 
-async def _ask(judge: Judge, items: Sequence[Item]) -> list[list[Answer]]:
+async def _ask(judge: RewardJudge, items: Sequence[Item]) -> list[list[RewardAnswer]]:
     return await judge.ask([_input(item) for item in items])
 
 
@@ -100,7 +100,7 @@ def _input(item: Item) -> JudgeInput:
     )
 
 
-def _verdicts_of(criteria: Sequence[Criterion], said: Sequence[Answer]) -> dict[str, Verdict]:
+def _verdicts_of(criteria: Sequence[Criterion], said: Sequence[RewardAnswer]) -> dict[str, Verdict]:
     """A verdict for each of the criteria, by id, with the cost of the calls that were only about it."""
     unusable = next((answer.problem for answer in said if "response" not in answer.subject), "")
     answered = [answer for answer in said if "response" in answer.subject]
@@ -114,7 +114,7 @@ def _verdicts_of(criteria: Sequence[Criterion], said: Sequence[Answer]) -> dict[
     }
 
 
-def _costs(said: Sequence[Answer]) -> dict[str, float]:
+def _costs(said: Sequence[RewardAnswer]) -> dict[str, float]:
     """The cost of the calls for each criterion. The cost of a call about several criteria is divided among them."""
     found: dict[str, float] = {}
     for answer in said:
@@ -125,7 +125,7 @@ def _costs(said: Sequence[Answer]) -> dict[str, float]:
     return found
 
 
-def _merged(item: Item, programs: Part, said: Sequence[Answer]) -> Part:
+def _merged(item: Item, programs: Part, said: Sequence[RewardAnswer]) -> Part:
     """The verdict of a program if there is one, else that of the judge."""
     if item.rubric is None or not programs.verdicts:
         return programs
@@ -135,7 +135,7 @@ def _merged(item: Item, programs: Part, said: Sequence[Answer]) -> Part:
     return finished(_scored(item.rubric, given, usage_of(said)), said)
 
 
-def _criteria(item: Item, said: Sequence[Answer]) -> Part:
+def _criteria(item: Item, said: Sequence[RewardAnswer]) -> Part:
     try:
         rubric = judged_rubric(item.rubric)
     except Unscored as unscored:
@@ -143,7 +143,7 @@ def _criteria(item: Item, said: Sequence[Answer]) -> Part:
     return finished(_scored(rubric, list(_verdicts_of(rubric.criteria, said).values()), usage_of(said)), said)
 
 
-def _likert(item: Item, said: Sequence[Answer]) -> Part:
+def _likert(item: Item, said: Sequence[RewardAnswer]) -> Part:
     """`S = sum_k w_k v_k / sum_k w_k`, `v = (rating - 1) / 9`, weights are points (MaMs)."""
     usage = usage_of(said)
     try:
@@ -165,7 +165,7 @@ def _likert(item: Item, said: Sequence[Answer]) -> Part:
     return finished(part, said)
 
 
-def _pointwise(said: Sequence[Answer]) -> Part:
+def _pointwise(said: Sequence[RewardAnswer]) -> Part:
     """`(rating - 1) / 9`, the mean over the votes that can be read."""
     ratings = [float(answer.parsed["rating"]) for answer in said if answer.parsed is not None]
     shown, usage = {"answers": told(said)}, usage_of(said)
@@ -181,7 +181,7 @@ _LACKING = {
 }
 
 
-async def _pairwise(part: JudgePart, items: Sequence[Item], judge: Judge) -> list[Part]:
+async def _pairwise(part: JudgePart, items: Sequence[Item], judge: RewardJudge) -> list[Part]:
     others = [item.example.reference if part.against == "reference" else item.baseline for item in items]
     places = [place for place, other in enumerate(others) if other]
     inputs = [
@@ -193,7 +193,7 @@ async def _pairwise(part: JudgePart, items: Sequence[Item], judge: Judge) -> lis
     return [_against(said[place]) if place in said else Part(None, lacking) for place in range(len(items))]
 
 
-def _against(said: Sequence[Answer]) -> Part:
+def _against(said: Sequence[RewardAnswer]) -> Part:
     """`R = (1[sample wins when first] + 1[sample wins when second]) / 2` (ReMax baseline, Li et al., 2024).
 
     `shown.places`: the place that won when the sample was shown first, and when it was shown second. `shown.strength`: how strongly the

@@ -3,39 +3,39 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ..parts import Answer, Part, Usage
+from ..parts import Part, RewardAnswer, Usage
 
 
-def usage_of(said: Sequence[Answer]) -> Usage:
+def usage_of(said: Sequence[RewardAnswer]) -> Usage:
     found = Usage()
     for answer in said:
         found = found.plus(answer.usage)
     return found
 
 
-def away(said: Sequence[Answer]) -> str:
+def away(said: Sequence[RewardAnswer]) -> str:
     """Why the judge could not be asked; empty if it could."""
     return next((answer.problem for answer in said if answer.away), "")
 
 
-def finished(part: Part, said: Sequence[Answer]) -> Part:
+def finished(part: Part, said: Sequence[RewardAnswer]) -> Part:
     """The part without a value, if one of the questions could not be asked: else an outage would decide which votes count."""
     why = away(said)
     return part._replace(value=None, away=True, why=why) if why else part
 
 
-def problem_of(said: Sequence[Answer]) -> str:
+def problem_of(said: Sequence[RewardAnswer]) -> str:
     """The problem of the first answer that cannot be used."""
     return next((answer.problem for answer in said if answer.problem), "no verdict")
 
 
-def explained(said: Sequence[Answer]) -> str:
+def explained(said: Sequence[RewardAnswer]) -> str:
     """The first explanation; empty if there is none."""
     found = (str(answer.parsed.get("explanation", "")) for answer in said if answer.parsed is not None)
     return next(filter(None, found), "")
 
 
-def told(said: Sequence[Answer]) -> list[dict[str, Any]]:
+def told(said: Sequence[RewardAnswer]) -> list[dict[str, Any]]:
     """The answers as the rollout viewer shows them."""
     return [
         {

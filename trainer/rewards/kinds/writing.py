@@ -24,7 +24,7 @@ from trainer.rubrics.score import likert_score
 from ..arm import writer_reward
 from ..guard import each
 from ..mams import preference_reward
-from ..parts import Answer, Item, Part, Services, Usage
+from ..parts import Item, Part, RewardAnswer, Services, Usage
 from ..reason_matching import Floats
 from ..written import Writing, words_score, writing_of
 from .matching import Compared, Matched, match_lists
@@ -100,13 +100,13 @@ async def _asked(
     services: Services,
     question: Callable[[Item, Writing], JudgeInput],
     faults: Sequence[str] = (),
-) -> list[list[Answer] | None]:
+) -> list[list[RewardAnswer] | None]:
     """The judge's answer about each rubric; None if the rubric has a fault, because then there is nothing to ask about."""
     known = faults or [writing.fault for writing in writings]
     places = [place for place, fault in enumerate(known) if not fault]
     if not places:
         return [None] * len(items)
-    asking: Awaitable[list[list[Answer]]] = services.judges[judge].ask(
+    asking: Awaitable[list[list[RewardAnswer]]] = services.judges[judge].ask(
         [question(items[place], writings[place]) for place in places]
     )
     said = dict(zip(places, await asking, strict=True))
@@ -161,7 +161,7 @@ def _by_words(writing: Writing) -> Part:
     return _ranked(chosen, rejected, grades)
 
 
-def _graded(by: str, writing: Writing, said: Sequence[Answer]) -> Part:
+def _graded(by: str, writing: Writing, said: Sequence[RewardAnswer]) -> Part:
     """R_pref from a judge's ratings or verdicts. It is missing if one of them is missing for one of the answers."""
     grade = _ratings if by == "likert" else _verdicts
     found = grade(writing, [answer for answer in said if "response" in answer.subject])
@@ -174,7 +174,7 @@ def _graded(by: str, writing: Writing, said: Sequence[Answer]) -> Part:
     return finished(Part(None, why, _shown(chosen, rejected, grades), usage=usage_of(said)), said)
 
 
-def _ratings(writing: Writing, said: Sequence[Answer]) -> dict[str, Grades]:
+def _ratings(writing: Writing, said: Sequence[RewardAnswer]) -> dict[str, Grades]:
     found = combine.criterion_ratings(said)
     return {
         response: {name: None if rating is None else (rating - 1) / 9 for name, rating in ratings.items()}
@@ -182,7 +182,7 @@ def _ratings(writing: Writing, said: Sequence[Answer]) -> dict[str, Grades]:
     }
 
 
-def _verdicts(writing: Writing, said: Sequence[Answer]) -> dict[str, Grades]:
+def _verdicts(writing: Writing, said: Sequence[RewardAnswer]) -> dict[str, Grades]:
     found = combine.criterion_verdicts(said)
     return {
         response: {verdict.criterion_id: None if verdict.met is None else float(verdict.met) for verdict in verdicts}
@@ -213,7 +213,7 @@ def _shown(chosen: float | None, rejected: float | None, grades: Sequence[Grades
     return {"scores": [chosen, rejected], "grades": [dict(each_grade) for each_grade in grades]}
 
 
-def _chosen(writing: Writing, said: Sequence[Answer]) -> Part:
+def _chosen(writing: Writing, said: Sequence[RewardAnswer]) -> Part:
     answered = [answer for answer in said if "order" in answer.subject]
     pair = next(iter(combine.pair_verdicts(answered).values()), None)
     verdict = None if pair is None or pair.verdict is None else _WORDS[pair.verdict]
@@ -228,7 +228,7 @@ def _chosen(writing: Writing, said: Sequence[Answer]) -> Part:
     return finished(Part(value, why, shown, usage=usage), said)
 
 
-def _rated(said: Sequence[Answer]) -> Part:
+def _rated(said: Sequence[RewardAnswer]) -> Part:
     scores = [float(answer.parsed["score"]) for answer in said if answer.parsed is not None]
     shown, usage = {"answers": told(said)}, usage_of(said)
     if not scores:

@@ -21,7 +21,7 @@ from webapp.annotation.models import AgreementReport, Answer, Project, Task
 
 from . import matched_items
 from .fields import fields
-from .rating_columns import Given, Ints, Value, read
+from .rating_columns import Ints, RatingColumns, Value, read
 
 NAMES = ("percent", "fleiss", "ac1", "alpha")
 MAX_DOMAINS = 30
@@ -89,7 +89,7 @@ def _key(value: Value) -> str:
     return value if isinstance(value, str) else f"{value:g}"
 
 
-def _coefficients(field: Field, given: Given, every_level: bool = False) -> dict[str, Any]:
+def _coefficients(field: Field, given: RatingColumns, every_level: bool = False) -> dict[str, Any]:
     table = counted(given.units_R, given.values_R, given.values)
     if not len(table.counts_UV):
         return {
@@ -112,7 +112,7 @@ def _coefficients(field: Field, given: Given, every_level: bool = False) -> dict
     }
 
 
-def _criteria(project: Project, given: Given, field: Field) -> dict[str, Any]:
+def _criteria(project: Project, given: RatingColumns, field: Field) -> dict[str, Any]:
     """Criteria that many tasks share, such as those of one rubric for all, have coefficients of their own. Two rubrics share
     a criterion where its words are the same: an id says nothing outside of its rubric."""
     texts, text_R = _texts(project, given)
@@ -125,7 +125,7 @@ def _criteria(project: Project, given: Given, field: Field) -> dict[str, Any]:
     return {"criteria": found, "criteria_left_out": len(shared) - len(kept)}
 
 
-def _texts(project: Project, given: Given) -> tuple[list[str], Ints]:
+def _texts(project: Project, given: RatingColumns) -> tuple[list[str], Ints]:
     """The words of criteria, and of each value the place of its criterion's among them, -1 where it is not there."""
     units_U, unit_R = np.unique(given.units_R, return_inverse=True)
     text_U = np.full(len(units_U), -1)
@@ -138,7 +138,7 @@ def _texts(project: Project, given: Given) -> tuple[list[str], Ints]:
     return list(texts), text_U[unit_R]
 
 
-def _worded(project: Project, given: Given) -> Iterator[tuple[Ints, list[str]]]:
+def _worded(project: Project, given: RatingColumns) -> Iterator[tuple[Ints, list[str]]]:
     """The units of answered tasks with the words of their criteria, a few hundred tasks at a time."""
     answered = Task.objects.filter(project=project, done__gt=0).select_related("example").defer("suggestion")
     listed = answered.iterator(chunk_size=TASKS_AT_A_TIME)
@@ -152,7 +152,7 @@ def _worded(project: Project, given: Given) -> Iterator[tuple[Ints, list[str]]]:
         yield np.array([unit for unit, _ in found], np.int64), [text for _, text in found]
 
 
-def _pairs(given: Given) -> dict[str, Any]:
+def _pairs(given: RatingColumns) -> dict[str, Any]:
     """Every two raters who share a unit: percent, Cohen's kappa and the confusion matrix (rows: the first rater)."""
     shared = _shared(given)
     ordered = sorted(shared, key=lambda pair: (-shared[pair].total(), pair))
@@ -173,7 +173,7 @@ def _pairs(given: Given) -> dict[str, Any]:
     return {"pairs": found, "pairs_left_out": max(0, len(ordered) - MAX_PAIRS)}
 
 
-def _shared(given: Given) -> dict[tuple[int, int], Counter[tuple[int, int]]]:
+def _shared(given: RatingColumns) -> dict[tuple[int, int], Counter[tuple[int, int]]]:
     """How often each two raters, the one with the smaller id first, gave each two values to one unit."""
     order = np.lexsort((given.users_R, given.units_R))
     unit_R, user_R, value_R = given.units_R[order], given.users_R[order], given.values_R[order]

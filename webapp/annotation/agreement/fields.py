@@ -45,7 +45,7 @@ def rows(project: Project, field: Field) -> Iterator[Row]:
 
 
 @dataclass(frozen=True)
-class Cell:
+class ConfusionCell:
     """Of a confusion matrix: the first rater gave the first value, the second the second."""
 
     field: Field
@@ -56,7 +56,7 @@ class Cell:
         return [self.field.says(self.field.value(value)) for value in self.values]
 
 
-def cell(project: Project, people: Faces, key: str, pair: str, values: tuple[str, str]) -> Cell | None:
+def cell(project: Project, people: Faces, key: str, pair: str, values: tuple[str, str]) -> ConfusionCell | None:
     """The cell of field `key` and the two people with the numbers in `pair` ("1-2"); None where there is no such one."""
     field = next((each for each in fields(project) if each.key == key), None)
     users = [people.user(n) for text in pair.split("-") if (n := whole(text, 8)) is not None]
@@ -67,10 +67,10 @@ def cell(project: Project, people: Faces, key: str, pair: str, values: tuple[str
             field.value(value)
     except ValueError:
         return None
-    return Cell(field, (users[0], users[1]), values)
+    return ConfusionCell(field, (users[0], users[1]), values)
 
 
-def tasks_behind(project: Project, found: Cell, after: int = 0, limit: int = 50) -> list[int]:
+def tasks_behind(project: Project, found: ConfusionCell, after: int = 0, limit: int = 50) -> list[int]:
     """Ids of the tasks in a cell, ascending."""
     field = found.field
     one = _ROWS.replace("{values}", field.sql) + " AND seat.user_id = %s AND given.value = %s AND task.id > %s"

@@ -6,7 +6,7 @@ from itertools import combinations
 from statistics import mean
 from typing import Any
 
-from trainer.metrics.agreement import Rating, ac1, alpha, fleiss, percent, tabulate
+from trainer.metrics.agreement import UnitRating, ac1, alpha, fleiss, percent, tabulate
 from trainer.metrics.estimate import bootstrap_mean
 from webapp.annotation.agreement.consensus import items
 from webapp.annotation.kinds import of
@@ -26,7 +26,7 @@ def report(project: Project) -> dict[str, Any] | None:
         return None
     shares: list[float] = []
     by_pair: dict[tuple[int, int], list[float]] = defaultdict(list)
-    ratings: dict[str, list[Rating]] = defaultdict(list)
+    ratings: dict[str, list[UnitRating]] = defaultdict(list)
     matchers: Counter[str] = Counter()
     for review, answers in _reviewed(project):
         found = _pair_shares(project.kind, review, answers)
@@ -79,7 +79,7 @@ def _pair_shares(kind: str, review: TaskReview, answers: Answers) -> dict[tuple[
     return found
 
 
-def _rate(review: TaskReview, answers: Answers, ratings: dict[str, list[Rating]]) -> None:
+def _rate(review: TaskReview, answers: Answers, ratings: dict[str, list[UnitRating]]) -> None:
     """A matched criterion is a unit; whoever wrote it has rated it."""
     for place, group in enumerate(review.groups or []):
         if len(group) < 2:
@@ -90,10 +90,10 @@ def _rate(review: TaskReview, answers: Answers, ratings: dict[str, list[Rating]]
             values = {"sign": "+" if criterion["points"] > 0 else "-"}
             values |= {name: str(criterion.get(name)) for name in ("kind", "importance")}
             for name, value in values.items():
-                ratings[name].append(Rating(f"{review.task_id}:{place}", str(user), value))
+                ratings[name].append(UnitRating(f"{review.task_id}:{place}", str(user), value))
 
 
-def _attribute(name: str, label: str, given: list[Rating]) -> dict[str, Any]:
+def _attribute(name: str, label: str, given: list[UnitRating]) -> dict[str, Any]:
     table = tabulate(given)
     return {
         "key": name,

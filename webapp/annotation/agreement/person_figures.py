@@ -79,11 +79,11 @@ class Figures:
 
 
 @dataclass
-class Point(Figures):
+class FiguresAt(Figures):
     at: date = field(default_factory=date.today)
 
 
-class Line(NamedTuple):
+class FigureLine(NamedTuple):
     """How a figure went over time: its first and its last value, and each as a percentage of the most there can be
     ("agreement") or has been ("seconds")."""
 
@@ -94,19 +94,19 @@ class Line(NamedTuple):
 
 def measure(project: Project) -> dict[str, Any]:
     """{user id: {"total": figures, "last_at": time, "points": [[day, *figures], ...] in their order, "warnings":
-    sentences, "drift": {name: `Line`}}}, from every answer that stands; figures as `Figures.packed` has them."""
+    sentences, "drift": {name: `FigureLine`}}}, from every answer that stands; figures as `Figures.packed` has them."""
     step = "day" if timezone.now() - project.created_at <= DAILY_UP_TO else "week"
     values = {"project": project.pk, "step": step, "fast": project.settings.get("fast_seconds", 0)}
     compared = {(user_id, at): Share(same, of) for user_id, at, same, of in _agreements(project, values)}
     totals: dict[int, tuple[Figures, datetime]] = {}
-    points: dict[int, list[Point]] = defaultdict(list)
+    points: dict[int, list[FiguresAt]] = defaultdict(list)
     for user_id, at, done, median, fast, timed, right, gold, last in _rows(SPEEDS, values):
         agreement = compared.get((user_id, at), Share())
         figures = (done, median, Share(fast, timed), Share(right, gold), agreement)
         if at is None:
             totals[user_id] = Figures(*figures), last
         else:
-            points[user_id].append(Point(*figures, at=at))
+            points[user_id].append(FiguresAt(*figures, at=at))
     return {
         str(user_id): {
             "total": total.packed(),
@@ -128,7 +128,7 @@ def _agreements(project: Project, values: dict[str, Any]) -> list[tuple[Any, ...
     return _rows(AGREEMENT.format(units=kinds.of(project.kind).units_sql), values) if compares(project) else []
 
 
-def warnings(total: Figures, points: Sequence[Point]) -> list[str]:
+def warnings(total: Figures, points: Sequence[FiguresAt]) -> list[str]:
     """What a manager should look into, in sentences."""
     told = []
     if total.fast.whole >= ENOUGH and (total.fast.value or 0) >= FAST_SHARE:
@@ -148,7 +148,7 @@ def warnings(total: Figures, points: Sequence[Point]) -> list[str]:
     return told
 
 
-def drift(points: Iterable[Point]) -> dict[str, Line]:
+def drift(points: Iterable[FiguresAt]) -> dict[str, FigureLine]:
     """The lines of what has two values or more; where a figure is undefined, its point is left out."""
     lines: dict[str, list[float]] = defaultdict(list)
     for point in points:
@@ -157,7 +157,7 @@ def drift(points: Iterable[Point]) -> dict[str, Line]:
         if (equal := point.agreement.value) is not None:
             lines["agreement"].append(equal)
     return {
-        name: Line(values[0], values[-1], _heights(values, 1.0 if name == "agreement" else max(values)))
+        name: FigureLine(values[0], values[-1], _heights(values, 1.0 if name == "agreement" else max(values)))
         for name, values in lines.items()
         if len(values) > 1
     }
@@ -167,17 +167,17 @@ def _heights(values: Iterable[float], most: float) -> list[int]:
     return [round(100 * value / (most or 1)) for value in values]
 
 
-def _halves(points: Sequence[Point]) -> tuple[Figures, Figures]:
+def _halves(points: Sequence[FiguresAt]) -> tuple[Figures, Figures]:
     """The first and the second half of a person's answers; a median of a half is the mean of its points' medians."""
     total, passed = sum(point.done for point in points), 0
-    parts: tuple[list[Point], list[Point]] = ([], [])
+    parts: tuple[list[FiguresAt], list[FiguresAt]] = ([], [])
     for point in points:
         parts[passed * 2 >= total].append(point)
         passed += point.done
     return _together(parts[0]), _together(parts[1])
 
 
-def _together(points: Iterable[Point]) -> Figures:
+def _together(points: Iterable[FiguresAt]) -> Figures:
     listed = list(points)
     timed = [(point.median_seconds, point.done) for point in listed if point.median_seconds is not None]
     weight = sum(done for _, done in timed)

@@ -18,7 +18,7 @@ Value = str | float
 
 
 @dataclass(frozen=True)
-class Given:
+class RatingColumns:
     """The values that are not `missing`, R of them: whose, of which task and item, in which domain. Items, values and
     domains are places in the names beside them; of these, `values` ascend."""
 
@@ -41,7 +41,7 @@ class Given:
         """The number of one of its items."""
         return task * len(self.items) + self.items[item]
 
-    def only(self, kept_R: NDArray[np.bool_]) -> "Given":
+    def only(self, kept_R: NDArray[np.bool_]) -> "RatingColumns":
         """Some of them, under the same names."""
         return replace(
             self,
@@ -52,14 +52,14 @@ class Given:
             domains_R=self.domains_R[kept_R],
         )
 
-    def by_domain(self) -> Iterator[tuple[str, "Given"]]:
+    def by_domain(self) -> Iterator[tuple[str, "RatingColumns"]]:
         """Those of each domain, the one with the most first."""
         counts = np.bincount(self.domains_R, minlength=len(self.domains))
         for place in sorted(range(len(counts)), key=lambda place: (-counts[place], self.domains[place])):
             yield self.domains[place], self.only(self.domains_R == place)
 
 
-def read(project: Project, field: Field) -> Given:
+def read(project: Project, field: Field) -> RatingColumns:
     """Every value given so far; see `fields.rows`."""
     columns = [array("q") for _ in range(5)]
     items: dict[str, int] = {}
@@ -77,7 +77,7 @@ def read(project: Project, field: Field) -> Given:
     said = [field.value(text) for text in texts]
     values = sorted(set(said), key=lambda value: (isinstance(value, str), value))
     values_R = np.array([values.index(value) for value in said], np.int64)[texts_R]
-    return Given(tasks_R, users_R, items_R, values_R, domains_R, items, values, list(domains), missing)
+    return RatingColumns(tasks_R, users_R, items_R, values_R, domains_R, items, values, list(domains), missing)
 
 
 def _place(known: dict[str, int], name: str) -> int:

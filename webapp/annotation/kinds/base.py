@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from .fields import Field
 from .records import Answered, Settings
-from .table import Given, Row, item_rows
+from .table import AnswerRow, GivenAnswer, item_rows
 
 if TYPE_CHECKING:
     from webapp.datasets.models import DatasetVersion
@@ -140,14 +140,14 @@ class TaskKind(ABC):
         return content
 
     def rows(
-        self, settings: Settings, subject: Content, example: Content, answers: Sequence[Given], groups: Any
-    ) -> list[Row]:
+        self, settings: Settings, subject: Content, example: Content, answers: Sequence[GivenAnswer], groups: Any
+    ) -> list[AnswerRow]:
         """Everything a reviewer decides about one task, in the order it is shown."""
         return item_rows(answers, groups, self.items)
 
     @abstractmethod
     def assemble(
-        self, values: dict[str, str], kept: list[dict[str, Any]], subject: Content, answers: Sequence[Given]
+        self, values: dict[str, str], kept: list[dict[str, Any]], subject: Content, answers: Sequence[GivenAnswer]
     ) -> dict[str, Any]:
         """The answer of a reviewer's decisions: `values` of choice rows by their ids, `kept` items. May raise Undecided."""
 

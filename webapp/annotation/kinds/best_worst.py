@@ -14,7 +14,7 @@ from . import example_labels
 from .base import Content, Groups, Problems, Subject, TaskKind
 from .fields import Field
 from .records import MAX_RESPONSES, Answered, Settings, Side, subject_sides
-from .table import Given, Row, Undecided
+from .table import AnswerRow, GivenAnswer, Undecided
 from .values import most, preference
 
 TOGETHER = 4  # responses in a task, where an example has more than AT_ONCE
@@ -111,15 +111,17 @@ class BestWorst(TaskKind):
         return _content(None if verdict == CANNOT else best, None if verdict == CANNOT else worst)
 
     def rows(
-        self, settings: Settings, subject: Content, example: Content, answers: Sequence[Given], groups: Any
-    ) -> list[Row]:
+        self, settings: Settings, subject: Content, example: Content, answers: Sequence[GivenAnswer], groups: Any
+    ) -> list[AnswerRow]:
         letters = {side: ascii_uppercase[place] for place, side in enumerate(subject_sides(subject))}
         options = letters | {CANNOT: "cannot assess"}
         given = {part: {each.id: each.content.get(part) or CANNOT for each in answers} for part in ("best", "worst")}
-        return [Row(part, "choice", part.title(), options, given[part], drop=CANNOT) for part in ("best", "worst")]
+        return [
+            AnswerRow(part, "choice", part.title(), options, given[part], drop=CANNOT) for part in ("best", "worst")
+        ]
 
     def assemble(
-        self, values: dict[str, str], kept: list[dict[str, Any]], subject: Content, answers: Sequence[Given]
+        self, values: dict[str, str], kept: list[dict[str, Any]], subject: Content, answers: Sequence[GivenAnswer]
     ) -> dict[str, Any]:
         best, worst = (values[part] for part in _PARTS)
         if CANNOT in (best, worst):

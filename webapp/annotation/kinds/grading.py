@@ -15,7 +15,7 @@ from .base import Content, Groups, Problems, Subject, TaskKind
 from .fields import Field
 from .reasons import beyond
 from .records import Answered, Name, Settings, Text
-from .table import Given, Row
+from .table import AnswerRow, GivenAnswer
 from .values import most
 
 VERDICTS = {"met": "met", "not_met": "not met", "cannot_assess": "cannot assess"}
@@ -129,8 +129,8 @@ class Grading(TaskKind):
         return {"grades": grades, "note": ""}
 
     def rows(
-        self, settings: Settings, subject: Content, example: Content, answers: Sequence[Given], groups: Any
-    ) -> list[Row]:
+        self, settings: Settings, subject: Content, example: Content, answers: Sequence[GivenAnswer], groups: Any
+    ) -> list[AnswerRow]:
         texts = {each["id"]: each["text"] for each in (example.get("rubric") or {}).get("criteria", ())}
         verdicts = {each.id: _grades(each.content) for each in answers}
         names = texts or dict.fromkeys(name for given in verdicts.values() for name in given)
@@ -138,12 +138,12 @@ class Grading(TaskKind):
         for name in names:
             values = {answer: given[name] for answer, given in verdicts.items() if name in given}
             found.append(
-                Row(f"criterion:{name}", "choice", texts.get(name, name), VERDICTS, values, drop="cannot_assess")
+                AnswerRow(f"criterion:{name}", "choice", texts.get(name, name), VERDICTS, values, drop="cannot_assess")
             )
         return found
 
     def assemble(
-        self, values: dict[str, str], kept: list[dict[str, Any]], subject: Content, answers: Sequence[Given]
+        self, values: dict[str, str], kept: list[dict[str, Any]], subject: Content, answers: Sequence[GivenAnswer]
     ) -> dict[str, Any]:
         """The evidence is that of the first person who gave this verdict."""
         grades = []

@@ -11,7 +11,7 @@ from . import example_labels, reasons
 from .base import Content, Groups, Problems, Subject, TaskKind
 from .fields import Field
 from .records import MAX_REASONS, Answered, Name, Reason, Settings, Strength
-from .table import Given, Row, item_rows
+from .table import AnswerRow, GivenAnswer, item_rows
 from .values import (
     NONE,
     STRENGTHS,
@@ -174,19 +174,19 @@ class Pairwise(TaskKind):
         return _with_reasons(content, contents, groups, set(range(len(contents))))
 
     def rows(
-        self, settings: Settings, subject: Content, example: Content, answers: Sequence[Given], groups: Any
-    ) -> list[Row]:
+        self, settings: Settings, subject: Content, example: Content, answers: Sequence[GivenAnswer], groups: Any
+    ) -> list[AnswerRow]:
         given = {each.id: _value(each.content) for each in answers}
         options = STRENGTHS | WITHOUT_STRENGTH
-        found = [Row("strength", "choice", "Preference", options, given, drop="cannot_assess", strength=True)]
+        found = [AnswerRow("strength", "choice", "Preference", options, given, drop="cannot_assess", strength=True)]
         for name in settings.dimensions:
             values = {each.id: written(each.content.get("dimensions", {}).get(name)) for each in answers}
             options = STRENGTHS | {NONE: "cannot assess"}
-            found.append(Row(f"dimension:{name}", "choice", name, options, values, drop=NONE, strength=True))
+            found.append(AnswerRow(f"dimension:{name}", "choice", name, options, values, drop=NONE, strength=True))
         return [*found, *item_rows(answers, groups, self.items)]
 
     def assemble(
-        self, values: dict[str, str], kept: list[dict[str, Any]], subject: Content, answers: Sequence[Given]
+        self, values: dict[str, str], kept: list[dict[str, Any]], subject: Content, answers: Sequence[GivenAnswer]
     ) -> dict[str, Any]:
         strength = values.pop("strength")
         dimensions = {row.partition(":")[2]: number(value) for row, value in values.items()}

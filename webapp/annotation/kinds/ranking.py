@@ -13,7 +13,7 @@ from . import example_labels
 from .base import Content, Groups, Problems, Subject, TaskKind
 from .fields import Field
 from .records import MAX_RESPONSES, Answered, Settings, Side, subject_sides
-from .table import Given, Row, Undecided
+from .table import AnswerRow, GivenAnswer, Undecided
 from .values import most, preference, sign
 
 PAIRS = {"-1": "first better", "0": "equal", "1": "second better"}
@@ -126,18 +126,18 @@ class Ranking(TaskKind):
         return found if _orders(found) == relation else None  # a circle is no order
 
     def rows(
-        self, settings: Settings, subject: Content, example: Content, answers: Sequence[Given], groups: Any
-    ) -> list[Row]:
+        self, settings: Settings, subject: Content, example: Content, answers: Sequence[GivenAnswer], groups: Any
+    ) -> list[AnswerRow]:
         letters = {side: ascii_uppercase[place] for place, side in enumerate(subject_sides(subject))}
         given = {}
         for each in answers:
             tiers = [" = ".join(sorted(letters.get(side, side) for side in tier)) for tier in each.content["tiers"]]
             given[each.id] = "cannot_assess" if each.content.get("verdict") == "cannot_assess" else " > ".join(tiers)
         options = {value: value for value in dict.fromkeys(given.values())} | {"cannot_assess": "cannot assess"}
-        return [Row("order", "choice", "Order, best first", options, given, drop="cannot_assess", free=True)]
+        return [AnswerRow("order", "choice", "Order, best first", options, given, drop="cannot_assess", free=True)]
 
     def assemble(
-        self, values: dict[str, str], kept: list[dict[str, Any]], subject: Content, answers: Sequence[Given]
+        self, values: dict[str, str], kept: list[dict[str, Any]], subject: Content, answers: Sequence[GivenAnswer]
     ) -> dict[str, Any]:
         order = values["order"]
         if order == "cannot_assess":

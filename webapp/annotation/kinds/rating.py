@@ -8,7 +8,7 @@ from . import example_labels
 from .base import Content, Groups, Problems, Subject, TaskKind
 from .fields import Field
 from .records import Answered, Name, Settings
-from .table import Given, Row
+from .table import AnswerRow, GivenAnswer
 from .values import NONE, most, number, written
 
 NEAR = 1  # on a scale of more than three values, the neighbouring one is right too
@@ -90,19 +90,19 @@ class Rating(TaskKind):
         return {"ratings": ratings, "note": ""}
 
     def rows(
-        self, settings: Settings, subject: Content, example: Content, answers: Sequence[Given], groups: Any
-    ) -> list[Row]:
+        self, settings: Settings, subject: Content, example: Content, answers: Sequence[GivenAnswer], groups: Any
+    ) -> list[AnswerRow]:
         found = []
         for scale in settings.scales:
             steps = range(scale.low, scale.high + 1)
             options = {str(value): f"{value} {scale.labels.get(value, '')}".strip() for value in steps}
             values = {each.id: written(each.content["ratings"].get(scale.name)) for each in answers}
             options |= {NONE: "cannot assess"}
-            found.append(Row(f"scale:{scale.name}", "choice", scale.name, options, values, drop=NONE))
+            found.append(AnswerRow(f"scale:{scale.name}", "choice", scale.name, options, values, drop=NONE))
         return found
 
     def assemble(
-        self, values: dict[str, str], kept: list[dict[str, Any]], subject: Content, answers: Sequence[Given]
+        self, values: dict[str, str], kept: list[dict[str, Any]], subject: Content, answers: Sequence[GivenAnswer]
     ) -> dict[str, Any]:
         return {"ratings": {row.partition(":")[2]: number(value) for row, value in values.items()}, "note": ""}
 

@@ -11,7 +11,7 @@ from . import example_labels, reasons
 from .base import Content, Groups, Problems, Subject, TaskKind
 from .records import MAX_REASONS, Answered, Reason, Settings, Text
 from .rubric import shared_items
-from .table import Given
+from .table import GivenAnswer
 from .values import plain
 
 
@@ -90,7 +90,7 @@ class Rationale(TaskKind):
         return {"source": contents[0].get("source", ""), "reasons": found, "note": ""} if found else None
 
     def assemble(
-        self, values: dict[str, str], kept: list[dict[str, Any]], subject: Content, answers: Sequence[Given]
+        self, values: dict[str, str], kept: list[dict[str, Any]], subject: Content, answers: Sequence[GivenAnswer]
     ) -> dict[str, Any]:
         return {"source": answers[0].content.get("source", ""), "reasons": kept, "note": ""}
 

@@ -12,7 +12,7 @@ from trainer.verifiers import VerifierError, check_spec
 from . import example_labels
 from .base import Content, Groups, Problems, Subject, TaskKind
 from .records import MAX_CRITERIA, Answered, Settings
-from .table import Given
+from .table import GivenAnswer
 from .values import numbered, plain
 
 
@@ -86,7 +86,7 @@ class Authoring(TaskKind):
         return {"rubric": {"criteria": numbered(found)}, "note": ""} if found else None
 
     def assemble(
-        self, values: dict[str, str], kept: list[dict[str, Any]], subject: Content, answers: Sequence[Given]
+        self, values: dict[str, str], kept: list[dict[str, Any]], subject: Content, answers: Sequence[GivenAnswer]
     ) -> dict[str, Any]:
         return {"rubric": {"criteria": numbered(kept)}, "note": ""}
 

@@ -19,7 +19,7 @@ class Undecided(ValueError):
 
 
 @dataclass(frozen=True)
-class Given:
+class GivenAnswer:
     """One person's answer, by its id."""
 
     id: int
@@ -27,7 +27,7 @@ class Given:
 
 
 @dataclass(frozen=True)
-class Row:
+class AnswerRow:
     """`given`: {answer id: value} of a choice, `items`: [(answer id, index, item)] of what says the same.
 
     `drop` is the value a choice takes when it is dropped; None: it cannot be.
@@ -54,12 +54,12 @@ class Row:
         return next((value for value in values if 2 * values.count(value) > len(values)), None)
 
 
-def item_rows(answers: Sequence[Given], groups: Any, items: Any) -> list[Row]:
+def item_rows(answers: Sequence[GivenAnswer], groups: Any, items: Any) -> list[AnswerRow]:
     """A row for each group of items that say the same; `items(content)` lists those of an answer."""
     by_id = {each.id: each.content for each in answers}
     found = []
     for group in groups or []:
         listed = tuple((answer, index, items(by_id[answer])[index]) for answer, index in group)
         first = listed[0]
-        found.append(Row(f"item:{first[0]}:{first[1]}", "item", str(first[2]["text"]), items=listed, drop=""))
+        found.append(AnswerRow(f"item:{first[0]}:{first[1]}", "item", str(first[2]["text"]), items=listed, drop=""))
     return found

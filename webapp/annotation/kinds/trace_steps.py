@@ -17,7 +17,7 @@ from trainer.contracts.base import Record
 from .base import Content, Groups, Problems, Subject, TaskKind
 from .fields import Field
 from .records import Answered, Settings, Text
-from .table import Given, Row, Undecided
+from .table import AnswerRow, GivenAnswer, Undecided
 from .values import NONE, most
 
 VERDICTS = {"correct": "correct", "incorrect": "incorrect", "cannot_assess": "cannot assess"}
@@ -166,13 +166,13 @@ class TraceSteps(TaskKind):
         return _content(verdicts, contents) if (_first_error(verdicts) or 0) == first else None
 
     def rows(
-        self, settings: Settings, subject: Content, example: Content, answers: Sequence[Given], groups: Any
-    ) -> list[Row]:
+        self, settings: Settings, subject: Content, example: Content, answers: Sequence[GivenAnswer], groups: Any
+    ) -> list[AnswerRow]:
         """One for each step of the agent; the first error follows from them."""
         options = {**VERDICTS, NONE: "not judged"}
         verdicts = {each.id: _verdicts(each.content) for each in answers}
         return [
-            Row(
+            AnswerRow(
                 f"step:{number}",
                 "choice",
                 _label(number, step),
@@ -185,7 +185,7 @@ class TraceSteps(TaskKind):
         ]
 
     def assemble(
-        self, values: dict[str, str], kept: list[dict[str, Any]], subject: Content, answers: Sequence[Given]
+        self, values: dict[str, str], kept: list[dict[str, Any]], subject: Content, answers: Sequence[GivenAnswer]
     ) -> dict[str, Any]:
         """The reasons are those of the first person who gave this verdict with one."""
         given = {int(row.partition(":")[2]): verdict for row, verdict in values.items()}

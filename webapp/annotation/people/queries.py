@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from webapp.accounts.models import Membership, User
 
-from ..agreement.person_figures import Figures, Line, Point
+from ..agreement.person_figures import FigureLine, Figures, FiguresAt
 from ..agreement.raters import Rater, raters
 from ..models import AgreementReport, Assignment, Participant, Project
 
@@ -33,13 +33,13 @@ class Person:
     last_at: datetime | None = None
     total: Figures = field(default_factory=Figures)
     warnings: list[str] = field(default_factory=list)
-    drift: dict[str, Line] = field(default_factory=dict)
+    drift: dict[str, FigureLine] = field(default_factory=dict)
     kept: list[Any] = field(default_factory=list)  # the points as `AgreementReport.people` has them
 
     @property
-    def points(self) -> list[Point]:
+    def points(self) -> list[FiguresAt]:
         """Made when somebody asks: pages that list people do without."""
-        return [Point.unpacked(point, at=date.fromisoformat(at)) for at, *point in self.kept]
+        return [FiguresAt.unpacked(point, at=date.fromisoformat(at)) for at, *point in self.kept]
 
     @property
     def label(self) -> str:
@@ -63,7 +63,7 @@ def people(project: Project) -> list[Person]:
         person.total = Figures.unpacked(figures["total"])
         person.last_at = datetime.fromisoformat(figures["last_at"])
         person.warnings, person.kept = figures["warnings"], figures["points"]
-        person.drift = {name: Line(*line) for name, line in figures["drift"].items()}
+        person.drift = {name: FigureLine(*line) for name, line in figures["drift"].items()}
     return sorted(found.values(), key=lambda person: (-person.total.done, not person.takes_part, person.user.pk))
 
 

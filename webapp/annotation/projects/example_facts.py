@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from trainer.contracts.counted import counted
-from webapp.datasets.exploration.example_facts import Known, provide
+from webapp.datasets.exploration.example_facts import ExampleFact, provide
 from webapp.datasets.models import Example
 
 from ..models import Task
@@ -13,7 +13,7 @@ SHOWN = 20
 
 
 @provide
-def tasks(example: Example) -> Iterator[Known]:
+def tasks(example: Example) -> Iterator[ExampleFact]:
     held = Task.objects.filter(example=example).select_related("project", "resolution")
     for task in held.order_by("-id")[:SHOWN]:
         wanted = "gold" if task.overlap is None else f"{task.done} of {counted(task.overlap, 'answers')}"
@@ -21,4 +21,4 @@ def tasks(example: Example) -> Iterator[Known]:
         about = f"{subject_words(task.subject)}: " if task.subject else ""
         note = f"{about}{wanted}" + (f", {resolution.get_source_display().lower()}" if resolution else "")
         title = f"{task.project.name} · {task.project.kind_title}"
-        yield Known("Task", title, f"/projects/{task.project_id}/tasks/{task.pk}", note)
+        yield ExampleFact("Task", title, f"/projects/{task.project_id}/tasks/{task.pk}", note)

@@ -22,14 +22,14 @@ Found = tuple[Task, dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class Marked:
+class MarkedGold:
     """`made` gold tasks out of `looked` that were looked at."""
 
     made: int
     looked: int
 
 
-def mark(membership: Membership, project: Project, source: str, most: int, least: int = 1) -> Marked:
+def mark(membership: Membership, project: Project, source: str, most: int, least: int = 1) -> MarkedGold:
     """Gives up to `most` tasks, drawn at random, the answer that `least` people agree on.
 
     `labels`: what came with the data (preferences, rubrics, reasons), of tasks nobody has begun. `answers`: the answers
@@ -44,7 +44,7 @@ def mark(membership: Membership, project: Project, source: str, most: int, least
         made += len(task_services.set_gold_of(membership, project, found)) if found else 0
         if made == most:
             break
-    return Marked(made, looked)
+    return MarkedGold(made, looked)
 
 
 def _check(project: Project, source: str, most: int, least: int) -> None:

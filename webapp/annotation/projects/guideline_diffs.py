@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from webapp.core.text_diff import Line, lines
+from webapp.core.text_diff import DiffLine, lines
 
 from ..models import Guidelines
 
@@ -13,7 +13,7 @@ class Version:
     """One version of the guidelines and what it changed about the one before; `lines` is empty for the first."""
 
     row: Guidelines
-    lines: list[Line]
+    lines: list[DiffLine]
 
     @property
     def added(self) -> int:

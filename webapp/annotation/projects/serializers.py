@@ -7,11 +7,11 @@ from webapp.datasets.models import DatasetVersion
 
 from ..agreement.pseudonyms import Faces, remarked
 from ..models import Answer, Assignment, Comment, Guidelines, Task
-from ..queries import Progress, Row
-from ..work.inbox import Waiting
+from ..queries import Progress, ProjectRow
+from ..work.inbox import WaitingProject
 
 
-def project(row: Row) -> dict[str, Any]:
+def project(row: ProjectRow) -> dict[str, Any]:
     found = row.project
     return {
         "id": found.pk,
@@ -111,7 +111,7 @@ def comment(row: Comment, people: Faces) -> dict[str, Any]:
     }
 
 
-def waiting(row: Waiting) -> dict[str, Any]:
+def waiting(row: WaitingProject) -> dict[str, Any]:
     found = row.project
     named = {"project": found.pk, "name": found.name, "kind": found.kind, "state": found.state}
     counts = {name: getattr(row, name) for name in ("paused", "done", "free", "held", "sent_back", "last_at")}

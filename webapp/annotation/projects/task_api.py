@@ -65,7 +65,7 @@ def set_gold(request: HttpRequest, project_id: s.ProjectId, task_id: s.ProjectId
 
 
 @router.post("/projects/{int:project_id}/gold", response=s.MarkOut, summary="Make gold tasks from what is known")
-def mark(request: HttpRequest, project_id: s.ProjectId, payload: s.MarkIn) -> marking.Marked:
+def mark(request: HttpRequest, project_id: s.ProjectId, payload: s.MarkIn) -> marking.MarkedGold:
     """`labels`: preferences that came with the data and agree; `answers`: answers of complete tasks that are alike."""
     membership = require(request)
     project = access.project_write(membership, project_id)

@@ -20,7 +20,7 @@ SAYS = 200  # characters of what a label says
 
 
 @dataclass(frozen=True)
-class Given:
+class GivenJudgement:
     """One judgement to publish: whose it is, what it says, and the answers behind it."""
 
     task: Task
@@ -32,7 +32,7 @@ class Given:
 
 
 @dataclass(frozen=True)
-class Case:
+class LabelFate:
     """What becomes of one label. `answers`: of people in this project, that it stands for."""
 
     fate: str
@@ -45,11 +45,11 @@ class Case:
 
 
 @dataclass
-class Change:
+class ChangedExample:
     """An example with judgements in it: its new content, and what became of each label that it had."""
 
     content: dict[str, Any]
-    cases: list[Case] = field(default_factory=list)
+    cases: list[LabelFate] = field(default_factory=list)
 
 
 def mine(project: Project) -> str:
@@ -58,8 +58,8 @@ def mine(project: Project) -> str:
 
 
 def with_judgements(
-    content: dict[str, Any], project: Project, given: Sequence[Given], what: str, replace: bool
-) -> Change:
+    content: dict[str, Any], project: Project, given: Sequence[GivenJudgement], what: str, replace: bool
+) -> ChangedExample:
     """`content` of the base with these judgements. Earlier ones of the project give way, and where `replace`, so do those
     of others on what is judged now."""
     made = without_own(content, project, given[0].task.example.content)
@@ -85,10 +85,10 @@ def with_judgements(
     return made
 
 
-def without_own(content: dict[str, Any], project: Project, original: dict[str, Any]) -> Change:
+def without_own(content: dict[str, Any], project: Project, original: dict[str, Any]) -> ChangedExample:
     """`content` without what this project published into it earlier; a rubric of its own gives way to that of the
     `original`, the example as it was annotated."""
-    made, key = Change(dict(content)), content["key"]
+    made, key = ChangedExample(dict(content)), content["key"]
     own = [each for each in content.get("preferences", ()) if _rater(each).endswith(mine(project))]
     made.cases += [_case(Fate.REPLACED, Reason.EARLIER, key, each) for each in own]
     if own:
@@ -98,9 +98,11 @@ def without_own(content: dict[str, Any], project: Project, original: dict[str, A
     note = notes.pop(str(project.pk), None)
     if note and of(project.kind).only_noted:
         told = [each for each in note.get("tasks", ()) if isinstance(each, dict)]
-        made.cases += [Case(Fate.REPLACED, Reason.EARLIER, key, _noted(each, project), _told(each)) for each in told]
+        made.cases += [
+            LabelFate(Fate.REPLACED, Reason.EARLIER, key, _noted(each, project), _told(each)) for each in told
+        ]
     if str(meta.get(RUBRIC_BY, "")).endswith(mine(project)):
-        made.cases.append(Case(Fate.REPLACED, Reason.EARLIER, key, meta.pop(RUBRIC_BY), _criteria(content)))
+        made.cases.append(LabelFate(Fate.REPLACED, Reason.EARLIER, key, meta.pop(RUBRIC_BY), _criteria(content)))
         made.content["rubric"] = original.get("rubric")
     if note:
         meta["annotation"] = notes
@@ -123,10 +125,10 @@ def _notes(meta: dict[str, Any]) -> dict[str, Any]:
 def _others(
     content: dict[str, Any],
     new: list[dict[str, Any]],
-    given: Sequence[Given],
+    given: Sequence[GivenJudgement],
     project: Project,
     replace: bool,
-    cases: list[Case],
+    cases: list[LabelFate],
 ) -> list[dict[str, Any]]:
     """Earlier preferences that stay. Where labels give way, none of the pairs judged now; a rationale only takes the place
     of the preference it explains."""
@@ -143,24 +145,24 @@ def _others(
     return stay
 
 
-def _keep(content: dict[str, Any], stay: list[dict[str, Any]], cases: list[Case]) -> None:
+def _keep(content: dict[str, Any], stay: list[dict[str, Any]], cases: list[LabelFate]) -> None:
     for each in stay:
         fate, reason = (Fate.IMPORTED, "") if is_imported(_rater(each)) else (Fate.KEPT, Reason.OTHERS)
         cases.append(_case(fate, reason, content["key"], each))
 
 
-def _rubric(content: dict[str, Any], given: Given, cases: list[Case]) -> None:
+def _rubric(content: dict[str, Any], given: GivenJudgement, cases: list[LabelFate]) -> None:
     if content.get("rubric"):
         by = content.get("meta", {}).get(RUBRIC_BY, IMPORTED)
-        cases.append(Case(Fate.REPLACED, Reason.JUDGED, content["key"], by, _criteria(content)))
+        cases.append(LabelFate(Fate.REPLACED, Reason.JUDGED, content["key"], by, _criteria(content)))
     content["rubric"] = given.content["rubric"]
     content["meta"] = {**content.get("meta", {}), RUBRIC_BY: given.rater}
 
 
-def _case(fate: str, reason: str, key: str, preference: dict[str, Any]) -> Case:
+def _case(fate: str, reason: str, key: str, preference: dict[str, Any]) -> LabelFate:
     said = WITHOUT_STRENGTH.get(preference.get("verdict", "")) or STRENGTHS.get(str(preference.get("strength")), "")
     said = f"{preference['a']} against {preference['b']}: {said}"
-    return Case(fate, reason, key, whose(_rater(preference)), said[:SAYS])
+    return LabelFate(fate, reason, key, whose(_rater(preference)), said[:SAYS])
 
 
 def _criteria(content: dict[str, Any]) -> str:
@@ -177,15 +179,15 @@ def _told(task: dict[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in values.items())[:SAYS] if isinstance(values, dict) else ""
 
 
-def _explained(kind: TaskKind, given: Given) -> dict[str, Any] | None:
+def _explained(kind: TaskKind, given: GivenJudgement) -> dict[str, Any] | None:
     return kind.explained(given.task.subject, given.task.example.content)
 
 
-def _preferences(kind: TaskKind, given: Given) -> list[dict[str, Any]]:
+def _preferences(kind: TaskKind, given: GivenJudgement) -> list[dict[str, Any]]:
     return kind.preferences(given.content, given.task.subject, given.task.example.content, given.rater)
 
 
-def _note(kind: TaskKind, given: Given, what: str) -> dict[str, Any]:
+def _note(kind: TaskKind, given: GivenJudgement, what: str) -> dict[str, Any]:
     """What was said, where an example has no field for it, and where it comes from."""
     found: dict[str, Any] = {"subject": given.task.subject, "source": given.source}
     if given.agreement is not None:

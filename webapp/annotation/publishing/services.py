@@ -21,7 +21,7 @@ from webapp.annotation.agreement.raters import Rater, raters
 from webapp.annotation.models import Answer, Assignment, Job, Project, Publication, PublishedCase, Resolution, Task
 from webapp.annotation.publishing import published_example
 from webapp.annotation.publishing.answers import says
-from webapp.annotation.publishing.published_example import SAYS, Case, Given
+from webapp.annotation.publishing.published_example import SAYS, GivenJudgement, LabelFate
 from webapp.core import audit
 from webapp.core.problems import Conflict, Invalid
 from webapp.datasets.models import DatasetVersion
@@ -74,13 +74,13 @@ class Choice:
 class Account:
     """What becomes of every answer and of every label of the examples that are judged."""
 
-    cases: list[Case] = field(default_factory=list)
+    cases: list[LabelFate] = field(default_factory=list)
     labels_before: int = 0  # that the rewritten examples had in the base
     tasks: int = 0
 
-    def drop(self, answers: Iterable["Said"], reason: str) -> None:
+    def drop(self, answers: Iterable["PublishedAnswer"], reason: str) -> None:
         for said in answers:
-            case = Case(Fate.DROPPED, reason, said.task.example.key, said.rater, said.words, said.task.pk, 1)
+            case = LabelFate(Fate.DROPPED, reason, said.task.example.key, said.rater, said.words, said.task.pk, 1)
             self.cases.append(case)
 
     def counts(self) -> dict[str, Any]:
@@ -92,7 +92,7 @@ class Account:
 
 
 @dataclass(frozen=True)
-class Said:
+class PublishedAnswer:
     """An answer that has not been superseded."""
 
     task: Task
@@ -203,7 +203,7 @@ def _recorded(
     return made
 
 
-def _row(made: Publication, case: Case) -> PublishedCase:
+def _row(made: Publication, case: LabelFate) -> PublishedCase:
     return PublishedCase(
         publication=made,
         fate=case.fate,
@@ -222,7 +222,7 @@ def _records(
     """Each annotated example as it is in the base, with what was said about it."""
     foreign = built_on.pk != project.version_id  # only then may the base have labels that this project published
     for keys, given in _judged(project, choice, account, tell):
-        by_key: dict[str, list[Given]] = defaultdict(list)
+        by_key: dict[str, list[GivenJudgement]] = defaultdict(list)
         for each in given:
             by_key[each.task.example.key].append(each)
         wanted = keys if foreign else {key: keys[key] for key in by_key}
@@ -238,7 +238,12 @@ def _records(
 
 
 def _record(
-    project: Project, content: dict[str, Any], original: Row, given: list[Given], choice: Choice, account: Account
+    project: Project,
+    content: dict[str, Any],
+    original: Row,
+    given: list[GivenJudgement],
+    choice: Choice,
+    account: Account,
 ) -> Example | None:
     """The example as it is published; None where nothing of it changes."""
     if given:
@@ -256,15 +261,15 @@ def _record(
     account.labels_before += len(content.get("preferences", ()))
     for each in given:
         words = _words(project, each.content)
-        account.cases.append(Case(Fate.KEPT, "", record.key, each.rater, words, each.task.pk, each.answers))
+        account.cases.append(LabelFate(Fate.KEPT, "", record.key, each.rater, words, each.task.pk, each.answers))
     return record
 
 
-def _refuse(given: Iterable[Given], reason: str, account: Account) -> None:
+def _refuse(given: Iterable[GivenJudgement], reason: str, account: Account) -> None:
     for each in given:
         words = _words(each.task.project, each.content)
         account.cases.append(
-            Case(Fate.DROPPED, reason, each.task.example.key, each.rater, words, each.task.pk, each.answers)
+            LabelFate(Fate.DROPPED, reason, each.task.example.key, each.rater, words, each.task.pk, each.answers)
         )
 
 
@@ -274,7 +279,7 @@ def _words(project: Project, content: dict[str, Any]) -> str:
 
 def _judged(
     project: Project, choice: Choice, account: Account, tell: Tell
-) -> Iterator[tuple[dict[str, Row], list[Given]]]:
+) -> Iterator[tuple[dict[str, Row], list[GivenJudgement]]]:
     """A few hundred examples at a time: {key: example} of those with answers, and what of it passes the choice."""
     known = raters(project)
     tasks = _answered(project)
@@ -294,19 +299,19 @@ def _judged(
         yield {task.example.key: task.example for task in batch}, given
 
 
-def _said(project: Project, tasks: list[Task], known: dict[int, Rater]) -> dict[int, list[Said]]:
+def _said(project: Project, tasks: list[Task], known: dict[int, Rater]) -> dict[int, list[PublishedAnswer]]:
     by_id = {task.pk: task for task in tasks}
     answers = Answer.objects.filter(current=True, assignment__task__in=by_id).order_by("id")
-    found: dict[int, list[Said]] = defaultdict(list)
+    found: dict[int, list[PublishedAnswer]] = defaultdict(list)
     fields = ("assignment__task_id", "assignment__user_id", "assignment__state", "content")
     for task, user, state, content in answers.values_list(*fields):
         rater = (known[user].pseudonym if user in known else "annotator-0") + published_example.mine(project)
         stands = state == Assignment.State.SUBMITTED
-        found[task].append(Said(by_id[task], rater, content, stands, _words(project, content)))
+        found[task].append(PublishedAnswer(by_id[task], rater, content, stands, _words(project, content)))
     return found
 
 
-def _passing(task: Task, said: list[Said], choice: Choice, account: Account) -> list[Given]:
+def _passing(task: Task, said: list[PublishedAnswer], choice: Choice, account: Account) -> list[GivenJudgement]:
     """What of one task is published; all else is put down as dropped, with the reason."""
     if task.overlap is None:
         account.drop(said, Reason.GOLD)
@@ -319,14 +324,14 @@ def _passing(task: Task, said: list[Said], choice: Choice, account: Account) -> 
         account.drop(standing, Reason.ALONE if agreement is None else Reason.AGREEMENT)
         return []
     if choice.what == "answers":
-        return [Given(task, each.rater, each.content, "answer", agreement) for each in standing]
+        return [GivenJudgement(task, each.rater, each.content, "answer", agreement) for each in standing]
     resolution: Resolution | None = getattr(task, "resolution", None)
     why = _unfit(resolution, choice)
     if resolution is None or why:
         account.drop(standing, why)
         return []
     rater = f"{resolution.source}{published_example.mine(task.project)}"
-    return [Given(task, rater, resolution.content or {}, resolution.source, agreement, len(standing))]
+    return [GivenJudgement(task, rater, resolution.content or {}, resolution.source, agreement, len(standing))]
 
 
 def _unfit(resolution: Resolution | None, choice: Choice) -> str:

@@ -9,7 +9,7 @@ from statistics import mean
 from typing import Any
 
 from .. import kinds
-from ..kinds.table import Given, Row, Undecided
+from ..kinds.table import AnswerRow, GivenAnswer, Undecided
 
 Content = Mapping[str, Any]
 Decision = Mapping[str, Any]  # {"action": keep|merge|edit|drop|set, "answer": id, "value": text, "item": {...}}
@@ -17,13 +17,13 @@ EDITABLE = ("text", "points", "kind", "importance")
 
 
 def rows(
-    kind: str, settings: kinds.Settings, subject: Content, example: Content, answers: Sequence[Given], groups: Any
-) -> list[Row]:
+    kind: str, settings: kinds.Settings, subject: Content, example: Content, answers: Sequence[GivenAnswer], groups: Any
+) -> list[AnswerRow]:
     """Everything to decide about one task, in the order it is shown."""
     return kinds.of(kind).rows(settings, subject, example, answers, groups)
 
 
-def agreed(row: Row, people: int) -> Decision | None:
+def agreed(row: AnswerRow, people: int) -> Decision | None:
     """The decision nobody needs to make: everybody chose the same, or wrote the same down with the same points."""
     if row.type == "choice":
         values = set(row.given.values())
@@ -34,7 +34,11 @@ def agreed(row: Row, people: int) -> Decision | None:
 
 
 def assemble(
-    kind: str, subject: Content, answers: Sequence[Given], table: Sequence[Row], decisions: Mapping[str, Decision]
+    kind: str,
+    subject: Content,
+    answers: Sequence[GivenAnswer],
+    table: Sequence[AnswerRow],
+    decisions: Mapping[str, Decision],
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """(content, trace) of a consolidated answer. Raises Undecided for the first row that has no usable decision."""
     values: dict[str, str] = {}
@@ -55,12 +59,12 @@ def assemble(
     return kinds.of(kind).assemble(values, kept, subject, answers), trace
 
 
-def _traced(row: Row, decision: Decision, **rest: Any) -> dict[str, Any]:
+def _traced(row: AnswerRow, decision: Decision, **rest: Any) -> dict[str, Any]:
     found = {"row": row.id, "action": decision["action"], **rest}
     return {**found, **{name: decision[name] for name in ("answer", "item") if decision.get(name) is not None}}
 
 
-def _chosen(row: Row, decision: Decision) -> str:
+def _chosen(row: AnswerRow, decision: Decision) -> str:
     action = decision.get("action")
     if action == "keep":
         if decision.get("answer") in row.given:
@@ -79,7 +83,7 @@ def _chosen(row: Row, decision: Decision) -> str:
     return value
 
 
-def _item(row: Row, decision: Decision) -> dict[str, Any] | None:
+def _item(row: AnswerRow, decision: Decision) -> dict[str, Any] | None:
     action = decision.get("action")
     if action == "drop":
         return None

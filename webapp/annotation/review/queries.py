@@ -8,7 +8,7 @@ from django.db.models import Count, Q, QuerySet
 
 from webapp.annotation import kinds
 from webapp.annotation.agreement import consensus
-from webapp.annotation.kinds.table import Given, Row
+from webapp.annotation.kinds.table import AnswerRow, GivenAnswer
 from webapp.annotation.models import Answer, Comment, Project, Resolution, Task, TaskReview
 from webapp.annotation.review import consolidation
 
@@ -18,7 +18,7 @@ SHOWN = ("open", "resolved", "unresolved", "all")
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedTask:
     """A task in a list."""
 
     task: Task
@@ -40,15 +40,15 @@ class Opened:
     answers: list[Answer]
     groups: list[Any] | None
     matcher: str
-    rows: list[Row] = field(default_factory=list)
+    rows: list[AnswerRow] = field(default_factory=list)
 
     @property
     def kind(self) -> str:
         return self.task.project.kind
 
     @property
-    def answered(self) -> list[Given]:
-        return [Given(each.pk, each.content) for each in self.answers]
+    def answered(self) -> list[GivenAnswer]:
+        return [GivenAnswer(each.pk, each.content) for each in self.answers]
 
 
 @dataclass(frozen=True)
@@ -65,10 +65,12 @@ class Far:
         return sum(self.sources.values())
 
 
-def listed(project: Project, ids: Sequence[int]) -> list[Listed]:
+def listed(project: Project, ids: Sequence[int]) -> list[ListedTask]:
     """These tasks in this order, in one query."""
     found = Task.objects.filter(project=project, pk__in=ids).select_related("example", "review", "resolution")
-    by_id = {task.pk: Listed(task, getattr(task, "review", None), getattr(task, "resolution", None)) for task in found}
+    by_id = {
+        task.pk: ListedTask(task, getattr(task, "review", None), getattr(task, "resolution", None)) for task in found
+    }
     return [by_id[pk] for pk in ids if pk in by_id]
 
 
@@ -150,7 +152,7 @@ def opened(task: Task) -> Opened:
     settings = kinds.Settings.model_validate(task.project.settings)
     example = task.example.content
     groups, matcher = _groups(task.project.kind, answers, review)
-    given = [Given(each.pk, each.content) for each in answers]
+    given = [GivenAnswer(each.pk, each.content) for each in answers]
     rows = consolidation.rows(task.project.kind, settings, task.subject, example, given, groups)
     return Opened(task, settings, example, answers, groups, matcher, rows)
 

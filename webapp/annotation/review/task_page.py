@@ -4,7 +4,7 @@ from string import ascii_uppercase
 from typing import Any
 
 from webapp.annotation import kinds
-from webapp.annotation.kinds.table import Row
+from webapp.annotation.kinds.table import AnswerRow
 from webapp.annotation.models import Answer, Resolution
 from webapp.annotation.review.consolidation import agreed
 
@@ -72,7 +72,7 @@ def _person(answer: Answer, people: Faces, fast: float) -> dict[str, Any]:
     }
 
 
-def _row(row: Row, people: int) -> dict[str, Any]:
+def _row(row: AnswerRow, people: int) -> dict[str, Any]:
     return {
         "id": row.id,
         "type": row.type,

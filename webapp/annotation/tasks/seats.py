@@ -152,7 +152,7 @@ COUNT = """
 
 
 @dataclass
-class Place:
+class PersonPlace:
     """A person's place in a project. Whoever holds one has locked `participant` until the transaction ends."""
 
     participant: Participant
@@ -165,13 +165,13 @@ class Place:
         return now + timedelta(minutes=self.settings.lease_minutes)
 
 
-def lock_place(user_id: int, workspace_id: int, project_id: int) -> Place | None:
+def lock_place(user_id: int, workspace_id: int, project_id: int) -> PersonPlace | None:
     """None for a person who takes no part in that project, or in another workspace."""
     rows = prepared.rows(PLACE, {"user": user_id, "workspace": workspace_id, "project": project_id})
     return _place(rows[0]) if rows else None
 
 
-def lock_seat(user_id: int, workspace_id: int, assignment_id: int) -> tuple[Place, Assignment] | None:
+def lock_seat(user_id: int, workspace_id: int, assignment_id: int) -> tuple[PersonPlace, Assignment] | None:
     """This person's assignment, with its task and example, and their place in its project, both locked."""
     rows = prepared.rows(PLACE_AND_SEAT, {"user": user_id, "workspace": workspace_id, "assignment": assignment_id})
     if not rows:
@@ -180,7 +180,7 @@ def lock_seat(user_id: int, workspace_id: int, assignment_id: int) -> tuple[Plac
     return place, _assignment(rows[0][PERSON_COLUMNS:], place.project)
 
 
-def _place(row: Sequence[Any]) -> Place:
+def _place(row: Sequence[Any]) -> PersonPlace:
     """The columns of `PERSON`."""
     project = Project(id=row[6], workspace_id=row[7], kind=row[8], state=row[9], overlap=row[10], tasks_made=row[12])
     project.settings = json.loads(row[11])
@@ -188,16 +188,16 @@ def _place(row: Sequence[Any]) -> Place:
         id=row[0], project=project, user_id=row[1], cursor=row[2], served=row[3], submitted=row[4], paused=row[5]
     )
     guidelines = Guidelines(id=row[13], number=row[14], project=project) if row[13] else None
-    return Place(participant, project, Settings.model_validate(project.settings), guidelines)
+    return PersonPlace(participant, project, Settings.model_validate(project.settings), guidelines)
 
 
-def open_seats(place: Place, most: int) -> list[Assignment]:
+def open_seats(place: PersonPlace, most: int) -> list[Assignment]:
     """What this person has begun, in the order it was served."""
     rows = prepared.rows(OPEN, [place.project.pk, place.participant.user_id, most])
     return [_assignment(row, place.project) for row in rows]
 
 
-def take_next(place: Place, count: int) -> list[Assignment]:
+def take_next(place: PersonPlace, count: int) -> list[Assignment]:
     """Takes up to `count` seats after the person's cursor and moves it; tasks locked by others are passed over."""
     seats = _take(TAKE_NEXT, place, count)
     if seats:
@@ -205,17 +205,17 @@ def take_next(place: Place, count: int) -> list[Assignment]:
     return seats
 
 
-def take_waiting(place: Place) -> list[Assignment]:
+def take_waiting(place: PersonPlace) -> list[Assignment]:
     """Takes one seat anywhere, waiting for those who hold its lock; [] only if none is left for this person."""
     return _take(TAKE_WAITING, place, 1)
 
 
-def take_gold(place: Place, count: int) -> list[Assignment]:
+def take_gold(place: PersonPlace, count: int) -> list[Assignment]:
     """Up to `count` gold tasks that this person has not met."""
     return _take(TAKE_GOLD, place, count)
 
 
-def _take(sql: str, place: Place, count: int) -> list[Assignment]:
+def _take(sql: str, place: PersonPlace, count: int) -> list[Assignment]:
     if count < 1:
         return []
     now = timezone.now()
@@ -229,19 +229,19 @@ def _take(sql: str, place: Place, count: int) -> list[Assignment]:
     return found
 
 
-def count_waiting(place: Place) -> int:
+def count_waiting(place: PersonPlace) -> int:
     """How many tasks wait for this person behind their cursor, counted no further than COUNTED + 1."""
     if place.waiting is None:
         place.waiting = int(prepared.rows(WAITING, _values(place))[0][0])
     return place.waiting
 
 
-def count_gold(place: Place) -> int:
+def count_gold(place: PersonPlace) -> int:
     """How many gold tasks this person has not met, counted no further than COUNTED + 1."""
     return int(prepared.rows(GOLD_LEFT, _values(place))[0][0])
 
 
-def _values(place: Place) -> dict[str, Any]:
+def _values(place: PersonPlace) -> dict[str, Any]:
     return {
         "project": place.project.pk,
         "user": place.participant.user_id,

@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString, mark_safe
 from trainer.contracts.counted import counted
 from webapp.core.templatetags.ui import icon, initials, percent
 
-from ..agreement.person_figures import Line, Share
+from ..agreement.person_figures import FigureLine, Share
 from ..kinds import KINDS
 from ..models import Task
 from ..people.queries import Person
@@ -112,7 +112,7 @@ def person_cell(person: Person, named: bool, full: bool = False) -> SafeString:
 
 
 @register.simple_tag
-def drift(lines: dict[str, Line]) -> SafeString | str:
+def drift(lines: dict[str, FigureLine]) -> SafeString | str:
     """Two lines over time: the share of answers equal to others' (0 to 1) and the median seconds (0 to their most)."""
     if not lines:
         return format_html('<span class="missing">{}</span>', "–")

@@ -32,7 +32,7 @@ COUNTS = f"""
 
 
 @dataclass(frozen=True)
-class Waiting:
+class WaitingProject:
     """A project that one takes part in. `free` tasks nobody has given them yet, at most COUNTED, gold ones that they will
     meet among them: nobody can tell these by the number. `held` are begun, of which `sent_back` came back with a reviewer's words.
     How many of `free` and `held` are `gold` is for reviewers alone, who count tasks without them."""
@@ -56,7 +56,7 @@ class Waiting:
         return self.project.state == Project.State.OPEN and not self.paused and bool(self.free or self.held)
 
 
-def waiting(membership: Membership) -> list[Waiting]:
+def waiting(membership: Membership) -> list[WaitingProject]:
     """The projects of this person in this workspace, those with work first; three queries however many they are.
 
     Drafts are left out: nobody is asked there yet.
@@ -68,7 +68,7 @@ def waiting(membership: Membership) -> list[Waiting]:
     mine = Assignment.objects.filter(user_id=membership.user_id, project_id__in=ids, submitted_at__isnull=False)
     last = dict(mine.values_list("project_id").annotate(last=Max("submitted_at")).order_by())
     found = [
-        Waiting(part.project, part.paused, part.submitted, *counts[part.project_id], last.get(part.project_id))
+        WaitingProject(part.project, part.paused, part.submitted, *counts[part.project_id], last.get(part.project_id))
         for part in listed
     ]
     return sorted(found, key=lambda each: (not each.waits, -(each.last_at or each.project.created_at).timestamp()))

@@ -24,7 +24,7 @@ from webapp.core.texts import one_line, stripped
 
 from ..agreement.refresh import changed
 from ..tasks import seats
-from ..tasks.seats import Place
+from ..tasks.seats import PersonPlace
 from . import serving, submissions
 from .after_submit import after_submit
 from .serving import Turn
@@ -158,7 +158,7 @@ def skip_and_serve(membership: Membership, assignment_id: int, reason: str, hold
 
 
 @transaction.atomic
-def _skip(membership: Membership, assignment_id: int, reason: str) -> Place:
+def _skip(membership: Membership, assignment_id: int, reason: str) -> PersonPlace:
     reason = one_line(reason, 500, "Say why this task is skipped.", "reason")
     place, seat = _seat(membership, assignment_id)
     if seat.state == State.SUBMITTED:
@@ -215,7 +215,7 @@ def send_back(assignment: Assignment, words: str) -> Assignment:
     return _reopened(place, seat, timezone.now() + timedelta(days=SENT_BACK_DAYS))
 
 
-def _reopened(place: Place, seat: Assignment, lease: datetime) -> Assignment:
+def _reopened(place: PersonPlace, seat: Assignment, lease: datetime) -> Assignment:
     answer = Answer.objects.get(assignment_id=seat.pk, current=True)
     seat.state, seat.lease_until = State.CLAIMED, lease
     seat.draft = kinds.to_shown(place.project.kind, answer.content, seat.task.subject, seat.order)
@@ -283,7 +283,7 @@ def _shorten_leases() -> None:
         )
 
 
-def _place(membership: Membership, project_id: int) -> Place:
+def _place(membership: Membership, project_id: int) -> PersonPlace:
     """The locked place of this person; reviewers and above join with their first claim."""
     place = seats.lock_place(membership.user_id, membership.workspace_id, project_id)
     if place is None:
@@ -293,7 +293,7 @@ def _place(membership: Membership, project_id: int) -> Place:
     return _found(place)
 
 
-def _seat(membership: Membership, assignment_id: int) -> tuple[Place, Assignment]:
+def _seat(membership: Membership, assignment_id: int) -> tuple[PersonPlace, Assignment]:
     """This person's assignment and their place in its project, both locked. Raises Http404 for anybody else's."""
     found = seats.lock_seat(membership.user_id, membership.workspace_id, assignment_id)
     if found is None:  # 404, unless the person was taken out of the project: what they began is still theirs

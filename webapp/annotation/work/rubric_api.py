@@ -7,7 +7,7 @@ from ninja import Router, Schema
 from pydantic import Field
 
 from trainer.contracts import Rubric, VerifierSpec
-from trainer.rubrics.structure import Code, Line
+from trainer.rubrics.structure import Code, DraftCriterion
 from webapp.accounts.access import require
 from webapp.annotation.kinds import MAX_CRITERIA, MAX_RESPONSES, Shown
 from webapp.annotation.work import rubric_trial
@@ -59,7 +59,9 @@ def check(request: HttpRequest, payload: RubricCheckIn) -> dict[str, Any]:
     if sum(len(criterion.text) for criterion in payload.criteria) > MAX_CHECKED:
         raise Invalid("The rubric is too long.", {"criteria": f"at most {MAX_CHECKED:,} characters together"})
     with measured(person):
-        return {"hints": rubric_trial.hints([Line(c.text, c.points or 0.0, c.verifier) for c in payload.criteria])}
+        return {
+            "hints": rubric_trial.hints([DraftCriterion(c.text, c.points or 0.0, c.verifier) for c in payload.criteria])
+        }
 
 
 @router.post(

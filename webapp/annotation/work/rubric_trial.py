@@ -11,7 +11,7 @@ from typing import Any
 
 from trainer.contracts import Rubric, Verdict, VerifierSpec
 from trainer.rubrics.stress import Power, Stressed, stress_test
-from trainer.rubrics.structure import Line, structural_hints
+from trainer.rubrics.structure import DraftCriterion, structural_hints
 from trainer.verifiers import VerifierError
 from webapp.core import confined
 from webapp.core.problems import Invalid
@@ -25,7 +25,7 @@ TOLD: dict[Power, str] = {
     "unknown": "",
 }
 SECONDS = 1.0  # of verifiers for one request; what they have not said by then is missing
-LIMITS = confined.Limits(memory=300_000_000, seconds=SECONDS + 2)
+LIMITS = confined.ProcessLimits(memory=300_000_000, seconds=SECONDS + 2)
 
 
 Judged = Mapping[str, Mapping[str, Verdict]]
@@ -51,7 +51,7 @@ def report(rubric: Rubric, responses: Sequence[Shown], judged: Judged | None = N
     return found
 
 
-def hints(criteria: Sequence[Line]) -> list[dict[str, Any]]:
+def hints(criteria: Sequence[DraftCriterion]) -> list[dict[str, Any]]:
     """The structural hints about these lines. Raises Invalid at `criteria` for too much to compute."""
     lines = [(line.text, line.points, line.verifier and line.verifier.model_dump(mode="json")) for line in criteria]
     found: list[dict[str, Any]] = _within("_hints", "criteria", lines=lines)
@@ -78,7 +78,7 @@ def _report(
 
 
 def _hints(lines: list[list[Any]]) -> list[dict[str, Any]]:
-    read = [Line(text, points, spec and VerifierSpec.model_validate(spec)) for text, points, spec in lines]
+    read = [DraftCriterion(text, points, spec and VerifierSpec.model_validate(spec)) for text, points, spec in lines]
     return [asdict(hint) for hint in structural_hints(read)]
 
 

@@ -7,7 +7,7 @@ from webapp.annotation.models import Assignment, Project
 from webapp.annotation.tasks import gold_schedule
 
 from ..tasks import seats
-from ..tasks.seats import Place
+from ..tasks.seats import PersonPlace
 
 MAX_HOLD = 10
 
@@ -24,7 +24,7 @@ class Turn:
     reason: str = ""
 
 
-def why_not(place: Place) -> str:
+def why_not(place: PersonPlace) -> str:
     """Why this person gets no work; empty if they may."""
     if place.participant.paused:
         return "you_are_paused"
@@ -33,12 +33,12 @@ def why_not(place: Place) -> str:
     return "" if place.project.state == Project.State.OPEN else "paused"
 
 
-def may_finish(place: Place) -> bool:
+def may_finish(place: PersonPlace) -> bool:
     """Whether begun work may become an answer: also while the project is paused."""
     return not place.participant.paused and place.project.state != Project.State.CLOSED
 
 
-def serve(place: Place, hold: int) -> Turn:
+def serve(place: PersonPlace, hold: int) -> Turn:
     """This person's open seats, filled up to `hold` without waiting for anybody."""
     hold, reason = min(hold, MAX_HOLD), why_not(place)
     items: list[Assignment] = []
@@ -49,7 +49,7 @@ def serve(place: Place, hold: int) -> Turn:
     return turn(place, items, reason)
 
 
-def serve_waiting(place: Place, hold: int) -> Turn:
+def serve_waiting(place: PersonPlace, hold: int) -> Turn:
     """Where passing over locked tasks found nothing at all: looks once more and waits, so that a free seat is never
     missed. In a transaction of its own, since whoever waits must not hold another task."""
     reason = why_not(place)
@@ -59,14 +59,14 @@ def serve_waiting(place: Place, hold: int) -> Turn:
     return turn(place, items, "" if items else "none_left")
 
 
-def turn(place: Place, items: list[Assignment], reason: str) -> Turn:
+def turn(place: PersonPlace, items: list[Assignment], reason: str) -> Turn:
     waiting = seats.count_waiting(place) if items else 0
     left = waiting + _gold_to_come(place, waiting) if items and waiting <= seats.COUNTED else None
     left = left if items else 0
     return Turn(items, place.project, place.settings, left, place.participant.submitted, reason)
 
 
-def _fill(place: Place, missing: int) -> list[Assignment]:
+def _fill(place: PersonPlace, missing: int) -> list[Assignment]:
     if missing <= 0:
         return []
     due = _gold_due(place, missing)
@@ -79,7 +79,7 @@ def _fill(place: Place, missing: int) -> list[Assignment]:
     return found
 
 
-def _gold_due(place: Place, count: int) -> int:
+def _gold_due(place: PersonPlace, count: int) -> int:
     """How many of the next `count` seats are gold."""
     person, every = place.participant, place.settings.gold_every
     return sum(
@@ -87,6 +87,6 @@ def _gold_due(place: Place, count: int) -> int:
     )
 
 
-def _gold_to_come(place: Place, waiting: int) -> int:
+def _gold_to_come(place: PersonPlace, waiting: int) -> int:
     person, every = place.participant, place.settings.gold_every
     return gold_schedule.to_come(person.pk, person.served, every, seats.count_gold(place), waiting) if every else 0

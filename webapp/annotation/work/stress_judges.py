@@ -10,7 +10,7 @@ from ..kinds import Shown
 
 
 @dataclass(frozen=True)
-class Given:
+class JudgedAnswer:
     """What is judged. `answer` is the id of the submission, `example` the example's content."""
 
     answer: int
@@ -21,7 +21,7 @@ class Given:
 
 
 @dataclass(frozen=True)
-class Said:
+class LetterVerdicts:
     """Verdicts by letter and criterion, those that there are. `open`: the judge is still being asked."""
 
     verdicts: Mapping[str, Mapping[str, Verdict]] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class StressJudge(Protocol):
     def ask(self, answer_id: int) -> None:
         """Has a worker ask about a submitted rubric what nobody asked before."""
 
-    def said(self, version: int, given: Given) -> Said:
+    def said(self, version: int, given: JudgedAnswer) -> LetterVerdicts:
         """What is known by now. No judge is asked; a message to the worker that was lost is sent again."""
 
 

@@ -13,7 +13,7 @@ from webapp.annotation.models import Answer, Assignment
 from webapp.annotation.tasks import blinding
 from webapp.annotation.work import stress_judges
 from webapp.annotation.work.rubric_trial import report
-from webapp.annotation.work.stress_judges import Given, Said
+from webapp.annotation.work.stress_judges import JudgedAnswer, LetterVerdicts
 from webapp.core.problems import Problem
 
 logger = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ def of_submission(seat: Assignment, answer: Answer, settings: Settings, ask: boo
     any case. `seat` has its project and `task.example` in place. `ask`: the judge is asked what nobody asked before."""
     if (given := given_of(seat, answer)) is None:
         return None
-    said = Said()
+    said = LetterVerdicts()
     judge = settings.stress_judge
     if judge is not None and any(criterion.verifier is None for criterion in given.rubric.criteria):
         for each in stress_judges.JUDGE:
@@ -39,7 +39,7 @@ def of_submission(seat: Assignment, answer: Answer, settings: Settings, ask: boo
     return {**found, "assignment": seat.pk, "judging": said.open}
 
 
-def given_of(seat: Assignment, answer: Answer) -> Given | None:
+def given_of(seat: Assignment, answer: Answer) -> JudgedAnswer | None:
     """What is tested; None where the example has no responses."""
     example = seat.task.example.content
     seen = blinding.responses("rubric", {}, [], example, done=True)
@@ -47,4 +47,4 @@ def given_of(seat: Assignment, answer: Answer) -> Given | None:
     if not responses:
         return None
     rubric = Rubric.model_validate(answer.content["rubric"])
-    return Given(answer.pk, seat.project.workspace_id, example, rubric, responses)
+    return JudgedAnswer(answer.pk, seat.project.workspace_id, example, rubric, responses)

@@ -16,7 +16,7 @@ from webapp.webhooks.services import announce
 
 from ..agreement.refresh import changed
 from ..tasks import seats
-from ..tasks.seats import Place
+from ..tasks.seats import PersonPlace
 from . import serving
 from .completion import tell_if_complete
 
@@ -74,7 +74,7 @@ class Submission:
     stress: dict[str, Any] | None = None
 
 
-def accept(place: Place, seat: Assignment, sent: Sent) -> Submission | Conflict:
+def accept(place: PersonPlace, seat: Assignment, sent: Sent) -> Submission | Conflict:
     """The answer, or the Conflict to raise once what it keeps is committed. Raises Invalid at `content.*`."""
     content = _checked(place, seat, sent.content)
     if seat.state == State.SUBMITTED:
@@ -100,7 +100,7 @@ def overtaken(seat: Assignment) -> Conflict:
     return Conflict(message, current={"draft": seat.draft, "revision": seat.draft_revision})
 
 
-def _checked(place: Place, seat: Assignment, content: dict[str, Any]) -> dict[str, Any]:
+def _checked(place: PersonPlace, seat: Assignment, content: dict[str, Any]) -> dict[str, Any]:
     """The answer as it is stored: complete, in the subject's frame."""
     kind, subject = place.project.kind, seat.task.subject
     view = blinding.view(kind, place.settings, subject, seat.order, seat.task.example.content, done=False)
@@ -119,7 +119,7 @@ def _stand_again(seat: Assignment, sent: Sent) -> None:
     changed(seat.project_id, [seat.task_id])
 
 
-def _refusal(place: Place, seat: Assignment) -> Conflict | None:
+def _refusal(place: PersonPlace, seat: Assignment) -> Conflict | None:
     """Why this cannot become an answer now. A returned seat is taken again if it is still free."""
     if not serving.may_finish(place):
         reason = serving.why_not(place)
@@ -145,7 +145,7 @@ def _seconds(seat: Assignment, sent: Sent) -> float:
     return max(seat.seconds, min(max(sent.seconds, 0.0), MAX_SECONDS))
 
 
-def _write(place: Place, seat: Assignment, sent: Sent, content: dict[str, Any]) -> Answer:
+def _write(place: PersonPlace, seat: Assignment, sent: Sent, content: dict[str, Any]) -> Answer:
     now, revision, first = timezone.now(), 1, seat.submitted_at is None
     if seat.draft_revision or seat.submitted_at:  # a first answer without drafts, the common case, asks nothing
         revision = 1 + (Answer.objects.filter(assignment_id=seat.pk).aggregate(last=Max("revision"))["last"] or 0)
@@ -179,7 +179,7 @@ def _write(place: Place, seat: Assignment, sent: Sent, content: dict[str, Any]) 
     return answer
 
 
-def _tell(place: Place, seat: Assignment, answer: Answer, completed: bool | None) -> None:
+def _tell(place: PersonPlace, seat: Assignment, answer: Answer, completed: bool | None) -> None:
     where = {"task": seat.task_id, "project": seat.project_id}
     told = {"answer": answer.pk, "revision": answer.revision, **where, "annotator": seat.user_id}
     announce(place.project.workspace_id, "answer.submitted", told)
@@ -187,14 +187,14 @@ def _tell(place: Place, seat: Assignment, answer: Answer, completed: bool | None
         announce(place.project.workspace_id, "task.completed", where)
 
 
-def _hold_against(answer: Answer, place: Place, seat: Assignment) -> None:
+def _hold_against(answer: Answer, place: PersonPlace, seat: Assignment) -> None:
     """The task has become a gold one, or is none any more, since its seat was read."""
     seat.task.gold = Task.objects.values_list("gold", flat=True).get(pk=seat.task_id)
     answer.gold_right = _right(place, seat, answer.content)
     Answer.objects.filter(pk=answer.pk).update(gold_right=answer.gold_right)
 
 
-def _insert(answer: Answer, seat: Assignment, place: Place, first: bool) -> tuple[int, bool | None, bool, bool]:
+def _insert(answer: Answer, seat: Assignment, place: PersonPlace, first: bool) -> tuple[int, bool | None, bool, bool]:
     """The answer's id, whether it was the last that its task waited for (None: a gold task waits for nobody), whether a webhook
     wants to know, and whether so few tasks are open that it may be the last of the project, whoever else answers right now."""
     values: dict[str, Any] = {
@@ -218,7 +218,7 @@ def _insert(answer: Answer, seat: Assignment, place: Place, first: bool) -> tupl
     return made, completed, heard, nearly
 
 
-def _guidelines(place: Place, seat: Assignment, number: int | None) -> Guidelines | None:
+def _guidelines(place: PersonPlace, seat: Assignment, number: int | None) -> Guidelines | None:
     if number is None or (seat.guidelines and seat.guidelines.number == number):
         return seat.guidelines
     if place.guidelines and place.guidelines.number == number:
@@ -226,14 +226,14 @@ def _guidelines(place: Place, seat: Assignment, number: int | None) -> Guideline
     return Guidelines.objects.filter(project=place.project, number=number).first() or seat.guidelines
 
 
-def _suggestion(place: Place, seat: Assignment) -> dict[str, Any] | None:
+def _suggestion(place: PersonPlace, seat: Assignment) -> dict[str, Any] | None:
     if place.settings.suggestions == "never":
         return None
     offered = blinding.offered(seat, place.settings)
     return blinding.suggestion(place.project.kind, seat.task.subject, seat.order, seat.task.example.content, offered)
 
 
-def _suggested(place: Place, seat: Assignment) -> tuple[str, str]:
+def _suggested(place: PersonPlace, seat: Assignment) -> tuple[str, str]:
     """When this person saw a model's view, and whose. Who reopens an answer after it has seen it before the next one."""
     if _suggestion(place, seat) is None:
         return "never", ""
@@ -241,13 +241,13 @@ def _suggested(place: Place, seat: Assignment) -> tuple[str, str]:
     return "before" if seat.submitted_at else place.settings.suggestions, offered["by"] if offered else blinding.DATASET
 
 
-def _right(place: Place, seat: Assignment, content: dict[str, Any]) -> bool | None:
+def _right(place: PersonPlace, seat: Assignment, content: dict[str, Any]) -> bool | None:
     if seat.task.gold is None:
         return None
     return gold_answers.right(place.project.kind, place.settings, content, seat.task.gold)
 
 
-def _submission(place: Place, seat: Assignment, answer: Answer) -> Submission:
+def _submission(place: PersonPlace, seat: Assignment, answer: Answer) -> Submission:
     feedback = after = None
     if seat.task.gold is not None and place.settings.gold_feedback:
         expected = kinds.to_shown(place.project.kind, seat.task.gold, seat.task.subject, seat.order)

@@ -17,7 +17,7 @@ WHEN = {"before": "saw it before", "after": "saw it after", "never": "never saw 
 
 
 @dataclass(frozen=True)
-class Standing:
+class SuggestionStanding:
     """`by`: {whose: tasks}. `agreement`: for each way people were shown it, in words, how often they said the same
     (direction of a pair, verdict on a criterion), as an estimate with n."""
 
@@ -27,11 +27,11 @@ class Standing:
     agreement: list[tuple[str, dict[str, Any]]]
 
 
-def standing(project: Project) -> Standing:
+def standing(project: Project) -> SuggestionStanding:
     found = Task.objects.filter(project=project)
     counted = found.aggregate(tasks=Count("pk"), given=Count("pk", filter=Q(suggestion__isnull=False)))
     rows = found.filter(suggestion__isnull=False).values_list("suggestion__by").annotate(n=Count("pk")).order_by("-n")
-    return Standing(counted["tasks"], counted["given"], dict(rows), _agreement(project))
+    return SuggestionStanding(counted["tasks"], counted["given"], dict(rows), _agreement(project))
 
 
 def promised_in_vain(project: Project) -> bool:

@@ -106,7 +106,7 @@ def show_card(
     return JsonResponse(told, json_dumps_params={"ensure_ascii": False})
 
 
-def streamed(version: DatasetVersion, asked: exports.Order) -> StreamingHttpResponse:
+def streamed(version: DatasetVersion, asked: exports.ExportOrder) -> StreamingHttpResponse:
     parts = [f"{version.dataset.name}-v{version.number}", asked.split, asked.exporter.name]
     name = Path(uploads.safe_name("-".join(filter(None, parts)))).name
     response = StreamingHttpResponse(exports.chunks(version, asked), content_type=exports.TYPES[asked.suffix])

@@ -16,7 +16,7 @@ from .. import access, queries
 from ..columns.filters import parse
 from ..curation import services as curating
 from ..leakage import leaks
-from ..leakage.near_leaks import Pair, near
+from ..leakage.near_leaks import VersionPair, near
 from ..models import CurationJob
 from ..versions import differences
 from ..versions import services as datasets
@@ -205,7 +205,7 @@ def show_leaks(request: HttpRequest, dataset_id: Id, number: Number, asked: Quer
     version = access.version_read(membership, dataset_id, number)
     versions = [version, *access.versions_read(membership, asked.along)]
     ids = [each.pk for each in versions]
-    pairs = [Pair(train, heldout) for train in versions for heldout in versions if version in (train, heldout)]
+    pairs = [VersionPair(train, heldout) for train in versions for heldout in versions if version in (train, heldout)]
     alike = [each.json() for each in near(pairs)]
     return {"items": leaks.leaks(ids), "near": alike, "searched": leaks.looked_for(ids), "next": None}
 

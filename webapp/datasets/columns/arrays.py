@@ -21,30 +21,30 @@ packed = itemgetter(*(list(COLUMNS).index(name) for name in NAMES))  # of the va
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnArray:
     """One column; where it is of codes, value i is `values[codes[i]]`, lists standing as tuples."""
 
     numbers: Array
     values: list[Any] = field(default_factory=list)
 
 
-def of(rows: Sequence[tuple[Any, ...]]) -> dict[str, Column]:
+def of(rows: Sequence[tuple[Any, ...]]) -> dict[str, ColumnArray]:
     """The columns of rows of NAMES; nothing for no rows."""
     columns = zip(NAMES, zip(*rows, strict=True), strict=True) if rows else ()
     return {name: _column(name, cells) for name, cells in columns}
 
 
-def _column(name: str, cells: tuple[Any, ...]) -> Column:
+def _column(name: str, cells: tuple[Any, ...]) -> ColumnArray:
     if name in REAL:
-        return Column(np.array(cells, np.float32))  # None becomes NaN
+        return ColumnArray(np.array(cells, np.float32))  # None becomes NaN
     if name in HASHES:
-        return Column(np.array(cells, np.int64))
+        return ColumnArray(np.array(cells, np.int64))
     if name in WHOLE:
-        return Column(np.array(cells, narrowest(max(cells))))
+        return ColumnArray(np.array(cells, narrowest(max(cells))))
     book: dict[Any, int] = {}
     hashable = [tuple(cell) for cell in cells] if isinstance(cells[0], list) else cells
     codes = [book.setdefault(cell, len(book)) for cell in hashable]
-    return Column(np.array(codes, narrowest(len(book))), list(book))
+    return ColumnArray(np.array(codes, narrowest(len(book))), list(book))
 
 
 def narrowest(most: int) -> np.dtype[Any]:

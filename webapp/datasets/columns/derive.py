@@ -115,7 +115,7 @@ def excerpt(text: str) -> str:
     return start[:EXCERPT].rstrip()
 
 
-class Verdict(NamedTuple):
+class MeanVerdict(NamedTuple):
     """What the raters of one pair hold on average. `strength` runs from -3 (the earlier response is much better) to 3;
     `chosen` and `rejected` are texts, None for a tie."""
 
@@ -129,7 +129,7 @@ class Verdict(NamedTuple):
         return len(self.rejected or "") / len(self.chosen) if self.chosen else None
 
 
-def judged(example: Example) -> Verdict | None:
+def judged(example: Example) -> MeanVerdict | None:
     """The mean verdict on the first pair that anybody compared; None without one."""
     if not example.preferences:
         return None
@@ -148,9 +148,9 @@ def judged(example: Example) -> Verdict | None:
         return None
     mean = sum(values) / len(values)
     if not mean:
-        return Verdict(0.0, None, None)
+        return MeanVerdict(0.0, None, None)
     earlier, later = example.responses[pair[0]].text, example.responses[pair[1]].text
-    return Verdict(mean, *((earlier, later) if mean < 0 else (later, earlier)))
+    return MeanVerdict(mean, *((earlier, later) if mean < 0 else (later, earlier)))
 
 
 def agreement(preferences: Sequence[Preference]) -> float | None:
@@ -191,7 +191,7 @@ def constraint_count(prompt: str) -> int:
     return sum(map(prompt.__contains__, CONSTRAINTS))
 
 
-def _marks(example: Example, verdict: Verdict | None, signs: Signs) -> list[str]:
+def _marks(example: Example, verdict: MeanVerdict | None, signs: Signs) -> list[str]:
     """Kinds of criteria the rubric has, and the surface on which one side of the judged pair stands out."""
     found: set[str] = set()
     for criterion in example.rubric.criteria if example.rubric else ():

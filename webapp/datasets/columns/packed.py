@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..encoding import copy_format
 from ..models import DatasetVersion, PackedColumn
 from . import arrays
-from .arrays import CODED, NAMES, Array, Column
+from .arrays import CODED, NAMES, Array, ColumnArray
 from .filters import HARD_CONSTRAINTS, HARD_SURFACE, RANGES, Filters, Range
 
 Mask = NDArray[np.bool_]
@@ -46,7 +46,7 @@ class Packer:
         self._books: dict[str, dict[Any, int]] = {name: {} for name in CODED}
         self._parts: dict[str, list[Array]] = {name: [] for name in (ID, *NAMES)}
 
-    def add(self, ids: Array, columns: Mapping[str, Column], kept: Mask | slice = slice(None)) -> None:
+    def add(self, ids: Array, columns: Mapping[str, ColumnArray], kept: Mask | slice = slice(None)) -> None:
         """Of the examples with these ids and columns, those that are `kept`."""
         self._parts[ID].append(ids[kept])
         for name, column in columns.items():

@@ -10,9 +10,9 @@ from typing import Any
 
 from ..models import CurationJob
 from . import criteria, derive, duplicates, faulty, leaks, meaning, selection, structure
-from .progress import Report
+from .progress import CurationReport
 
-Work = Callable[[CurationJob, Report], None]
+Work = Callable[[CurationJob, CurationReport], None]
 
 
 @dataclass(frozen=True)

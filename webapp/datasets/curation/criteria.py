@@ -10,7 +10,7 @@ from webapp.core.problems import Invalid
 from .. import queries
 from ..formats.grades import Votes, graded
 from ..models import CurationJob
-from .progress import Report
+from .progress import CurationReport
 
 FEWEST = 2  # responses that must be there before a criterion can be called idle
 
@@ -23,7 +23,7 @@ def params(given: dict[str, Any]) -> dict[str, Any]:
     return {"responses": fewest}
 
 
-def run(job: CurationJob, report: Report) -> None:
+def run(job: CurationJob, report: CurationReport) -> None:
     """One finding for each example with idle criteria. Criteria without verdicts are counted, never called idle."""
     total = job.version.counts.get("examples", 0)
     judged = idle = unknown = removable = 0

@@ -11,10 +11,10 @@ from ..exploration import narrowing
 from ..leakage import leaks
 from ..models import CurationJob
 from ..versions import writer
-from .progress import CURATION, Report
+from .progress import CURATION, CurationReport
 
 
-def run(job: CurationJob, report: Report) -> None:
+def run(job: CurationJob, report: CurationReport) -> None:
     """Makes the version. Raises Invalid when nothing would change or nothing would be left."""
     if job.made_id:
         return  # by a worker that died right behind it

@@ -18,7 +18,7 @@ from webapp.core.problems import Invalid
 from .. import queries
 from ..index import tokenizer
 from ..models import CurationJob
-from .progress import Report
+from .progress import CurationReport
 
 WORDS = 64  # of a signature: the estimate's standard error is at most 1/16
 BAND = 4  # words that must all agree: at a similarity of 0.7 a pair is found with 98.8 %, at 0.8 with 99.98 %
@@ -38,7 +38,7 @@ def params(given: dict[str, Any]) -> dict[str, Any]:
     return {"threshold": float(threshold), "scope": scope}
 
 
-def run(job: CurationJob, report: Report) -> None:
+def run(job: CurationJob, report: CurationReport) -> None:
     """Leaves one finding for each example that goes; `group` is the position of the one that stays for it."""
     total = job.version.counts.get("examples", 0)
     signatures = np.zeros((total, WORDS), np.uint32)

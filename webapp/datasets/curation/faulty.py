@@ -9,7 +9,7 @@ from webapp.core.problems import Invalid
 
 from .. import queries
 from ..models import CurationJob
-from .progress import Report
+from .progress import CurationReport
 
 TOLD_EVERY = 200
 
@@ -22,7 +22,7 @@ def params(given: dict[str, Any]) -> dict[str, Any]:
     return {"below": float(below)}
 
 
-def run(job: CurationJob, report: Report) -> None:
+def run(job: CurationJob, report: CurationReport) -> None:
     """Leaves one finding for each example none of whose responses has a rare fault. One without responses stays."""
     total = job.version.counts.get("examples", 0)
     shown: dict[int, Counter[str]] = {}

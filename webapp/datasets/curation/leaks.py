@@ -19,7 +19,7 @@ from ..columns import packed
 from ..index import tokenizer
 from ..models import CurationJob, DatasetVersion
 from .duplicates import BAND, LARGE_GROUP, WORDS, Signatures, alike, band, signature
-from .progress import Report
+from .progress import CurationReport
 
 SIDES = ("train", "heldout")
 MOST_VERSIONS = 20
@@ -42,7 +42,7 @@ def params(given: dict[str, Any]) -> dict[str, Any]:
 
 
 @dataclass
-class Prompt:
+class LeakingPrompt:
     """`losing`: positions in the job's version on the side that loses; `other`: an example on the other side, in any of
     the versions, by the version's place in the list and the example's id."""
 
@@ -52,12 +52,12 @@ class Prompt:
 
 
 @dataclass(frozen=True)
-class Match:
+class LeakMatch:
     similarity: float
     other: tuple[int, int]
 
 
-def run(job: CurationJob, report: Report) -> None:
+def run(job: CurationJob, report: CurationReport) -> None:
     """One finding for each example of the losing side whose prompt stands on the other one. Raises Invalid."""
     versions = [job.version, *_along(job)]
     prompts = _prompts(versions, job.params["remove"], report)
@@ -85,9 +85,9 @@ def _along(job: CurationJob) -> list[DatasetVersion]:
     return found
 
 
-def _prompts(versions: list[DatasetVersion], remove: str, report: Report) -> list[Prompt]:
+def _prompts(versions: list[DatasetVersion], remove: str, report: CurationReport) -> list[LeakingPrompt]:
     """Each prompt that matters once. Of other versions only the side that does not lose matters."""
-    found: dict[int, Prompt] = {}
+    found: dict[int, LeakingPrompt] = {}
     columns = packed.split_columns(version.pk for version in versions)
     total, done = sum(version.counts.get("examples", 0) for version in versions), 0
     for place, version in enumerate(versions):
@@ -101,7 +101,7 @@ def _prompts(versions: list[DatasetVersion], remove: str, report: Report) -> lis
                 continue
             prompt = found.get(key := int(held.prompts[position]))
             if prompt is None:
-                prompt = found[key] = Prompt(signature_of(line))
+                prompt = found[key] = LeakingPrompt(signature_of(line))
             if loses[position]:
                 prompt.losing.append(position)
             elif prompt.other is None:
@@ -115,9 +115,9 @@ def signature_of(line: str) -> Signatures:
     return signature(tokenizer.tokens("\n".join(message.content for message in prompt)))
 
 
-def matches(prompts: list[Prompt], threshold: float) -> Iterator[tuple[Prompt, Match]]:
+def matches(prompts: list[LeakingPrompt], threshold: float) -> Iterator[tuple[LeakingPrompt, LeakMatch]]:
     """Each prompt of the losing side that is on the other one as well, with the likest there."""
-    best = {i: Match(1.0, each.other) for i, each in enumerate(prompts) if each.losing and each.other}
+    best = {i: LeakMatch(1.0, each.other) for i, each in enumerate(prompts) if each.losing and each.other}
     signatures = np.stack([each.signature for each in prompts]) if prompts else np.zeros((0, WORDS), np.uint32)
     for at in range(0, WORDS, BAND):
         for group in alike(band(signatures, at)):
@@ -127,12 +127,14 @@ def matches(prompts: list[Prompt], threshold: float) -> Iterator[tuple[Prompt, M
             yield prompts[i], best[i]
 
 
-def _compare(prompts: list[Prompt], signatures: Signatures, group: NDArray[np.int64], best: dict[int, Match]) -> None:
+def _compare(
+    prompts: list[LeakingPrompt], signatures: Signatures, group: NDArray[np.int64], best: dict[int, LeakMatch]
+) -> None:
     others = np.array([i for i in group if prompts[i].other][:LARGE_GROUP], np.int64)
     for i in (int(each) for each in group if len(others) and prompts[each].losing and not prompts[each].other):
         similar = (signatures[others] == signatures[i]).mean(axis=1)
         likest = int(similar.argmax())
         other = prompts[others[likest]].other
-        found = Match(min(float(similar[likest]), 0.999), other) if other else None
+        found = LeakMatch(min(float(similar[likest]), 0.999), other) if other else None
         if found and (i not in best or found.similarity > best[i].similarity):
             best[i] = found

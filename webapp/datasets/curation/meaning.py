@@ -9,7 +9,7 @@ from webapp.core.problems import Invalid
 
 from ..models import CurationJob
 from . import model_measures
-from .progress import Report
+from .progress import CurationReport
 
 
 def params(given: dict[str, Any]) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def params(given: dict[str, Any]) -> dict[str, Any]:
     return {"embeddings": model_measures.chosen(given, "embeddings"), "likeness": float(likeness)}
 
 
-def run(job: CurationJob, report: Report) -> None:
+def run(job: CurationJob, report: CurationReport) -> None:
     """Leaves one finding for each example that goes; `group` is the position of the one that stays for it."""
     total = job.version.counts.get("examples", 0)
     vectors = model_measures.embeddings(job, job.params["embeddings"], report)

@@ -12,7 +12,7 @@ from webapp.core.problems import Invalid
 
 from .. import queries
 from ..models import CurationJob, DatasetVersion
-from .progress import Report
+from .progress import CurationReport
 
 Kind = Literal["log_probs", "embeddings"]
 TOLD_EVERY = 200
@@ -27,7 +27,7 @@ class Offer:
 
 
 @dataclass(frozen=True)
-class Source:
+class MeasureSource:
     """`offers(version)`, the newest first; `read(version, job)` gives (key of an example, one array for each of its texts), and
     raises Invalid where the version has no such job."""
 
@@ -35,7 +35,7 @@ class Source:
     read: Callable[[DatasetVersion, int], Iterator[tuple[str, list[NDArray[np.float32]]]]]
 
 
-SOURCES: dict[Kind, Source] = {}
+SOURCES: dict[Kind, MeasureSource] = {}
 
 
 def chosen(given: dict[str, Any], kind: Kind) -> int:
@@ -50,7 +50,7 @@ def offers(version: DatasetVersion) -> dict[str, list[Offer]]:
     return {kind: source.offers(version) for kind, source in SOURCES.items()}
 
 
-def perplexities(curation: CurationJob, job: int, window: int, report: Report) -> NDArray[np.float64]:
+def perplexities(curation: CurationJob, job: int, window: int, report: CurationReport) -> NDArray[np.float64]:
     """By position, the largest sliding-window perplexity of the example's responses, in nats; NaN where there is none."""
     places = _places(curation.version)
     found = np.full(len(places), np.nan)
@@ -63,7 +63,7 @@ def perplexities(curation: CurationJob, job: int, window: int, report: Report) -
     return found
 
 
-def embeddings(curation: CurationJob, job: int, report: Report) -> NDArray[np.float32]:
+def embeddings(curation: CurationJob, job: int, report: CurationReport) -> NDArray[np.float32]:
     """(positions, width): the mean of the example's vectors; NaN where it has none, or none with a direction."""
     places = _places(curation.version)
     found = np.zeros((len(places), 0), np.float32)

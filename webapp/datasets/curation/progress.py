@@ -29,7 +29,7 @@ CURATION = jobs.JobKind(
 )
 
 
-class Report(jobs.JobReport[CurationJob]):
+class CurationReport(jobs.JobReport[CurationJob]):
     """Gathers findings in batches as well."""
 
     def __init__(self, job: CurationJob) -> None:

@@ -9,7 +9,7 @@ from webapp.webhooks.services import announce
 from .. import queries
 from ..models import CurationJob
 from . import DERIVE, REGISTRY
-from .progress import CURATION, Report
+from .progress import CURATION, CurationReport
 
 
 def run(job_id: int) -> None:
@@ -17,7 +17,7 @@ def run(job_id: int) -> None:
     with CURATION.claimed(job_id) as job:
         if job is not None:
             work = DERIVE if job.kind == CurationJob.Kind.DERIVE else REGISTRY[job.kind].run
-            _over(job, jobs.failure(work, job, Report(job)))
+            _over(job, jobs.failure(work, job, CurationReport(job)))
 
 
 @transaction.atomic

@@ -15,7 +15,7 @@ from webapp.core.problems import Invalid
 from ..columns import packed
 from ..models import CurationJob
 from . import model_measures
-from .progress import Report
+from .progress import CurationReport
 
 Positions = NDArray[np.int64]
 MOST = 1_000_000
@@ -29,7 +29,7 @@ def shortest_params(given: dict[str, Any]) -> dict[str, Any]:
     return {"share": _share(given, 0.5)}
 
 
-def shortest(job: CurationJob, report: Report) -> None:
+def shortest(job: CurationJob, report: CurationReport) -> None:
     """The examples whose responses are the shortest on average; of equally long ones the first go."""
     lengths = packed.columns(job.version)["response_length"]
     known = np.flatnonzero(~np.isnan(lengths))
@@ -52,7 +52,7 @@ def balance_params(given: dict[str, Any]) -> dict[str, Any]:
     return {"most": most, "seed": seed}
 
 
-def balance(job: CurationJob, report: Report) -> None:
+def balance(job: CurationJob, report: CurationReport) -> None:
     """From each domain that has more examples than asked for, as many as are too much, drawn at random."""
     held = packed.columns(job.version)
     codes, values = held["domain"], held.values("domain")
@@ -79,7 +79,7 @@ def hardest_params(given: dict[str, Any]) -> dict[str, Any]:
     return {"log_probs": model_measures.chosen(given, "log_probs"), "window": window, "share": _share(given, 0.5)}
 
 
-def hardest(job: CurationJob, report: Report) -> None:
+def hardest(job: CurationJob, report: CurationReport) -> None:
     """The examples that are easy for the model even at their hardest window; of equally easy ones the first go."""
     scores = model_measures.perplexities(job, job.params["log_probs"], job.params["window"], report)
     known = np.flatnonzero(~np.isnan(scores))
@@ -101,7 +101,7 @@ def cover_params(given: dict[str, Any]) -> dict[str, Any]:
     return {**asked, "log_probs": easy["log_probs"], "window": easy["window"]}
 
 
-def cover(job: CurationJob, report: Report) -> None:
+def cover(job: CurationJob, report: CurationReport) -> None:
     """Whatever K-center does not pick: the picked cover the rest, the hard ones first."""
     total = job.version.counts.get("examples", 0)
     vectors = model_measures.embeddings(job, job.params["embeddings"], report)
@@ -124,7 +124,7 @@ def cover(job: CurationJob, report: Report) -> None:
     _end(job, report, len(places), len(places) - picks)
 
 
-def _end(job: CurationJob, report: Report, known: int, gone: int) -> None:
+def _end(job: CurationJob, report: CurationReport, known: int, gone: int) -> None:
     report.flush()
     total = job.version.counts.get("examples", 0)
     report.at(total, total)

@@ -9,7 +9,7 @@ from webapp.core.problems import Invalid
 
 from .. import queries
 from ..models import CurationJob
-from .progress import Report
+from .progress import CurationReport
 
 # An example goes for these by itself only when the caller asks: hints are no verdicts
 CODES = (
@@ -27,7 +27,7 @@ def params(given: dict[str, Any]) -> dict[str, Any]:
     return {"removes": removes}
 
 
-def run(job: CurationJob, report: Report) -> None:
+def run(job: CurationJob, report: CurationReport) -> None:
     """One finding for each example whose rubric raises a hint."""
     total = job.version.counts.get("examples", 0)
     rubrics = flagged = 0

@@ -7,7 +7,7 @@ from ..models import Example
 
 
 @dataclass(frozen=True)
-class Known:
+class ExampleFact:
     """One line on the example's page: what it is, where it leads, and what there is to say in short."""
 
     kind: str
@@ -16,7 +16,7 @@ class Known:
     note: str = ""
 
 
-Provider = Callable[[Example], Iterable[Known]]
+Provider = Callable[[Example], Iterable[ExampleFact]]
 _providers: list[Provider] = []
 
 
@@ -27,5 +27,5 @@ def provide(provider: Provider) -> Provider:
     return provider
 
 
-def about(example: Example) -> list[Known]:
+def about(example: Example) -> list[ExampleFact]:
     return [line for provider in _providers for line in provider(example)]

@@ -84,7 +84,7 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class Histogram:
+class ColumnHistogram:
     """One column. `missing` examples of those left have no value in it."""
 
     name: str
@@ -97,7 +97,7 @@ class Histogram:
 SHOWN = ("length", "ratio", "criteria", "strength", "prompt_length", "agreement", "constraints", "pass_rate")
 
 
-def histograms(version: DatasetVersion, filters: Filters) -> list[Histogram]:
+def histograms(version: DatasetVersion, filters: Filters) -> list[ColumnHistogram]:
     """The columns that hold more than one value, each narrowed by all filters but its own, so that a chosen bar can
     be changed for its neighbour."""
     held = packed.columns(version)
@@ -139,7 +139,7 @@ def _bins(values: Array, name: str) -> _Bins | None:
     return _Bins(edges, log, found, np.bincount(found, minlength=len(edges)))
 
 
-def _histogram(name: str, bins: _Bins, kept: packed.Mask | None, chosen: Any) -> Histogram:
+def _histogram(name: str, bins: _Bins, kept: packed.Mask | None, chosen: Any) -> ColumnHistogram:
     _, label, whole = RANGES[name]
     edges = bins.edges
     here = bins.counts if kept is None else np.bincount(bins.of[kept], minlength=len(edges))
@@ -148,7 +148,7 @@ def _histogram(name: str, bins: _Bins, kept: packed.Mask | None, chosen: Any) ->
         last = index == len(edges) - 2
         ends = (float(low), None if last else float(high) - 1 if whole else float(high))
         bars.append(Bar(written(ends), int(here[index]), int(bins.counts[index]), _within(ends, chosen)))
-    return Histogram(name, label, bars, int(here[-1]), bins.log)
+    return ColumnHistogram(name, label, bars, int(here[-1]), bins.log)
 
 
 def _within(ends: Range, chosen: Range | None) -> bool:

@@ -112,7 +112,7 @@ def _places(ids: Array, theirs: Array) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True)
-class Part:
+class VersionPart:
     """Some examples of a version: `name` and `query` are the filters that lead to them, `share` of those with a pass rate."""
 
     name: str
@@ -126,9 +126,9 @@ class Map:
     """What a version holds by its pass rates. `parts` are those of REACH; `bars` run from no answer to every answer;
     `domains` has the counts of `parts` for the most frequent domains."""
 
-    parts: list[Part]
-    bars: list[Part]
-    domains: list[tuple[str, list[Part]]]
+    parts: list[VersionPart]
+    bars: list[VersionPart]
+    domains: list[tuple[str, list[VersionPart]]]
 
     @property
     def known(self) -> int:
@@ -143,25 +143,25 @@ def map_of(version: DatasetVersion, probe: Probe) -> Map:
     for name, mask in reach.items():
         count = int(mask.sum())
         share = None if name == "unknown" else proportion(count, known, empty="no example has a pass rate")
-        parts.append(Part(name, count, {**about, "reach": name}, share))
+        parts.append(VersionPart(name, count, {**about, "reach": name}, share))
     return Map(parts, list(_bars(found, about)), _domains(version, reach, about))
 
 
-def _bars(found: Passed, about: Mapping[str, str]) -> Iterator[Part]:
+def _bars(found: Passed, about: Mapping[str, str]) -> Iterator[VersionPart]:
     """None, tenths of those between, all."""
     between = found.reach("learnable")
-    yield Part("0", int(found.reach("out").sum()), {**about, "reach": "out"})
+    yield VersionPart("0", int(found.reach("out").sum()), {**about, "reach": "out"})
     for tenth in range(10):
         low, high = tenth / 10, (tenth + 1) / 10
         count = int((between & packed.within(found.rate, (low, high), False)).sum())
         words = f"{low:g} to {high:g}"
-        yield Part(words, count, {**about, "reach": "learnable", "pass_rate": f"{low:g}..{high:g}"})
-    yield Part("1", int(found.reach("solved").sum()), {**about, "reach": "solved"})
+        yield VersionPart(words, count, {**about, "reach": "learnable", "pass_rate": f"{low:g}..{high:g}"})
+    yield VersionPart("1", int(found.reach("solved").sum()), {**about, "reach": "solved"})
 
 
 def _domains(
     version: DatasetVersion, reach: Mapping[str, Mask], about: Mapping[str, str]
-) -> list[tuple[str, list[Part]]]:
+) -> list[tuple[str, list[VersionPart]]]:
     held = packed.columns(version)
     codes, values = held["domain"], held.values("domain")
     counts = np.bincount(codes, minlength=len(values))
@@ -170,7 +170,9 @@ def _domains(
         if domain := values[code]:
             here = codes == code
             query = {**about, "domain": domain}
-            parts = [Part(name, int((mask & here).sum()), {**query, "reach": name}) for name, mask in reach.items()]
+            parts = [
+                VersionPart(name, int((mask & here).sum()), {**query, "reach": name}) for name, mask in reach.items()
+            ]
             rows.append((domain, parts))
     return rows
 

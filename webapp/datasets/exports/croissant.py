@@ -56,7 +56,7 @@ ENCODINGS = {"jsonl": "application/jsonlines", "parquet": "application/x-parquet
 
 
 @dataclass(frozen=True)
-class File:
+class ExportedFile:
     """A file of the export: the side of the split that it holds, its place in the archive, its SHA-256 and its size."""
 
     split: str
@@ -66,7 +66,7 @@ class File:
 
 
 def build(
-    told: dict[str, Any], files: list[File], kind: str, schema: pa.Schema | None, by: list[Annotated]
+    told: dict[str, Any], files: list[ExportedFile], kind: str, schema: pa.Schema | None, by: list[Annotated]
 ) -> dict[str, Any]:
     """The document, as JSON. `told` is the data card; without a `schema` the files are listed and their rows not described."""
     rows = [_records(file, schema) for file in files] if schema is not None else []
@@ -129,7 +129,7 @@ def _per_item(each: Annotated) -> str:
     return f"{each.project}: {mean:.2f} answers to a task that has any ({each.least} to {each.most})."
 
 
-def _file(file: File, kind: str) -> dict[str, Any]:
+def _file(file: ExportedFile, kind: str) -> dict[str, Any]:
     return {
         "@type": "cr:FileObject",
         "@id": f"{file.split}-file",
@@ -142,7 +142,7 @@ def _file(file: File, kind: str) -> dict[str, Any]:
     }
 
 
-def _records(file: File, schema: pa.Schema) -> dict[str, Any]:
+def _records(file: ExportedFile, schema: pa.Schema) -> dict[str, Any]:
     return {
         "@type": "cr:RecordSet",
         "@id": file.split,
@@ -151,7 +151,7 @@ def _records(file: File, schema: pa.Schema) -> dict[str, Any]:
     }
 
 
-def _fields(file: File, column: pa.Field) -> Iterator[dict[str, Any]]:
+def _fields(file: ExportedFile, column: pa.Field) -> Iterator[dict[str, Any]]:
     """One field for a column of plain values, of lists of them, of records, or of lists of records."""
     repeated = pa.types.is_list(column.type)
     inner = column.type.value_type if repeated else column.type
@@ -170,7 +170,7 @@ def _fields(file: File, column: pa.Field) -> Iterator[dict[str, Any]]:
     yield {**head, "subField": parts}
 
 
-def _source(file: File, column: str, path: str = "") -> dict[str, Any]:
+def _source(file: ExportedFile, column: str, path: str = "") -> dict[str, Any]:
     source: dict[str, Any] = {"fileObject": {"@id": f"{file.split}-file"}, "extract": {"column": column}}
     return {**source, "transform": {"jsonPath": path}} if path else source
 

@@ -45,7 +45,7 @@ FIELDS = {  # of an example, in words, with the count that tells whether a versi
 
 
 @dataclass(frozen=True)
-class Order:
+class ExportOrder:
     """What is asked for. `split`: train, heldout, UNSPLIT for examples without a side, or empty for all. `extras`: the
     column that lets an import give back the identical version. `imported`: the labels that came with an import, too, and
     not those of projects alone."""
@@ -74,7 +74,7 @@ def order(
     extras: bool = True,
     archive: bool = False,
     imported: bool = True,
-) -> Order:
+) -> ExportOrder:
     """Raises Invalid at `format`, `file` or `split`."""
     exporter = named(format)
     if exporter is None:
@@ -83,7 +83,7 @@ def order(
         raise Invalid("The format has no such file.", {"file": f"must be one of {', '.join(exporter.kinds)}"})
     if split not in ("", *SPLITS):
         raise Invalid("The split is not known.", {"split": f"must be one of {', '.join(SPLITS)}"})
-    return Order(exporter, "parquet" if kind == "parquet" else "jsonl", split, extras, archive, imported)
+    return ExportOrder(exporter, "parquet" if kind == "parquet" else "jsonl", split, extras, archive, imported)
 
 
 def leaves_out(exporter: Exporter, version: DatasetVersion, extras: bool = True) -> list[str]:
@@ -139,21 +139,21 @@ def is_empty(exporter: Exporter, version: DatasetVersion) -> bool:
     return (PAIR in needs and not counts.get("preferences")) or ("a rubric" in needs and not counts.get("rubrics"))
 
 
-def refuse_empty(version: DatasetVersion, asked: Order) -> None:
+def refuse_empty(version: DatasetVersion, asked: ExportOrder) -> None:
     """Raises Invalid at `format` where the file would have no row and say nothing about why."""
     if is_empty(asked.exporter, version):
         why = f"needs examples with {asked.exporter.needs}, and this version has none"
         raise Invalid("The file would be empty.", {"format": why})
 
 
-def chunks(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
+def chunks(version: DatasetVersion, asked: ExportOrder) -> Iterator[bytes]:
     """The file in pieces."""
     if asked.archive:
         return _archive(version, asked)
     return _data(version, asked)
 
 
-def _data(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
+def _data(version: DatasetVersion, asked: ExportOrder) -> Iterator[bytes]:
     if asked.kind == "parquet":
         return _parquet(version, asked)
     if asked.exporter is NATIVE and asked.imported:
@@ -163,21 +163,21 @@ def _data(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
     return _jsonl(version, asked)
 
 
-def _native(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
+def _native(version: DatasetVersion, asked: ExportOrder) -> Iterator[bytes]:
     """The stored text itself, not read and written again."""
     lines = queries.stream_canonical(version, split=asked.side)
     while rows := list(islice(lines, BATCH)):
         yield "".join(line + "\n" for _, line in rows).encode()
 
 
-def _signed(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
+def _signed(version: DatasetVersion, asked: ExportOrder) -> Iterator[bytes]:
     """Our own format without the labels that came with an import."""
     examples = _examples(version, asked)
     while part := list(islice(examples, BATCH)):
         yield "".join([line + "\n" for _, line in part]).encode()
 
 
-def _examples(version: DatasetVersion, asked: Order) -> Iterator[tuple[Example, str]]:
+def _examples(version: DatasetVersion, asked: ExportOrder) -> Iterator[tuple[Example, str]]:
     """Each example that is asked for, with its canonical text."""
     for _, line in queries.stream_canonical(version, split=asked.side):
         example = Example.model_validate_json(line)
@@ -186,7 +186,7 @@ def _examples(version: DatasetVersion, asked: Order) -> Iterator[tuple[Example, 
         yield example, line
 
 
-def _rows(version: DatasetVersion, asked: Order) -> Iterator[Row]:
+def _rows(version: DatasetVersion, asked: ExportOrder) -> Iterator[Row]:
     for example, line in _examples(version, asked):
         for row in rows_of(example, line, asked.exporter, asked.extras):
             if asked.imported or not label_origin.says_imported(row[LABELLED_BY]):  # an only response stands for itself
@@ -213,7 +213,7 @@ def _extras(row: Row, line: str, exporter: Exporter) -> str:
     return patches.written(made, line, importer.name)
 
 
-def _jsonl(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
+def _jsonl(version: DatasetVersion, asked: ExportOrder) -> Iterator[bytes]:
     rows = _rows(version, asked)
     while part := list(islice(rows, BATCH)):
         yield b"".join([to_json(row) + b"\n" for row in part])
@@ -257,7 +257,7 @@ class _Sink:
         return found
 
 
-def _parquet(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
+def _parquet(version: DatasetVersion, asked: ExportOrder) -> Iterator[bytes]:
     schema = _schema(asked)
     if schema is None:
         raise ValueError(f"{asked.exporter.name} has no Parquet schema")
@@ -270,7 +270,7 @@ def _parquet(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
     yield sink.taken()
 
 
-def _schema(asked: Order) -> pa.Schema | None:
+def _schema(asked: ExportOrder) -> pa.Schema | None:
     """Of the Parquet file; None where the layout has none."""
     schema = asked.exporter.schema
     if schema is not None and not asked.extras and asked.exporter is not NATIVE and EXTRAS in schema.names:
@@ -278,10 +278,10 @@ def _schema(asked: Order) -> pa.Schema | None:
     return schema
 
 
-def _archive(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
+def _archive(version: DatasetVersion, asked: ExportOrder) -> Iterator[bytes]:
     """The data with its card, as a folder that the datasets library loads: one file for each split, which the card names.
     Loaded as one, the held-out examples would be trained on. Beside it its Croissant metadata, with the digests of the files."""
-    sink, files = _Sink(), list[croissant.File]()
+    sink, files = _Sink(), list[croissant.ExportedFile]()
     told = data_card.build(version)
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
         for split in [asked.split] if asked.split else splits_of(version):
@@ -295,7 +295,7 @@ def _archive(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
                     digest.update(piece)
                     size += len(piece)
                     yield sink.taken()
-            files.append(croissant.File(split, path, digest.hexdigest(), size))
+            files.append(croissant.ExportedFile(split, path, digest.hexdigest(), size))
         archive.writestr("README.md", data_card.markdown(told, {file.split: file.path for file in files}))
         archive.writestr("card.json", json.dumps(told, ensure_ascii=False, indent=2))
         described = croissant.build(told, files, asked.kind, _columns(asked), annotated.of(version, told["lineage"]))
@@ -303,7 +303,7 @@ def _archive(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
     yield sink.taken()
 
 
-def _columns(asked: Order) -> pa.Schema | None:
+def _columns(asked: ExportOrder) -> pa.Schema | None:
     """The columns of the layout's file; None where its rows are of no one shape."""
     if asked.kind == "jsonl" and asked.exporter is NATIVE:
         return None  # the examples themselves, and not the table of texts that its Parquet file is

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from webapp.files.records import BadRow, Head, Row, RowProblem
+from webapp.files.records import BadRow, FileHead, Row, RowProblem
 
 from .fields import messages
 
@@ -39,7 +39,7 @@ MAX_ROWS = 500_000  # of an export whose rows are merged by item, which takes al
 
 
 @dataclass(frozen=True)
-class Answer:
+class RaterAnswer:
     """`value` is text, a number, or whatever else the tool wrote."""
 
     question: str
@@ -47,7 +47,7 @@ class Answer:
     value: Any
 
 
-def example(key: str, source: str, fields: Row, answers: list[Answer], meta: Row) -> dict[str, Any]:
+def example(key: str, source: str, fields: Row, answers: list[RaterAnswer], meta: Row) -> dict[str, Any]:
     """The data of one example. Raises BadRow when there is no text at all."""
     texts = {name: value for name, value in fields.items() if _is_text(value)}
     if not texts:
@@ -102,7 +102,7 @@ def _asked(texts: Row, sides: tuple[str, str] | None) -> str:
     from .table import guess  # which imports what this module is imported by
 
     left = {name: value for name, value in texts.items() if name not in (sides or ())}
-    return guess(Head("", (left,))).get("prompt") or next(iter(left), "")
+    return guess(FileHead("", (left,))).get("prompt") or next(iter(left), "")
 
 
 def _responses(texts: Row, sides: tuple[str, str] | None, asked: str) -> list[Row]:
@@ -110,7 +110,7 @@ def _responses(texts: Row, sides: tuple[str, str] | None, asked: str) -> list[Ro
 
     if sides:
         return [{"id": id, "text": _plain(texts[name])} for id, name in zip("ab", sides, strict=True)]
-    answer = guess(Head("", ({name: value for name, value in texts.items() if name != asked},))).get("response")
+    answer = guess(FileHead("", ({name: value for name, value in texts.items() if name != asked},))).get("response")
     return [{"id": "r1", "text": _plain(texts[answer])}] if answer else []
 
 
@@ -118,7 +118,7 @@ def _plain(value: Any) -> str:
     return value if isinstance(value, str) else "\n\n".join(str(message["content"]) for message in value)
 
 
-def _preferences(answers: list[Answer], sides: tuple[str, str]) -> list[Row]:
+def _preferences(answers: list[RaterAnswer], sides: tuple[str, str]) -> list[Row]:
     """One for each person who named a side; who named two different ones named none."""
     found: dict[str, list[Row]] = defaultdict(list)
     reasons: dict[str, list[Row]] = defaultdict(list)

@@ -4,7 +4,7 @@ from typing import Any
 
 from webapp.files.records import BadRow, Row
 
-from .annotation_tools import Answer, example
+from .annotation_tools import RaterAnswer, example
 from .base_importer import Importer
 from .convert import Mapping
 from .fields import content_key, rest
@@ -46,10 +46,10 @@ def _nested(row: Row) -> dict[str, Any]:
     if isinstance(responses, list):  # version 1: one object for each person
         for each in responses:
             values = each.get("values") or {}
-            answers += [Answer(q, _rater(each), v.get("value")) for q, v in values.items() if _submitted(each)]
+            answers += [RaterAnswer(q, _rater(each), v.get("value")) for q, v in values.items() if _submitted(each)]
     else:
         for question, given in responses.items():
-            answers += [Answer(question, _rater(each), each.get("value")) for each in given if _submitted(each)]
+            answers += [RaterAnswer(question, _rater(each), each.get("value")) for each in given if _submitted(each)]
     meta = rest(row, {"fields", "responses", "id", "status", "_server_id"})
     meta = {name: value for name, value in meta.items() if value not in ({}, [])}
     return _example(row, row["fields"], answers, meta)
@@ -65,7 +65,7 @@ def _flat(row: Row) -> dict[str, Any]:
         if not len(values) == len(raters) == len(states):
             raise BadRow(f"{question}.responses", "must be as many as its users and states")
         given = zip(raters, values, states, strict=True)
-        answers += [Answer(question, str(rater), value) for rater, value, state in given if state == "submitted"]
+        answers += [RaterAnswer(question, str(rater), value) for rater, value, state in given if state == "submitted"]
     own = {name for name in row for q in questions if name == q or name.startswith(f"{q}.")}
     fields = {name: value for name, value in row.items() if name not in own | KEPT and not _is_note(name)}
     meta = {name: row[name] for name in row if (name in own and ".suggestion" in name) or _is_note(name)}
@@ -79,7 +79,7 @@ def _is_note(name: str) -> bool:
 def _of_version_1(row: Row) -> dict[str, Any]:
     questions = _first(row)
     answers = [
-        Answer(name, _rater(each), each.get("value"))
+        RaterAnswer(name, _rater(each), each.get("value"))
         for name, given in questions.items()
         for each in given
         if _submitted(each)
@@ -103,7 +103,7 @@ def _submitted(given: Any) -> bool:
     )
 
 
-def _example(row: Row, fields: Row, answers: list[Answer], meta: Row) -> dict[str, Any]:
+def _example(row: Row, fields: Row, answers: list[RaterAnswer], meta: Row) -> dict[str, Any]:
     key = row.get("id") or row.get("external_id") or content_key(fields)
     return example(str(key), "Argilla", fields, answers, meta)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 
 from trainer.contracts import Example
-from webapp.files.records import Head, Row, RowProblem, Skip
+from webapp.files.records import FileHead, Row, RowProblem, Skip
 from webapp.files.rows import rows
 
 from .convert import Convert, Mapping, example
@@ -80,12 +80,12 @@ class Importer:
     bind: Callable[[Beside], Convert] | None = None
     heldout_share: float = DEFAULT_HELDOUT_SHARE
     mappable: bool = False
-    guess: Callable[[Head], Mapping] = lambda head: {}
+    guess: Callable[[FileHead], Mapping] = lambda head: {}
     aside: Callable[[Row], bool] = lambda row: False
     merge: Callable[["NumberedRows"], "NumberedRows"] | None = None
     unsaid: bool = False
 
-    def sniff(self, head: Head) -> float:
+    def sniff(self, head: FileHead) -> float:
         """The confidence in a whole file: the mean over its rows, so that a few malformed ones do not hide it."""
         return sum(map(self.knows, head.rows)) / len(head.rows) if head.rows else 0.0
 

@@ -7,7 +7,7 @@ A format is recognised by the columns of its rows: `knows` must not be sure of r
 from pathlib import Path
 
 from webapp.files.bundle import Bundle
-from webapp.files.records import Head
+from webapp.files.records import FileHead
 
 from . import (
     argilla,
@@ -77,13 +77,13 @@ touchstone.IMPORTERS.update(REGISTRY)
 TRACES = frozenset(module.IMPORTER.name for module in (openai, anthropic, inspect, opentelemetry))
 
 
-def head_of(path: Path, name: str) -> Head:
+def head_of(path: Path, name: str) -> FileHead:
     """The first rows of the file that can be read. Raises OSError."""
     bundle = Bundle(path, name)
-    return bundle.head(bundle.names[0]) if bundle.names else Head(name, ())
+    return bundle.head(bundle.names[0]) if bundle.names else FileHead(name, ())
 
 
-def detect(head: Head) -> Importer:
+def detect(head: FileHead) -> Importer:
     """The importer that is surest of the file; the plain table when none knows it."""
     return max(REGISTRY.values(), key=lambda importer: importer.sniff(head))
 

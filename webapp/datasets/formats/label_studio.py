@@ -5,7 +5,7 @@ from typing import Any
 
 from webapp.files.records import BadRow, Row, RowProblem
 
-from .annotation_tools import Answer, example, merged
+from .annotation_tools import RaterAnswer, example, merged
 from .base_importer import Importer
 from .convert import Mapping
 from .fields import rest
@@ -43,7 +43,7 @@ def _task(row: Row) -> dict[str, Any]:
         raise BadRow("data", "must be the task's data")
     if not isinstance(row.get("annotations"), list):
         raise BadRow("annotations", "must be a list")
-    answers: list[Answer] = []
+    answers: list[RaterAnswer] = []
     skipped: list[str] = []
     for index, each in enumerate(row["annotations"]):
         if not isinstance(each, dict):
@@ -64,18 +64,18 @@ def _rater(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _answers(result: Any, rater: str) -> list[Answer]:
+def _answers(result: Any, rater: str) -> list[RaterAnswer]:
     """What one control says; spans and the like stay as the tool wrote them."""
     if not isinstance(result, dict) or not isinstance(result.get("value"), dict):
         return []
     question, value = str(result.get("from_name") or ""), result["value"]
     for name in ("choices", "text", "taxonomy"):
         if isinstance(value.get(name), list) and "start" not in value:
-            return [Answer(question, rater, each) for each in value[name]]
+            return [RaterAnswer(question, rater, each) for each in value[name]]
     for name in ("selected", "rating", "number", "text", "ranker"):
         if name in value and "start" not in value:
-            return [Answer(question, rater, value[name])]
-    return [Answer(question, rater, value)]
+            return [RaterAnswer(question, rater, value[name])]
+    return [RaterAnswer(question, rater, value)]
 
 
 def _flat(rows: list[Row]) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def _flat(rows: list[Row]) -> dict[str, Any]:
         else:
             raters = [_rater(row["annotator"]) for row in rows]
             answers += [
-                Answer(name, rater, _simple(v)) for rater, v in zip(raters, values, strict=True) if v is not None
+                RaterAnswer(name, rater, _simple(v)) for rater, v in zip(raters, values, strict=True) if v is not None
             ]
     return example(str(rows[0]["id"]), "Label Studio", fields, answers, {})
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from webapp.files.records import Row, RowProblem
 
-from .annotation_tools import Answer, example, merged
+from .annotation_tools import RaterAnswer, example, merged
 from .base_importer import Beside, Importer
 from .convert import Convert, Mapping
 from .fields import rest
@@ -63,7 +63,7 @@ def _fields(shown: Any) -> Row:
     return {"text": shown}
 
 
-def _answers(row: Row, folder: str) -> list[Answer]:
+def _answers(row: Row, folder: str) -> list[RaterAnswer]:
     rater = str(row.get("user") or row.get("user_id") or folder)
     given = row.get("label_annotations")
     pairs = (
@@ -71,7 +71,9 @@ def _answers(row: Row, folder: str) -> list[Answer]:
         if isinstance(given, dict)
         else [(*name.split(MARK, 1), value) for name, value in row.items() if isinstance(name, str) and MARK in name]
     )
-    return [Answer(schema, rater, _value(label, value)) for schema, label, value in pairs if value not in (None, "")]
+    return [
+        RaterAnswer(schema, rater, _value(label, value)) for schema, label, value in pairs if value not in (None, "")
+    ]
 
 
 def _items(labels: Any) -> list[tuple[str, Any]]:

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from webapp.files.records import BadRow, Head, Row
+from webapp.files.records import BadRow, FileHead, Row
 
 from .base_importer import Importer
 from .convert import Mapping, with_ids
@@ -36,7 +36,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
 }
 
 
-def guess(head: Head) -> Mapping:
+def guess(head: FileHead) -> Mapping:
     """The mapping that the column names suggest."""
     columns = {name.lower(): name for row in reversed(head.rows) for name in row}
     found: Mapping = {}
@@ -49,11 +49,11 @@ def guess(head: Head) -> Mapping:
 
 
 def knows(row: Row) -> float:
-    return 0.3 if "prompt" in guess(Head("", (row,))) else 0.05
+    return 0.3 if "prompt" in guess(FileHead("", (row,))) else 0.05
 
 
 def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
-    columns = mapping or guess(Head("", (row,)))
+    columns = mapping or guess(FileHead("", (row,)))
     if "prompt" not in columns:
         raise BadRow("prompt", f"no column is mapped to it; the columns are {', '.join(map(str, row))}")
     for column in columns.values():

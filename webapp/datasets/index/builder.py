@@ -39,7 +39,7 @@ class Words:
 
 
 @dataclass(frozen=True)
-class Group:
+class WordGroup:
     """The words of texts 0 to `size`, each once: word i is in the texts `places[ends[i - 1]:ends[i]]`, in their order."""
 
     size: int
@@ -58,7 +58,7 @@ class Gatherer:
         self._parts: list[Words] = []
         self._texts = self._bytes = 0
 
-    def add(self, texts: pa.StringArray) -> Group | None:
+    def add(self, texts: pa.StringArray) -> WordGroup | None:
         """The group that these texts (as `tokenizer.searched` gives them) complete, they included."""
         if len(texts):
             self._parts.append(Words.of(texts))
@@ -66,7 +66,7 @@ class Gatherer:
             self._bytes += texts.nbytes
         return self.rest() if self._texts >= TEXTS or self._bytes >= BYTES else None
 
-    def rest(self) -> Group | None:
+    def rest(self) -> WordGroup | None:
         """The group of what was added since the last one; None where that is nothing."""
         if not self._texts:
             return None
@@ -84,7 +84,7 @@ class Gatherer:
         pairs = pairs[_changes(pairs)]
         ends = np.cumsum(np.bincount((pairs >> bits).astype(np.int64), minlength=len(book)))
         places = (pairs & kind((1 << bits) - 1)).astype(np.uint16)
-        return Group(size, [tokenizer.cut(word) for word in book], ends, places)
+        return WordGroup(size, [tokenizer.cut(word) for word in book], ends, places)
 
 
 def _changes(values: NDArray[Any]) -> NDArray[np.bool_]:

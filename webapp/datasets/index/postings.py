@@ -17,7 +17,7 @@ from trainer.contracts import Example as Record
 
 from ..encoding import arrow, copy_format
 from . import tokenizer
-from .builder import Gatherer, Group
+from .builder import Gatherer, WordGroup
 from .tokenizer import indexed_text
 
 Ids = NDArray[np.int64]
@@ -59,7 +59,7 @@ class Indexer:
             self._take_group(group)
         self._write()
 
-    def _take_group(self, group: Group) -> None:
+    def _take_group(self, group: WordGroup) -> None:
         ids, self._waiting = np.concatenate(self._waiting), []
         for block in np.unique(ids[ids > 0] // BLOCK).tolist():
             if self._book and (block != self._block or self._held >= HELD):
@@ -68,7 +68,7 @@ class Indexer:
             self._take(block, np.where(ids // BLOCK == block, ids, 0), group)
         self._gathered += len(ids)
 
-    def _take(self, block: int, ids: Ids, group: Group) -> None:
+    def _take(self, block: int, ids: Ids, group: WordGroup) -> None:
         offsets, ends = (ids % BLOCK).astype("<u2")[group.places], group.ends
         if not ids.all():
             here = (ids > 0)[group.places]

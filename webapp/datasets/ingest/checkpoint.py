@@ -3,11 +3,11 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from .inspection import Given
+from .inspection import ImportSource
 
 
 @dataclass(frozen=True)
-class Taken:
+class ImportCheckpoint:
     """`rows` rows of file number `file` are taken, and all files before it, whose size is `bytes_before`.
 
     `good` of the rows can be imported, `stored` are the members of the version that is filled, `indexed` those of them
@@ -27,13 +27,13 @@ class Taken:
     deaths: int = 0
 
     @classmethod
-    def of(cls, data: dict[str, Any]) -> "Taken | None":
+    def of(cls, data: dict[str, Any]) -> "ImportCheckpoint | None":
         return cls(**data) if data else None
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def source(given: Given) -> str:
+def source(given: ImportSource) -> str:
     """Changes when the files do."""
     return f"{given.size}:{given.changed}"

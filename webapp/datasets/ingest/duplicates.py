@@ -27,7 +27,7 @@ class Repeat:
     same: bool
 
 
-class Seen:
+class SeenKeys:
     """The keys in `table` (key, digest, file, line), which holds the rows of an import as far as their keys are new.
     Its name comes from code, never from people."""
 

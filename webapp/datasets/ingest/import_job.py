@@ -28,10 +28,10 @@ from ..models import NOT_IMPORTED, Dataset, DatasetVersion, ImportJob
 from ..versions import earlier_splits, writer
 from ..versions.split_rule import Settled
 from . import generated_files, inspection, processes, unsaid
-from .checkpoint import Taken, source
-from .inspection import Given
+from .checkpoint import ImportCheckpoint, source
+from .inspection import ImportSource
 from .loader import Loader, begin, discard, intact
-from .reader import Reader, Ready, Sides
+from .reader import LoadBatch, Reader, Sides
 from .target import ImportTarget, rule_of, share_of
 
 logger = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ OUTCOME = [
     "finished_at",
 ]
 PASSES = 3  # over a file that puts a prompt on both sides: one finds it, one settles it, and none is left over
-Pieces = Generator[Ready, None, None]
+Pieces = Generator[LoadBatch, None, None]
 
 
 class _Refused(Exception):
@@ -96,7 +96,7 @@ def run(job: ImportJob) -> None:
 def _given_up(job: ImportJob, error: Exception) -> bool:
     """Keeps in mind that the work broke off at this place; once too often, and the import fails."""
     job.refresh_from_db()  # what it says of a transaction that broke off is not so
-    taken = Taken.of(job.taken)
+    taken = ImportCheckpoint.of(job.taken)
     deaths = taken.deaths + 1 if taken else DEATHS  # nothing is taken yet, so nothing is lost with another import
     if taken and deaths < DEATHS:
         IMPORT.save(job, taken=replace(taken, deaths=deaths).as_json(), error=str(error) or type(error).__name__)
@@ -107,7 +107,7 @@ def _given_up(job: ImportJob, error: Exception) -> bool:
     return True
 
 
-def _broken_off(job: ImportJob, taken: Taken | None, error: Exception) -> str:
+def _broken_off(job: ImportJob, taken: ImportCheckpoint | None, error: Exception) -> str:
     if taken is None:
         return f"The import could not begin: {_said(error)}. Nothing was imported. Start it again."
     name = _name(job, taken)
@@ -121,7 +121,7 @@ def _broken_off(job: ImportJob, taken: Taken | None, error: Exception) -> str:
     return f"The import broke off, {where} The error was: {_said(error)}. The server's log has more of it."
 
 
-def _name(job: ImportJob, taken: Taken) -> str:
+def _name(job: ImportJob, taken: ImportCheckpoint) -> str:
     try:
         return _given(job).names[taken.file]
     except (_Refused, OSError):
@@ -165,7 +165,7 @@ def _gather(job: ImportJob) -> None:
         raise _Refused(" ".join([problem.message, *(problem.fields or {}).values()])) from problem
 
 
-def _given(job: ImportJob) -> Given:
+def _given(job: ImportJob) -> ImportSource:
     """Raises FileNotFoundError, and _Refused where it cannot be read any more."""
     path = Path(job.file_path)
     path.stat()
@@ -176,7 +176,7 @@ def _given(job: ImportJob) -> Given:
         raise _Refused(f"The import could not begin: {why}. Nothing was imported.") from problem
 
 
-def _filled(job: ImportJob, given: Given, taken: Taken, settled: dict[int, Settled]) -> Loader:
+def _filled(job: ImportJob, given: ImportSource, taken: ImportCheckpoint, settled: dict[int, Settled]) -> Loader:
     """The loader with every row of the file in it."""
     version = DatasetVersion.every.select_related("dataset").get(pk=taken.version)
     known = version.dataset if version.dataset.ready else None
@@ -190,7 +190,7 @@ def _filled(job: ImportJob, given: Given, taken: Taken, settled: dict[int, Settl
     return loader
 
 
-def _read(reader: Reader, before: Callable[[list[str]], Sides] | None, given: Given) -> Pieces:
+def _read(reader: Reader, before: Callable[[list[str]], Sides] | None, given: ImportSource) -> Pieces:
     """What there is to take. A small file of text is read here: it is done before another process had begun."""
     if given.packed or given.size > SMALL:
         return processes.ready(reader, before, alone=given.size <= SMALL)
@@ -204,9 +204,9 @@ def _unless_cancelled(job: ImportJob, *, lock: bool = False) -> None:
         raise _Cancelled
 
 
-def _left_by_an_earlier_worker(job: ImportJob, given: Given) -> Taken | None:
+def _left_by_an_earlier_worker(job: ImportJob, given: ImportSource) -> ImportCheckpoint | None:
     """What is committed of this import, unless the file or the dataset has changed since: then it starts over."""
-    taken = Taken.of(job.taken)
+    taken = ImportCheckpoint.of(job.taken)
     if taken is None:
         return None
     dataset = Dataset.every.get(versions=taken.version)
@@ -217,21 +217,21 @@ def _left_by_an_earlier_worker(job: ImportJob, given: Given) -> Taken | None:
 
 
 @transaction.atomic
-def _start_over(job: ImportJob, taken: Taken) -> None:
+def _start_over(job: ImportJob, taken: ImportCheckpoint) -> None:
     _discard(taken)
     IMPORT.save(job, taken={})
 
 
-def _discard(taken: Taken) -> None:
+def _discard(taken: ImportCheckpoint) -> None:
     dataset = Dataset.every.get(versions=taken.version)
     discard(taken.version, shared=taken.latest != _latest(dataset))
 
 
 @transaction.atomic
-def _begin(job: ImportJob, given: Given) -> Taken:
+def _begin(job: ImportJob, given: ImportSource) -> ImportCheckpoint:
     dataset, _ = Dataset.every.get_or_create(workspace=job.workspace, name=job.dataset_name, defaults={"ready": False})
     version = begin(dataset, _lineage(job, given), job.pk)
-    taken = Taken(version.pk, source(given), _latest(dataset))
+    taken = ImportCheckpoint(version.pk, source(given), _latest(dataset))
     _unless_cancelled(job, lock=True)  # from here on there is something that its worker must take away
     job.rejected, job.rejected_count, job.rows_done, job.bytes_done = [], 0, 0, 0
     job.bytes_total = given.size
@@ -256,7 +256,7 @@ def _message(job: ImportJob) -> dict[str, object]:
     return {"type": "import", **queries.import_progress(job)}
 
 
-def _take(job: ImportJob, taken: Taken, batches: Pieces, names: tuple[str, ...], loader: Loader) -> None:
+def _take(job: ImportJob, taken: ImportCheckpoint, batches: Pieces, names: tuple[str, ...], loader: Loader) -> None:
     """Every batch in a transaction of its own, together with how far the import is then."""
     due = jobs.Throttle(jobs.TELL_EVERY_S)
     for ready in batches:
@@ -274,7 +274,7 @@ def _take(job: ImportJob, taken: Taken, batches: Pieces, names: tuple[str, ...],
             _unless_cancelled(job)
 
 
-def _take_batch(job: ImportJob, ready: Ready, names: tuple[str, ...], loader: Loader) -> None:
+def _take_batch(job: ImportJob, ready: LoadBatch, names: tuple[str, ...], loader: Loader) -> None:
     several = len(names) > 1
     for problem in ready.problems:
         _refuse(job, RowProblem(problem.line, problem.field, problem.reason, ready.place.name if several else ""))
@@ -294,7 +294,7 @@ def _refuse(job: ImportJob, problem: RowProblem) -> None:
 
 
 @transaction.atomic
-def _conclude(job: ImportJob, loader: Loader, given: Given) -> None:
+def _conclude(job: ImportJob, loader: Loader, given: ImportSource) -> None:
     """The whole version appears at once, or the import is refused. Raises _Refused, _Cancelled."""
     job.bytes_done = job.bytes_total
     job.rejected.sort(key=lambda problem: (problem.get("file", ""), problem["line"]))
@@ -328,7 +328,7 @@ def cancel(job: ImportJob) -> None:
 def _end_with_nothing(job: ImportJob, state: ImportJob.State, error: str) -> None:
     """Raises JobLost where it had ended before."""
     audit.asked_by(job)
-    if taken := Taken.of(job.taken):
+    if taken := ImportCheckpoint.of(job.taken):
         _discard(taken)
     IMPORT.save(job, *OUTCOME, state=state, error=error, taken={}, finished_at=timezone.now())
     tell(job)
@@ -337,14 +337,14 @@ def _end_with_nothing(job: ImportJob, state: ImportJob.State, error: str) -> Non
     announce(job.workspace_id, "import.failed", facts, by=by)
 
 
-def _finish(job: ImportJob, version: DatasetVersion, given: Given, *, unchanged: bool) -> None:
+def _finish(job: ImportJob, version: DatasetVersion, given: ImportSource, *, unchanged: bool) -> None:
     job.version, job.unchanged = version, unchanged
     job.counts = {**version.counts, "rejected": job.rejected_count, **_repeated(job, version), **_leaked(version)}
     if job.format in TRACES:
         job.counts |= {f"{NOT_IMPORTED}{name}": count for name, count in queries.not_imported(version).items()}
     job.overlaps = leaks.of_version(version).json()
     job.unsaid = unsaid.of(version, given)
-    near_leaks.ask(near_leaks.Pair(version, version))
+    near_leaks.ask(near_leaks.VersionPair(version, version))
     IMPORT.save(job, *OUTCOME, state=ImportJob.State.FINISHED, taken={}, finished_at=timezone.now())
     audit.record(job.workspace, job.created_by, "import.finished", version, unchanged=unchanged)
     tell(job)
@@ -363,7 +363,7 @@ def _leaked(version: DatasetVersion) -> dict[str, int]:
     return {"leaked": count} if (count := leaks.within(version).count) else {}
 
 
-def _lineage(job: ImportJob, given: Given) -> dict[str, object]:
+def _lineage(job: ImportJob, given: ImportSource) -> dict[str, object]:
     """Where the version came from: the file by its content, and of several files those that were read."""
     if job.origin:
         return {**job.origin, "import": job.pk}

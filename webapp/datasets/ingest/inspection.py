@@ -34,11 +34,11 @@ CHECKED = 500  # rows looked at for problems and sides in any case
 LOOKED_AT, LOOK_S = 20_000, 1.0  # and as many as this, if it takes no longer: seconds
 KINDS = 200  # of what rows say that examples cannot: so many are told of one import
 TEXT_MISSING = "text missing"  # tag of an example whose text is in a file that did not come along
-LIMITS = confined.Limits(memory=600_000_000, seconds=20.0)
+LIMITS = confined.ProcessLimits(memory=600_000_000, seconds=20.0)
 
 
 @dataclass(frozen=True)
-class Given:
+class ImportSource:
     """What was sent, or lies at a path: `names` are the files whose rows become examples, in order, and `size` the bytes to
     be read; `packed`: more may come out of it; `unread` are the other files."""
 
@@ -52,7 +52,7 @@ class Given:
     unread: tuple[str, ...] = ()
 
 
-class Row(NamedTuple):
+class InspectedRow(NamedTuple):
     """What decides the side of a good row of the file number `file`."""
 
     file: int
@@ -62,17 +62,19 @@ class Row(NamedTuple):
     hashes: Hashes
 
 
-def given(path: Path, file_name: str, format: str = AUTO) -> Given:
+def given(path: Path, file_name: str, format: str = AUTO) -> ImportSource:
     """Raises Invalid at `file` or `format`."""
     said = _ask("_given", path=str(path), file_name=file_name, format=format)
-    return Given(path, tuple(said.pop("names")), unread=tuple(said.pop("unread")), **said)
+    return ImportSource(path, tuple(said.pop("names")), unread=tuple(said.pop("unread")), **said)
 
 
 def looked_at(path: Path, file_name: str, format: str, mapping: Mapping | None, group_by: str) -> dict[str, Any]:
     """The first rows: see `_looked_at`. Raises Invalid at `file` or `format`."""
     asked = {"path": str(path), "file_name": file_name, "format": format, "mapping": mapping, "group_by": group_by}
     said: dict[str, Any] = _ask("_looked_at", **asked)
-    said["rows"] = [Row(file, line, key, split, Hashes(*found)) for file, line, key, split, found in said["rows"]]
+    said["rows"] = [
+        InspectedRow(file, line, key, split, Hashes(*found)) for file, line, key, split, found in said["rows"]
+    ]
     said["problems"] = [RowProblem(*problem) for problem in said["problems"]]
     return said
 
@@ -132,7 +134,7 @@ class _First:
         self._rule, self._counts_unsaid = rule, counts_unsaid
         self._bytes = 0
         self.examples: list[dict[str, Any]] = []
-        self.rows: list[Row] = []
+        self.rows: list[InspectedRow] = []
         self.problems: list[RowProblem] = []
         self.incomplete = self.problem_count = 0
         self.not_imported: Counter[str] = Counter()
@@ -155,7 +157,7 @@ class _First:
         if self._counts_unsaid:
             self.unsaid.update(row.meta.get(UNSAID, ()))
         grouped = row.model_copy(update={"group": self._rule.group_of(row)})
-        self.rows.append(Row(file, line, row.key, row.split, hashes(grouped)))
+        self.rows.append(InspectedRow(file, line, row.key, row.split, hashes(grouped)))
 
 
 def _look(bundle: Bundle, names: tuple[str, ...], importer: Importer, mapping: Mapping, told: _First) -> None:

@@ -24,9 +24,9 @@ from ..models import Dataset, DatasetVersion
 from ..versions import staging, writer
 from ..versions.split_rule import Settled
 from . import split_conflicts
-from .checkpoint import Taken
-from .duplicates import Repeat, Seen
-from .reader import NARROW, Ready
+from .checkpoint import ImportCheckpoint
+from .duplicates import Repeat, SeenKeys
+from .reader import NARROW, LoadBatch
 
 Kept = NDArray[np.bool_]
 PLACE = {"file": "int", "line": "bigint"}
@@ -62,7 +62,7 @@ def begin(dataset: Dataset, lineage: writer.Lineage, import_id: int) -> DatasetV
     return version
 
 
-def intact(taken: Taken) -> bool:
+def intact(taken: ImportCheckpoint) -> bool:
     """Whether the rows that were taken are still there to compare others with."""
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT EXISTS (SELECT 1 FROM {rows_table(taken.version)})")  # noqa: S608  a number
@@ -101,13 +101,13 @@ def discard(version_id: int, *, shared: bool = False) -> None:
 class Loader:
     """Fills a version that `begin` made, behind what is `taken` of it. `take` and `finish` want a transaction each."""
 
-    def __init__(self, version: DatasetVersion, taken: Taken) -> None:
+    def __init__(self, version: DatasetVersion, taken: ImportCheckpoint) -> None:
         self.version = version
         self.storing = True
         self.good, self.stored = taken.good, taken.stored
         self.packer = None if taken.stored else packed.Packer()  # what an earlier worker stored is read again for it
         self._rows = rows_table(version.pk)
-        self._seen = Seen(self._rows)
+        self._seen = SeenKeys(self._rows)
         # a dataset that has no other version has no examples but those of this one
         self._first = not DatasetVersion.every.filter(dataset=version.dataset_id).exclude(pk=version.pk).exists()
         self._indexer = postings.Indexer(version.dataset_id, version.pk)
@@ -120,7 +120,7 @@ class Loader:
         """How many members, from the first on, are found by their words."""
         return self._spoken + self._indexer.written
 
-    def take(self, ready: Ready) -> list[Repeat]:
+    def take(self, ready: LoadBatch) -> list[Repeat]:
         """Takes the good rows of a batch; returns those whose key came before. Without `storing` rows are only counted and
         compared, for the report of an import that is refused."""
         with connection.cursor() as cursor:
@@ -145,7 +145,7 @@ class Loader:
         are none. `names` are those of the files."""
         return split_conflicts.settled(split_conflicts.InTable(self._rows), names)
 
-    def _store(self, cursor: Any, ready: Ready, kept: Kept) -> postings.Ids:
+    def _store(self, cursor: Any, ready: LoadBatch, kept: Kept) -> postings.Ids:
         """Stores the rows that are `kept` where their content is new, and lists them; returns their examples' ids, one of
         each row of the batch."""
         there = {} if self._first else self._there(cursor, ready.digests)

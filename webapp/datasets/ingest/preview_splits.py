@@ -14,7 +14,7 @@ from ..models import Dataset
 from ..versions import earlier_splits
 from ..versions.split_rule import Decision, Ground, Rule
 from . import split_conflicts
-from .inspection import Row
+from .inspection import InspectedRow
 from .split_conflicts import InMemory, SideClaim
 from .target import ImportTarget, rule_of
 
@@ -43,7 +43,7 @@ def known(target: ImportTarget) -> Dataset | None:
 
 
 def sided(
-    rows: Sequence[Row], names: Sequence[str], format: str, target: ImportTarget, dataset: Dataset | None
+    rows: Sequence[InspectedRow], names: Sequence[str], format: str, target: ImportTarget, dataset: Dataset | None
 ) -> Sided:
     """`names` are those of the files; `dataset` is the one of the target's name, if it is there."""
     rule = rule_of(format, dataset, target)
@@ -60,12 +60,12 @@ def sided(
     return _told(rows, names, decided, target, dataset)
 
 
-def _decide(rule: Rule, row: Row, before: dict[str, str]) -> Decision | RowProblem:
+def _decide(rule: Rule, row: InspectedRow, before: dict[str, str]) -> Decision | RowProblem:
     return rule.decide(row.line, row, row.hashes, before)
 
 
 def _told(
-    rows: Sequence[Row],
+    rows: Sequence[InspectedRow],
     names: Sequence[str],
     decided: Sequence[Decision | RowProblem],
     target: ImportTarget,

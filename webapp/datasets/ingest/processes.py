@@ -25,7 +25,7 @@ from typing import IO, Any
 from webapp.core.confined import confine
 
 from ..formats.importers import REGISTRY
-from .reader import Reader, Ready, Sides
+from .reader import LoadBatch, Reader, Sides
 
 READERS = 2
 MEMORY = 3_000_000_000  # bytes that reading may take beside what the process has before it begins
@@ -59,7 +59,7 @@ class TooLarge(RuntimeError):
 
 def ready(
     reader: Reader, before: Callable[[list[str]], Sides] | None, alone: bool = False
-) -> Generator[Ready, None, None]:
+) -> Generator[LoadBatch, None, None]:
     """What `reader.ready` gives, made by other processes; `alone`: by one. Raises what they raise, Died where one ended
     early, Endless and TooLarge where one goes beyond its limits."""
     # a converter that is bound to its file reads all of it, and two would both
@@ -76,7 +76,7 @@ def ready(
 
 def _part(
     process: subprocess.Popen[bytes], reader: Reader, before: Callable[[list[str]], Sides] | None
-) -> Generator[Ready, None, None]:
+) -> Generator[LoadBatch, None, None]:
     """What `reader.ready` gives, made by the process."""
     with ThreadPoolExecutor(1, thread_name_prefix="import") as thread:
         try:
@@ -89,7 +89,7 @@ def _part(
             while (said := coming.popleft().result(patience)) is not None:
                 patience = BATCH_S
                 coming.append(thread.submit(_received, process.stdout))
-                if isinstance(said, Ready):
+                if isinstance(said, LoadBatch):
                     yield said
                 elif isinstance(said, list) and before:
                     _send(process.stdin, before(said))

@@ -16,10 +16,10 @@ import pyarrow as pa
 from trainer.contracts import Example
 from webapp.files.bundle import Bundle
 from webapp.files.records import RowProblem
-from webapp.files.source import Progress
+from webapp.files.source import ReadProgress
 
 from ..columns import arrays, prefilter
-from ..columns.arrays import Column
+from ..columns.arrays import ColumnArray
 from ..columns.derive import COLUMNS, columns
 from ..columns.prompt_hashes import Hashes, hashes
 from ..encoding import arrow, copy_format
@@ -30,7 +30,7 @@ from ..formats.importers import REGISTRY
 from ..index import tokenizer
 from ..index.tokenizer import indexed_text
 from ..versions.split_rule import Rule
-from .checkpoint import Taken
+from .checkpoint import ImportCheckpoint
 
 ROWS, BYTES = 2_000, 4_000_000  # of a batch at most: rows, and what is read of the file when it is unpacked
 LOOK = 20  # rows after which it is asked again how much was read
@@ -47,7 +47,7 @@ _narrow = itemgetter(*(list(COLUMNS).index(name) for name in NARROW))
 
 
 @dataclass(frozen=True)
-class Place:
+class ReadPlace:
     """How far a file is read after a batch of it, which is `count` rows: `read` rows of the file are taken then; its
     first byte is that number `bytes_before` of all files."""
 
@@ -60,10 +60,10 @@ class Place:
 
 
 @dataclass
-class Batch:
+class RowBatch:
     """Rows of one file in their order: (line, example or problem)."""
 
-    place: Place
+    place: ReadPlace
     rows: list[tuple[int, Example | RowProblem]]
 
     @property
@@ -72,18 +72,18 @@ class Batch:
 
 
 @dataclass
-class Ready:
+class LoadBatch:
     """A batch for the loader: of its good rows the lines, the grounds of their sides, keys and digests, and as COPY takes them the cells of COLUMNS
     and those of NARROW; their small columns; what of their texts is searched; and the problems of the others."""
 
-    place: Place
+    place: ReadPlace
     lines: list[int] = field(default_factory=list)
     grounds: list[int] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
     digests: list[str] = field(default_factory=list)
     wide: list[bytes] = field(default_factory=list)
     narrow: list[bytes] = field(default_factory=list)
-    columns: dict[str, Column] = field(default_factory=dict)
+    columns: dict[str, ColumnArray] = field(default_factory=dict)
     texts: pa.StringArray = field(default_factory=lambda: arrow.texts(()))
     problems: list[RowProblem] = field(default_factory=list)
 
@@ -99,14 +99,14 @@ class Reader:
     format: str
     mapping: Fields
     rule: Rule
-    taken: Taken
+    taken: ImportCheckpoint
     turn: int = 0
     turns: int = 1
 
-    def ready(self, before: Before | None) -> Generator[Ready, None, None]:
+    def ready(self, before: Before | None) -> Generator[LoadBatch, None, None]:
         """Every batch, checked and written. Without `before` no key has an earlier side; else it is asked about a batch
         while the one before that is still to be written. Raises OSError for a file that cannot be read."""
-        waiting: deque[tuple[Batch, Callable[[], Sides]]] = deque()
+        waiting: deque[tuple[RowBatch, Callable[[], Sides]]] = deque()
         for batch in self._batches():
             waiting.append((batch, before(batch.keys) if before else dict))
             if len(waiting) > (1 if before else 0):
@@ -114,7 +114,7 @@ class Reader:
         if waiting:
             yield self._write(*waiting.popleft())
 
-    def _batches(self) -> Iterator[Batch]:
+    def _batches(self) -> Iterator[RowBatch]:
         """The rows in batches, which never reach over the end of a file."""
         bundle, importer = Bundle(self.path, self.file_name), REGISTRY[self.format]
         first, done, batches = self.taken.file, self.taken.bytes_before, 0
@@ -130,12 +130,12 @@ class Reader:
                     batches += 1
                     if not tally.passing:
                         at = done + progress.bytes_done
-                        yield Batch(Place(number, name, len(batch), tally.rows, done, at), batch)
+                        yield RowBatch(ReadPlace(number, name, len(batch), tally.rows, done, at), batch)
                 done += progress.bytes_done
 
-    def _write(self, batch: Batch, answer: Callable[[], Sides]) -> Ready:
+    def _write(self, batch: RowBatch, answer: Callable[[], Sides]) -> LoadBatch:
         """The good rows on their sides of the split."""
-        ready, before = Ready(batch.place), answer()
+        ready, before = LoadBatch(batch.place), answer()
         good = [each for line, row in batch.rows if (each := self._settled(line, row, before, ready.problems))]
         said = [indexed_text(each.example) for each in good]
         texts = arrow.texts(said)
@@ -192,7 +192,7 @@ def _unstorable(line: int, error: ValueError) -> RowProblem:
     return RowProblem(line, "", f"holds a value that cannot be stored: {error}")
 
 
-def _bounded(rows: Iterator[Row], progress: Progress, tally: Tally, start: int) -> Iterator[Row]:
+def _bounded(rows: Iterator[Row], progress: ReadProgress, tally: Tally, start: int) -> Iterator[Row]:
     """The rows of one batch, behind the first `start`. Where it ends is the same whether they are converted or passed over."""
     bytes_before = progress.bytes_out  # packed a hundredfold, a batch of packed bytes would not fit into memory
     for row in rows:

@@ -18,7 +18,7 @@ from ..formats.table import SYNONYMS
 from ..models import Dataset, ImportJob
 from ..versions.services import dataset_name
 from . import import_job, inspection, uploads
-from .inspection import Given
+from .inspection import ImportSource
 from .target import group_field
 
 GATHERED = "touchstone"  # the format of what a worker gathers
@@ -109,7 +109,7 @@ def _room(workspace_id: int, size: int) -> None:
         raise quotas.OverQuota("This workspace has no space left for this file.", {"file": reason})
 
 
-def _given(path: Path, file_name: str, format: str) -> Given:
+def _given(path: Path, file_name: str, format: str) -> ImportSource:
     given = inspection.given(path, file_name, format)
     if given.size == 0:
         raise Invalid("The file is empty.", {"file": "holds no bytes"})

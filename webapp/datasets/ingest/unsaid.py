@@ -7,7 +7,7 @@ from django.db import connection
 from ..formats.fields import UNSAID
 from ..formats.importers import REGISTRY
 from ..models import DatasetVersion
-from .inspection import KINDS, Given
+from .inspection import KINDS, ImportSource
 
 NAMED = 20  # files of an archive, of those that hold no examples
 COUNTED = """
@@ -21,7 +21,7 @@ GROUP BY reason ORDER BY count(*) DESC, reason LIMIT %(most)s
 """
 
 
-def of(version: DatasetVersion, given: Given) -> dict[str, int]:
+def of(version: DatasetVersion, given: ImportSource) -> dict[str, int]:
     """Reason -> rows; empty for formats that leave nothing out. Of an archive also the files that hold no examples."""
     if not REGISTRY[given.format].unsaid:
         return {}

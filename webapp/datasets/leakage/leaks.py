@@ -15,7 +15,7 @@ from ..columns import packed
 from ..columns.packed import Mask, SplitColumns
 from ..models import CurationJob, DatasetVersion, Example
 from .compared_versions import HELDOUT, Side, side_of
-from .near_leaks import Pair, near
+from .near_leaks import VersionPair, near
 
 SHOWN = 5  # examples named for each leak
 MOST_EXAMPLES = 3_000_000  # of other datasets that are compared with one, the newest datasets first
@@ -77,7 +77,7 @@ def leaks(version_ids: Iterable[int]) -> list[Leak]:
 def seen(tried: DatasetVersion, trained: Iterable[DatasetVersion], side: str = HELDOUT) -> list[Leak]:
     """What of `tried` stands among the training examples of the others: of its examples on `side`, of all where it is
     empty. Three queries."""
-    versions = [each for each in dict.fromkeys(trained) if not Pair(each, tried, side).nothing]
+    versions = [each for each in dict.fromkeys(trained) if not VersionPair(each, tried, side).nothing]
     columns = packed.split_columns({each.pk for each in (tried, *versions)}) if versions else {}
     found = []
     for version in versions:
@@ -153,7 +153,7 @@ def of_page(version: DatasetVersion) -> int:
 def of(version: DatasetVersion) -> dict[str, Any]:
     """What pages show of one version: {"leaks", "near"}."""
     found = leaks([version.pk]) if of_page(version) else []
-    return {"leaks": found, "near": near([Pair(version, version)])}
+    return {"leaks": found, "near": near([VersionPair(version, version)])}
 
 
 def looked_for(version_ids: Iterable[int]) -> dict[int, dict[str, Any]]:

@@ -21,7 +21,7 @@ ASKED_S = 600  # a worker that does not answer in this time is asked again
 
 
 @dataclass(frozen=True)
-class Pair:
+class VersionPair:
     """What is trained on, the training side of `trained`, against what a model is tried on: the examples of `tried` on
     `side`, all of them where it is empty."""
 
@@ -57,7 +57,7 @@ class Near:
         return told if self.known else {**told, "prompts": None, "examples": None}
 
 
-def near(pairs: Iterable[Pair]) -> list[Near]:
+def near(pairs: Iterable[VersionPair]) -> list[Near]:
     """What is known of each pair, in one query; a worker is asked for the rest."""
     wanted = [pair for pair in dict.fromkeys(pairs) if not pair.nothing]
     found = _kept(wanted)
@@ -70,18 +70,18 @@ def near(pairs: Iterable[Pair]) -> list[Near]:
     ]
 
 
-def ask(pair: Pair) -> None:
+def ask(pair: VersionPair) -> None:
     """Has a worker look, unless one was asked just now."""
     key = _key(pair)
     if not pair.nothing and cache.add("datasets:near:{}:{}:{}:{}".format(FORM, *key), 1, ASKED_S):
         enqueue("workers.curation.look_for_leaks", *key)
 
 
-def _key(pair: Pair) -> tuple[int, int, str]:
+def _key(pair: VersionPair) -> tuple[int, int, str]:
     return pair.trained.pk, pair.tried.pk, pair.side
 
 
-def _kept(pairs: list[Pair]) -> dict[tuple[int, int, str], dict[str, Any]]:
+def _kept(pairs: list[VersionPair]) -> dict[tuple[int, int, str], dict[str, Any]]:
     if not pairs:
         return {}
     asked = Q()

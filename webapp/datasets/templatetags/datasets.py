@@ -6,7 +6,7 @@ from typing import Any
 from django import template
 from django.utils.http import urlencode
 
-from webapp.datasets.exploration.narrowing import Bar, Histogram
+from webapp.datasets.exploration.narrowing import Bar, ColumnHistogram
 from webapp.datasets.versions.differences import MISSING
 from webapp.datasets.versions.lineage import Step
 
@@ -17,7 +17,7 @@ LONGEST_VALUE = 2_000
 
 
 @register.filter
-def drawn(histogram: Histogram) -> list[dict[str, Any]]:
+def drawn(histogram: ColumnHistogram) -> list[dict[str, Any]]:
     """Bars with their places: `all` examples behind, those left by the filters before them."""
     most = max(max(bar.all for bar in histogram.bars), 1)
     return [
@@ -39,7 +39,7 @@ def between(bar: Bar) -> str:
 
 
 @register.filter
-def ends(histogram: Histogram) -> tuple[str, str]:
+def ends(histogram: ColumnHistogram) -> tuple[str, str]:
     """The numbers at the left and the right foot of a histogram."""
     last = histogram.bars[-1].range.partition("..")[0]
     return histogram.bars[0].range.partition("..")[0], f"{last}+"

@@ -12,7 +12,7 @@ from webapp.core.problems import Invalid
 
 from ..models import DatasetVersion, Example
 
-__all__ = ["MISSING", "Entry", "counts", "page"]
+__all__ = ["MISSING", "ChangedKey", "counts", "page"]
 Kind = Literal["added", "removed", "changed"]
 KEPT_S = 24 * 3600  # versions never change, so neither does what lies between two
 # What either version has and the other has not; ids first, so that the wide rows are read for the difference only
@@ -35,7 +35,7 @@ WHERE = {"added": "gone.id IS NULL", "removed": "come.id IS NULL", "changed": "g
 
 
 @dataclass(frozen=True)
-class Entry:
+class ChangedKey:
     """One key: ids of its examples on both sides (None where it has none), and the fields in which they differ."""
 
     key: str
@@ -46,8 +46,8 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Page:
-    items: list[Entry]
+class ChangesPage:
+    items: list[ChangedKey]
     next: str | None
 
 
@@ -69,7 +69,9 @@ def _counts(before: DatasetVersion, after: DatasetVersion) -> dict[str, int]:
     return {**found, "same": after.counts.get("examples", 0) - found["added"] - found["changed"]}
 
 
-def page(before: DatasetVersion, after: DatasetVersion, kind: Kind, cursor: str | None = None, limit: int = 50) -> Page:
+def page(
+    before: DatasetVersion, after: DatasetVersion, kind: Kind, cursor: str | None = None, limit: int = 50
+) -> ChangesPage:
     """The keys of one kind in their order, each with its changed fields. The cursor is the last key."""
     if not 1 <= limit <= MAX_LIMIT:
         raise Invalid("The page size is out of bounds.", {"limit": f"must be between 1 and {MAX_LIMIT}"})
@@ -82,10 +84,10 @@ def page(before: DatasetVersion, after: DatasetVersion, kind: Kind, cursor: str 
         rows = db.fetchall()
     held = Example.objects.in_bulk([each for row in rows for each in row[1:] if each])
     items = [_entry(key, gone, come, held) for key, gone, come in rows[:limit]]
-    return Page(items, rows[limit - 1][0] if len(rows) > limit else None)
+    return ChangesPage(items, rows[limit - 1][0] if len(rows) > limit else None)
 
 
-def _entry(key: str, before: int | None, after: int | None, held: dict[int, Example]) -> Entry:
+def _entry(key: str, before: int | None, after: int | None, held: dict[int, Example]) -> ChangedKey:
     sides = [held[each] for each in (before, after) if each is not None]
     changes = list(differing(sides[0].content, sides[1].content)) if len(sides) == 2 else []
-    return Entry(key, sides[-1].excerpt, before, after, changes)
+    return ChangedKey(key, sides[-1].excerpt, before, after, changes)

@@ -38,7 +38,7 @@ class Ground(IntEnum):
     DRAWN = 3
 
 
-class Keyed(Protocol):
+class Splittable(Protocol):
     """An example, or as much of one as decides its side."""
 
     @property
@@ -114,7 +114,9 @@ class Rule:
             return "" if value is None else str(value)
         return str(getattr(example, self.group_by))
 
-    def decide(self, line: int, example: Keyed, hashes: Hashes, before: Mapping[str, str]) -> Decision | RowProblem:
+    def decide(
+        self, line: int, example: Splittable, hashes: Hashes, before: Mapping[str, str]
+    ) -> Decision | RowProblem:
         """The side of an example with these hashes, or why its own split cannot stand."""
         had = cast(Split | None, before.get(example.key))
         if had and example.split and example.split != had:

@@ -59,7 +59,7 @@ def create(dataset: Dataset, lineage: Lineage, fill: Callable[[int], None]) -> t
         version.save(update_fields=["counts", "facets", "digest"])
         packed.pack(version.pk)
         transaction.savepoint_commit(mark)
-        near_leaks.ask(near_leaks.Pair(version, version))
+        near_leaks.ask(near_leaks.VersionPair(version, version))
     analyze(version.counts["examples"])
     return version, True
 

@@ -18,7 +18,7 @@ from .. import access, queries
 from ..curation import model_measures, services
 from ..exploration import bias_report
 from ..leakage import leaks
-from ..leakage.near_leaks import Pair, near
+from ..leakage.near_leaks import VersionPair, near
 from ..models import CurationJob, DatasetVersion
 from .asked import asked
 from .looks import FAULTS_OF_DATA, SELECTIONS, Look, RefusedLook, drawn_fields
@@ -185,7 +185,7 @@ def curation(request: HttpRequest, job_id: int) -> HttpResponseBase:
     if job.state == "finished" and job.kind != CurationJob.Kind.DERIVE:
         context |= {"told": told(job), "removable": queries.removable(job)}
     if job.made and job.kind == CurationJob.Kind.DERIVE:
-        context["near"] = near([Pair(job.made, job.made)])
+        context["near"] = near([VersionPair(job.made, job.made)])
     try:
         found = queries.findings(job, request.GET.get("cursor"), SHOWN)
     except Invalid:

@@ -20,9 +20,9 @@ from ..ingest import services, uploads
 from ..ingest.inspection import AUTO
 from ..ingest.preview import preview
 from ..ingest.target import ImportTarget, checked_target
-from ..leakage.near_leaks import Pair, near
+from ..leakage.near_leaks import VersionPair, near
 from ..models import ImportJob
-from .forms import ImportForm
+from .forms import NewDatasetForm
 
 PAGE = 50
 
@@ -54,9 +54,9 @@ def import_new(request: HttpRequest) -> HttpResponseBase:
     """The form; posted, it stores the file, queues the import and goes to its page."""
     if request.method == "GET":
         return render(
-            request, "datasets/import_new.html", {"form": ImportForm(initial={"name": request.GET.get("name")})}
+            request, "datasets/import_new.html", {"form": NewDatasetForm(initial={"name": request.GET.get("name")})}
         )
-    form = ImportForm(request.POST, request.FILES)
+    form = NewDatasetForm(request.POST, request.FILES)
     if form.is_valid():
         job = _start(request, form)
         if job:
@@ -64,7 +64,7 @@ def import_new(request: HttpRequest) -> HttpResponseBase:
     return render(request, "datasets/import_new.html", {"form": form}, status=422)
 
 
-def _start(request: HttpRequest, form: ImportForm) -> ImportJob | None:
+def _start(request: HttpRequest, form: NewDatasetForm) -> ImportJob | None:
     """The queued import, or None with what is wrong written into the form."""
     data = form.cleaned_data
     percent = data["heldout_percent"]
@@ -132,7 +132,7 @@ def _fields(shown: dict[str, Any]) -> list[dict[str, Any]]:
 def import_job(request: HttpRequest, job_id: int) -> HttpResponseBase:
     job = access.import_read(require(request), job_id)
     template = "datasets/_import.html" if request.headers.get("HX-Request") else "datasets/import.html"
-    found = near([Pair(job.version, job.version)]) if job.version else []
+    found = near([VersionPair(job.version, job.version)]) if job.version else []
     return render(request, template, {"job": job, "near": found, "may_write": require(request).may(Role.RESEARCHER)})
 
 

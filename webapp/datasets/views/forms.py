@@ -5,7 +5,7 @@ from django import forms
 from ..formats.importers import REGISTRY
 
 
-class ImportForm(forms.Form):
+class NewDatasetForm(forms.Form):
     file = forms.FileField(
         label="File",
         help_text="JSON Lines, JSON, CSV, TSV or Parquet, gzipped or not; or a ZIP of files that belong together.",

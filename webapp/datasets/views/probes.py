@@ -74,7 +74,7 @@ def _drawn(version: DatasetVersion, found: probes.Map) -> dict[str, Any]:
     }
 
 
-def _link(version: DatasetVersion, part: probes.Part) -> str:
+def _link(version: DatasetVersion, part: probes.VersionPart) -> str:
     return address(version, dict(part.query))
 
 

@@ -13,7 +13,7 @@ from webapp.core.problems import Conflict, Invalid, Problem
 from .. import access, housekeeping, queries
 from ..columns.filters import parse, query, words
 from ..curation import services as curating
-from ..leakage.near_leaks import Pair, near
+from ..leakage.near_leaks import VersionPair, near
 from ..versions import differences, lineage
 from ..versions import services as datasets
 from .explore import address
@@ -124,7 +124,7 @@ def derive(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBa
         "keep": keep,
         "job": job,
         "removal": removal,
-        "near": near([Pair(version, version)]),
+        "near": near([VersionPair(version, version)]),
         "back": f"/curations/{job.pk}" if job else address(version, query(filters)),
         "other": address(version, {**query(filters), **({"remove": "1"} if keep else {})}, "dataset_derive"),
         "narrow": filters.narrow or job,

@@ -10,7 +10,7 @@ from trainer.config.errors import ConfigInvalid
 from trainer.contracts.counted import counted
 from webapp.accounts.models import Membership
 from webapp.core import once
-from webapp.core.formtree import Group, Tree
+from webapp.core.formtree import FormGroup, Tree
 from webapp.core.model_schemas import schema_of
 from webapp.core.numbers import whole
 from webapp.core.prefill import put
@@ -91,7 +91,7 @@ class EvaluationForm:
         return Tree(schema_of(self.recipe.schema))
 
     @property
-    def group(self) -> Group:
+    def group(self) -> FormGroup:
         base = self.rerun_of.config if self.rerun_of else None
         drawn = self.tree.draw(self.raw, self.problems, base)
         drawn.title = "Settings"

@@ -7,7 +7,7 @@ from webapp.core.formtree import Tree
 from webapp.core.model_schemas import schema_of
 from webapp.core.numbers import whole
 from webapp.datasets.leakage import leaks
-from webapp.datasets.leakage.near_leaks import Pair, near
+from webapp.datasets.leakage.near_leaks import VersionPair, near
 from webapp.datasets.models import DatasetVersion
 from webapp.inference.models import Endpoint
 from webapp.judging.models import JudgeVersion
@@ -30,7 +30,7 @@ def told(workspace_id: int, recipe: Recipe, config: dict[str, Any], version: Dat
     seen = [each for find in TRAINED_ON for each in find(workspace_id, models, runs)]
     side = config.get("split", "heldout" if runs else "")
     side = side if side in ("heldout", "train") else ""
-    return {"leaks": leaks.seen(version, seen, side), "near": near(Pair(each, version, side) for each in seen)}
+    return {"leaks": leaks.seen(version, seen, side), "near": near(VersionPair(each, version, side) for each in seen)}
 
 
 def _named(recipe: Recipe, config: dict[str, Any]) -> dict[str, set[int]]:

@@ -26,7 +26,7 @@ SAME = 9  # decimals that two scores share to be equal
 
 
 @dataclass(frozen=True)
-class Row:
+class RankedRow:
     """One judge or model; of several measurements the newest stands. `place` None: without a number, or `unlike`, which
     says why the number does not compare. `shared`: another row has the same place."""
 
@@ -50,7 +50,7 @@ class Board:
     recipe: Recipe
     newest: Evaluation
     evaluations: int = 0
-    rows: list[Row] = field(default_factory=list)
+    rows: list[RankedRow] = field(default_factory=list)
     siblings: list["Board"] = field(default_factory=list)
 
     @property
@@ -67,7 +67,7 @@ class Board:
         return ASKED.get(self.protocol, self.protocol)
 
     @property
-    def first(self) -> list[Row]:
+    def first(self) -> list[RankedRow]:
         """Who shares the first place."""
         return [row for row in self.rows if row.place == 1]
 
@@ -108,7 +108,7 @@ def _collected(evaluations: Any) -> list[Board]:
     return list(found.values())
 
 
-def _placed(entries: list[Measured]) -> Iterator[Row]:
+def _placed(entries: list[Measured]) -> Iterator[RankedRow]:
     """The best first, equal scores in one place; then what was measured on other items than most; then what has no number."""
     common, count = _common(entries)
     alike: list[Measured] = []
@@ -144,5 +144,5 @@ def _score(entry: dict[str, Any]) -> float:
     return round(float(entry["cell"]["value"]), SAME)
 
 
-def _row(entry: dict[str, Any], evaluation: Evaluation, **fields: Any) -> Row:
-    return Row(entry["name"], entry["cell"], evaluation, entry["judge"], entry["judge_version"], **fields)
+def _row(entry: dict[str, Any], evaluation: Evaluation, **fields: Any) -> RankedRow:
+    return RankedRow(entry["name"], entry["cell"], evaluation, entry["judge"], entry["judge_version"], **fields)

@@ -43,7 +43,7 @@ Cell = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Known:
+class LicenceEvidence:
     """What one evaluation found. `measures` are (what, cell of a report) with n and interval; `place` is below, within or
     above the range of people among themselves; where it is empty, `place_why` says why nobody knows. `data` names the
     dataset version, `dataset` is what the API says of it. `waiting`: a worker is at work on what is missing."""
@@ -60,7 +60,7 @@ class Known:
     waiting: bool = False
 
 
-KNOWN = TypeAdapter(list[Known])
+KNOWN = TypeAdapter(list[LicenceEvidence])
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Licence:
 
     version: str
     kind: str
-    known: list[Known] = field(default_factory=list)
+    known: list[LicenceEvidence] = field(default_factory=list)
 
     @property
     def recipe(self) -> str:
@@ -109,7 +109,7 @@ def licences(workspace_id: int, versions: Iterable[JudgeVersion]) -> dict[int, L
     return found
 
 
-def _read(workspace_id: int, versions: list[int]) -> dict[int, list[Known]]:
+def _read(workspace_id: int, versions: list[int]) -> dict[int, list[LicenceEvidence]]:
     wanted = Q()
     for pk in versions:
         wanted |= Q(results__contains={"entries": [{"judge_version": pk}]})
@@ -117,7 +117,7 @@ def _read(workspace_id: int, versions: list[int]) -> dict[int, list[Known]]:
         wanted, workspace_id=workspace_id, state=Evaluation.State.FINISHED, recipe__in=SOURCES
     )
     rows = rows.annotate(entries=F("results__entries")).select_related("dataset_version__dataset")
-    found: dict[int, list[Known]] = {pk: [] for pk in versions}
+    found: dict[int, list[LicenceEvidence]] = {pk: [] for pk in versions}
     for row in rows.defer("results", "config").order_by("-ended_at", "-pk"):
         for entry in row.entries:
             mine = found.get(entry.get("judge_version"))
@@ -160,12 +160,12 @@ def _entries(row: Evaluation) -> list[dict[str, Any]]:
     return found
 
 
-def _known(row: Evaluation, entry: Mapping[str, Any]) -> Known:
+def _known(row: Evaluation, entry: Mapping[str, Any]) -> LicenceEvidence:
     more = entry.get("known") or {}
     first = "Agreement" if row.recipe == "criterion_audit" else "Accuracy"
     measures = [(first, entry["cell"]), *[(words, more[key]) for key, words in MORE.items() if key in more]]
     version = row.dataset_version
-    return Known(
+    return LicenceEvidence(
         evaluation=row.pk,
         name=row.name,
         recipe=RECIPES[row.recipe].title,

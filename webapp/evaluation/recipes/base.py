@@ -21,7 +21,7 @@ class Stopped(Exception):
     """The evaluation was paused or cancelled: everything found so far is kept in the verdict store."""
 
 
-class Waiting(Exception):
+class ClusterWaiting(Exception):
     """The cluster is still at it: nothing is held meanwhile, and the recipe begins anew in a while."""
 
 
@@ -73,7 +73,7 @@ def listed_twice(field: str, versions: Sequence[int]) -> Iterator[FieldProblem]:
 
 
 @dataclass
-class Found:
+class FoundCase:
     """A case as a recipe finds it."""
 
     subject: dict[str, Any]
@@ -81,7 +81,7 @@ class Found:
     tags: list[str] = field(default_factory=list)
 
 
-class Stored(Protocol):
+class StoredCase(Protocol):
     """A case as it was stored: what a recipe found, or its row."""
 
     subject: Any
@@ -89,7 +89,7 @@ class Stored(Protocol):
 
 
 @dataclass(frozen=True)
-class PassRates:
+class ModelPassRates:
     """Of one model; `counts`: key of an example -> (answers that passed, answers with a score)."""
 
     model: str
@@ -99,18 +99,18 @@ class PassRates:
 
 
 @dataclass
-class Outcome:
+class RecipeOutcome:
     """`records`: examples with what was generated for them, which become a version of the dataset that the config names.
     `pass_rates` become probes of the version that was asked about."""
 
     report: Report
-    cases: list[Found]
+    cases: list[FoundCase]
     records: Sequence[Example] = ()
-    pass_rates: Sequence[PassRates] = ()
+    pass_rates: Sequence[ModelPassRates] = ()
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class JudgedQuestion:
     """What became of one question to a judge: `parsed` None says that there is no usable answer, and `problem` why.
 
     `id` is that of the stored verdict; 0 where the question was not asked. `state`: done, missing (answered, unusably),
@@ -126,7 +126,7 @@ class Judged:
 
 
 @dataclass(frozen=True)
-class Spent:
+class VerdictSpending:
     """Of stored verdicts: seconds of those with a latency; None where nothing is known of tokens or cost."""
 
     latencies: list[float]
@@ -154,7 +154,7 @@ class Writer(Section):
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenText:
     """What a writer answered to a prompt. `problem` says why there is no text; `tokens` is None where nobody counted."""
 
     example: str
@@ -166,7 +166,7 @@ class Written:
 
 
 @dataclass(frozen=True)
-class Judgement:
+class StudyJudgement:
     """What one person said of the pair `a`, `b` in one arm of a study. `side` -1 `a`, 0 tie, 1 `b`, None: could not be
     assessed. `rater` is a pseudonym, `rubric` the words they judged by."""
 
@@ -181,7 +181,7 @@ class Judgement:
 
 
 @dataclass(frozen=True)
-class Said:
+class ProjectAnswer:
     """An answer of a project: what it is about and what it says, in the frame of its task. `rater` is a pseudonym, `seconds` is 0
     where nobody measured them, `texts` are the responses by their ids as the person saw them."""
 
@@ -223,8 +223,8 @@ class Context(Protocol):
 
     def judge_facts(self, version: int) -> JudgeFacts: ...
 
-    def judge(self, version: int, inputs: Sequence[JudgeInput], phase: str, draw: int = 0) -> list[Judged]:
-        """Every answer to `inputs`, in their order, calling only what no one asked before. Raises Stopped, and Waiting while
+    def judge(self, version: int, inputs: Sequence[JudgeInput], phase: str, draw: int = 0) -> list[JudgedQuestion]:
+        """Every answer to `inputs`, in their order, calling only what no one asked before. Raises Stopped, and ClusterWaiting while
         the cluster is at it: a judge with local weights is asked by a job.
 
         Another `draw` asks for other samples of the same questions.
@@ -233,15 +233,15 @@ class Context(Protocol):
     def writer_name(self, writer: Writer) -> str:
         """What the registry or the list of endpoints calls it."""
 
-    def written(self, writers: Sequence[Writer], examples: Sequence[Example]) -> list[list[Written]]:
+    def written(self, writers: Sequence[Writer], examples: Sequence[Example]) -> list[list[WrittenText]]:
         """What each writer answers to the prompts, as the config samples: what was answered before is not asked again.
 
-        Raises Stopped, and Waiting while the cluster is at it.
+        Raises Stopped, and ClusterWaiting while the cluster is at it.
         """
 
     def scored(self, models: Sequence[int], most: int) -> list[dict[tuple[str, str], float | None]]:
         """What each reward model of the registry gives the responses, by example and response, of the first `most` prompts
-        that have any; None where it cannot read one. Raises Stopped, and Waiting while the cluster is at it."""
+        that have any; None where it cannot read one. Raises Stopped, and ClusterWaiting while the cluster is at it."""
 
     def rollouts(self, run: int, step: int | None) -> Iterator[Rollout]:
         """What a run's evaluation sampled at a step, the newest without one."""
@@ -255,13 +255,13 @@ class Context(Protocol):
     def novelty(self, run: int, step: int | None) -> list[float | None]:
         """rho of each of `rollouts`, in their order; None where a response has no token. Raises NotMeasured."""
 
-    def study(self, project: int) -> Iterator[Judgement]:
+    def study(self, project: int) -> Iterator[StudyJudgement]:
         """The answers of a study's project as they stand now."""
 
-    def answers(self, project: int) -> Iterator[Said]:
+    def answers(self, project: int) -> Iterator[ProjectAnswer]:
         """The answers of a project as they stand now, whatever its kind."""
 
-    def spent(self, verdicts: Sequence[int]) -> Spent: ...
+    def spent(self, verdicts: Sequence[int]) -> VerdictSpending: ...
 
     def tell(self, phase: str, done: int, total: int) -> None:
         """How far the work is. Raises Stopped."""
@@ -286,7 +286,7 @@ class Recipe:
     summary: str
     icon: str
     schema: type[RecipeConfig]
-    run: Callable[[Context], Outcome]
+    run: Callable[[Context], RecipeOutcome]
     dataset: Need = "must"
     recording: Need = "no"
     check: Callable[[Any, bool, bool], Iterator[FieldProblem]] = _nothing_wrong
@@ -294,7 +294,7 @@ class Recipe:
     tasks: str = "pairwise"
     recorded: Recorded = "verdicts"
     makes: str = ""
-    known_again: Callable[[Iterable[Example], Iterable[Stored]], dict[str, dict[str, Any]]] | None = None
+    known_again: Callable[[Iterable[Example], Iterable[StoredCase]], dict[str, dict[str, Any]]] | None = None
 
 
 def tag(kind: str, value: str) -> str:

@@ -12,7 +12,7 @@ from trainer.contracts.counted import counted
 from trainer.metrics.fused import Fused, Minutes, Preferred, Ranks, fused
 
 from .. import report as r
-from .base import Context, Found, NothingToScore, Outcome, Recipe, RecipeConfig, Said, tag
+from .base import Context, FoundCase, NothingToScore, ProjectAnswer, Recipe, RecipeConfig, RecipeOutcome, tag
 
 SCORES = {"rubric": "Rubric", "comparison": "Comparisons", "both": "Both together"}
 AGREES = {1.0: "the same", 0.0: "cannot tell", -1.0: "the other way", None: "no score"}
@@ -46,12 +46,12 @@ class GradeOrCompareConfig(RecipeConfig):
 
 
 @dataclass
-class Collected:
+class CollectedLabels:
     """What the two projects say about the dataset's prompts. `compared_C` and `said_C` belong together."""
 
     examples: Mapping[str, Example]
     compared_C: list[Preferred] = field(default_factory=list)
-    said_C: list[Said] = field(default_factory=list)
+    said_C: list[ProjectAnswer] = field(default_factory=list)
     verdicts: dict[tuple[str, str], dict[str, list[float]]] = field(default_factory=dict)
     seconds: dict[str, dict[str, list[float]]] = field(
         default_factory=lambda: {"grading": defaultdict(list), "comparing": defaultdict(list)}
@@ -61,8 +61,8 @@ class Collected:
     elsewhere: int = 0
 
 
-def run(context: Context) -> Outcome:
-    data = Collected({each.key: each for each in context.examples() if each.rubric})
+def run(context: Context) -> RecipeOutcome:
+    data = CollectedLabels({each.key: each for each in context.examples() if each.rubric})
     for each in context.answers(context.config.comparing):
         _compare(data, each)
     for each in context.answers(context.config.grading):
@@ -83,17 +83,17 @@ def run(context: Context) -> Outcome:
         blocks=[_scores(found), _next(found), *_weights(found)],
         notes=[COLLECT[found.collect]] if found.difference.value is not None else [],
     )
-    return Outcome(report, list(_cases(data, found)))
+    return RecipeOutcome(report, list(_cases(data, found)))
 
 
-def _same(data: Collected, said: Said, sides: Sequence[str]) -> bool:
+def _same(data: CollectedLabels, said: ProjectAnswer, sides: Sequence[str]) -> bool:
     """Whether the answer is about the texts that the dataset has: a response may have been changed since."""
     example = data.examples.get(said.example)
     texts = {each.id: each.text for each in example.responses} if example else {}
     return all(side in texts and texts[side] == said.texts.get(side) for side in sides)
 
 
-def _compare(data: Collected, said: Said) -> None:
+def _compare(data: CollectedLabels, said: ProjectAnswer) -> None:
     one, two = str(said.subject.get("a")), str(said.subject.get("b"))
     if not _same(data, said, (one, two)):
         data.elsewhere += 1
@@ -108,7 +108,7 @@ def _compare(data: Collected, said: Said) -> None:
     data.said_C.append(said)
 
 
-def _grade(data: Collected, said: Said) -> None:
+def _grade(data: CollectedLabels, said: ProjectAnswer) -> None:
     side = str(said.subject.get("response"))
     if not _same(data, said, (side,)):
         data.elsewhere += 1
@@ -123,7 +123,7 @@ def _grade(data: Collected, said: Said) -> None:
             given.setdefault(texts[grade["criterion"]], []).append(MET[grade["verdict"]])
 
 
-def _minutes(data: Collected) -> dict[str, Minutes]:
+def _minutes(data: CollectedLabels) -> dict[str, Minutes]:
     """A prompt with an answer whose time was not measured has no time."""
 
     def spent(what: str, key: str) -> float | None:
@@ -141,7 +141,7 @@ def _known(score: str) -> str:
     return tag(score, "has a score")
 
 
-def _coverage(data: Collected, found: Fused) -> list[tuple[str, r.Cell]]:
+def _coverage(data: CollectedLabels, found: Fused) -> list[tuple[str, r.Cell]]:
     ties = sum(each.outcome == 0 for each in data.compared_C)
     ungraded = sum(not _graded(data, each) for each in data.compared_C)
     alone = sum(
@@ -161,7 +161,7 @@ def _coverage(data: Collected, found: Fused) -> list[tuple[str, r.Cell]]:
     ]
 
 
-def _graded(data: Collected, each: Preferred) -> bool:
+def _graded(data: CollectedLabels, each: Preferred) -> bool:
     return (each.prompt, each.first) in data.verdicts and (each.prompt, each.second) in data.verdicts
 
 
@@ -224,7 +224,7 @@ def _weights(found: Fused) -> Iterator[r.Table]:
         yield r.table("Criterion weights", columns, rows, f"{note} {left_out} left out." if left_out else note)
 
 
-def _cases(data: Collected, found: Fused) -> Iterator[Found]:
+def _cases(data: CollectedLabels, found: Fused) -> Iterator[FoundCase]:
     for each, said, agrees in zip(data.compared_C, data.said_C, found.agrees_C, strict=True):
         example = data.examples[each.prompt]
         by_score = dict(zip(SCORES, agrees, strict=True))
@@ -242,10 +242,10 @@ def _cases(data: Collected, found: Fused) -> Iterator[Found]:
         subject = {"example": each.prompt, "rater": said.rater, "a": each.first, "b": each.second}
         values = {"people": WORDS[each.outcome], "seconds": said.seconds, "verdicts": []}
         values |= {SCORES[name].lower(): AGREES[value] for name, value in by_score.items()}
-        yield Found(subject, values, list(dict.fromkeys(tags)))
+        yield FoundCase(subject, values, list(dict.fromkeys(tags)))
 
 
-def _apart(data: Collected, each: Preferred) -> Iterable[str]:
+def _apart(data: CollectedLabels, each: Preferred) -> Iterable[str]:
     """The criteria in which the two responses differ."""
     one, two = (data.verdicts.get((each.prompt, side), {}) for side in (each.first, each.second))
     return [text for text, met in one.items() if text in two and mean(met) != mean(two[text])]

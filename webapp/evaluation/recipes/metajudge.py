@@ -17,8 +17,8 @@ from trainer.metrics.estimate import proportion
 from trainer.rewards.rationale import HIT_THRESHOLD, REASONS_AT_EVALUATION, match, rationale_consistency
 
 from .. import report as r
-from .base import Context, Found, Judged, NothingToScore, Outcome, Recipe, RecipeConfig, tag
-from .pairs import Pair, coverage_of, labelled, left_out
+from .base import Context, FoundCase, JudgedQuestion, NothingToScore, Recipe, RecipeConfig, RecipeOutcome, tag
+from .pairs import FirstComparison, coverage_of, labelled, left_out
 
 CLASSES = {"evidence": "Evidence", "criterion": "Criterion", "generic": "Generic"}
 UNLIKE = "too few or many reasons"
@@ -56,11 +56,11 @@ class MetaJudgeConfig(RecipeConfig):
 
 
 @dataclass
-class Sampled:
+class JudgedReasons:
     """One pair as one judge sees it. `scores` None: the reasons could not be matched."""
 
     judge: str
-    pair: Pair
+    pair: FirstComparison
     human: tuple[str, ...]
     model: tuple[str, ...] | None
     verdict: int | None
@@ -74,12 +74,12 @@ class Sampled:
         return None if self.scores is None else rationale_consistency(self.scores, len(self.human))
 
 
-def run(context: Context) -> Outcome:
+def run(context: Context) -> RecipeOutcome:
     config = context.config
     pairs, unlike = _pairs(context)
     if not pairs:
         raise NothingToScore("no labelled pair has human reasons of the number asked for")
-    by_judge: dict[str, list[Sampled]] = {}
+    by_judge: dict[str, list[JudgedReasons]] = {}
     for choice in config.judges:
         facts = context.judge_facts(choice.version)
         by_judge[facts.key] = _said(context, choice.version, facts.key, pairs)
@@ -95,10 +95,10 @@ def run(context: Context) -> Outcome:
     blocks += _shares(by_judge) if config.flaws else []
     best = max(found, key=lambda judge: found[judge].rc.value or 0.0)
     left = [*left_out(context.examples(), ties=False), *unlike]
-    return Outcome(_report(context, found, by_judge, blocks, best, left), [*map(_case, everything), *left])
+    return RecipeOutcome(_report(context, found, by_judge, blocks, best, left), [*map(_case, everything), *left])
 
 
-def _pairs(context: Context) -> tuple[list[tuple[Pair, tuple[str, ...]]], list[Found]]:
+def _pairs(context: Context) -> tuple[list[tuple[FirstComparison, tuple[str, ...]]], list[FoundCase]]:
     """Labelled pairs with their human reasons, and a case for each that has too few or too many."""
     config = context.config
     listed = list(labelled(context.examples(), config.max_pairs, ties=False))
@@ -119,21 +119,23 @@ def _pairs(context: Context) -> tuple[list[tuple[Pair, tuple[str, ...]]], list[F
     return kept, unlike
 
 
-def _unlike(pair: Pair, reasons: tuple[str, ...] | None) -> Found:
+def _unlike(pair: FirstComparison, reasons: tuple[str, ...] | None) -> FoundCase:
     why = "its rationale could not be taken apart" if reasons is None else f"{len(reasons)} human reasons"
-    return Found({"example": pair.key, "a": pair.a.id, "b": pair.b.id}, {"left out": why}, [UNLIKE])
+    return FoundCase({"example": pair.key, "a": pair.a.id, "b": pair.b.id}, {"left out": why}, [UNLIKE])
 
 
-def _rationale(pair: Pair, given: JudgeInput) -> str:
+def _rationale(pair: FirstComparison, given: JudgeInput) -> str:
     found = pair.example.meta.get("rationale")
     return found if isinstance(found, str) and found.strip() else given.rationale
 
 
-def _said(context: Context, version: int, judge: str, pairs: Sequence[tuple[Pair, tuple[str, ...]]]) -> list[Sampled]:
+def _said(
+    context: Context, version: int, judge: str, pairs: Sequence[tuple[FirstComparison, tuple[str, ...]]]
+) -> list[JudgedReasons]:
     """Reasons and verdict of the first sample in the order the judge saw first: both belong to one answer."""
     inputs = [of_example(pair.example, pair=True) for pair, _ in pairs]
     answers = context.judge(version, inputs, f"{judge} on {counted(len(inputs), 'pairs')}")
-    first: dict[str, Judged] = {}
+    first: dict[str, JudgedQuestion] = {}
     for answer in answers:
         first.setdefault(answer.subject["example"], answer)
     found = []
@@ -142,11 +144,11 @@ def _said(context: Context, version: int, judge: str, pairs: Sequence[tuple[Pair
         parsed = None if given is None or given.parsed is None else unswapped(given.parsed, given.subject["order"])
         model = None if parsed is None else tuple(parsed["reasons"])
         ids = [given.id] if given and given.id else []
-        found.append(Sampled(judge, pair, human, model, None if parsed is None else parsed["strength"], ids))
+        found.append(JudgedReasons(judge, pair, human, model, None if parsed is None else parsed["strength"], ids))
     return found
 
 
-def _match(context: Context, version: int, sampled: Sequence[Sampled], name: str) -> None:
+def _match(context: Context, version: int, sampled: Sequence[JudgedReasons], name: str) -> None:
     """Fills `name` with the matrix, human x model; a judge without reasons has one without columns."""
     asked = []
     for place, each in enumerate(sampled):
@@ -167,7 +169,7 @@ def _match(context: Context, version: int, sampled: Sequence[Sampled], name: str
             setattr(each, name, np.asarray(answer.parsed["scores"], dtype=np.float64))
 
 
-def _tag_flaws(context: Context, sampled: Sequence[Sampled]) -> None:
+def _tag_flaws(context: Context, sampled: Sequence[JudgedReasons]) -> None:
     asked = []
     words = {-2: "A much better", -1: "A better", 0: "tie", 1: "B better", 2: "B much better"}
     for place, each in enumerate(sampled):
@@ -182,16 +184,16 @@ def _tag_flaws(context: Context, sampled: Sequence[Sampled]) -> None:
             each.tagged = [answer.parsed["items"].get(str(m)) for m in range(len(each.model or ()))]
 
 
-def _samples(rows: Sequence[Sampled]) -> list[bench.Sample]:
+def _samples(rows: Sequence[JudgedReasons]) -> list[bench.RationaleSample]:
     """Samples whose reasons could not be matched are left out, and counted in the report."""
     return [
-        bench.Sample(each.pair.key, each.scores, len(each.human), each.pair.label, each.verdict)
+        bench.RationaleSample(each.pair.key, each.scores, len(each.human), each.pair.label, each.verdict)
         for each in rows
         if each.scores is not None
     ]
 
 
-def _consistency(rows: Sequence[Sampled], threshold: float) -> bench.Consistency:
+def _consistency(rows: Sequence[JudgedReasons], threshold: float) -> bench.Consistency:
     """Accuracy is that of every answer, a missing one wrong; what was not matched is missing in the others."""
     found = bench.consistency(_samples(rows), threshold)
     lost = sum(each.scores is None for each in rows)
@@ -200,7 +202,7 @@ def _consistency(rows: Sequence[Sampled], threshold: float) -> bench.Consistency
     return replace(found, accuracy=accuracy, **{n: replace(e, missing=e.missing + lost) for n, e in means.items()})
 
 
-def _table(found: dict[str, bench.Consistency], by_judge: dict[str, list[Sampled]]) -> r.Table:
+def _table(found: dict[str, bench.Consistency], by_judge: dict[str, list[JudgedReasons]]) -> r.Table:
     rows = []
     for judge, each in found.items():
         mine = tag("judge", judge)
@@ -229,11 +231,11 @@ def _table(found: dict[str, bench.Consistency], by_judge: dict[str, list[Sampled
     return r.Table("Right, and for the right reasons", columns, rows, note)
 
 
-def _hollow(each: Sampled) -> bool:
+def _hollow(each: JudgedReasons) -> bool:
     return _right(each) and (each.rc or 0.0) < LOW
 
 
-def _right(each: Sampled) -> bool:
+def _right(each: JudgedReasons) -> bool:
     return each.verdict is not None and bool(np.sign(each.verdict) == each.pair.label)
 
 
@@ -246,7 +248,7 @@ def _scatter(found: dict[str, bench.Consistency]) -> r.Scatter:
     return r.Scatter("Reasons against verdicts", "accuracy", "rationale consistency (RC)", points, note)
 
 
-def _reliability(by_judge: dict[str, list[Sampled]]) -> Iterator[r.Table]:
+def _reliability(by_judge: dict[str, list[JudgedReasons]]) -> Iterator[r.Table]:
     first, second = {}, {}
     for judge, rows in by_judge.items():
         for each in rows:
@@ -274,7 +276,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def _shares(by_judge: dict[str, list[Sampled]]) -> Iterator[r.Table]:
+def _shares(by_judge: dict[str, list[JudgedReasons]]) -> Iterator[r.Table]:
     for title, names, key in (
         ("What reasons rest on", list(CLASSES), "rests_on"),
         ("Flaws of reasons", list(FLAWS), "flaws"),
@@ -299,17 +301,17 @@ def _shares(by_judge: dict[str, list[Sampled]]) -> Iterator[r.Table]:
         yield r.Table(title, columns, rows, note)
 
 
-def _items(each: Sampled) -> list[dict[str, Any] | None]:
+def _items(each: JudgedReasons) -> list[dict[str, Any] | None]:
     return list(each.tagged) if each.tagged is not None else [None] * len(each.model or ())
 
 
 def _report(
     context: Context,
     found: dict[str, bench.Consistency],
-    by_judge: dict[str, list[Sampled]],
+    by_judge: dict[str, list[JudgedReasons]],
     blocks: list[Any],
     best: str,
-    left: Sequence[Found],
+    left: Sequence[FoundCase],
 ) -> r.Report:
     entries = []
     for choice in context.config.judges:
@@ -331,7 +333,7 @@ def _report(
     return r.Report(shown, coverage, blocks, entries)
 
 
-def _case(each: Sampled) -> Found:
+def _case(each: JudgedReasons) -> FoundCase:
     tags = [tag("judge", each.judge), "right" if _right(each) else "wrong"]
     tags += [tag("domain", each.pair.example.domain)] if each.pair.example.domain else []
     tags += ["no reasons"] if each.model == () else []
@@ -357,7 +359,7 @@ def _case(each: Sampled) -> Found:
             "across": "The judge's reasons",
         }
     subject = {"judge": each.judge, "example": each.pair.key, "a": each.pair.a.id, "b": each.pair.b.id}
-    return Found(subject, values, tags)
+    return FoundCase(subject, values, tags)
 
 
 RECIPE = Recipe(

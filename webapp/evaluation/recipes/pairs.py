@@ -9,14 +9,14 @@ from trainer.judges.combine import majority
 from webapp.annotation.kinds.example_labels import is_judge
 
 from .. import report as r
-from .base import Found
+from .base import FoundCase
 
 NO_LABEL, TIED, NO_RUBRIC = "no label", "label is a tie", "no rubric"
 WORDS = {NO_LABEL: "Without a label", TIED: "Label is a tie", NO_RUBRIC: "Without a rubric"}
 
 
 @dataclass(frozen=True)
-class Pair:
+class FirstComparison:
     """The pair of an example's first comparison. `label` is None where no rater decided or they are evenly split between
     the two sides."""
 
@@ -39,7 +39,7 @@ class Pair:
         return None if not self.label else self.b if self.label < 0 else self.a
 
 
-def pair_of(example: Example) -> Pair | None:
+def pair_of(example: Example) -> FirstComparison | None:
     """None where the example has no comparison."""
     if not example.preferences:
         return None
@@ -54,10 +54,10 @@ def pair_of(example: Example) -> Pair | None:
         sides.append(side if each.a == first.a else -side)
         raters[each.rater or f"rater {number + 1}"] = sides[-1]
     vote = majority(sides)
-    return Pair(example, responses[first.a], responses[first.b], vote.value, raters)
+    return FirstComparison(example, responses[first.a], responses[first.b], vote.value, raters)
 
 
-def labelled(examples: Iterable[Example], most: int | None = None, *, ties: bool = True) -> Iterator[Pair]:
+def labelled(examples: Iterable[Example], most: int | None = None, *, ties: bool = True) -> Iterator[FirstComparison]:
     """The pairs with a label, at most `most`; without `ties` only those whose label is a side."""
     count = 0
     for example in examples:
@@ -70,7 +70,7 @@ def labelled(examples: Iterable[Example], most: int | None = None, *, ties: bool
             return
 
 
-def left_out(examples: Iterable[Example], *, ties: bool = True, rubric: bool = False) -> Iterator[Found]:
+def left_out(examples: Iterable[Example], *, ties: bool = True, rubric: bool = False) -> Iterator[FoundCase]:
     """A case for each example with two responses or more that `labelled` passes over, or that has no rubric where
     one is needed, with the reason as its tag."""
     for example in examples:
@@ -86,10 +86,10 @@ def left_out(examples: Iterable[Example], *, ties: bool = True, rubric: bool = F
         else:
             continue
         sides = {"a": pair.a.id, "b": pair.b.id} if pair else {}
-        yield Found({"example": example.key, **sides}, {"left out": WORDS[reason].lower()}, [reason])
+        yield FoundCase({"example": example.key, **sides}, {"left out": WORDS[reason].lower()}, [reason])
 
 
-def coverage_of(left: Iterable[Found]) -> list[tuple[str, r.Cell]]:
+def coverage_of(left: Iterable[FoundCase]) -> list[tuple[str, r.Cell]]:
     """How many were left out for each reason, of those that occur."""
     counts = Counter(each.tags[0] for each in left)
     return [(words, r.count(counts[reason], reason, tone="warn")) for reason, words in WORDS.items() if counts[reason]]

@@ -22,7 +22,7 @@ from . import scores
 AUDIT = "audit"
 SHOWN_PROBLEMS = 20
 MAX_ROWS = 200_000
-LIMITS = confined.Limits(memory=1_000_000_000, seconds=60.0)
+LIMITS = confined.ProcessLimits(memory=1_000_000_000, seconds=60.0)
 
 
 def as_lines(name: str, content: bytes) -> bytes:

@@ -15,7 +15,7 @@ from webapp.judging.lines.fields import LineProblem, fields, name
 FIELDS = ("model", "example", "response", "score")
 
 
-class Score(NamedTuple):
+class RecordedScore(NamedTuple):
     model: str
     example: str
     response: str
@@ -32,7 +32,7 @@ def holds_scores(content: bytes) -> bool:
     return isinstance(row, dict) and {"response", "score"} <= row.keys()
 
 
-def parse(row: Any) -> Score:
+def parse(row: Any) -> RecordedScore:
     """Raises LineProblem."""
     row = fields(row, ", ".join(FIELDS))
     score = row.get("score")
@@ -42,10 +42,10 @@ def parse(row: Any) -> Score:
         raise LineProblem("score", f"expected a number or null, found {score!r:.60}")
     if score is not None and not isfinite(score):
         raise LineProblem("score", "is not finite")
-    return Score(name(row, "model"), name(row, "example"), name(row, "response"), score)
+    return RecordedScore(name(row, "model"), name(row, "example"), name(row, "response"), score)
 
 
-def repeated(scores: Iterable[tuple[int, Score]]) -> Iterator[tuple[int, str]]:
+def repeated(scores: Iterable[tuple[int, RecordedScore]]) -> Iterator[tuple[int, str]]:
     """(line, problem) of every response that its model had scored before."""
     seen: dict[tuple[str, str, str], int] = {}
     for line, score in scores:
@@ -54,6 +54,6 @@ def repeated(scores: Iterable[tuple[int, Score]]) -> Iterator[tuple[int, str]]:
             yield line, f"{score.model!r} scored {score.response!r} of {score.example!r} already on line {first}"
 
 
-def digest(scores: Iterable[Score]) -> str:
+def digest(scores: Iterable[RecordedScore]) -> str:
     """Of the responses that are scored."""
     return hashlib.sha256(json.dumps(sorted({score[1:3] for score in scores})).encode()).hexdigest()

@@ -92,7 +92,7 @@ def _changed(evaluation: Evaluation) -> list[str]:
 
 
 @dataclass(frozen=True)
-class ConfigRow:
+class EvaluationConfigRow:
     path: str
     value: str
     default: str
@@ -109,13 +109,16 @@ def asks_judges(evaluation: Evaluation) -> bool:
     return any(each.source.startswith("judges") and each.value not in (None, "") for each in inputs)
 
 
-def config_rows(evaluation: Evaluation) -> list[ConfigRow]:
+def config_rows(evaluation: Evaluation) -> list[EvaluationConfigRow]:
     """The config by dotted path, with what differs from the recipe's defaults marked."""
     recipe = RECIPES.get(evaluation.recipe)
     if recipe is None:
-        return [ConfigRow(path, shown(value), "", False) for path, value in evaluation.config.items()]
+        return [EvaluationConfigRow(path, shown(value), "", False) for path, value in evaluation.config.items()]
     group = sources.fill(evaluation.workspace_id, Tree(schema_of(recipe.schema)).draw(evaluation.config, {}))
-    return [ConfigRow(each.path, each.value, each.default, each.changed, _name(each)) for each in group.every_input()]
+    return [
+        EvaluationConfigRow(each.path, each.value, each.default, each.changed, _name(each))
+        for each in group.every_input()
+    ]
 
 
 def _name(given: Input) -> str:

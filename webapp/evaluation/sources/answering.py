@@ -36,9 +36,9 @@ from webapp.weights.line import is_waiting
 from webapp.weights.models import WeightsJob
 
 from ..models import EndpointAnswer, Evaluation
-from ..recipes.base import Waiting, Writer, Written
+from ..recipes.base import ClusterWaiting, Writer, WrittenText
 from .judges import Halted, turn
-from .registry import SOURCES, Options, Source
+from .registry import SOURCES, Options, RowSource
 
 MAX_CHOICES = 200
 LOOKED_UP = 400  # keys at a time
@@ -76,8 +76,8 @@ def _endpoint_problem(workspace_id: int, kind: str, endpoint_id: int) -> str:
     return f"{row.name} is archived; restore it, or choose another" if row.archived_at else ""
 
 
-SOURCES["models"] = Source(_models, _model_problem)
-SOURCES["endpoints"] = Source(_endpoints, _endpoint_problem)
+SOURCES["models"] = RowSource(_models, _model_problem)
+SOURCES["endpoints"] = RowSource(_endpoints, _endpoint_problem)
 
 
 def name(workspace_id: int, writer: Writer) -> str:
@@ -128,13 +128,13 @@ def _generation(config: Any) -> dict[str, Any]:
 
 
 def wait_for(found: Iterable[WeightsJob], tell: Callable[[str, int, int], None]) -> None:
-    """Raises Waiting while one is under way."""
+    """Raises ClusterWaiting while one is under way."""
     listed = list(found)
     if any(not job.is_over for job in listed):
         phase = next((job.phase for job in listed if job.state == WeightsJob.State.RUNNING), "")
         told = f"{phase} on the cluster" if phase else "waiting for the cluster"
         tell(told, sum(job.done for job in listed), sum(job.total for job in listed))
-        raise Waiting
+        raise ClusterWaiting
 
 
 def _under_way(evaluation: Evaluation) -> QuerySet[WeightsJob]:
@@ -159,14 +159,14 @@ def prioritise(evaluation: Evaluation, by: User | None) -> None:
         weights.prioritise(job, by, Priority(max([evaluation.priority, *others])))
 
 
-def of_job(job: WeightsJob) -> list[Written]:
+def of_job(job: WeightsJob) -> list[WrittenText]:
     """In the order of the prompts, as many of each as were asked for."""
-    found: list[Written] = []
+    found: list[WrittenText] = []
     for content in job.results.order_by("place").values_list("content", flat=True).iterator(chunk_size=500):
         if "problem" in content:
-            found.append(Written(content["key"], 0, "", problem=content["problem"]))
+            found.append(WrittenText(content["key"], 0, "", problem=content["problem"]))
         for sample, one in enumerate(content.get("responses", [])):
-            found.append(Written(content["key"], sample, one["text"], one["finish_reason"], one["tokens"]))
+            found.append(WrittenText(content["key"], sample, one["text"], one["finish_reason"], one["tokens"]))
     return found
 
 
@@ -194,7 +194,7 @@ def of_endpoint(
     budget: Budget | None,
     stop: Callable[[], bool],
     tell: Callable[[int, int], None],
-) -> list[Written]:
+) -> list[WrittenText]:
     """Asks what has no answer yet and returns every answer, prompt by prompt. Limits, retries and keys are the endpoint's.
 
     Raises Halted where calls are left to make.
@@ -260,11 +260,11 @@ def _answers(endpoint: Endpoint, keys: list[str]) -> Iterator[EndpointAnswer]:
         yield from EndpointAnswer.objects.filter(endpoint=endpoint, key__in=batch)
 
 
-def _written(call: Call, row: EndpointAnswer | None) -> Written:
+def _written(call: Call, row: EndpointAnswer | None) -> WrittenText:
     example, sample = call.subject["example"], call.subject["sample"]
     if row is None or row.state == EndpointAnswer.State.FAILED:
-        return Written(example, sample, "", problem=row.problem if row else "it was not asked")
-    return Written(example, sample, row.text, row.finish_reason, row.completion_tokens)
+        return WrittenText(example, sample, "", problem=row.problem if row else "it was not asked")
+    return WrittenText(example, sample, row.text, row.finish_reason, row.completion_tokens)
 
 
 def _store(endpoint: Endpoint, outcomes: list[Outcome]) -> None:

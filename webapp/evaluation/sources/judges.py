@@ -22,8 +22,8 @@ from webapp.weights.line import Turn
 from webapp.weights.models import WeightsJob
 
 from ..models import Evaluation
-from ..recipes.base import Judged, JudgeFacts, Spent
-from .registry import SOURCES, Options, Source
+from ..recipes.base import JudgedQuestion, JudgeFacts, VerdictSpending
+from .registry import SOURCES, Options, RowSource
 
 MAX_CHOICES = 200
 IDS = 5_000  # verdicts read at a time
@@ -53,7 +53,7 @@ def _problem(workspace_id: int, kinds: str, version_id: int) -> str:
     return ""
 
 
-SOURCES["judges"] = Source(_options, _problem)
+SOURCES["judges"] = RowSource(_options, _problem)
 
 
 def facts(version: JudgeVersion) -> JudgeFacts:
@@ -103,15 +103,17 @@ def ask(
 
 def answers(
     version: JudgeVersion, inputs: Sequence[JudgeInput], unusable: Counter[str], unasked: set[str], draw: int = 0
-) -> list[Judged]:
+) -> list[JudgedQuestion]:
     """What is stored, in the order of the inputs. `unusable` counts inputs that could not be asked about, by reason, and
     `unasked` collects their examples."""
-    found: list[Judged] = []
+    found: list[JudgedQuestion] = []
     for given, said in verdict_queries.answers(version, inputs, draw, unusable):
         if not said:
             unasked.add(given.example)
         for each in said:
-            found.append(Judged(each.verdict_id or 0, each.parsed, each.raw, each.problem, each.subject, each.state))
+            found.append(
+                JudgedQuestion(each.verdict_id or 0, each.parsed, each.raw, each.problem, each.subject, each.state)
+            )
     return found
 
 
@@ -190,7 +192,7 @@ def budget_left(config: dict[str, Any] | None, spent_tokens: int, spent_money: D
     )
 
 
-def spent(ids: Sequence[int]) -> Spent:
+def spent(ids: Sequence[int]) -> VerdictSpending:
     """What stored verdicts took and cost."""
     latencies: list[float] = []
     tokens: list[int] = []
@@ -203,7 +205,7 @@ def spent(ids: Sequence[int]) -> Spent:
             latencies += [latency / 1000] if latency is not None else []
             tokens += [prompt + completion] if prompt is not None and completion is not None else []
             costs += [cost] if cost is not None else []
-    return Spent(latencies, sum(tokens) if tokens else None, float(sum(costs)) if costs else None)
+    return VerdictSpending(latencies, sum(tokens) if tokens else None, float(sum(costs)) if costs else None)
 
 
 def verdicts(workspace_id: int, ids: Sequence[int]) -> list[Verdict]:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from webapp.annotation.agreement.raters import raters
 from webapp.annotation.models import Answer, Project
 
-from ..recipes.base import Said
-from .registry import MAX_CHOICES, SOURCES, Options, Source
+from ..recipes.base import ProjectAnswer
+from .registry import MAX_CHOICES, SOURCES, Options, RowSource
 
 
 def standing(workspace_id: int, project_id: int) -> Iterator[tuple[Answer, str]]:
@@ -23,12 +23,12 @@ def standing(workspace_id: int, project_id: int) -> Iterator[tuple[Answer, str]]
         yield row, known[row.assignment.user_id].pseudonym
 
 
-def answers(workspace_id: int, project_id: int) -> Iterator[Said]:
+def answers(workspace_id: int, project_id: int) -> Iterator[ProjectAnswer]:
     """Every answer that stands, in the frame of its task."""
     for row, rater in standing(workspace_id, project_id):
         task = row.assignment.task
         texts = {each["id"]: each["text"] for each in task.example.content.get("responses", ())}
-        yield Said(task.example.key, task.subject, row.content, rater, row.seconds, texts)
+        yield ProjectAnswer(task.example.key, task.subject, row.content, rater, row.seconds, texts)
 
 
 def _options(workspace_id: int, detail: str) -> Options:
@@ -43,4 +43,4 @@ def _problem(workspace_id: int, detail: str, project_id: int) -> str:
     return "" if kind == detail else f"is a project of kind {kind}; choose one of kind {detail}"
 
 
-SOURCES["projects"] = Source(_options, _problem)
+SOURCES["projects"] = RowSource(_options, _problem)

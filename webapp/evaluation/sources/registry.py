@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainer.config.errors import FieldProblem
-from webapp.core.formtree import Group, Tree
+from webapp.core.formtree import FormGroup, Tree
 from webapp.datasets import queries
 from webapp.datasets.models import Dataset, DatasetVersion
 
@@ -20,7 +20,7 @@ MAX_CHOICES = 200
 
 
 @dataclass(frozen=True)
-class Source:
+class RowSource:
     """`options(workspace id, detail)` offers (id, words); `problem(workspace id, detail, id)` says what is wrong, or ""."""
 
     options: Callable[[int, str], Options]
@@ -38,7 +38,7 @@ def _dataset_problem(workspace_id: int, detail: str, dataset_id: int) -> str:
     return f"{row.name} is archived; restore it, or choose another" if row.archived_at else ""
 
 
-SOURCES: dict[str, Source] = {"datasets": Source(_datasets, _dataset_problem)}
+SOURCES: dict[str, RowSource] = {"datasets": RowSource(_datasets, _dataset_problem)}
 # (workspace id, run id, step) -> what the run's evaluation sampled; the runs' app puts its function here
 ROLLOUTS: list[Callable[[int, int, int | None], Iterator[Rollout]]] = []
 TRAINED: list[Callable[[int, int, int | None], Iterator[Rollout]]] = []  # the same of what it sampled to learn from
@@ -53,7 +53,7 @@ def newest(workspace_id: int, dataset_id: int) -> DatasetVersion | None:
     return queries.offered(workspace_id).filter(dataset_id=dataset_id).order_by("-number").first()
 
 
-def fill(workspace_id: int, group: Group) -> Group:
+def fill(workspace_id: int, group: FormGroup) -> FormGroup:
     """Gives every field that names a row the rows there are."""
     known: dict[str, tuple[tuple[str, str], ...]] = {}
     for each in group.every_input():

@@ -17,10 +17,10 @@ from webapp.datasets.versions import services as datasets
 
 from ..launch import services
 from ..models import Case, Evaluation
-from ..recipes.base import Judgement
+from ..recipes.base import StudyJudgement
 from ..recipes.rubricbench.study import ARMS, HUMAN, OWN
 from ..sources.people import standing
-from ..sources.registry import SOURCES, Options, Source
+from ..sources.registry import SOURCES, Options, RowSource
 
 KIND = "study"  # of the lineage of a study's dataset
 GUIDELINES = (
@@ -103,7 +103,7 @@ def read(membership: Membership, project: Project, key: str | None = None) -> Ev
     )
 
 
-def judgements(workspace_id: int, project_id: int) -> Iterator[Judgement]:
+def judgements(workspace_id: int, project_id: int) -> Iterator[StudyJudgement]:
     """Every answer that stands and belongs to an arm, in the frame of its task."""
     for row, rater in standing(workspace_id, project_id):
         task = row.assignment.task
@@ -114,7 +114,9 @@ def judgements(workspace_id: int, project_id: int) -> Iterator[Judgement]:
         side = None if strength is None else (strength > 0) - (strength < 0)
         rubric = task.example.content["meta"]["study"]["arms"][arm]
         words = tuple(each["text"] for each in rubric)
-        yield Judgement(task.example.key, task.subject["a"], task.subject["b"], arm, rater, side, row.seconds, words)
+        yield StudyJudgement(
+            task.example.key, task.subject["a"], task.subject["b"], arm, rater, side, row.seconds, words
+        )
 
 
 def _options(workspace_id: int, detail: str) -> Options:
@@ -127,4 +129,4 @@ def _problem(workspace_id: int, detail: str, project_id: int) -> str:
     return "" if rows.filter(pk=project_id).exists() else "this workspace has no such study"
 
 
-SOURCES["studies"] = Source(_options, _problem)
+SOURCES["studies"] = RowSource(_options, _problem)

@@ -7,16 +7,16 @@ from webapp.accounts.models import Membership
 from webapp.core.problems import Invalid, Problem
 from webapp.datasets import probe_services
 from webapp.datasets.models import Dataset, DatasetVersion
-from webapp.datasets.probe_services import Measured
+from webapp.datasets.probe_services import MeasuredProbe
 from webapp.datasets.versions import services as datasets
 
 from ..models import Evaluation
 from ..recipes import RECIPES
-from ..recipes.base import Outcome, PassRates
+from ..recipes.base import ModelPassRates, RecipeOutcome
 from ..recipes.policies.generate import SAMPLING
 
 
-def deliver(evaluation: Evaluation, outcome: Outcome) -> None:
+def deliver(evaluation: Evaluation, outcome: RecipeOutcome) -> None:
     """Makes the version or the probes and says so in the report; what stands in the way is told there, and the report stays.
 
     Either is made once, however often a worker comes here.
@@ -33,16 +33,16 @@ def deliver(evaluation: Evaluation, outcome: Outcome) -> None:
         outcome.report.made = {"problem": "; ".join([problem.message, *problem.fields.values()])}
 
 
-def _probed(evaluation: Evaluation, version: DatasetVersion, found: Sequence[PassRates]) -> dict[str, Any]:
+def _probed(evaluation: Evaluation, version: DatasetVersion, found: Sequence[ModelPassRates]) -> dict[str, Any]:
     """Pass rates become probes beside the version, which itself stays as it is."""
     for place, each in enumerate(found):
-        measured = Measured(evaluation.pk, place, each.model, each.samples, each.threshold, each.counts)
+        measured = MeasuredProbe(evaluation.pk, place, each.model, each.samples, each.threshold, each.counts)
         probe_services.store(version, evaluation.created_by, measured)
     made = {"dataset": version.dataset_id, "name": version.dataset.name, "version": version.number}
     return {**made, "pass_rates": True}
 
 
-def _delivered(evaluation: Evaluation, name: str, outcome: Outcome) -> dict[str, Any]:
+def _delivered(evaluation: Evaluation, name: str, outcome: RecipeOutcome) -> dict[str, Any]:
     rows = Membership.objects.filter(workspace=evaluation.workspace, user=evaluation.created_by)
     membership = rows.select_related("user", "workspace").first() if evaluation.created_by else None
     if membership is None:
@@ -55,7 +55,7 @@ def _delivered(evaluation: Evaluation, name: str, outcome: Outcome) -> dict[str,
     return {"dataset": dataset.pk, "name": dataset.name, "version": version.number}
 
 
-def _lineage(evaluation: Evaluation, outcome: Outcome) -> dict[str, Any]:
+def _lineage(evaluation: Evaluation, outcome: RecipeOutcome) -> dict[str, Any]:
     return {
         "from": "generated",
         "evaluation": evaluation.pk,

@@ -7,7 +7,7 @@ from trainer.judges.injection import LANGUAGES, speaks_to_judge
 from trainer.judges.inputs import JudgeInput
 
 from .. import report as r
-from ..recipes.base import Found, Judged, tag
+from ..recipes.base import FoundCase, JudgedQuestion, tag
 
 MOST_REASONS = 12  # of one judge
 SPEAKS = "speaks to the judge"
@@ -35,7 +35,9 @@ class Questions:
         self._speaking: set[str] = set()
         self._unasked: dict[str, set[str]] = defaultdict(set)  # by judge
 
-    def asked(self, judge: str, href: str, inputs: Sequence[JudgeInput], answers: Iterable[Judged], phase: str) -> None:
+    def asked(
+        self, judge: str, href: str, inputs: Sequence[JudgeInput], answers: Iterable[JudgedQuestion], phase: str
+    ) -> None:
         """`href`: where all that the judge said stands, by state."""
         self._href[judge] = href
         mine = self._answers.setdefault(judge, {})
@@ -52,7 +54,7 @@ class Questions:
             self.unusable[judge, reason] += count
         self._unasked[judge].update(examples)
 
-    def note(self, report: r.Report, cases: Sequence[Found]) -> None:
+    def note(self, report: r.Report, cases: Sequence[FoundCase]) -> None:
         """Adds the table to a report whose evaluation asked anything, and a tag to the cases whose text gives orders."""
         speaking = [case for case in cases if case.subject.get("example") in self._speaking]
         for case in speaking:

@@ -36,19 +36,19 @@ from ..launch.services import EVALUATION
 from ..models import Case, Evaluation
 from ..recipes import RECIPES, resolve
 from ..recipes.base import (
-    Found,
-    Judged,
+    ClusterWaiting,
+    FoundCase,
+    JudgedQuestion,
     JudgeFacts,
-    Judgement,
     NothingToScore,
-    Outcome,
+    ProjectAnswer,
+    RecipeOutcome,
     Rollout,
-    Said,
-    Spent,
     Stopped,
-    Waiting,
+    StudyJudgement,
+    VerdictSpending,
     Writer,
-    Written,
+    WrittenText,
 )
 from ..sources import answering, judges, people
 from ..sources import registry as sources
@@ -106,7 +106,7 @@ def _was_in_line(evaluation: Evaluation) -> bool:
 
 def _carry_out(evaluation: Evaluation) -> bool:
     """Whether it waits for the cluster."""
-    work = Work(evaluation)
+    work = RecipeWork(evaluation)
     try:
         work.begin()
         work.wait_for_jobs()
@@ -114,7 +114,7 @@ def _carry_out(evaluation: Evaluation) -> bool:
         work.questions.note(outcome.report, outcome.cases)
         delivering.deliver(evaluation, outcome)
         _finish(evaluation, outcome)
-    except Waiting:
+    except ClusterWaiting:
         if work.left_waiting():
             return False
         _stands_in_line(evaluation)
@@ -141,7 +141,7 @@ def _running(evaluation: Evaluation) -> QuerySet[Evaluation]:
 
 
 @transaction.atomic
-def _finish(evaluation: Evaluation, outcome: Outcome) -> None:
+def _finish(evaluation: Evaluation, outcome: RecipeOutcome) -> None:
     """Results and cases appear together, and only if nobody cancelled it in the last moment."""
     audit.asked_by(evaluation)
     tags: dict[str, int] = {}
@@ -166,7 +166,7 @@ def _finish(evaluation: Evaluation, outcome: Outcome) -> None:
     announce(evaluation.workspace_id, "evaluation.finished", queries.facts(evaluation))
 
 
-def _rows(evaluation: Evaluation, found: list[Found]) -> Iterator[Case]:
+def _rows(evaluation: Evaluation, found: list[FoundCase]) -> Iterator[Case]:
     for number, each in enumerate(found, 1):
         yield Case(evaluation=evaluation, number=number, subject=each.subject, values=each.values, tags=each.tags)
 
@@ -195,7 +195,7 @@ def _fail(evaluation: Evaluation, why: str) -> None:
         announce(evaluation.workspace_id, "evaluation.failed", queries.facts(evaluation) | {"reason": why})
 
 
-class Work:
+class RecipeWork:
     """A recipe's context: data in, verdicts asked for, progress out."""
 
     def __init__(self, evaluation: Evaluation) -> None:
@@ -251,7 +251,7 @@ class Work:
     def judge_facts(self, version: int) -> JudgeFacts:
         return judges.facts(self._version(version))
 
-    def judge(self, version: int, inputs: Sequence[JudgeInput], phase: str, draw: int = 0) -> list[Judged]:
+    def judge(self, version: int, inputs: Sequence[JudgeInput], phase: str, draw: int = 0) -> list[JudgedQuestion]:
         row, draw = self._version(version), self.config.draw * self.config.draws + draw
         if needs_job(row):
             self._by_job(row, inputs, phase, draw)
@@ -284,7 +284,7 @@ class Work:
             self._settle(budget)
 
     def _by_job(self, row: JudgeVersion, inputs: Sequence[JudgeInput], phase: str, draw: int) -> None:
-        """Returns once there is nothing left to ask. Raises Waiting, Stopped and Halted."""
+        """Returns once there is nothing left to ask. Raises ClusterWaiting, Stopped and Halted."""
         left, again = self._budget(), self._again
         job = judges.ask_by_job(
             row, inputs, self.evaluation, phase, budget=left, again=again, stop=self._stop, draw=draw
@@ -295,7 +295,7 @@ class Work:
             answering.wait_for([job], self._show)
 
     def wait_for_jobs(self) -> None:
-        """Those that are under way, before the recipe is begun anew only to find that it must wait. Raises Waiting."""
+        """Those that are under way, before the recipe is begun anew only to find that it must wait. Raises ClusterWaiting."""
         if not self._again:
             answering.wait_for(self.evaluation.jobs.all(), self._show)
             self.evaluation.progress = {**self.evaluation.progress, **self._spent(None)}
@@ -303,7 +303,7 @@ class Work:
     def writer_name(self, writer: Writer) -> str:
         return answering.name(self.evaluation.workspace_id, writer)
 
-    def written(self, writers: Sequence[Writer], examples: Sequence[Example]) -> list[list[Written]]:
+    def written(self, writers: Sequence[Writer], examples: Sequence[Example]) -> list[list[WrittenText]]:
         """Jobs are started first, so that the cluster works while endpoints are asked. A worker that looks again asks no
         endpoint before the jobs are done: who is behind an endpoint was asked when it began."""
         models = [each.model for each in writers if each.model is not None]
@@ -324,7 +324,7 @@ class Work:
         self.evaluation.progress = {"phase": phase, "done": done, "total": total, **self._spent(None)}
         services.tell(self.evaluation)
 
-    def _of_endpoint(self, writer: Writer, examples: Sequence[Example]) -> list[Written]:
+    def _of_endpoint(self, writer: Writer, examples: Sequence[Example]) -> list[WrittenText]:
         if writer.endpoint is None:
             raise TypeError("the writer is no endpoint")
         rows = Endpoint.objects.filter(workspace_id=self.evaluation.workspace_id)
@@ -366,13 +366,13 @@ class Work:
         self.tell("measuring novelty", 0, 0)
         return [rho for provide in sources.NOVELTY for rho in provide(self.evaluation.workspace_id, run, step)]
 
-    def study(self, project: int) -> Iterator[Judgement]:
+    def study(self, project: int) -> Iterator[StudyJudgement]:
         return studies.judgements(self.evaluation.workspace_id, project)
 
-    def answers(self, project: int) -> Iterator[Said]:
+    def answers(self, project: int) -> Iterator[ProjectAnswer]:
         return people.answers(self.evaluation.workspace_id, project)
 
-    def spent(self, verdicts: Sequence[int]) -> Spent:
+    def spent(self, verdicts: Sequence[int]) -> VerdictSpending:
         return judges.spent(verdicts)
 
     def _version(self, version: int) -> JudgeVersion:

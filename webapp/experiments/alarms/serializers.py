@@ -3,10 +3,10 @@
 from typing import Any
 
 from ..serializers import iso
-from .services import Alarm
+from .services import DescribedAlarm
 
 
-def alarm(found: Alarm) -> dict[str, Any]:
+def alarm(found: DescribedAlarm) -> dict[str, Any]:
     """An alarm with its words, its numbers and the places of its responses."""
     names = ("signal", "subject", "role", "since", "share", "before", "paid", "part", "criterion")
     return {name: getattr(found.data, name) for name in names} | {

@@ -28,7 +28,7 @@ Place = tuple[int, int, int]  # step, group, index
 
 
 @dataclass(frozen=True)
-class Example:
+class AlarmExample:
     """A response that shows it; `text` is empty where it is gone, and ends in an ellipsis where it goes on."""
 
     group: int
@@ -38,12 +38,12 @@ class Example:
 
 
 @dataclass(frozen=True)
-class Alarm:
+class DescribedAlarm:
     """An alarm in words. `asked`: responses of it that went to people; `left_out`: those nobody can be asked about, and `why`."""
 
     row: RunAlarm
     data: AlarmData
-    examples: tuple[Example, ...]
+    examples: tuple[AlarmExample, ...]
     asked: int
     left_out: int
     why: str
@@ -63,7 +63,7 @@ class Alarm:
         return sign.look if sign else ""
 
 
-def heading(alarms: Iterable[Alarm]) -> str:
+def heading(alarms: Iterable[DescribedAlarm]) -> str:
     """Over the alarms of a run."""
     return heading_of([each.data.signal for each in alarms])
 
@@ -100,7 +100,7 @@ def _facts(run: Run, each: RunAlarm) -> dict[str, object]:
     }
 
 
-def shown(run: Run) -> list[Alarm]:
+def shown(run: Run) -> list[DescribedAlarm]:
     """All alarms of the run, the newest step first, with excerpts of their responses. Three queries, however many."""
     rows = list(RunAlarm.objects.filter(run=run).order_by("-step", "signal", "subject"))
     if not rows:
@@ -118,14 +118,14 @@ def shown(run: Run) -> list[Alarm]:
 
 def _shown(
     each: RunAlarm, data: AlarmData, texts: dict[Place, tuple[str, float | None]], graded: list[tuple[str, str]]
-) -> Alarm:
+) -> DescribedAlarm:
     examples = []
     for place in data.places:
         text, reward = texts.get((each.step, place.group, place.index), ("", None))
         cut = text if len(text) <= _EXCERPT else f"{text[:_EXCERPT]}…"
-        examples.append(Example(place.group, place.index, cut, reward))
+        examples.append(AlarmExample(place.group, place.index, cut, reward))
     out = [problem for state, problem in graded if state == GradedResponse.State.LEFT_OUT]
-    return Alarm(each, data, tuple(examples), len(graded) - len(out), len(out), out[0] if out else "")
+    return DescribedAlarm(each, data, tuple(examples), len(graded) - len(out), len(out), out[0] if out else "")
 
 
 def _texts(run: Run, places: set[Place]) -> dict[Place, tuple[str, float | None]]:

@@ -28,7 +28,7 @@ State = ClaimStudy.State
 
 
 @dataclass(frozen=True)
-class Cell:
+class ArmRun:
     """One arm with one seed. `measures` is empty until the run has finished. `step` instead of a run: it waits for another run of the
     study."""
 
@@ -66,9 +66,9 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Row:
+class ArmRow:
     arm: Arm
-    cells: Sequence[Cell]
+    cells: Sequence[ArmRun]
 
 
 @dataclass(frozen=True)
@@ -78,12 +78,12 @@ class Standing:
 
     study: ClaimStudy
     plan: Plan
-    rows: Sequence[Row]
+    rows: Sequence[ArmRow]
     results: Sequence[ClaimResult]
     changed: bool
 
     @property
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[ArmRun]:
         return [cell for row in self.rows for cell in row.cells]
 
     @property
@@ -272,13 +272,13 @@ def _mine(membership: Membership) -> QuerySet[ClaimStudy]:
 def standing(study: ClaimStudy) -> Standing:
     """Two queries, however many runs. A run that is under way again has no measures until it has finished."""
     plan = PLANS[study.plan]
-    found: dict[str, list[Cell]] = {arm.name: [] for arm in plan.arms}
+    found: dict[str, list[ArmRun]] = {arm.name: [] for arm in plan.arms}
     parts = ClaimRun.objects.filter(study=study).select_related("run", "step__after", "step__behind")
     for row in parts.order_by("seed"):
         known = (row.measures or {}) if row.run and row.run.state == Run.State.FINISHED else {}
         if row.arm in found:
-            found[row.arm].append(Cell(row.seed, known, row.run, row.step))
-    rows = [Row(plan.arm(name), cells) for name, cells in found.items()]
+            found[row.arm].append(ArmRun(row.seed, known, row.run, row.step))
+    rows = [ArmRow(plan.arm(name), cells) for name, cells in found.items()]
     measures = {name: {cell.seed: cell.measures for cell in cells if cell.measures} for name, cells in found.items()}
     results = judge_all(plan.claims, measures)
     return Standing(study, plan, rows, results, study.plan_digest != plan.digest)

@@ -34,12 +34,12 @@ SEEDS = 5
 
 
 @dataclass(frozen=True)
-class Card:
+class ClaimCard:
     """`seconds` of one run with the recipe's defaults, by the pace of this workspace; None: not known yet."""
 
     method: Method
     seconds: float | None
-    studies: list["Cost"]
+    studies: list["StudyCost"]
 
     @property
     def link(self) -> str:
@@ -51,7 +51,7 @@ class Card:
 
 
 @dataclass(frozen=True)
-class Cost:
+class StudyCost:
     """What putting a plan to the test takes: its runs with five seeds, and their seconds one after the other."""
 
     plan: Plan
@@ -59,21 +59,21 @@ class Cost:
     seconds: float | None
 
 
-def cards(workspace_id: int) -> list[Card]:
+def cards(workspace_id: int) -> list[ClaimCard]:
     """In the order of the registry; one query."""
     paces = gallery.paces(workspace_id)
     return [_card(method, paces) for method in METHODS]
 
 
-def _card(method: Method, paces: Mapping[str, gallery.Pace]) -> Card:
+def _card(method: Method, paces: Mapping[str, gallery.StepPace]) -> ClaimCard:
     pace = paces.get(method.recipe)
     steps = RECIPES[method.recipe].schema.model_fields["steps"].default if method.recipe else 0
     costs = []
     for plan in (PLANS[name] for name in method.plans):
         known = [paces.get(plan.recipe_of(arm)) for arm in plan.arms]
         each = [pace.total_s(plan.shared["steps"]) for pace in known if pace]
-        costs.append(Cost(plan, len(known) * SEEDS, sum(each) * SEEDS if len(each) == len(known) else None))
-    return Card(method, pace.total_s(steps) if pace else None, costs)
+        costs.append(StudyCost(plan, len(known) * SEEDS, sum(each) * SEEDS if len(each) == len(known) else None))
+    return ClaimCard(method, pace.total_s(steps) if pace else None, costs)
 
 
 @dataclass

@@ -194,7 +194,7 @@ def verdicts(request: HttpRequest, run_id: int) -> KnownVerdicts:
     return own_verdicts.exchange(run, _read(request, OwnVerdicts))
 
 
-async def _replies(taken: questions.Taken) -> AsyncIterator[bytes]:
+async def _replies(taken: questions.TakenQuestions) -> AsyncIterator[bytes]:
     """Waits here, where waiting holds no thread; the database is looked at now and then."""
     left, pause, deadline = set(taken.keys), SHORTEST_LOOK_S, monotonic() + LONGEST_ANSWER_S
     while left and monotonic() < deadline:

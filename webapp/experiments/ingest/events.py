@@ -48,7 +48,7 @@ class Fenced(Exception):
 
 
 @dataclass
-class Gathered:
+class GatheredEvents:
     """What the fresh events of one batch hold, sorted by where it goes."""
 
     steps: dict[int, bulk.StepMetrics] = field(default_factory=dict)
@@ -101,7 +101,7 @@ def _command(run: Run, was_over: bool, news: bool) -> Any:
 
 
 def _store(run: Run, fresh: list[RunEvent], begins: int) -> None:
-    gathered = Gathered()
+    gathered = GatheredEvents()
     fields: dict[str, Any] = {"heartbeat_at": timezone.now(), "last_seq": fresh[-1].seq}
     for event in fresh:
         _gather(run, event, gathered, fields)
@@ -134,7 +134,7 @@ def _first_steps(steps: Mapping[int, bulk.StepMetrics]) -> dict[str, int]:
     return {key: step for step in sorted(steps, reverse=True) for key in steps[step].values}
 
 
-def _gather(run: Run, event: RunEvent, gathered: Gathered, fields: dict[str, Any]) -> None:
+def _gather(run: Run, event: RunEvent, gathered: GatheredEvents, fields: dict[str, Any]) -> None:
     data = event.data
     if isinstance(data, MetricsData):
         _gather_metrics(run, event, data, gathered, fields)
@@ -172,7 +172,9 @@ def _completed(known: int, under_way: int) -> int:
     return known if under_way - 1 <= known <= under_way else under_way - 1
 
 
-def _gather_metrics(run: Run, event: RunEvent, data: MetricsData, gathered: Gathered, fields: dict[str, Any]) -> None:
+def _gather_metrics(
+    run: Run, event: RunEvent, data: MetricsData, gathered: GatheredEvents, fields: dict[str, Any]
+) -> None:
     step = gathered.steps.setdefault(event.step, bulk.StepMetrics(event.step, event.time))
     step.time = event.time
     step.values |= data.values

@@ -28,14 +28,14 @@ STEPS, BATCH = 40, 4  # enough to learn a first difference, within a few minutes
 
 
 @dataclass(frozen=True)
-class Judged:
+class AnsweredProject:
     """A project whose answers a model can learn from, and how many there are."""
 
     project: Project
     answers: int
 
 
-def ready(workspace_id: int) -> list[Judged]:
+def ready(workspace_id: int) -> list[AnsweredProject]:
     """The workspace's projects with enough answers, those with most first. Gold tasks do not count: their answer is known."""
     found = (
         Answer.objects.filter(STANDS, project__workspace_id=workspace_id, project__kind__in=COMPARING)
@@ -47,7 +47,7 @@ def ready(workspace_id: int) -> list[Judged]:
     )
     counts = {row["project_id"]: row["answers"] for row in found}
     projects = Project.objects.in_bulk(list(counts))
-    return [Judged(projects[pk], number) for pk, number in counts.items()]
+    return [AnsweredProject(projects[pk], number) for pk, number in counts.items()]
 
 
 def train(membership: Membership, project: Project) -> Run:

@@ -54,7 +54,7 @@ class FilledSlot:
 
 
 @dataclass(frozen=True)
-class Plan:
+class RunPlan:
     """A run that may be written: everything it refers to exists and fits.
 
     `config` names models, also where `aliases` ({place in the config: alias}) were given: what a run begins with stays true when they move.
@@ -76,7 +76,7 @@ def plan(
     dataset: DatasetChoice,
     model: str | None,
     promised: Mapping[str, BaseSpec] | None = None,
-) -> Plan:
+) -> RunPlan:
     """Raises ConfigInvalid with every problem of the config, the dataset and the model at once, by field.
 
     `promised`: by its place in the config, how a judge will be asked that is not there yet.
@@ -112,7 +112,7 @@ def plan(
     if problems or config is None or version is None or base is None:
         raise ConfigInvalid(problems)
     told = config.model_dump(mode="json")
-    return Plan(RECIPES[recipe], told, config.steps, version, base, slots, _spell_out(told, slots))
+    return RunPlan(RECIPES[recipe], told, config.steps, version, base, slots, _spell_out(told, slots))
 
 
 def _spell_out(told: dict[str, Any], slots: list[FilledSlot]) -> dict[str, str]:
@@ -239,7 +239,7 @@ def _data_problems(recipe: Recipe, config: RecipeConfig | None, version: Dataset
         yield from config.label_problems(training_counts.labels(version))
 
 
-def continues(plan: Plan, source: Run, step: int) -> None:
+def continues(plan: RunPlan, source: Run, step: int) -> None:
     """Whether what is planned can go on from a checkpoint of `source`: what the weights rest on must be the same.
 
     Raises ConfigInvalid with what is not.

@@ -16,7 +16,7 @@ from trainer.config.sections.phases import Line
 from trainer.contracts.counted import counted
 from webapp.accounts.models import Membership
 from webapp.core import once
-from webapp.core.formtree import Group, Tree
+from webapp.core.formtree import FormGroup, Tree
 from webapp.core.model_schemas import schema_of
 from webapp.core.numbers import whole
 from webapp.core.prefill import put
@@ -123,7 +123,7 @@ class RunForm:
         return Tree(schema_of(self._recipe.schema))
 
     @cached_property
-    def group(self) -> Group:
+    def group(self) -> FormGroup:
         parent = self.forked_from
         base = stored(parent.recipe, parent.config) if parent else None
         drawn = pickers.fill(self.membership.workspace_id, self.tree.draw(self.raw, self.problems, base), self._recipe)
@@ -210,12 +210,12 @@ class RunForm:
         return devices.expected()
 
     @cached_property
-    def memory(self) -> memory.Shown:
+    def memory(self) -> memory.ShownForecast:
         """What the run would need of memory, as far as it can be told."""
         try:
             config = resolve(self.recipe, self.raw)
         except ConfigInvalid:
-            return memory.Shown(unknown="shown when the config is valid")
+            return memory.ShownForecast(unknown="shown when the config is valid")
         return memory.shown(config, promotion.named(self.membership.workspace_id, config.model.name))
 
     def fill(self, given: Mapping[str, str]) -> None:
@@ -372,14 +372,14 @@ def _list_at(raw: Any, path: str) -> list[Any] | None:
     return node if isinstance(node, list) else None
 
 
-def _paths(group: Group) -> set[str]:
+def _paths(group: FormGroup) -> set[str]:
     found = {group.path, *(item.path for item in group.inputs)} - {""}
     for child in [*group.groups, *group.items]:
         found |= _paths(child)
     return found
 
 
-def _places(group: Group, title: str) -> Iterator[tuple[str, str]]:
+def _places(group: FormGroup, title: str) -> Iterator[tuple[str, str]]:
     """The id and the label of everything in a group that has an error; `title` stands before the labels."""
     if group.error:
         yield group.id, title or group.title

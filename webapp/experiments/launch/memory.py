@@ -6,7 +6,7 @@ from pathlib import Path
 
 from trainer.config import FieldProblem, RecipeConfig
 from trainer.memory.advice import advice, cache_problem, problem
-from trainer.memory.forecast import Device, Forecast, Part, Process, forecast
+from trainer.memory.forecast import Device, Forecast, MemoryPart, Process, forecast
 from trainer.memory.shape import GIB, ModelShape, ShapeUnknown, read_shape
 from webapp.core import cluster
 from webapp.inference import queries as inference
@@ -16,7 +16,7 @@ TURNS = {"": "", "sampling": "while sampling", "gradients": "while training", "u
 
 
 @dataclass(frozen=True)
-class Row:
+class ForecastRow:
     """A part of what a process holds. `counts`: it is there at the worst moment."""
 
     label: str
@@ -26,7 +26,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownForecast:
     """A forecast in words. `unknown` says why there is none."""
 
     found: Forecast | None = None
@@ -47,19 +47,19 @@ class Shown:
         return self.found is None or self.found.fits
 
     @cached_property
-    def processes(self) -> list[tuple[str, list[Row]]]:
+    def processes(self) -> list[tuple[str, list[ForecastRow]]]:
         """By label of the process; those that there are several of say how many."""
         return [(_label(each), _rows(each)) for each in self.found.processes] if self.found else []
 
 
-def shown(config: RecipeConfig, model: RegisteredModel | None) -> Shown:
+def shown(config: RecipeConfig, model: RegisteredModel | None) -> ShownForecast:
     """For a valid config."""
     if model is None:
-        return Shown(unknown="choose a model first")
+        return ShownForecast(unknown="choose a model first")
     try:
-        return Shown(forecast(config, shape_of(model), device()))
+        return ShownForecast(forecast(config, shape_of(model), device()))
     except ShapeUnknown as error:
-        return Shown(unknown=str(error))
+        return ShownForecast(unknown=str(error))
 
 
 def problems(config: RecipeConfig, model: RegisteredModel) -> list[FieldProblem]:
@@ -98,15 +98,15 @@ def device() -> Device | None:
     return Device("cpu", machine.memory, "the cluster's largest machine") if machine else None
 
 
-def _rows(process: Process) -> list[Row]:
+def _rows(process: Process) -> list[ForecastRow]:
     return [
-        Row(part.label, _size(part.bytes), _how(part), part.turn in ("", process.worst))
+        ForecastRow(part.label, _size(part.bytes), _how(part), part.turn in ("", process.worst))
         for part in process.parts
         if part.bytes
     ]
 
 
-def _how(part: Part) -> str:
+def _how(part: MemoryPart) -> str:
     return f"{part.how}, {TURNS[part.turn]}" if part.turn else part.how
 
 

@@ -11,7 +11,7 @@ from trainer.config import Recipe
 from trainer.config.rewards.parts import PROTOCOL_KINDS
 from trainer.rewards import functions
 from webapp.annotation.projects import grading
-from webapp.core.formtree import Group, Input, Nothing
+from webapp.core.formtree import EmptyChoice, FormGroup, Input
 from webapp.evaluation.licences import licence
 from webapp.inference.endpoints import queries as endpoint_queries
 from webapp.inference.models import Endpoint, RegisteredModel
@@ -23,15 +23,15 @@ Options = tuple[tuple[str, str], ...]
 
 EVERY_KIND = tuple(dict.fromkeys(kind for kinds in PROTOCOL_KINDS.values() for kind in kinds))
 NOTHING = {
-    "models": Nothing("No model that writes text is registered.", "/models/new", "Register one"),
-    "reward_models": Nothing(
+    "models": EmptyChoice("No model that writes text is registered.", "/models/new", "Register one"),
+    "reward_models": EmptyChoice(
         "No model that scores texts is there yet: recipe “Reward model” trains one from comparisons.",
         "/runs/new?recipe=reward_model",
         "Train one",
     ),
-    "judge_names": Nothing("No judge of this workspace can do this.", "/judges/new", "Make one"),
-    "endpoints": Nothing("This workspace has no reward service.", "/models/endpoints/new?kind=reward", "Name one"),
-    "functions": Nothing(
+    "judge_names": EmptyChoice("No judge of this workspace can do this.", "/judges/new", "Make one"),
+    "endpoints": EmptyChoice("This workspace has no reward service.", "/models/endpoints/new?kind=reward", "Name one"),
+    "functions": EmptyChoice(
         "No function is allowed here. The person who runs this installation must install its package and name it in "
         f"{functions.ALLOWED}."
     ),
@@ -41,7 +41,7 @@ NOTHING = {
 EMPTY = {"grading_projects": f"{grading.NAME} (made for it)"}
 
 
-def fill(workspace_id: int, drawn: Group, recipe: Recipe) -> Group:
+def fill(workspace_id: int, drawn: FormGroup, recipe: Recipe) -> FormGroup:
     """Gives every field that names something what there is. One query for each list, however many fields offer it."""
     known: dict[tuple[str, ...], Options] = {}
     for group in drawn.every_group():
@@ -57,7 +57,7 @@ def fill(workspace_id: int, drawn: Group, recipe: Recipe) -> Group:
     return drawn
 
 
-def _licences(workspace_id: int, drawn: Group) -> None:
+def _licences(workspace_id: int, drawn: FormGroup) -> None:
     """Beside each judge that is chosen, what is known about it."""
     chosen = [
         each for each in drawn.every_input() if each.source.startswith("judge_names") and each.value and each.shown
@@ -74,7 +74,7 @@ def _what(key: tuple[str, ...]) -> str:
 
 
 def _reader(
-    workspace_id: int, field: Input, group: Group, recipe: Recipe
+    workspace_id: int, field: Input, group: FormGroup, recipe: Recipe
 ) -> tuple[tuple[str, ...], Callable[[], Iterator[tuple[str, str]]]]:
     """What tells its list from others, and who reads it."""
     source, _, detail = field.source.partition(":")
@@ -91,7 +91,7 @@ def _reader(
     return (source,), _functions
 
 
-def _kinds(group: Group) -> tuple[str, ...]:
+def _kinds(group: FormGroup) -> tuple[str, ...]:
     """Of judges that can carry out what the part asks of them."""
     protocol = next((each.value for each in group.inputs if each.path == f"{group.path}.protocol"), "")
     return PROTOCOL_KINDS.get(protocol, EVERY_KIND)

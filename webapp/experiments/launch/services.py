@@ -92,7 +92,7 @@ def _mine(membership: Membership) -> QuerySet[Run]:
 
 def _create(
     membership: Membership,
-    plan: checks.Plan,
+    plan: checks.RunPlan,
     title: str,
     name: str,
     forked_from: Run | None,

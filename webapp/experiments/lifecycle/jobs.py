@@ -19,7 +19,7 @@ from trainer.contracts import CARRIES
 from webapp.core import cluster, hearing, locks
 from webapp.core.addresses import internal_url
 from webapp.core.logs import asked_by
-from webapp.core.ray_client import Job, RayClient
+from webapp.core.ray_client import RayClient, RayJob
 from webapp.core.ray_jobs import LEASE, Entrypoint, RayJobKind, ask, death, kill, last_lines
 from webapp.core.tasks import enqueue
 
@@ -204,7 +204,7 @@ def _lost(run: Run, reason: str, client: RayClient | None, may_go_on: bool = Tru
             _write_down(run, [f"{run.state_reason}, as attempt {run.attempt}.", *lines], level="warning")
 
 
-def _death(run: Run, job: Job) -> str:
+def _death(run: Run, job: RayJob) -> str:
     helps = _memory_knobs(run) if job.was_killed else ""
     return f"{death(job)}. What helps: {helps}" if helps else death(job)
 

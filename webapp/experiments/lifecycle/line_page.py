@@ -18,7 +18,7 @@ from .line_order import Gpus
 
 
 @dataclass(frozen=True)
-class Row:
+class LineRow:
     """`run` and `job` are None of another workspace's. `seconds`: until it is over or, of one that waits, until its turn."""
 
     kind: str
@@ -54,12 +54,12 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Line:
+class WaitingLine:
     places: int | None
     gpus: int
     gpus_free: int
-    running: list[Row]
-    waiting: list[Row]
+    running: list[LineRow]
+    waiting: list[LineRow]
     more: int
 
     @property
@@ -71,17 +71,17 @@ class Line:
         return {"places": self.places, "gpus": self.gpus, "gpus_free": self.gpus_free, **rows, "more": self.more}
 
 
-def whole(workspace_id: int) -> Line:
+def whole(workspace_id: int) -> WaitingLine:
     gpus = Gpus()
     there, free = gpus.there, gpus.free
     holders = line_words.Holders(timezone.now())
     standing = list(line_words.standing(holders, gpus))
 
-    def row(each: Claimant, since: datetime, seconds: float | None, why: str = "") -> Row:
+    def row(each: Claimant, since: datetime, seconds: float | None, why: str = "") -> LineRow:
         mine = each.workspace_id == workspace_id
         run, job = (each.run, each.job) if mine else (None, None)
         asked = each.gpus if there else 0
-        return Row(each.key[0], run, job, each.row.state, asked, since, seconds, why if mine else "")
+        return LineRow(each.key[0], run, job, each.row.state, asked, since, seconds, why if mine else "")
 
     running = [row(each, each.row.state_at, holders.left(each)) for each in holders.all]
     waiting = [
@@ -90,4 +90,4 @@ def whole(workspace_id: int) -> Line:
     ]
     prefetch_related_objects([each.job for each in (*running, *waiting) if each.job], "evaluations")
     behind = len(claimants.waiting()) - len(waiting)
-    return Line(settings.MAX_RUNNING_RUNS, there, free, running, waiting, max(0, behind))
+    return WaitingLine(settings.MAX_RUNNING_RUNS, there, free, running, waiting, max(0, behind))

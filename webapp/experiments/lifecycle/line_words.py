@@ -21,7 +21,7 @@ TOLD = 100  # of those that wait, whose reason is kept up to date
 
 
 @dataclass(frozen=True)
-class Waiting:
+class WaitingRun:
     """One of the line: how many are before it, why it waits (empty: it is about to start) and after how many seconds it is its turn,
     where that is known."""
 
@@ -54,7 +54,7 @@ class Holders:
         return [each for each in self.of(workspace_id) if each.run]
 
 
-def standing(holders: Holders, gpus: Gpus, most: int = TOLD) -> Iterator[Waiting]:
+def standing(holders: Holders, gpus: Gpus, most: int = TOLD) -> Iterator[WaitingRun]:
     """The first of the line, in its order. Takes of `gpus` what they are given."""
     known = quotas.own()
     mine: Counter[int] = Counter()
@@ -80,7 +80,7 @@ def standing(holders: Holders, gpus: Gpus, most: int = TOLD) -> Iterator[Waiting
             reason = _for_gpus(each, gpus, why, before, holders)
         mine[each.workspace_id] += each.run is not None
         told = "" if why == Why.TIME else _when(after)
-        yield Waiting(each, before, reason + told if why else "", after)
+        yield WaitingRun(each, before, reason + told if why else "", after)
 
 
 def _until(run: Run, now: datetime) -> tuple[str, float]:

@@ -13,7 +13,7 @@ from trainer.config import ConfigInvalid, FieldProblem, RecipeConfig, resolve, s
 from trainer.contracts.counted import counted
 from webapp.accounts.administration import quotas
 from webapp.core import cluster
-from webapp.core.ray_client import Wanted
+from webapp.core.ray_client import JobResources
 from webapp.weights import gpus as weights_gpus
 
 from ..models import ALIVE, LOGGED, Run
@@ -36,10 +36,10 @@ def lost() -> int:
     return 0 if has() else cluster.had()
 
 
-def wanted() -> Wanted:
+def wanted() -> JobResources:
     """Of the process that a run begins with. It reserves no processor: one that waits for what nobody else needs would never
     start on a small machine."""
-    return Wanted(gpus=1 if has() or lost() else 0)
+    return JobResources(gpus=1 if has() or lost() else 0)
 
 
 def asked(run: Run) -> int:

@@ -30,7 +30,7 @@ from webapp.identity import second_factor
 from .. import access, serializers
 from ..models import Run
 from . import broadcasts
-from .waiting import Waiting
+from .waiting import OutgoingQueue
 
 JUST_NOW = timedelta(minutes=2)  # longer than a page takes to load
 MOST_GREETED = 50
@@ -55,7 +55,7 @@ class Door:
             return await (self.scripts if key_of(scope) else self.pages)(scope, receive, send)
 
 
-class Feed(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels has no types
+class GroupFeed(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels has no types
     """Passes on one group's messages. Subclasses say which group, and thereby who may listen.
 
     Messages wait in a queue of this connection, so a slow client holds up nobody.
@@ -64,7 +64,7 @@ class Feed(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels has no typ
     group: str | None = None
 
     async def connect(self) -> None:
-        self.waiting = Waiting()
+        self.waiting = OutgoingQueue()
         self.sender: asyncio.Task[None] | None = None
         try:
             self.group = await self.allowed_group() if key_of(self.scope) or self.same_origin() else None
@@ -160,7 +160,7 @@ class Feed(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels has no typ
         raise NotImplementedError
 
 
-class RunFeed(Feed):
+class RunFeed(GroupFeed):
     """`/ws/runs/{id}`: metrics, rollouts, log and state of one run."""
 
     def group_for(self, mine: list[Membership]) -> str | None:
@@ -174,7 +174,7 @@ class RunFeed(Feed):
         return [{"type": "now", **serializers.run(run, config=False)}] if run else []
 
 
-class WorkspaceFeed(Feed):
+class WorkspaceFeed(GroupFeed):
     """`/ws/workspace`: state and progress of all runs and imports of the workspace chosen in the session, or the token's."""
 
     def group_for(self, mine: list[Membership]) -> str | None:

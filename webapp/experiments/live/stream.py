@@ -16,7 +16,7 @@ from webapp.core.health import DATABASE_AWAY
 from .. import serializers
 from ..models import OVER, Run
 from . import broadcasts
-from .waiting import Waiting
+from .waiting import OutgoingQueue
 
 STILL_HERE_S = 15.0  # proxies end connections that say nothing for long
 RECHECK_S = 60.0  # how soon a program whose token was revoked stops hearing
@@ -33,7 +33,7 @@ def response(run_id: int, may_listen: Callable[[], bool]) -> StreamingHttpRespon
 
 async def _told(run_id: int, may_listen: Callable[[], bool]) -> AsyncIterator[bytes]:
     layer: Any = get_channel_layer()
-    group, channel, waiting = broadcasts.run_group(run_id), await layer.new_channel(), Waiting()
+    group, channel, waiting = broadcasts.run_group(run_id), await layer.new_channel(), OutgoingQueue()
     await layer.group_add(group, channel)  # first: nothing falls between the run as it is and what comes after
     hearing = asyncio.create_task(_hear(layer, channel, waiting))
     try:
@@ -46,13 +46,13 @@ async def _told(run_id: int, may_listen: Callable[[], bool]) -> AsyncIterator[by
         await layer.group_discard(group, channel)
 
 
-async def _hear(layer: Any, channel: str, waiting: Waiting) -> None:
+async def _hear(layer: Any, channel: str, waiting: OutgoingQueue) -> None:
     while True:
         waiting.add((await layer.receive(channel))["message"])
 
 
 async def _texts(
-    run_id: int, may_listen: Callable[[], bool], waiting: Waiting, hearing: asyncio.Task[None]
+    run_id: int, may_listen: Callable[[], bool], waiting: OutgoingQueue, hearing: asyncio.Task[None]
 ) -> AsyncIterator[bytes]:
     began = checked = monotonic()
     try:

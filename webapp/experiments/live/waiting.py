@@ -10,7 +10,7 @@ MOST_WAITING = 500  # messages kept for a listener that reads slowly
 RESYNC = json.dumps({"type": "resync"})
 
 
-class Waiting:
+class OutgoingQueue:
     """A queue of JSON texts. When it overflows, everything in it is dropped for one `{"type": "resync"}`: whoever listens then loads
     the state again instead of drawing a curve with holes."""
 

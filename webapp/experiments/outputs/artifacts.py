@@ -9,7 +9,7 @@ from django.conf import settings
 from trainer.config import RECIPES
 from trainer.contracts import ModelFacts
 from webapp.core import artifact_store
-from webapp.core.archive import Download, Gone, Stretch, ascii_name, of_path
+from webapp.core.archive import ArchiveStretch, Download, Gone, ascii_name, of_path
 from webapp.inference.folders.files import sent
 from webapp.inference.folders.stored import Placed, fetched, placed_at
 from webapp.inference.models import Endpoint, RegisteredModel
@@ -103,7 +103,7 @@ def download(artifact: Artifact) -> Download:
     found = placed(artifact)
     if [file.path for file in found.files] == [path.name]:
         file = found.files[0]
-        whole = Stretch(0, file.bytes, source=partial(artifact_store.read, found.place, file))
+        whole = ArchiveStretch(0, file.bytes, source=partial(artifact_store.read, found.place, file))
         return Download(name + path.suffix, file.bytes, found.mark[:32], (whole,), "application/octet-stream")
     return sent(found, name)
 

@@ -191,7 +191,7 @@ def _record(run: Run, row: GradedResponse, rollout: RolloutRecord, example: Exam
 
 
 @dataclass(frozen=True)
-class Agreement:
+class JudgeAgreement:
     """Judge against people. `decided` counts criteria of `responses` on which more people say one thing than the other;
     `low` and `high` are None without any.
 
@@ -216,7 +216,7 @@ class Agreement:
         return self.agreeing / self.decided if self.decided else None
 
 
-def agreement(run: Run) -> Agreement | None:
+def agreement(run: Run) -> JudgeAgreement | None:
     """As far as people have answered; None where none are asked. Two queries, however many responses."""
     wanted = share(run)
     if not wanted:
@@ -230,7 +230,7 @@ def agreement(run: Run) -> Agreement | None:
     low, high = wilson(sum(decided) / len(decided), n) if decided else (None, None)
     states = [state for state, *_ in rows]
     projects = [project for *_, project in rows if project is not None]
-    return Agreement(
+    return JudgeAgreement(
         share=wanted,
         drawn=len(rows),
         waiting=states.count(State.WAITING),
@@ -246,7 +246,7 @@ def agreement(run: Run) -> Agreement | None:
 
 
 @dataclass(frozen=True)
-class Criterion:
+class GradedCriterion:
     """What the judge and people say of one criterion. `people` None: as many say one thing as the other, or nobody could
     tell; `agree` then is None too."""
 
@@ -266,16 +266,16 @@ class Criterion:
 
 
 @dataclass(frozen=True)
-class Case:
+class DrawnResponse:
     """A response that was drawn, with what was said of its criteria so far; none where people are not asked."""
 
     row: GradedResponse
     example: str
     response: str
-    criteria: list[Criterion]
+    criteria: list[GradedCriterion]
 
 
-def cases(run: Run, cursor: str | None, limit: int) -> tuple[list[Case], str | None]:
+def cases(run: Run, cursor: str | None, limit: int) -> tuple[list[DrawnResponse], str | None]:
     """A page of the drawn responses in the order they came, and the cursor of the next. Two queries, however many."""
     rows = GradedResponse.objects.filter(run=run, alarm=None).select_related("task__example")
     found = page(rows, cursor, limit, "id")
@@ -284,18 +284,18 @@ def cases(run: Run, cursor: str | None, limit: int) -> tuple[list[Case], str | N
     return [_case(row, votes.get(row.task_id or 0, {})) for row in found.items], found.next
 
 
-def _case(row: GradedResponse, votes: Mapping[str, Sequence[bool]]) -> Case:
+def _case(row: GradedResponse, votes: Mapping[str, Sequence[bool]]) -> DrawnResponse:
     if row.task is None:
-        return Case(row, "", "", [])
+        return DrawnResponse(row, "", "", [])
     content = row.task.example.content
     texts = {each["id"]: each["text"] for each in content["rubric"]["criteria"]}
     said = {criterion: (sum(given), len(given)) for criterion, given in votes.items()}
     criteria = [
-        Criterion(each, texts.get(each, ""), judge, met, total - met)
+        GradedCriterion(each, texts.get(each, ""), judge, met, total - met)
         for each, judge in row.verdicts.items()
         for met, total in [said.get(each, (0, 0))]
     ]
-    return Case(row, row.task.example.key, content["responses"][0]["text"], criteria)
+    return DrawnResponse(row, row.task.example.key, content["responses"][0]["text"], criteria)
 
 
 def _votes(judged: Mapping[int, Mapping[str, bool]]) -> dict[int, dict[str, list[bool]]]:

@@ -23,7 +23,7 @@ Pairs = Collection[tuple[int, int]]
 
 
 @dataclass(frozen=True)
-class Judgement:
+class MatchTask:
     """One that waits for somebody: two lists of reasons and what they are about. `found` is the matcher's."""
 
     place: Place
@@ -39,7 +39,7 @@ class Judgement:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class MatcherAgreement:
     """Of one matcher. A case is a pair of reasons, one of each list; intervals resample judgements.
 
     `agree`: cases of which both say the same. `recall`: of people's matches, those that the matcher found. `precision`: of the
@@ -58,7 +58,7 @@ def matches_reasons(run: Run) -> bool:
     return run.recipe == "judge"
 
 
-def agreements(run: Run) -> list[Agreement]:
+def agreements(run: Run) -> list[MatcherAgreement]:
     """Of each matcher of the run, by name; none where nobody has matched a judgement."""
     by_matcher: dict[str, list[ReasonMatching]] = {}
     for row in ReasonMatching.objects.filter(run=run).order_by("id"):
@@ -66,13 +66,13 @@ def agreements(run: Run) -> list[Agreement]:
     return [_agreement(matcher, rows) for matcher, rows in sorted(by_matcher.items())]
 
 
-def _agreement(matcher: str, rows: list[ReasonMatching]) -> Agreement:
+def _agreement(matcher: str, rows: list[ReasonMatching]) -> MatcherAgreement:
     people = [_pairs(row.matches) for row in rows]
     found = [_pairs(row.found) for row in rows]
     cells = [row.human * row.model for row in rows]
     both = [len(a & b) for a, b in zip(people, found, strict=True)]
     same = [n - len(a ^ b) for n, a, b in zip(cells, people, found, strict=True)]
-    return Agreement(
+    return MatcherAgreement(
         matcher,
         len(rows),
         _share(same, cells, ""),
@@ -85,7 +85,7 @@ def _share(above: list[int], below: list[int], empty: str) -> Estimate:
     return bootstrap_ratio(above, below, clusters=range(len(below)), empty=empty, share=True)
 
 
-def waiting(run: Run) -> Judgement | None:
+def waiting(run: Run) -> MatchTask | None:
     """The next judgement to match: drawn among the newest, the same for everybody until it is matched. None: none is left."""
     done = set(_places(ReasonMatching.objects.filter(run=run)))
     newest = Rollout.objects.filter(run=run, **{f"part_values__{PART}__isnull": False}).order_by("-id")[:DRAWN_FROM]
@@ -134,7 +134,7 @@ def _drawn(run: Run, place: Place) -> str:
     return hashlib.sha256(f"{run.pk} {place}".encode()).hexdigest()
 
 
-def _judgement(run: Run, place: Place) -> Judgement | None:
+def _judgement(run: Run, place: Place) -> MatchTask | None:
     """None where it is gone, or where one of its lists is empty."""
     step, phase, group, index = place
     row = Rollout.objects.filter(run=run, step=step, phase=phase, group=group, index=index).first()
@@ -144,7 +144,7 @@ def _judgement(run: Run, place: Place) -> Judgement | None:
         return None
     found = [(h, m) for h, line in enumerate(shown["scores"]) for m, score in enumerate(line) if score > SAME]
     human, model = shown["human"], shown["reasons"]
-    return Judgement(place, row.content["prompt"], human, model, shown.get("matcher", ""), found)
+    return MatchTask(place, row.content["prompt"], human, model, shown.get("matcher", ""), found)
 
 
 def _place(address: str) -> Place:
@@ -154,7 +154,7 @@ def _place(address: str) -> Place:
     return int(step), phase, int(group), int(index)
 
 
-def _pair(text: str, judgement: Judgement) -> tuple[int, int]:
+def _pair(text: str, judgement: MatchTask) -> tuple[int, int]:
     human, _, model = text.partition("-")
     if human.isdecimal() and model.isdecimal() and len(text) < 10:
         pair = int(human), int(model)

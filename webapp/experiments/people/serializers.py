@@ -4,10 +4,10 @@ from typing import Any
 
 from ..models import Run
 from . import reason_matches
-from .graded import Agreement, Case
+from .graded import DrawnResponse, JudgeAgreement
 
 
-def people(found: Agreement | None) -> dict[str, Any]:
+def people(found: JudgeAgreement | None) -> dict[str, Any]:
     """Of a run that asks nobody `share` is 0, and there is nothing else."""
     names = ("share", "drawn", "waiting", "left_out", "responses", "decided", "agreeing", "undecided")
     project = found.project if found else None
@@ -19,7 +19,7 @@ def people(found: Agreement | None) -> dict[str, Any]:
     }
 
 
-def graded(case: Case) -> dict[str, Any]:
+def graded(case: DrawnResponse) -> dict[str, Any]:
     """A response that people grade as well, with both answers."""
     names = ("id", "step", "phase", "group", "index", "state", "problem")
     criteria = [

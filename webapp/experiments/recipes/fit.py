@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainer.config import FieldProblem, Recipe, RecipeConfig
-from trainer.config.recipe import Need
+from trainer.config.recipe import DataNeed
 from trainer.contracts.counted import counted
 from webapp.datasets.models import DatasetVersion
 from webapp.datasets.versions.training_counts import Counts
@@ -14,7 +14,7 @@ from webapp.datasets.versions.training_counts import Counts
 class Counted:
     """One need and how much of it the version has; `left_out` are (number, words) of what cannot be used."""
 
-    need: Need
+    need: DataNeed
     train: int
     heldout: int
     left_out: tuple[tuple[int, str], ...]
@@ -62,7 +62,7 @@ def fit(recipe: Recipe, counts: Counts, config: RecipeConfig | None = None) -> F
     return Fit(recipe, tuple(_counted(need, train, heldout) for need in needs))
 
 
-def _counted(need: Need, train: dict[str, int], heldout: dict[str, int]) -> Counted:
+def _counted(need: DataNeed, train: dict[str, int], heldout: dict[str, int]) -> Counted:
     left = tuple((number, words) for key, words in need.left_out if (number := train.get(key, 0) + heldout.get(key, 0)))
     return Counted(need, train.get(need.count, 0), heldout.get(need.count, 0), left)
 

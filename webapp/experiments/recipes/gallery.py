@@ -32,7 +32,7 @@ SELECT recipe, percentile_cont(0.5) WITHIN GROUP (ORDER BY step_s), count(*) FRO
 
 
 @dataclass(frozen=True)
-class Pace:
+class StepPace:
     """Median seconds of a step over the last `runs` runs of a recipe in this workspace."""
 
     step_s: float
@@ -43,12 +43,12 @@ class Pace:
 
 
 @dataclass(frozen=True)
-class Card:
+class RecipeCard:
     """A recipe in the gallery. `fit` is None without a dataset, or while a large one is still counted."""
 
     recipe: Recipe
     fit: Fit | None
-    pace: Pace | None
+    pace: StepPace | None
 
     @property
     def steps(self) -> int:
@@ -61,19 +61,20 @@ class Card:
         return self.pace.total_s(self.steps) if self.pace else None
 
 
-def paces(workspace_id: int) -> dict[str, Pace]:
+def paces(workspace_id: int) -> dict[str, StepPace]:
     """Recipe -> its pace, for those with a run that has taken a step."""
     with connection.cursor() as cursor:
         cursor.execute(PACES, {"workspace": workspace_id, "key": STEP_TIME, "most": RUNS_TIMED})
-        return {recipe: Pace(step_s, runs) for recipe, step_s, runs in cursor.fetchall()}
+        return {recipe: StepPace(step_s, runs) for recipe, step_s, runs in cursor.fetchall()}
 
 
-def cards(workspace_id: int, version: DatasetVersion | None) -> list[Card]:
+def cards(workspace_id: int, version: DatasetVersion | None) -> list[RecipeCard]:
     """Those that the version can train first; otherwise in the order of the registry."""
     counts = training_counts.known(version) if version else None
     known = paces(workspace_id)
     found = [
-        Card(recipe, fit(recipe, counts) if counts else None, known.get(recipe.name)) for recipe in RECIPES.values()
+        RecipeCard(recipe, fit(recipe, counts) if counts else None, known.get(recipe.name))
+        for recipe in RECIPES.values()
     ]
     return sorted(found, key=lambda card: not (card.fit and card.fit.ok))
 

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from .gallery import Card
+from .gallery import RecipeCard
 
 
-def card(found: Card) -> dict[str, Any]:
+def card(found: RecipeCard) -> dict[str, Any]:
     """A recipe and what a version holds for it."""
     needs = [
         {

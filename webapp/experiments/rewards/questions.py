@@ -29,14 +29,14 @@ _KEY = 32  # bytes
 
 
 @dataclass(frozen=True)
-class Taken:
+class TakenQuestions:
     """Rows that answer a batch: ids of their judges, and keys."""
 
     judges: tuple[int, ...]
     keys: frozenset[str]
 
 
-def take(run: Run, asked: Iterable[JudgeQuestion]) -> Taken:
+def take(run: Run, asked: Iterable[JudgeQuestion]) -> TakenQuestions:
     """Stores what was not asked before, and has it asked. Raises Conflict once the run is over or ends, Invalid for a judge
     that its config does not name."""
     if run.state not in ASKING:
@@ -48,7 +48,7 @@ def take(run: Run, asked: Iterable[JudgeQuestion]) -> Taken:
     for name, questions in by_judge.items():
         _take(judges[name], questions)
     keys = frozenset(key for questions in by_judge.values() for key in questions)
-    return Taken(tuple(judge.pk for judge in judges.values()), keys)
+    return TakenQuestions(tuple(judge.pk for judge in judges.values()), keys)
 
 
 def _take(judge: RunJudge, questions: dict[str, JudgeQuestion]) -> None:
@@ -106,7 +106,7 @@ def answers(version: JudgeVersion, wanted: Collection[str]) -> tuple[JudgeAnswer
     return tuple(_answer(row, called=False) for row in _verdicts(version.pk, wanted).values()) if wanted else ()
 
 
-def ready(taken: Taken, left: Collection[str]) -> list[QuestionReply]:
+def ready(taken: TakenQuestions, left: Collection[str]) -> list[QuestionReply]:
     """Replies to those of `left` that are answered by now, a few at a time."""
     over = (RunQuestion.State.DONE, RunQuestion.State.AWAY)
     rows = RunQuestion.objects.filter(judge__in=taken.judges, key__in=left, state__in=over).defer("content")

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from django.http import HttpRequest
 from ninja import Query, Status
 
-from trainer.contracts.rollout_examples import Wanted
+from trainer.contracts.rollout_examples import WantedResponses
 from webapp.accounts.access import require
 from webapp.accounts.models import Role
 
@@ -58,7 +58,7 @@ def make_dataset(request: HttpRequest, run_id: RunId, payload: RolloutDatasetIn)
     membership = require(request, Role.RESEARCHER)
     given = payload.model_dump()
     name = given.pop("name")
-    job = datasets.start(membership, access.run_read(membership, run_id), Wanted(**given), name)
+    job = datasets.start(membership, access.run_read(membership, run_id), WantedResponses(**given), name)
     return Status(202, {"import_id": job.pk, "dataset": job.dataset_name})
 
 
@@ -70,6 +70,6 @@ def make_dataset(request: HttpRequest, run_id: RunId, payload: RolloutDatasetIn)
 def preview_dataset(request: HttpRequest, run_id: RunId, payload: RolloutPreviewIn) -> dict[str, Any]:
     """Nothing is made. Filters work in one order, each on what the one before left; `cases` of them are told with why."""
     given = payload.model_dump(exclude={"name", "cases", "of", "after"})
-    found = datasets.preview(run_of(request, run_id), Wanted(**given))
+    found = datasets.preview(run_of(request, run_id), WantedResponses(**given))
     cases = {step.key: payload.cases if payload.of in ("", step.key) else 0 for step in found.steps}
     return serializers.rollout_preview(found, cases, payload.after if payload.of else 0)

@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from django.db.models.fields.json import KeyTextTransform, KeyTransform
 
 from trainer.contracts.counted import counted
-from trainer.contracts.rollout_examples import LEFT_OUT, FilterStep, Sampled, Wanted, gather, sift
+from trainer.contracts.rollout_examples import LEFT_OUT, FilterStep, SampledResponse, WantedResponses, gather, sift
 from trainer.rewards.rejection import form_fault, problems, share_right
 from webapp.accounts.models import Membership
 from webapp.core.numbers import whole
@@ -30,7 +30,7 @@ KIND = "run"
 """`origin["from"]` of such an import, and `lineage["from"]` of the version that it makes."""
 
 
-def start(membership: Membership, run: Run, wanted: Wanted, name: str) -> ImportJob:
+def start(membership: Membership, run: Run, wanted: WantedResponses, name: str) -> ImportJob:
     """An import of the wanted responses into dataset `name`: a worker gathers them and reads them in.
 
     Raises Invalid at `run` where its questions are none of the data, at `steps` where these hold none, or more than MOST, and as `start_gathering`.
@@ -64,14 +64,14 @@ def _gathered(job: ImportJob, heard: Heard) -> tuple[Iterator[str], dict[str, An
     return (each.canonical() for each in found.examples), {**facts, "left_out_words": found.left_out_words}
 
 
-def _stored(given: Mapping[str, Any]) -> Wanted:
+def _stored(given: Mapping[str, Any]) -> WantedResponses:
     """As an import has it: JSON has no tuples, and one from before these filters has fewer of them."""
-    known = {each.name for each in fields(Wanted)}
+    known = {each.name for each in fields(WantedResponses)}
     kept = {name: value for name, value in given.items() if name in known}
-    return Wanted(**{**kept, "without": tuple(kept.get("without", ()))})
+    return WantedResponses(**{**kept, "without": tuple(kept.get("without", ()))})
 
 
-def _counted(rows: Iterator[Sampled], heard: Heard) -> Iterator[Sampled]:
+def _counted(rows: Iterator[SampledResponse], heard: Heard) -> Iterator[SampledResponse]:
     for number, each in enumerate(rows, 1):
         if number % 500 == 0:
             heard(number)
@@ -97,7 +97,7 @@ class Preview:
         return next((step for step in self.steps if step.key == key), None)
 
 
-def preview(run: Run, wanted: Wanted) -> Preview:
+def preview(run: Run, wanted: WantedResponses) -> Preview:
     """Nothing is made. Raises Invalid as `start` does, and where there are more responses than somebody would wait for."""
     check(run, wanted, MOST_SHOWN)
     sampled = list(_sampled(_rows(run, wanted), wanted))
@@ -106,7 +106,7 @@ def preview(run: Run, wanted: Wanted) -> Preview:
     return Preview(len(sampled), len(kept), len({each.example_key for each in kept}), steps)
 
 
-def check(run: Run, wanted: Wanted, most: int) -> None:
+def check(run: Run, wanted: WantedResponses, most: int) -> None:
     """Raises Invalid with what cannot work, by field: of the filters, or of the steps."""
     if found := dict(problems(wanted)):
         raise Invalid("The filters cannot be read.", found)
@@ -118,7 +118,7 @@ def check(run: Run, wanted: Wanted, most: int) -> None:
         raise Invalid("These are too many responses at once.", {"steps": reason})
 
 
-def wanted_of(form: Mapping[str, str], on: Sequence[str] | None = None) -> Wanted:
+def wanted_of(form: Mapping[str, str], on: Sequence[str] | None = None) -> WantedResponses:
     """What a form asks for. `on`: the filters that are switched on; None where there are no switches. Raises Invalid at the
     field that cannot be read."""
     given: dict[str, Any] = {
@@ -132,7 +132,7 @@ def wanted_of(form: Mapping[str, str], on: Sequence[str] | None = None) -> Wante
     given |= {"last": _number(form, "last"), "least": _decimal(form, "least"), "correct": _decimal(form, "correct")}
     if on is not None:
         given |= {"whole": True, "without": tuple(key for key in SWITCHED if key not in on)}
-    return Wanted(**given)
+    return WantedResponses(**given)
 
 
 SWITCHED = tuple(key for key in LEFT_OUT if key != "no_example")
@@ -155,12 +155,12 @@ def _number(form: Mapping[str, str], name: str) -> int | None:
     return number
 
 
-def _rows(run: Run, wanted: Wanted) -> Any:
+def _rows(run: Run, wanted: WantedResponses) -> Any:
     rows = Rollout.objects.filter(run=run, phase=wanted.phase, step__gte=wanted.first)
     return rows if wanted.last is None else rows.filter(step__lte=wanted.last)
 
 
-def _sampled(rows: Any, wanted: Wanted) -> Iterator[Sampled]:
+def _sampled(rows: Any, wanted: WantedResponses) -> Iterator[SampledResponse]:
     """Without the columns of tokens, which are most of a rollout, and with what judges said only where a filter reads it."""
     made: dict[str, Any] = {
         name: KeyTextTransform(name, "content") for name in ("response", "finish_reason", "scaffold_shown", "hint")
@@ -173,7 +173,7 @@ def _sampled(rows: Any, wanted: Wanted) -> Iterator[Sampled]:
         verdicts = [
             (each["points"], each["verdict"]["met"], each["verdict"].get("source", "verifier")) for each in criteria
         ]
-        yield Sampled(
+        yield SampledResponse(
             **{name: row[name] for name in ("example_key", "step", "group", "index", "reward")},
             text=row["response"],
             cut=row["finish_reason"] == "length",

@@ -38,7 +38,7 @@ MAX_SEARCHED = 20_000
 
 
 @dataclass(frozen=True)
-class Filters:
+class RolloutQuery:
     """Which rollouts. `criterion` is a criterion's id or its whole text; without it, `verdict` is that of any criterion.
 
     `part` names a part of the reward, whose value is from `low` to `high`, or with `lacking` not there. `between` names
@@ -69,7 +69,7 @@ class Filters:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundRollouts:
     """A page, and the oldest step that was searched where that was not all of them."""
 
     items: list[Rollout]
@@ -78,14 +78,19 @@ class Found:
 
 
 def rollouts(
-    run: Run, wanted: Filters | None = None, *, sort: Sort | None = None, cursor: str | None = None, limit: int = 20
-) -> Found:
+    run: Run,
+    wanted: RolloutQuery | None = None,
+    *,
+    sort: Sort | None = None,
+    cursor: str | None = None,
+    limit: int = 20,
+) -> FoundRollouts:
     """One page, by default in the order of the step asked for, else the newest step first. What has no reward, or not the
     part that is sorted by, comes last.
 
     Raises Invalid at `cursor` if it belongs to another order, and at `sort` if it needs a part that is not named.
     """
-    wanted = wanted or Filters()
+    wanted = wanted or RolloutQuery()
     order = sort or ("place" if wanted.step is not None else "newest")
     _check(wanted, order)
     columns = ORDERS[order]
@@ -95,17 +100,17 @@ def rollouts(
         rows = rows.filter(_after(columns, _decode(cursor, order, columns)))
     found: list[Rollout] = list(rows.order_by(*columns)[: limit + 1])
     more, found = len(found) > limit, found[:limit]
-    return Found(found, _encode(order, columns, found[-1]) if more else None, oldest)
+    return FoundRollouts(found, _encode(order, columns, found[-1]) if more else None, oldest)
 
 
-def _check(wanted: Filters, order: str) -> None:
+def _check(wanted: RolloutQuery, order: str) -> None:
     if order in ("part", "-part") and not (wanted.by or wanted.part):
         raise Invalid("Sorting by a part needs its name.", {"by": "name the part to sort by"})
     if order == "-apart" and not wanted.between:
         raise Invalid("Sorting by disagreement needs two parts.", {"between": "name two parts, with a comma between"})
 
 
-def _searched(run: Run, wanted: Filters, order: str) -> tuple[QuerySet[Rollout], int | None]:
+def _searched(run: Run, wanted: RolloutQuery, order: str) -> tuple[QuerySet[Rollout], int | None]:
     """The rollouts of the step and phase, and where the search stops if the run has more than it looks at."""
     rows = Rollout.objects.filter(run=run)
     if wanted.phase:
@@ -126,7 +131,7 @@ def _part(name: str) -> Any:
     return Cast(KeyTextTransform(name, "part_values"), FloatField())
 
 
-def _annotated(rows: QuerySet[Rollout], wanted: Filters, order: str) -> QuerySet[Rollout]:
+def _annotated(rows: QuerySet[Rollout], wanted: RolloutQuery, order: str) -> QuerySet[Rollout]:
     """With what they are sorted and filtered by; a missing value is sorted behind all others."""
     missing = Value(float("-inf") if order.startswith("-") else float("inf"))
     rows = rows.annotate(score=Coalesce(F("reward"), missing, output_field=FloatField()))
@@ -164,7 +169,7 @@ RANKS_APART = """(
 )"""
 
 
-def _condition(wanted: Filters) -> Q:
+def _condition(wanted: RolloutQuery) -> Q:
     found = Q()
     if wanted.criterion or wanted.verdict:
         found &= _judged(wanted.criterion, wanted.verdict)

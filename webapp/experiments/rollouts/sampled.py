@@ -11,7 +11,7 @@ from webapp.core.problems import Problem
 from webapp.datasets.queries import examples_by_key
 from webapp.evaluation.recipes.base import NotMeasured
 from webapp.evaluation.recipes.base import Rollout as Response
-from webapp.evaluation.sources.registry import NOVELTY, ROLLOUTS, SOURCES, TRAINED, Options, Source
+from webapp.evaluation.sources.registry import NOVELTY, ROLLOUTS, SOURCES, TRAINED, Options, RowSource
 from webapp.evaluation.work.measuring import measure
 from webapp.inference.folders import stored
 
@@ -103,7 +103,7 @@ def _prompt(record: RolloutRecord, example: Example | None) -> list[dict[str, st
     return [{"role": message.role, "content": message.content} for message in example.prompt]
 
 
-SOURCES["runs"] = Source(_options, _problem)
+SOURCES["runs"] = RowSource(_options, _problem)
 ROLLOUTS.append(responses)
 TRAINED.append(trained)
 NOVELTY.append(novelty)

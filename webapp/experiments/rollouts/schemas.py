@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from ninja import Schema
 from pydantic import ConfigDict, Field
 
-from .queries import Filters, Measure, Verdict
+from .queries import Measure, RolloutQuery, Verdict
 
 
 class RolloutDatasetIn(Schema):
@@ -112,10 +112,10 @@ class RolloutFilters(Schema):
         "rank", description="`value`: difference of the values. `rank`: of the places in the group, from 0 to 1"
     )
 
-    def filters(self) -> Filters:
+    def filters(self) -> RolloutQuery:
         values = self.model_dump(exclude={"between"})
         first, _, second = self.between.partition(",")
-        return Filters(**values, between=(first, second) if second else None)
+        return RolloutQuery(**values, between=(first, second) if second else None)
 
 
 class RolloutList(Schema):

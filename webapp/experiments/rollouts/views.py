@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from trainer.contracts.rollout_examples import LEFT_OUT, FilterStep, Sampled
+from trainer.contracts.rollout_examples import LEFT_OUT, FilterStep, SampledResponse
 from webapp.accounts.access import member, require
 from webapp.core.numbers import whole
 from webapp.core.problems import Problem
@@ -165,7 +165,7 @@ def _context(run: Run, form: Form, sent: QueryDict) -> dict[str, Any]:
         if key in SWITCHED or (key in steps and steps[key].left_out)
     ]
     chosen = steps.get(show)
-    cases: list[tuple[Sampled, str]] = chosen.left_out[page * CASES : (page + 1) * CASES] if chosen else []
+    cases: list[tuple[SampledResponse, str]] = chosen.left_out[page * CASES : (page + 1) * CASES] if chosen else []
     more = bool(chosen) and len(chosen.left_out) > (page + 1) * CASES if chosen else False
     return {
         "run": run,

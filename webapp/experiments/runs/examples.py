@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from django.urls import reverse
 
-from webapp.datasets.exploration.example_facts import Known, provide
+from webapp.datasets.exploration.example_facts import ExampleFact, provide
 from webapp.datasets.models import Example
 
 from ..models import Run
@@ -13,8 +13,10 @@ SHOWN = 20
 
 
 @provide
-def runs(example: Example) -> Iterator[Known]:
+def runs(example: Example) -> Iterator[ExampleFact]:
     held = Run.objects.filter(dataset_version__members__example=example).select_related("dataset_version", "experiment")
     for run in held.order_by("-id")[:SHOWN]:
         version = f"on version {run.data.number}"
-        yield Known("Run", f"{run.experiment.name} · {run}", reverse("run", args=[run.pk]), f"{run.state}, {version}")
+        yield ExampleFact(
+            "Run", f"{run.experiment.name} · {run}", reverse("run", args=[run.pk]), f"{run.state}, {version}"
+        )

@@ -25,7 +25,7 @@ ORDER BY run_id, step
 
 
 @dataclass(frozen=True)
-class Row:
+class ListedRun:
     run: Run
     spark: list[float]
     pulse: str  # what the small curve shows
@@ -36,13 +36,15 @@ class Row:
         return serializers.run(self.run, config=False)
 
 
-def rows_of(runs: list[Run], curves: bool = True) -> list[Row]:
+def rows_of(runs: list[Run], curves: bool = True) -> list[ListedRun]:
     """One query for the curves, however many rows."""
     recipes = {run.id: recipe_metrics.recipe_of(run.recipe) for run in runs}
     pulses = {run_id: recipe.pulse for run_id, recipe in recipes.items() if recipe and recipe.pulse}
     sparks = sparklines({run_id: metric.key for run_id, metric in pulses.items()}) if curves else {}
     return [
-        Row(run, sparks.get(run.id, []), pulses[run.id].label if run.id in pulses else "", recipe_metrics.result(run))
+        ListedRun(
+            run, sparks.get(run.id, []), pulses[run.id].label if run.id in pulses else "", recipe_metrics.result(run)
+        )
         for run in runs
     ]
 
@@ -52,7 +54,7 @@ ORDER = ("running", "starting", "blocked", "pausing", "stopping", "queued", "pau
 MOST_ACTIVE = 6
 
 
-def overview(workspace_id: int, recent: int) -> tuple[list[Row], list[Row]]:
+def overview(workspace_id: int, recent: int) -> tuple[list[ListedRun], list[ListedRun]]:
     """At most `MOST_ACTIVE` active runs, running ones first, and the `recent` newest of the others. Three queries."""
     found = queries.runs(workspace_id).order_by("-id")
     active = sorted(found.filter(state__in=ACTIVE)[:50], key=lambda run: ORDER.index(run.state))

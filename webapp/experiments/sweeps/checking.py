@@ -48,7 +48,7 @@ class Wish:
 class Checked:
     """`problems` by field of the wish: `axes.0.values`, `seeds`; of the config that all trials share by its path."""
 
-    plan: checks.Plan | None = None
+    plan: checks.RunPlan | None = None
     axes: list[SweepAxis] = field(default_factory=list)
     trials: int = 0
     metric: str = ""

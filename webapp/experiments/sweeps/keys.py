@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trainer.config import RECIPES
-from webapp.core.formtree import Group, Input, Tree
+from webapp.core.formtree import FormGroup, Input, Tree
 from webapp.core.model_schemas import schema_of
 
 from ..table_facts import SEED
@@ -20,7 +20,7 @@ def of(recipe: str, config: Mapping[str, Any]) -> dict[str, Input]:
     return {each.path: each for each in _inputs(tree.draw(dict(config), {})) if each.path != SEED}
 
 
-def _inputs(group: Group) -> Iterator[Input]:
+def _inputs(group: FormGroup) -> Iterator[Input]:
     if not (group.on and group.applies):
         return
     yield from (each for each in group.inputs if each.applies and each.kind in KINDS)

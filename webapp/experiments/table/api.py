@@ -49,7 +49,7 @@ def split(names: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
 
 
-def _row(row: queries.Row) -> dict[str, Any]:
+def _row(row: queries.RunRow) -> dict[str, Any]:
     return {
         "run": serializers.run(row.run, config=False),
         "tags": list(row.tags),

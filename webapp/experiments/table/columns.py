@@ -84,7 +84,7 @@ CREATED = Column("created", "Created", Source.RUN, "created")
 
 
 @dataclass(frozen=True)
-class _Named:
+class _NamedColumn:
     source: str
     path: str
     attribute: str = "number"
@@ -103,7 +103,7 @@ def declared_metrics() -> Mapping[str, Metric]:
 def resolve(workspace_id: int, names: Iterable[str]) -> dict[str, Column | UnknownColumn]:
     """Every name with its column, or with why there is none. At most two queries, however many names."""
     wanted = {name: _named(name) for name in dict.fromkeys(names)}
-    paths = {each.path for each in wanted.values() if isinstance(each, _Named) and not _on_the_run(each)}
+    paths = {each.path for each in wanted.values() if isinstance(each, _NamedColumn) and not _on_the_run(each)}
     rows = RunColumn.objects.filter(workspace_id=workspace_id, path__in=paths) if paths else []
     known = {(row.source, row.path): row.pk for row in rows}
     found: dict[str, Column | UnknownColumn] = {}
@@ -119,11 +119,11 @@ def resolve(workspace_id: int, names: Iterable[str]) -> dict[str, Column | Unkno
     return found
 
 
-def _on_the_run(named: _Named) -> bool:
+def _on_the_run(named: _NamedColumn) -> bool:
     return named.source == Source.RUN and named.path not in STORED_FACTS.values()
 
 
-def _column(name: str, named: _Named, pk: int | None) -> Column:
+def _column(name: str, named: _NamedColumn, pk: int | None) -> Column:
     metric = declared_metrics().get(named.path) if named.source == Source.METRIC else None
     return Column(name, label(name), named.source, named.path, named.attribute, pk, metric)
 
@@ -133,27 +133,27 @@ def label(name: str) -> str:
     return FACTS.get(name) or PICTURES.get(name) or name.removeprefix(CONFIG)
 
 
-def _named(name: str) -> "_Named | UnknownColumn":
+def _named(name: str) -> "_NamedColumn | UnknownColumn":
     if name in STORED_FACTS:
-        return _Named(Source.RUN, STORED_FACTS[name])
+        return _NamedColumn(Source.RUN, STORED_FACTS[name])
     if name in FACTS or name in PICTURES:
-        return _Named(Source.RUN, name)
+        return _NamedColumn(Source.RUN, name)
     if name.startswith(CONFIG):
-        return _Named(Source.CONFIG, name.removeprefix(CONFIG))
+        return _NamedColumn(Source.CONFIG, name.removeprefix(CONFIG))
     if name == "seed":
-        return _Named(Source.CONFIG, name)
+        return _NamedColumn(Source.CONFIG, name)
     if measure := MEASURE.match(name):
         return _measured(*measure.groups())
-    return _Named(Source.METRIC, name)
+    return _NamedColumn(Source.METRIC, name)
 
 
-def _measured(measure: str, key: str) -> "_Named | UnknownColumn":
+def _measured(measure: str, key: str) -> "_NamedColumn | UnknownColumn":
     if measure != "best":
-        return _Named(Source.METRIC, key, ATTRIBUTES[measure])
+        return _NamedColumn(Source.METRIC, key, ATTRIBUTES[measure])
     better = (metric := declared_metrics().get(key)) and metric.better
     if not better:
         return UnknownColumn(f"No recipe says which values of {key} are better. Write max({key}) or min({key}).")
-    return _Named(Source.METRIC, key, "high" if better == "higher" else "low")
+    return _NamedColumn(Source.METRIC, key, "high" if better == "higher" else "low")
 
 
 def _unknown(workspace_id: int, names: list[str]) -> dict[str, UnknownColumn]:

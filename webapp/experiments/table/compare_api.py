@@ -17,7 +17,7 @@ from .. import access as runs_access
 from ..models import Run
 from . import columns, comparing, queries
 from .api import split
-from .comparing import Comparison, Family
+from .comparing import Family, RunComparison
 from .language import QueryProblem
 
 router = Router(tags=["runs"])
@@ -175,11 +175,11 @@ def chosen(membership: Membership, ids: str, query: str | None) -> list[Run]:
     return runs_access.runs_read(membership, wanted)
 
 
-def _ids(found: Comparison, family: Family) -> set[int]:
+def _ids(found: RunComparison, family: Family) -> set[int]:
     return {found.runs[i].pk for i in family.places}
 
 
-def _runs(found: Comparison) -> list[dict[str, Any]]:
+def _runs(found: RunComparison) -> list[dict[str, Any]]:
     family = {i: place for place, each in enumerate(found.families) for i in each.places}
     return [
         {
@@ -194,7 +194,7 @@ def _runs(found: Comparison) -> list[dict[str, Any]]:
     ]
 
 
-def _finals(found: Comparison, key: str, base: int | None) -> dict[str, Any]:
+def _finals(found: RunComparison, key: str, base: int | None) -> dict[str, Any]:
     metric = columns.declared_metrics().get(key)
     against = None
     if base is not None:

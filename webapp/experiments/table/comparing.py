@@ -63,7 +63,7 @@ class Family:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class RunComparison:
     """All by the places of `runs`. Of a config path `values` are the different ones, `held` which of them each run has."""
 
     runs: list[Run]
@@ -75,7 +75,7 @@ class Comparison:
     unlike: dict[int, str] = field(default_factory=dict)
 
 
-def compared(workspace_id: int, runs: Sequence[Run], keys: Sequence[str] | None = None) -> Comparison:
+def compared(workspace_id: int, runs: Sequence[Run], keys: Sequence[str] | None = None) -> RunComparison:
     """`runs` are the workspace's, with their names. `keys`: at most `MOST_KEYS`; None: what recipes show on top, then the others.
     Six queries, whatever the number of runs."""
     ids = [run.pk for run in runs]
@@ -90,7 +90,7 @@ def compared(workspace_id: int, runs: Sequence[Run], keys: Sequence[str] | None 
         held[column][place[run_id]] = number if text is None else text
     seeds = _seeds(runs)
     config = [_differing(path, held[pk]) for pk, path in differing.items()]
-    return Comparison(
+    return RunComparison(
         runs=list(runs),
         seeds=seeds,
         families=_families(runs, config),
@@ -145,12 +145,12 @@ def columns_text(value: Any) -> str:
     return "–" if value is None else f"{value:g}" if isinstance(value, float) else str(value)[:40]
 
 
-def over_seeds(comparison: Comparison, key: str, family: Family) -> Estimate:
+def over_seeds(comparison: RunComparison, key: str, family: Family) -> Estimate:
     """Mean and interval of a metric's last values."""
     return mean_over_seeds([comparison.metrics[key][i] for i in family.places])
 
 
-def against(comparison: Comparison, key: str, family: Family, baseline: Family) -> Estimate:
+def against(comparison: RunComparison, key: str, family: Family, baseline: Family) -> Estimate:
     """Mean difference to the baseline over the seeds that both have, paired, with its t-interval. Seeds that only one of them has are
     `missing`."""
     first, second = (_by_seed(comparison, key, each) for each in (baseline, family))
@@ -162,7 +162,7 @@ def against(comparison: Comparison, key: str, family: Family, baseline: Family) 
     )
 
 
-def _by_seed(comparison: Comparison, key: str, family: Family) -> dict[float, float | None]:
+def _by_seed(comparison: RunComparison, key: str, family: Family) -> dict[float, float | None]:
     return {seed: comparison.metrics[key][i] for i in family.places if (seed := comparison.seeds[i]) is not None}
 
 

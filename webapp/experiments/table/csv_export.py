@@ -11,7 +11,7 @@ from webapp.accounts.models import Membership
 from ..models import Run
 from . import columns, queries
 from .columns import Column
-from .queries import Layout, Row
+from .queries import Layout, RunRow
 
 PAGE = 200
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -27,7 +27,7 @@ def lines(membership: Membership, layout: Layout, ids: Sequence[int] | None = No
     return _written(heads, shown, found)
 
 
-def _written(heads: list[str], shown: Sequence[Column], found: Iterator[Row]) -> Iterator[str]:
+def _written(heads: list[str], shown: Sequence[Column], found: Iterator[RunRow]) -> Iterator[str]:
     yield _line(heads)
     for row in found:
         cells = {cell.column.name: cell for cell in row.cells}
@@ -35,7 +35,7 @@ def _written(heads: list[str], shown: Sequence[Column], found: Iterator[Row]) ->
         yield _line([row.run.pk, row.run.experiment.name, str(row.run), ", ".join(row.tags), *values])
 
 
-def _all(membership: Membership, layout: Layout) -> Iterator[Row]:
+def _all(membership: Membership, layout: Layout) -> Iterator[RunRow]:
     cursor = None
     while True:
         page = queries.page(membership, layout, cursor, PAGE)
@@ -45,12 +45,12 @@ def _all(membership: Membership, layout: Layout) -> Iterator[Row]:
             return
 
 
-def _chosen(membership: Membership, ids: Sequence[int], shown: Sequence[Column]) -> Iterator[Row]:
+def _chosen(membership: Membership, ids: Sequence[int], shown: Sequence[Column]) -> Iterator[RunRow]:
     for start in range(0, len(ids), PAGE):
         yield from queries.rows(membership, ids[start : start + PAGE], shown)
 
 
-def _value(row: Row, cell: queries.Cell) -> Any:
+def _value(row: RunRow, cell: queries.Cell) -> Any:
     run: Run = row.run
     name = cell.column.name
     if cell.column.pk is not None or name not in (*columns.FACTS, *columns.PICTURES):

@@ -15,7 +15,7 @@ from webapp.accounts.models import Membership
 from ..models import Run
 from . import columns, keyset, queries
 from .columns import Column
-from .keyset import Order, Stretch
+from .keyset import KeysetStretch, RowOrder
 from .models import RunValue
 
 # a run that was made elsewhere may have no family: it is one of its own
@@ -26,7 +26,7 @@ VALUES_KIN = Case(
 
 
 @dataclass(frozen=True)
-class Cell:
+class FoldedCell:
     """`estimate` over the runs of the row where the column has numbers; else `value`, None where they differ or have none."""
 
     column: Column
@@ -36,14 +36,14 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Row:
+class FoldedRow:
     """`newest` stands for what all share. `seeds` as their config has them, sorted."""
 
-    newest: queries.Row
+    newest: queries.RunRow
     ids: tuple[int, ...]
     seeds: tuple[str, ...]
     states: tuple[tuple[str, int], ...]
-    cells: tuple[Cell, ...]
+    cells: tuple[FoldedCell, ...]
 
     @property
     def run(self) -> Run:
@@ -52,32 +52,34 @@ class Row:
 
 def page(
     membership: Membership, layout: queries.Layout, cursor: str | None = None, limit: int = queries.PAGE
-) -> queries.Page[Row]:
+) -> queries.TablePage[FoldedRow]:
     """As `queries.page`; the order goes by the mean. A column without numbers has no mean: it orders by the newest run."""
     order, shown, unknown = queries.resolved(membership, layout)
     if order.column.pk is None:
-        order = Order(columns.CREATED, order.down)
+        order = RowOrder(columns.CREATED, order.down)
     found = queries.found(membership, layout.query).annotate(kin=KIN)
     newest, following = keyset.walk(_stretches(found, order), order, cursor, limit)
     rows = _rows(membership, found, newest, shown)
-    return queries.Page(rows, following, order, shown, unknown)
+    return queries.TablePage(rows, following, order, shown, unknown)
 
 
-def _stretches(found: "QuerySet[Any]", order: Order) -> Iterator[Callable[[], Stretch]]:
+def _stretches(found: "QuerySet[Any]", order: RowOrder) -> Iterator[Callable[[], KeysetStretch]]:
     families = found.order_by().values("experiment_id", "kin").annotate(newest=Max("pk"))
     column, attribute = order.column, order.column.attribute
     if column.pk is None:
-        yield lambda: Stretch(families, "newest", "newest", order.down)
+        yield lambda: KeysetStretch(families, "newest", "newest", order.down)
         return
     held = RunValue.objects.filter(column_id=column.pk, run__in=found.values("pk"), **{f"{attribute}__isnull": False})
     means = held.annotate(kin=VALUES_KIN).order_by().values("run__experiment_id", "kin")
     means = means.annotate(mean=Avg(attribute), newest=Max("run_id"))
-    yield lambda: Stretch(means, "mean", "newest", order.down)
+    yield lambda: KeysetStretch(means, "mean", "newest", order.down)
     given = Count("values", filter=Q(values__column_id=column.pk, **{f"values__{attribute}__isnull": False}))
-    yield lambda: Stretch(families.annotate(given=given).filter(given=0), "newest", "newest", True)
+    yield lambda: KeysetStretch(families.annotate(given=given).filter(given=0), "newest", "newest", True)
 
 
-def _rows(membership: Membership, found: "QuerySet[Any]", newest: Sequence[int], shown: Sequence[Column]) -> list[Row]:
+def _rows(
+    membership: Membership, found: "QuerySet[Any]", newest: Sequence[int], shown: Sequence[Column]
+) -> list[FoldedRow]:
     """`newest`: a run of each row. Its brothers and sisters are those that the query finds as well."""
     of = found.filter(pk__in=newest).values("experiment_id", "kin")
     wanted = {(row["experiment_id"], row["kin"]) for row in of}
@@ -95,22 +97,24 @@ def _rows(membership: Membership, found: "QuerySet[Any]", newest: Sequence[int],
 
 
 def _row(
-    newest: queries.Row,
+    newest: queries.RunRow,
     members: list[tuple[int, str]],
     shown: Sequence[Column],
     values: dict[tuple[int, str], float | str | None],
-) -> Row:
+) -> FoldedRow:
     ids = [pk for pk, _ in members]
     seeds = sorted({value for pk in ids if isinstance(value := values.get((pk, "seed")), float)})
     cells = tuple(_cell(column, [values.get((pk, column.name)) for pk in ids]) for column in shown)
     states = tuple(Counter(state for _, state in members).most_common())
-    return Row(newest, tuple(ids), tuple(f"{value:g}" for value in seeds), states, cells)
+    return FoldedRow(newest, tuple(ids), tuple(f"{value:g}" for value in seeds), states, cells)
 
 
-def _cell(column: Column, held: list[float | str | None]) -> Cell:
+def _cell(column: Column, held: list[float | str | None]) -> FoldedCell:
     if column.pk is None:
-        return Cell(column)
+        return FoldedCell(column)
     words = {value for value in held if value is not None}
     if column.source != columns.Source.CONFIG and words and all(isinstance(value, float) for value in words):
-        return Cell(column, estimate=mean_over_seeds([value if isinstance(value, float) else None for value in held]))
-    return Cell(column, words.pop() if len(words) == 1 else None, differ=len(words) if len(words) > 1 else 0)
+        return FoldedCell(
+            column, estimate=mean_over_seeds([value if isinstance(value, float) else None for value in held])
+        )
+    return FoldedCell(column, words.pop() if len(words) == 1 else None, differ=len(words) if len(words) > 1 else 0)

@@ -39,7 +39,7 @@ PEEK = 200
 
 
 @dataclass(frozen=True)
-class Order:
+class RowOrder:
     column: Column
     down: bool
 
@@ -49,7 +49,7 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Stretch:
+class KeysetStretch:
     """`rows` has `key` and `at`, the run's id; both in the order's direction. They are those of `found`, where that is given."""
 
     rows: "QuerySet[Any, Any]"
@@ -59,13 +59,13 @@ class Stretch:
     found: "QuerySet[Run] | None" = None
 
 
-def page(found: "QuerySet[Run]", order: Order, cursor: str | None, limit: int) -> tuple[list[int], str | None]:
+def page(found: "QuerySet[Run]", order: RowOrder, cursor: str | None, limit: int) -> tuple[list[int], str | None]:
     """The ids of a page, and the cursor of the next. Raises Invalid at `cursor`."""
     return walk(_stretches(found, order), order, cursor, limit)
 
 
 def walk(
-    stretches: Iterable[Callable[[], Stretch]], order: Order, cursor: str | None, limit: int
+    stretches: Iterable[Callable[[], KeysetStretch]], order: RowOrder, cursor: str | None, limit: int
 ) -> tuple[list[int], str | None]:
     """The ids of a page that goes through the stretches, and the cursor of the next. Raises Invalid at `cursor`."""
     start, key, after = _decoded(cursor, order)
@@ -80,7 +80,7 @@ def walk(
     return [run_id for _, _, run_id in taken], _encoded(order, taken[-1]) if more else None
 
 
-def _first(stretch: Stretch, rows: "QuerySet[Any, Any]", wanted: int) -> list[tuple[Any, int]]:
+def _first(stretch: KeysetStretch, rows: "QuerySet[Any, Any]", wanted: int) -> list[tuple[Any, int]]:
     """The first `wanted` of these rows of a stretch.
 
     Most of an order's first rows are found by a loose query, and the database cannot know that: it guesses how many runs have such a
@@ -99,7 +99,7 @@ def _first(stretch: Stretch, rows: "QuerySet[Any, Any]", wanted: int) -> list[tu
     return list(ordered.filter(**{f"{stretch.at}__in": stretch.found.values("pk")})[:wanted])
 
 
-def _stretches(found: "QuerySet[Run]", order: Order) -> Iterator[Callable[[], Stretch]]:
+def _stretches(found: "QuerySet[Run]", order: RowOrder) -> Iterator[Callable[[], KeysetStretch]]:
     column, down = order.column, order.down
     if column.source == Source.RUN and column.name not in STORED_FACTS:
         yield from _on_runs(found, column.name, down)
@@ -110,27 +110,27 @@ def _stretches(found: "QuerySet[Run]", order: Order) -> Iterator[Callable[[], St
     yield lambda: _without(found, column, held)
 
 
-def _on_runs(found: "QuerySet[Run]", name: str, down: bool) -> Iterator[Callable[[], Stretch]]:
+def _on_runs(found: "QuerySet[Run]", name: str, down: bool) -> Iterator[Callable[[], KeysetStretch]]:
     rows = found.annotate(sorted_by=ON_RUNS[name])
-    yield lambda: Stretch(
+    yield lambda: KeysetStretch(
         rows.filter(sorted_by__isnull=False) if name in MAY_BE_MISSING else rows, "sorted_by", "pk", down
     )
     if name in MAY_BE_MISSING:
-        yield lambda: Stretch(rows.filter(sorted_by__isnull=True), "pk", "pk", True)
+        yield lambda: KeysetStretch(rows.filter(sorted_by__isnull=True), "pk", "pk", True)
 
 
-def _of_values(found: "QuerySet[Run]", column: Column, attribute: str, down: bool) -> Stretch:
+def _of_values(found: "QuerySet[Run]", column: Column, attribute: str, down: bool) -> KeysetStretch:
     rows = RunValue.objects.filter(column_id=column.pk, **{f"{attribute}__isnull": False})
-    return Stretch(rows, attribute, "run_id", down, found)
+    return KeysetStretch(rows, attribute, "run_id", down, found)
 
 
-def _without(found: "QuerySet[Run]", column: Column, held: list[str]) -> Stretch:
+def _without(found: "QuerySet[Run]", column: Column, held: list[str]) -> KeysetStretch:
     given = Q(*((f"{attribute}__isnull", False) for attribute in held), _connector=Q.OR)
     having = RunValue.objects.filter(given, column_id=column.pk)
-    return Stretch(found.exclude(pk__in=having.values("run_id")), "pk", "pk", True)
+    return KeysetStretch(found.exclude(pk__in=having.values("run_id")), "pk", "pk", True)
 
 
-def _after(stretch: Stretch, key: Any, after: int) -> "QuerySet[Any, Any]":
+def _after(stretch: KeysetStretch, key: Any, after: int) -> "QuerySet[Any, Any]":
     """The first condition is for the index, the second decides among equals."""
     step = "lt" if stretch.down else "gt"
     if stretch.key == stretch.at:
@@ -139,13 +139,13 @@ def _after(stretch: Stretch, key: Any, after: int) -> "QuerySet[Any, Any]":
     return stretch.rows.filter(decided, **{f"{stretch.key}__{step}e": key})
 
 
-def _encoded(order: Order, last: tuple[int, Any, int]) -> str:
+def _encoded(order: RowOrder, last: tuple[int, Any, int]) -> str:
     place, key, run_id = last
     value = {"time": key.isoformat()} if isinstance(key, datetime) else key
     return urlsafe_b64encode(json.dumps([order.name, place, value, run_id]).encode()).decode()
 
 
-def _decoded(cursor: str | None, order: Order) -> tuple[int, Any, int]:
+def _decoded(cursor: str | None, order: RowOrder) -> tuple[int, Any, int]:
     if not cursor:
         return 0, None, 0
     try:
@@ -160,7 +160,7 @@ def _decoded(cursor: str | None, order: Order) -> tuple[int, Any, int]:
     return place, key, run_id
 
 
-def _fits(order: Order, place: int, key: Any) -> bool:
+def _fits(order: RowOrder, place: int, key: Any) -> bool:
     """Whether a key may stand in this stretch: what has been typed by hand must not reach the database as another type."""
     name = order.column.name
     is_number = isinstance(key, (int, float)) and not isinstance(key, bool) and abs(key) < 1e308

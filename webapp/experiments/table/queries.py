@@ -14,7 +14,7 @@ from ..runs import listing
 from . import columns, keyset
 from .columns import Column
 from .conditions import condition
-from .keyset import Order
+from .keyset import RowOrder
 from .language import QueryProblem
 from .models import RunChange, RunStar, RunTag, RunValue, RunView, RunViewChoice
 
@@ -42,8 +42,8 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Row:
-    shown: listing.Row
+class RunRow:
+    shown: listing.ListedRun
     tags: tuple[str, ...]
     starred: bool
     cells: tuple[Cell, ...]  # in the order of the columns; of facts the value is None, the run itself has it
@@ -54,10 +54,10 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Page(Generic[Shown]):
+class TablePage(Generic[Shown]):
     rows: list[Shown]
     next: str | None
-    order: Order
+    order: RowOrder
     columns: tuple[Column, ...]
     unknown: dict[str, str] = field(default_factory=dict)  # columns that were asked for and are not there -> why
 
@@ -75,21 +75,21 @@ def found(membership: Membership, query: str) -> "QuerySet[Run]":
     return Run.objects.filter(condition(membership, query), experiment__in=ours.values("pk")).present()
 
 
-def page(membership: Membership, layout: Layout, cursor: str | None = None, limit: int = PAGE) -> Page[Row]:
+def page(membership: Membership, layout: Layout, cursor: str | None = None, limit: int = PAGE) -> TablePage[RunRow]:
     """Raises QueryProblem, and Invalid at `sort` or `cursor`. A column that is not there is left out, and named in `unknown`."""
     order, shown, unknown = resolved(membership, layout)
     ids, following = keyset.page(found(membership, layout.query), order, cursor, limit)
-    return Page(rows(membership, ids, shown), following, order, shown, unknown)
+    return TablePage(rows(membership, ids, shown), following, order, shown, unknown)
 
 
-def resolved(membership: Membership, layout: Layout) -> tuple[Order, tuple[Column, ...], dict[str, str]]:
+def resolved(membership: Membership, layout: Layout) -> tuple[RowOrder, tuple[Column, ...], dict[str, str]]:
     """Its order, its columns, and those that are not there with why. Raises Invalid at `sort`."""
     sort = layout.sort or NEWEST
     by = sort.removeprefix("-")
     named = columns.resolve(membership.workspace_id, [by, *layout.columns[: columns.MAX_SHOWN]])
     shown = tuple(each for name in dict.fromkeys(layout.columns) if isinstance(each := named.get(name), Column))
     unknown = {name: each.message for name, each in named.items() if isinstance(each, columns.UnknownColumn)}
-    return Order(_sortable(named[by]), sort.startswith("-")), shown, unknown
+    return RowOrder(_sortable(named[by]), sort.startswith("-")), shown, unknown
 
 
 def _sortable(column: "Column | columns.UnknownColumn") -> Column:
@@ -100,7 +100,7 @@ def _sortable(column: "Column | columns.UnknownColumn") -> Column:
     return column
 
 
-def rows(membership: Membership, ids: Sequence[int], shown: Sequence[Column]) -> list[Row]:
+def rows(membership: Membership, ids: Sequence[int], shown: Sequence[Column]) -> list[RunRow]:
     """The runs with these ids, which are the workspace's, in this order."""
     held = Run.objects.with_names().select_related("created_by").defer("config").filter(pk__in=ids)
     by_id = {run.pk: run for run in held}
@@ -110,7 +110,7 @@ def rows(membership: Membership, ids: Sequence[int], shown: Sequence[Column]) ->
     starred = set(RunStar.objects.filter(user=membership.user, run__in=ids).values_list("run_id", flat=True))
     values = values_of(ids, shown)
     return [
-        Row(
+        RunRow(
             each,
             tags.get(each.run.pk, ()),
             each.run.pk in starred,

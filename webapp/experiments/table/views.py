@@ -22,7 +22,7 @@ from .api import split
 from .compare_api import chosen
 from .language import QueryProblem, quoted
 from .models import RunView
-from .queries import Layout, Page
+from .queries import Layout, TablePage
 
 ASKED = ("q", "sort", "columns", "cursor", "view", "fold")
 
@@ -95,7 +95,7 @@ def _context(membership: Membership, layout: Layout, view: RunView | None) -> di
     }
 
 
-def _page(page: Page[Any], layout: Layout, folds: bool) -> dict[str, Any]:
+def _page(page: TablePage[Any], layout: Layout, folds: bool) -> dict[str, Any]:
     asked = {"q": layout.query, "columns": ",".join(layout.columns), **({"fold": "seeds"} if folds else {})}
     following = urlencode(asked | {"sort": page.order.name, "cursor": page.next}) if page.next else ""
     heads = [_head(column, page, asked) for column in page.columns]
@@ -110,7 +110,7 @@ def _page(page: Page[Any], layout: Layout, folds: bool) -> dict[str, Any]:
     }
 
 
-def _head(column: columns.Column, page: Page[Any], asked: dict[str, str]) -> dict[str, Any]:
+def _head(column: columns.Column, page: TablePage[Any], asked: dict[str, str]) -> dict[str, Any]:
     """A column's head, and where a click on it leads: numbers and times first downward, words upward."""
     sorted_now = page.order.column.name == column.name
     down = not page.order.down if sorted_now else not column.is_text or column.name in ("created", "started", "ended")

@@ -22,19 +22,19 @@ def is_number(value: object) -> bool:
 
 
 @register.filter
-def cell_text(cell: "Cell | folded.Cell") -> str:
+def cell_text(cell: "Cell | folded.FoldedCell") -> str:
     """A value as its metric is read, or as short as it stays exact enough to compare."""
     return _text(cell.column, cell.value)
 
 
 @register.filter
-def mean_text(cell: "folded.Cell") -> str:
+def mean_text(cell: "folded.FoldedCell") -> str:
     """The mean over seeds."""
     return _text(cell.column, cell.estimate.value if cell.estimate else None)
 
 
 @register.filter
-def interval_text(cell: "folded.Cell") -> str:
+def interval_text(cell: "folded.FoldedCell") -> str:
     """Its interval and on how many seeds it rests."""
     found = cell.estimate
     if found is None:
@@ -46,7 +46,7 @@ def interval_text(cell: "folded.Cell") -> str:
 
 
 @register.filter
-def members(row: "folded.Row") -> str:
+def members(row: "folded.FoldedRow") -> str:
     """The address of the runs of a row."""
     return urlencode({"q": f"is:any run:{','.join(map(str, row.ids[:100]))}"})
 

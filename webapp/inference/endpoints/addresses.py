@@ -5,7 +5,7 @@ from collections.abc import Callable
 from django.conf import settings
 
 from webapp.core import destinations
-from webapp.core.destinations import Fence, Refused
+from webapp.core.destinations import DestinationRefused, Fence
 from webapp.core.problems import Invalid
 
 
@@ -23,9 +23,9 @@ def _checked(url: str, *, whole: bool) -> str:
     try:
         parsed = destinations.parse(url, instead_of_password="enter the key in its own field")  # noqa: S106 - words
         if parsed.query and not whole:
-            raise Refused("must end before the question mark: it is a base address, such as https://host/v1")
+            raise DestinationRefused("must end before the question mark: it is a base address, such as https://host/v1")
         _fence().addresses(parsed.raw_host.decode(), destinations.port(parsed), parsed.scheme)
-    except Refused as reason:
+    except DestinationRefused as reason:
         raise Invalid("The address cannot be used.", {"url": str(reason)}) from reason
     return str(parsed)
 

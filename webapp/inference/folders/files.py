@@ -9,7 +9,7 @@ from django.core.cache import cache
 
 from trainer.contracts import ModelFile
 from webapp.core import artifact_store
-from webapp.core.archive import Download, Entry, Gone, ascii_name, of_entries, of_folder
+from webapp.core.archive import ArchiveFile, Download, Gone, ascii_name, of_entries, of_folder
 from webapp.core.problems import Conflict, Problem
 
 from ..models import RegisteredModel
@@ -52,7 +52,8 @@ def download(model: RegisteredModel) -> Download:
 def sent(found: stored.Placed, name: str) -> Download:
     """A folder of the artifact store as a tar. Each block is read from the store when it is sent."""
     entries = [
-        Entry(file.path, file.bytes, source=partial(artifact_store.read, found.place, file)) for file in found.files
+        ArchiveFile(file.path, file.bytes, source=partial(artifact_store.read, found.place, file))
+        for file in found.files
     ]
     return of_entries(entries, name, found.mark)
 

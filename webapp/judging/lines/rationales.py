@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainer.contracts.counted import counted
-from trainer.metrics.rationale import Sample
+from trainer.metrics.rationale import RationaleSample
 
 from .fields import LineProblem, fields, name, verdict
 
 
-def parse_sample(row: Any) -> Sample:
+def parse_sample(row: Any) -> RationaleSample:
     """Reads a JSON object as a sample. `matrix` may be [] or rows of [] if the model gave no reasons.
 
     Label and verdict may also be numbers, of which the sign counts; if one is null or absent, it is missing.
@@ -24,7 +24,7 @@ def parse_sample(row: Any) -> Sample:
     if len(matrix) not in (0, human):
         raise LineProblem("matrix", f"{counted(len(matrix), 'rows')} for {counted(human, 'human reasons')}")
     label, said = (verdict(row, field, numbers=True) for field in ("label", "verdict"))
-    return Sample(name(row, "id", default=""), matrix, human, label, said)
+    return RationaleSample(name(row, "id", default=""), matrix, human, label, said)
 
 
 def _matrix(raw: Any) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ from trainer.judges.combine import criterion_verdicts
 from trainer.judges.inputs import JudgeInput
 from webapp.annotation.kinds import Settings
 from webapp.annotation.models import Answer
-from webapp.annotation.work.stress_judges import JUDGE, Given, Said
+from webapp.annotation.work.stress_judges import JUDGE, JudgedAnswer, LetterVerdicts
 from webapp.annotation.work.stress_test import given_of
 from webapp.core.problems import Problem
 from webapp.core.tasks import enqueue
@@ -51,20 +51,20 @@ class ProjectJudge:
         cache.set(_sent(answer_id), 1, AGAIN_S)
         enqueue("workers.judging.stress", answer_id)
 
-    def said(self, version: int, given: Given) -> Said:
+    def said(self, version: int, given: JudgedAnswer) -> LetterVerdicts:
         state = cache.get(_key(given.answer))  # before the verdicts: none comes after it is closed
         if state == WAITS and cache.add(_sent(given.answer), 1, AGAIN_S):
             enqueue("workers.judging.stress", given.answer)
         row = queries.usable_versions(given.workspace, KINDS).filter(pk=version).first()
         if row is None:
-            return Said()
+            return LetterVerdicts()
         answers = [answer for _, said in verdict_queries.answers(row, [_input(given)]) for answer in said]
         called = [answer for answer in answers if answer.verdict_id is not None]
         found = {
             key[1]: {one.criterion_id: one.model_copy(update=_hidden(one)) for one in told}
             for key, told in criterion_verdicts(called).items()
         }
-        return Said(found, state is not None)
+        return LetterVerdicts(found, state is not None)
 
 
 def stress(answer_id: int) -> None:
@@ -92,7 +92,7 @@ def _ask(answer: Answer) -> None:
         judge_calls(row, [_input(given)])
 
 
-def _input(given: Given) -> JudgeInput:
+def _input(given: JudgedAnswer) -> JudgeInput:
     record = Example.model_validate(dict(given.example))
     return JudgeInput(
         example=record.key,

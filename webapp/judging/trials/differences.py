@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from webapp.core.text_diff import Line, lines
+from webapp.core.text_diff import DiffLine, lines
 
 from ..models import JudgeVersion
 
@@ -16,7 +16,7 @@ class TemplateDiff:
     """`lines` holds what changed and some lines around it; it is empty if nothing changed."""
 
     name: str
-    lines: list[Line]
+    lines: list[DiffLine]
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.config.rewards.arm import ArmPart
-from trainer.config.rewards.bounds import Bounds, bounds_of
+from trainer.config.rewards.bounds import RewardBounds, bounds_of
 from trainer.config.rewards.expression import parse
 from trainer.config.rewards.parts import PART_KINDS
 from trainer.config.rewards.tasks import TaskPart
 
 NAMES = ("a", "b", "c")
-PARTS = {"a": Bounds(0.0, 1.0), "b": Bounds(-1.0, 0.5), "c": Bounds(-math.inf, 2.0)}
+PARTS = {"a": RewardBounds(0.0, 1.0), "b": RewardBounds(-1.0, 0.5), "c": RewardBounds(-math.inf, 2.0)}
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_no_value_is_outside(text: str, values: tuple[float, ...]) -> None:
 
 
 def test_a_part_says_its_bounds_only_where_its_kind_has_some() -> None:
-    known = {name: kind.values for name, kind in PART_KINDS.items() if kind.values != Bounds()}
+    known = {name: kind.values for name, kind in PART_KINDS.items() if kind.values != RewardBounds()}
     assert known == {
         "rubric": (-math.inf, 1.0),
         "verifier": (-math.inf, 1.0),
@@ -85,6 +85,6 @@ def test_a_part_says_its_bounds_only_where_its_kind_has_some() -> None:
     }
     judge = PART_KINDS["judge"].model_validate
     assert judge({"kind": "judge", "judge": "J", "protocol": "pairwise", "against": "reference"}).bounds == (0.0, 1.0)
-    assert judge({"kind": "judge", "judge": "J", "protocol": "pointwise"}).bounds == Bounds()
+    assert judge({"kind": "judge", "judge": "J", "protocol": "pointwise"}).bounds == RewardBounds()
     assert judge({"kind": "judge", "judge": "J", "protocol": "pointwise", "at_most": 9.0}).bounds == (-math.inf, 9.0)
-    assert all(kind.values != Bounds() for kind in (*TaskPart.__args__, *ArmPart.__args__))
+    assert all(kind.values != RewardBounds() for kind in (*TaskPart.__args__, *ArmPart.__args__))

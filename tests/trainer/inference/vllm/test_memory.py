@@ -8,7 +8,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from trainer.inference.sampling import SampleRequest, SamplerInvalid
-from trainer.inference.vllm.memory import GIB, Card, longest_context, share_of_card, weight_bytes
+from trainer.inference.vllm.memory import GIB, CardMemory, longest_context, share_of_card, weight_bytes
 from trainer.inference.vllm.v0_32 import arguments, check_lengths
 
 QWEN3_8B = {
@@ -19,7 +19,7 @@ QWEN3_8B = {
     "head_dim": 128,
     "max_position_embeddings": 40960,
 }
-H100 = Card(total=80 * GIB, free=80 * GIB)
+H100 = CardMemory(total=80 * GIB, free=80 * GIB)
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_weights_are_counted_in_the_precision_that_they_run_in(model: Path) -> N
 
 
 def test_an_engine_asks_for_its_own_share_of_the_card_so_that_a_learner_has_room(model: Path) -> None:
-    beside_a_learner = Card(total=80 * GIB, free=10 * GIB)
+    beside_a_learner = CardMemory(total=80 * GIB, free=10 * GIB)
     share = share_of_card(beside_a_learner, model, "bfloat16", 2 * GIB)
     assert 4 / 80 < share < 4.1 / 80
     assert share * beside_a_learner.total <= beside_a_learner.free, "or vLLM refuses to start"
@@ -71,11 +71,11 @@ def test_a_card_without_room_is_refused_with_what_to_lower(model: Path) -> None:
     with pytest.raises(
         SamplerInvalid, match=r"needs about 4.0 GiB.*3.0 of 80.0 GiB are free.*Lower sampler.kv_cache_gb"
     ):
-        share_of_card(Card(80 * GIB, 3 * GIB), model, "bfloat16", 2 * GIB)
+        share_of_card(CardMemory(80 * GIB, 3 * GIB), model, "bfloat16", 2 * GIB)
 
 
 def test_the_arguments_say_both_to_vllm_and_a_processor_gets_no_share(model: Path) -> None:
-    def wanted(card: Card | None) -> dict[str, object]:
+    def wanted(card: CardMemory | None) -> dict[str, object]:
         return arguments(model, "bfloat16", 64, 2.0, None, True, card)
 
     assert wanted(H100)["max_model_len"] == 55 * 256

@@ -9,7 +9,7 @@ import torch
 from trainer.config import resolve
 from trainer.inference.build import sleep_level
 from trainer.inference.sampling import EngineLost, SampleRequest
-from trainer.inference.vllm.memory import GIB, Card
+from trainer.inference.vllm.memory import GIB, CardMemory
 from trainer.inference.vllm.sampler import Generated, VllmSampler
 from trainer.inference.vllm.v0_32 import arguments
 
@@ -115,10 +115,10 @@ def test_weights_are_forgotten_only_where_each_step_pushes_all_of_them(
 
 
 def test_an_engine_is_started_for_it_on_a_card_alone(tiny_dir: Path) -> None:
-    def wanted(card: Card | None, sleeps: bool) -> dict[str, Any]:
+    def wanted(card: CardMemory | None, sleeps: bool) -> dict[str, Any]:
         return arguments(tiny_dir, "float32", 4, 1.0, None, True, card, sleeps)
 
-    card = Card(80 * GIB, 80 * GIB)
+    card = CardMemory(80 * GIB, 80 * GIB)
     assert wanted(card, True)["enable_sleep_mode"] is True
     assert "enable_sleep_mode" not in wanted(card, False)
     assert "enable_sleep_mode" not in wanted(None, True)

@@ -19,11 +19,11 @@ import transformers.models.llama.modeling_llama  # noqa: F401 - once, not in eve
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from trainer import checkpoints
-from trainer.checkpoints import Checkpoint, File, Folder, Place, write_share
+from trainer.checkpoints import Checkpoint, CheckpointPlace, File, Folder, write_share
 from trainer.config import resolve
 from trainer.inference.models import load_model
 from trainer.loops.learner.learner import Learner
-from trainer.loops.learner.sharding import Share
+from trainer.loops.learner.sharding import ModelShare
 
 COUNTS = (1, 2, 3)
 SETTINGS = {"model": {"lora": None}, "optim": {"optimizer": "muon", "minibatch_size": None}}
@@ -60,11 +60,11 @@ class Held(TorchDispatchMode):
         self.now -= size
 
 
-def learner_of(model: Path, share: Share) -> Learner:
+def learner_of(model: Path, share: ModelShare) -> Learner:
     return Learner(load_model(model, "float32"), resolve("policy", SETTINGS), share, reference=False)
 
 
-def saved(learner: Learner, share: Share, place: Place, number: int) -> list[File]:
+def saved(learner: Learner, share: ModelShare, place: CheckpointPlace, number: int) -> list[File]:
     """What this process puts; copies first, as a run does."""
     copies = {
         owner: {name: rows._replace(tensor=rows.tensor.clone()) for name, rows in each.items()}
@@ -86,7 +86,7 @@ class Others:
 
     def let_go(self) -> None: ...
 
-    def write(self, place: Place, step: int) -> list[File]:
+    def write(self, place: CheckpointPlace, step: int) -> list[File]:
         return self._files
 
 
@@ -97,7 +97,7 @@ class Begun(Folder):
         pass
 
 
-def writes(model: Path, out: Path, share: Share) -> None:
+def writes(model: Path, out: Path, share: ModelShare) -> None:
     learner = learner_of(model, share)
     draw = torch.Generator().manual_seed(share.rank)
     for parameter in learner.parameters.values():
@@ -129,7 +129,7 @@ def writes(model: Path, out: Path, share: Share) -> None:
         is_killed_in_the_middle(learner, share, place)
 
 
-def is_killed_in_the_middle(learner: Learner, share: Share, place: Begun) -> None:
+def is_killed_in_the_middle(learner: Learner, share: ModelShare, place: Begun) -> None:
     """The second process ends as a file of its is half on the disk; the first one has put its own by then."""
     if share.rank == 0:
         Folder(place.root).begin(2)
@@ -145,7 +145,7 @@ def is_killed_in_the_middle(learner: Learner, share: Share, place: Begun) -> Non
     place.put(2, "policy-00002-of-00002.safetensors", dies)
 
 
-def reads(model: Path, out: Path, share: Share) -> None:
+def reads(model: Path, out: Path, share: ModelShare) -> None:
     """Each process reads what it will hold, whoever wrote it; then all of it is what was there."""
     learner = learner_of(model, share)
     for count in COUNTS:
@@ -164,7 +164,7 @@ def meet() -> None:
         torch.distributed.barrier()
 
 
-def gathered(files: list[File], share: Share) -> list[File]:
+def gathered(files: list[File], share: ModelShare) -> list[File]:
     if share.ranks == 1:
         return files
     every: list[Any] = [None] * share.ranks
@@ -172,7 +172,7 @@ def gathered(files: list[File], share: Share) -> list[File]:
     return [file for each in every for file in each]
 
 
-def together(work: Callable[[Path, Path, Share], None], model: Path, out: Path, count: int) -> list[int]:
+def together(work: Callable[[Path, Path, ModelShare], None], model: Path, out: Path, count: int) -> list[int]:
     """How each of `count` processes ended."""
     children = []
     for rank in range(count):
@@ -183,15 +183,15 @@ def together(work: Callable[[Path, Path, Share], None], model: Path, out: Path, 
     return [os.waitpid(child, 0)[1] for child in children]
 
 
-def _one(work: Callable[[Path, Path, Share], None], model: Path, out: Path, rank: int, count: int) -> None:
+def _one(work: Callable[[Path, Path, ModelShare], None], model: Path, out: Path, rank: int, count: int) -> None:
     ended = 1
     try:
         if count == 1:
-            work(model, out, Share())
+            work(model, out, ModelShare())
         else:
             store = torch.distributed.FileStore(str(out / f"{work.__name__}-{count}"), count)
             torch.distributed.init_process_group("gloo", store=store, rank=rank, world_size=count)
-            work(model, out, Share(rank, count, torch.distributed.init_device_mesh("cpu", (count,))))
+            work(model, out, ModelShare(rank, count, torch.distributed.init_device_mesh("cpu", (count,))))
         ended = 0
     except BaseException:
         import traceback

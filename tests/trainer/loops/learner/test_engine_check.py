@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks.engine_check import FAULTS, LR, NEEDS_UPDATES, Setting, outcome
+from benchmarks.engine_check import FAULTS, LR, NEEDS_UPDATES, EngineSetting, outcome
 from trainer.config import resolve
 from trainer.loops.learner import engine_check
 from trainer.loops.learner.engine_check import (
     BEHIND,
-    Agreement,
+    EngineAgreement,
     EngineCheck,
     allowed_outside,
     compared,
@@ -33,7 +33,7 @@ def trajectory(tokens: tuple[int, ...], stop: str = "length", index: int = 0) ->
 
 @pytest.mark.parametrize(("dtype", "top_p"), [("float32", 0.9), ("bfloat16", 0.9), ("bfloat16", 1.0)])
 def test_healthy_starts_pass(dtype: str, top_p: float, tiny_dir: Path) -> None:
-    how, said = outcome(Setting(tiny_dir, dtype, 512, 32, top_p), seed=0)
+    how, said = outcome(EngineSetting(tiny_dir, dtype, 512, 32, top_p), seed=0)
     assert how in ("passed", "warned at 2"), said
 
 
@@ -41,13 +41,13 @@ def test_healthy_starts_pass(dtype: str, top_p: float, tiny_dir: Path) -> None:
 def test_each_fault_is_caught_within_two_steps(fault: str, tiny_dir: Path) -> None:
     """At learning rate 0 in bfloat16, the harder case, unless only an update can show it."""
     lr, dtype = (LR, "float32") if fault in NEEDS_UPDATES else (0.0, "bfloat16")
-    how, said = outcome(Setting(tiny_dir, dtype, 1024, 32), 1, FAULTS[fault], lr)
+    how, said = outcome(EngineSetting(tiny_dir, dtype, 1024, 32), 1, FAULTS[fault], lr)
     assert how in ("caught at 1", "caught at 2"), said
 
 
 def test_a_lost_push_of_unmerged_adapters_ends_the_run_in_bfloat16_too(tiny_dir: Path) -> None:
     """Where adapters are merged it may be rounding, and is a warning."""
-    setting = Setting(tiny_dir, "bfloat16", 1024, 32, push="adapters")
+    setting = EngineSetting(tiny_dir, "bfloat16", 1024, 32, push="adapters")
     how, said = outcome(setting, 1, FAULTS["a push that does not arrive"], lr=1e-3)
     assert how == "caught at 2" and BEHIND in said, said
     assert outcome(setting, 1, lr=1e-3)[0] == "passed"
@@ -74,7 +74,7 @@ def test_without_an_untrained_model_nothing_is_compared_with_it(monkeypatch: pyt
 def test_the_allowance_grows_slower_than_the_responses() -> None:
     assert allowed_outside(0, "bfloat16") == 2
     assert allowed_outside(100, "bfloat16") == 7 and allowed_outside(10_000, "bfloat16") == 142
-    assert not Agreement(10_000, 0.0, 143).fits("bfloat16") and Agreement(10_000, 0.0, 142).fits("bfloat16")
+    assert not EngineAgreement(10_000, 0.0, 143).fits("bfloat16") and EngineAgreement(10_000, 0.0, 142).fits("bfloat16")
 
 
 def test_the_mean_ratio_is_what_the_trainer_gives_to_what_the_sampler_can_say() -> None:

@@ -14,7 +14,7 @@ from trainer.config import resolve
 from trainer.inference.models import load_model
 from trainer.inference.sampling import SampleResult
 from trainer.loops.learner.learner import Learner
-from trainer.loops.learner.sharding import Share
+from trainer.loops.learner.sharding import ModelShare
 from trainer.loops.policy.update import Updater
 from trainer.rollouts import PromptPlan, Reward, Trajectory
 
@@ -45,7 +45,7 @@ def step() -> list[Trajectory]:
     return found
 
 
-def work(model: Path, case: str, share: Share) -> dict[str, Any]:
+def work(model: Path, case: str, share: ModelShare) -> dict[str, Any]:
     settings = {"scaffold": None, "rollout": {"prompts_per_step": 3, "group_size": 4}, "optim": OPTIM}
     config = resolve("policy", settings | CASES[case])
     dtype = config.model.dtype if share.ranks == 1 or config.model.lora else "float32"
@@ -80,7 +80,7 @@ def _one_of_two(model: Path, folder: Path, rank: int) -> None:
         store = torch.distributed.FileStore(str(folder / "store"), 2)
         torch.distributed.init_process_group("gloo", store=store, rank=rank, world_size=2)
         mesh = torch.distributed.init_device_mesh("cpu", (2,))
-        torch.save({case: work(model, case, Share(rank, 2, mesh)) for case in CASES}, folder / f"{rank}.pt")
+        torch.save({case: work(model, case, ModelShare(rank, 2, mesh)) for case in CASES}, folder / f"{rank}.pt")
         ended = 0
     finally:
         os._exit(ended)  # a fork must not run what the parent has planned for its own end
@@ -91,5 +91,5 @@ if __name__ == "__main__":
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     directory, out = Path(sys.argv[1]), Path(sys.argv[2])
     shares = in_two(directory, out)
-    alone = {case: work(directory, case, Share()) for case in CASES}
+    alone = {case: work(directory, case, ModelShare()) for case in CASES}
     torch.save((alone, shares), out / "found.pt")

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from trainer.loops.policy.evaluation import Evaluation, evaluate
+from trainer.loops.policy.evaluation import EvaluatedPolicy, evaluate
 from trainer.rewards import Item
-from trainer.rollouts import Reward, Watch
+from trainer.rollouts import Reward, RewardWatch
 
 from ..conftest import small_config
 
@@ -22,7 +22,7 @@ def evaluated(
     scores: dict[tuple[int, int], float | None],
     rubric: bool = True,
     domains: tuple[str, str] = ("", ""),
-) -> Evaluation:
+) -> EvaluatedPolicy:
     config = small_config(evaluation={"samples": samples, "temperature": 1.0, "every": 2})
     parts = make_loop(config).stage.parts
     parts.prompts.heldout[:] = [
@@ -43,7 +43,7 @@ def evaluated(
         def begin(self, items: Sequence[Item]) -> Any:
             return len(items)
 
-        def finish(self, begun: Sequence[Any], watch: Watch | None = None) -> list[Reward]:
+        def finish(self, begun: Sequence[Any], watch: RewardWatch | None = None) -> list[Reward]:
             return [
                 Reward(
                     score, score=rated(score), clipped=rated(score), excluded="" if score is not None else "no verdict"

@@ -12,7 +12,7 @@ from trainer import checkpoints
 from trainer.checkpoints import Folder
 from trainer.config.recipes.judge import JudgeConfig
 from trainer.contracts import AlarmData, CriterionResult, Example, Message, PartResult, Verdict
-from trainer.hacking import Alarm, Watch
+from trainer.hacking import Alarm, SignalWatch
 from trainer.loops.policy.hacking import HackingWatch
 from trainer.loops.prompts.data import Prompt
 from trainer.rollouts import PromptPlan, Reward, Span, Trajectory
@@ -78,7 +78,7 @@ def test_the_panel_is_what_says_whether_a_response_is_good(monkeypatch: pytest.M
     shadows = [PANEL, {"kind": "overlong", "soft_tokens": 4, "shadow": True}]
     found: list[Any] = []
     monkeypatch.setattr(
-        "trainer.loops.policy.hacking.Watch", lambda steps, panel, trained: found.append((steps, panel, trained))
+        "trainer.loops.policy.hacking.SignalWatch", lambda steps, panel, trained: found.append((steps, panel, trained))
     )
     HackingWatch(small_config(steps=20, rewards=[JUDGED, *shadows]))
     assert found == [(20, ["checked"], ["rubric"])]
@@ -128,14 +128,14 @@ def test_a_run_tells_its_alarms_and_keeps_the_watch_with_the_checkpoint(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    real, steps = Watch.look, []
+    real, steps = SignalWatch.look, []
 
-    def look(watch: Watch, number: int, scored: Any) -> list[Alarm]:
+    def look(watch: SignalWatch, number: int, scored: Any) -> list[Alarm]:
         steps.append(number)
         assert scored and scored[0].criteria[0][0] == "Is kind." and "rubric" in scored[0].parts
         return [*real(watch, number, scored), *([Alarm("length", "", 2, 2, 0.5, 0.1, 3.0, ((0, 1),))] * (number == 2))]
 
-    monkeypatch.setattr(Watch, "look", look)
+    monkeypatch.setattr(SignalWatch, "look", look)
     out = tmp_path / "run"
     for total in (2, 3):
         config = small_config(**BRIEF | {"steps": total}, rewards=[JUDGED])

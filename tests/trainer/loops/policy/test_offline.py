@@ -10,7 +10,7 @@ import pytest
 
 from trainer.contracts import jsonlines
 from trainer.loops.policy.offline import OfflineCollector
-from trainer.loops.policy.stored_rounds import Rounds
+from trainer.loops.policy.stored_rounds import StoredRounds
 from trainer.loops.session.errors import RunFailed, StopRequested
 
 from ..conftest import events_of, metrics_of, small_config
@@ -297,7 +297,7 @@ def test_a_checkpoint_without_the_weights_that_sample_is_refused(make_loop: Call
 
 @pytest.mark.parametrize(("kept", "epochs"), [(6, 1), (5, 1), (1, 1), (3, 2), (0, 3)])
 def test_what_a_round_kept_is_dealt_out_evenly_and_whole(kept: int, epochs: int) -> None:
-    rounds = Rounds(seed=7, steps=12, length=6, prompts_per_step=2, epochs=(epochs, epochs), shuffle=True)
+    rounds = StoredRounds(seed=7, steps=12, length=6, prompts_per_step=2, epochs=(epochs, epochs), shuffle=True)
     places = [place * 2 for place in range(kept)]
     for steps in (range(1, 7), range(7, 13)):
         dealt = [rounds.dealt(step, places) for step in steps]

@@ -9,7 +9,7 @@ import torch
 
 from tests.trainer.running import run
 from trainer.config import ConfigInvalid
-from trainer.curriculum import PassRates
+from trainer.curriculum import PassCounts
 from trainer.loops.policy.reports import learned, update_metrics
 from trainer.loops.policy.update import Learned, Updater
 from trainer.rollouts import PromptPlan, Reward, Span, Trajectory
@@ -61,7 +61,7 @@ def test_what_was_known_of_a_prompt_before_decides_together_with_its_group() -> 
         plan = PromptPlan(key, group, 0, key, (1,), (1,), 0)
         return Trajectory(plan, (Span("prompt", (1,)), Span("policy", (2,), (-1.0,), 0)), "", "stop", Reward(worth))
 
-    rates = PassRates(0.5)
+    rates = PassCounts(0.5)
     rates.learned({"a": [True, False]})
     rows = [
         attempt(0, "a", 1.0),

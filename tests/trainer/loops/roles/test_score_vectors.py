@@ -13,10 +13,10 @@ from trainer.config import resolve
 from trainer.inference.decoders import adapted
 from trainer.inference.models import load_model
 from trainer.loops.learner.learner import Learner, Marked
-from trainer.loops.roles.score_vectors import Measured, coordinates, score_vector, summary
+from trainer.loops.roles.score_vectors import MeasuredRubric, coordinates, score_vector, summary
 
-PAIR = [Measured(0.5, 8.0, torch.tensor([1.0, 2.0])), Measured(1.0, 2.0, torch.tensor([2.0, 0.0]))]
-SURE = [Measured(1.0, 4.0, torch.tensor([3.0, 0.0])), Measured(1.0, 4.0, torch.tensor([3.0, 0.0]))]
+PAIR = [MeasuredRubric(0.5, 8.0, torch.tensor([1.0, 2.0])), MeasuredRubric(1.0, 2.0, torch.tensor([2.0, 0.0]))]
+SURE = [MeasuredRubric(1.0, 4.0, torch.tensor([3.0, 0.0])), MeasuredRubric(1.0, 4.0, torch.tensor([3.0, 0.0]))]
 
 
 def test_variances_of_one_pair_by_hand() -> None:
@@ -42,7 +42,7 @@ def test_pairs_are_averaged_and_what_is_undefined_is_left_out() -> None:
     sure = summary([SURE])
     assert sure["variance/writer"] == sure["variance/judge"] == pytest.approx(0, abs=1e-9)
     assert not {"variance/log_ratio", "variance/norm_bound"} & sure.keys()
-    wrong = summary([[Measured(0.0, 1.0, torch.ones(2))] * 2])
+    wrong = summary([[MeasuredRubric(0.0, 1.0, torch.ones(2))] * 2])
     assert "variance/c1" not in wrong and wrong["variance/p"] == 0
     assert summary([]) == {}
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.trainer.running import run
 from trainer.loops.session.errors import RunFailed, StopRequested
-from trainer.loops.session.stage import Job, ModelOutput, State, Tell
+from trainer.loops.session.stage import ModelOutput, StageJob, State, Tell
 
 from ..conftest import events_of, small_config
 
@@ -22,7 +22,7 @@ class Stage:
 
     evaluates = False
 
-    def __init__(self, job: Job, end: str) -> None:
+    def __init__(self, job: StageJob, end: str) -> None:
         self._monitor, self._end = job.monitor, end
 
     def open(self, step: int) -> None: ...
@@ -55,7 +55,7 @@ def test_a_run_whose_last_records_are_not_written_says_so(
     end: str, examples_file: Path, tiny_dir: Path, tmp_path: Path
 ) -> None:
     config = small_config(steps=1 if end == "finish" else 2)
-    make: Callable[[Job], Any] = lambda job: Stage(job, end)  # noqa: E731
+    make: Callable[[StageJob], Any] = lambda job: Stage(job, end)  # noqa: E731
     assert not run(config, examples_file, tiny_dir, tmp_path, make=make)
     *before, last = [event.data for event in events_of(tmp_path)]
     assert (last.kind, last.state) == ("state", "failed")
@@ -68,7 +68,7 @@ def test_a_run_whose_last_records_are_not_written_says_so(
 def test_a_run_that_is_stopped_while_it_waits_for_its_places_says_where_it_would_have_gone_on(
     examples_file: Path, tiny_dir: Path, tmp_path: Path
 ) -> None:
-    def waits(job: Job) -> Any:
+    def waits(job: StageJob) -> Any:
         raise StopRequested
 
     def stopped(resume: bool) -> tuple[int, str]:
@@ -78,6 +78,6 @@ def test_a_run_that_is_stopped_while_it_waits_for_its_places_says_where_it_would
         return last.step, last.data.reason
 
     assert stopped(resume=False) == stopped(resume=True) == (0, "Stopped before it began")
-    make: Callable[[Job], Any] = lambda job: Stage(job, "fail")  # noqa: E731
+    make: Callable[[StageJob], Any] = lambda job: Stage(job, "fail")  # noqa: E731
     assert not run(small_config(steps=2), examples_file, tiny_dir, tmp_path, make=make)
     assert stopped(resume=True) == (1, "Stopped before it went on after step 1")

@@ -8,10 +8,10 @@ import pytest
 
 from trainer.config.sections.phase_kinds import PairPhase
 from trainer.config.sections.phases import Phase
-from trainer.curriculum import Known, PromptOrder, Schedule
+from trainer.curriculum import KnownPrompt, PromptOrder, Schedule
 from trainer.loops.session.phases import PhaseWatch
 
-KNOWN = [Known(f"row-{n}", n / 5, frozenset(), ("even", "odd")[n % 2]) for n in range(6)]
+KNOWN = [KnownPrompt(f"row-{n}", n / 5, frozenset(), ("even", "odd")[n % 2]) for n in range(6)]
 ODD = PairPhase(step=2, prompts="some", domains=["odd"])
 SLOWER = PairPhase(begins="plateau", window=4, metric="eval/accuracy", learning_rate="times", lr_times=0.5)
 

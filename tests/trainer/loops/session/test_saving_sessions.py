@@ -14,7 +14,7 @@ from trainer.checkpoints import Folder
 from trainer.loops.session import saving
 from trainer.loops.session.errors import StopRequested
 from trainer.loops.session.session import Session
-from trainer.storing import StoreAway
+from trainer.storing import StorageAway
 
 from ..conftest import small_config
 
@@ -100,7 +100,7 @@ def test_a_checkpoint_that_could_not_be_stored_does_not_cost_the_next(
     session: Session, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def away(*_: Any) -> None:
-        raise StoreAway("the storage does not answer")
+        raise StorageAway("the storage does not answer")
 
     monkeypatch.setattr(session.job.monitor, "artifact", away)
     session.save()
@@ -108,7 +108,7 @@ def test_a_checkpoint_that_could_not_be_stored_does_not_cost_the_next(
     session.job.monitor.request_stop()
     session._saver.look()
     session.step = 1
-    with pytest.raises(StoreAway):
+    with pytest.raises(StorageAway):
         session.save(wait=True)
     assert checkpoints.steps(tmp_path / "run" / "checkpoints") == [0, 1]
 

@@ -12,7 +12,7 @@ from trainer.contracts import Example
 from webapp.annotation import kinds
 from webapp.annotation.agreement import consensus
 from webapp.annotation.kinds import KINDS
-from webapp.annotation.kinds.table import Given
+from webapp.annotation.kinds.table import GivenAnswer
 from webapp.annotation.review import consolidation
 from webapp.annotation.tasks import answer_checks, blinding, gold_candidates
 
@@ -118,7 +118,7 @@ def test_equal_answers_agree_and_stand_and_different_ones_do_not(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_reviewer_who_keeps_all_that_one_person_said_gets_their_answer(kind):
     one, two = ANSWERS[kind]
-    answers = [Given(7, one), Given(8, two)]
+    answers = [GivenAnswer(7, one), GivenAnswer(8, two)]
     groups = [[((7, 8)[place], index) for place, index in group] for group in groups_of(kind, [one, two])]
     subject = subject_of(kind)
     rows = consolidation.rows(kind, SETTINGS, subject, EXAMPLE, answers, groups)

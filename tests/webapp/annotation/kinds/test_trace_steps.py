@@ -5,7 +5,7 @@ import pytest
 from tests.cast import browser
 from webapp.annotation.agreement import coefficients, person_figures, refresh
 from webapp.annotation.kinds import Settings
-from webapp.annotation.kinds.table import Given, Undecided
+from webapp.annotation.kinds.table import GivenAnswer, Undecided
 from webapp.annotation.kinds.trace_steps import KIND
 from webapp.annotation.publishing import services as publish
 from webapp.annotation.tasks import answer_checks
@@ -93,7 +93,7 @@ def test_the_majority_has_the_first_error_of_more_than_half_with_its_reason():
 
 
 def test_a_reviewer_decides_each_step_and_the_first_error_follows():
-    answers = [Given(1, trace_steps(GOOD, WRONG)), Given(2, trace_steps(GOOD, GOOD, None, WRONG))]
+    answers = [GivenAnswer(1, trace_steps(GOOD, WRONG)), GivenAnswer(2, trace_steps(GOOD, GOOD, None, WRONG))]
     rows = KIND.rows(Settings(), SUBJECT, EXAMPLE, answers, None)
     assert [row.id for row in rows] == ["step:1", "step:2", "step:4", "step:6"]
     assert rows[1].label == "2 calls search: {}" and rows[3].given == {1: "none", 2: "none"}

@@ -186,7 +186,7 @@ class TestWarnings:
 
         def point(days, seconds, same):
             at = today - timedelta(days=days)
-            return person_figures.Point(done=30, median_seconds=seconds, agreement=Share(same, 30), at=at)
+            return person_figures.FiguresAt(done=30, median_seconds=seconds, agreement=Share(same, 30), at=at)
 
         assert self.told([point(2, 60.0, 27), point(1, 20.0, 15)], done=60) == [
             "Takes 20 s a task now, and 60 s in the beginning.",
@@ -198,9 +198,9 @@ class TestWarnings:
 def test_the_lines_of_drift_leave_out_undefined_points_and_are_none_of_a_single_one():
     days = [timezone.now().date() - timedelta(days=days) for days in (3, 2, 1)]
     points = [
-        person_figures.Point(median_seconds=40.0, agreement=Share(3, 4), at=days[0]),
-        person_figures.Point(median_seconds=None, agreement=Share(0, 0), at=days[1]),
-        person_figures.Point(median_seconds=10.0, agreement=Share(0, 2), at=days[2]),
+        person_figures.FiguresAt(median_seconds=40.0, agreement=Share(3, 4), at=days[0]),
+        person_figures.FiguresAt(median_seconds=None, agreement=Share(0, 0), at=days[1]),
+        person_figures.FiguresAt(median_seconds=10.0, agreement=Share(0, 2), at=days[2]),
     ]
     assert person_figures.drift(points) == {"seconds": (40.0, 10.0, [100, 25]), "agreement": (0.75, 0.0, [75, 0])}
     assert person_figures.drift(points[:2]) == {}

@@ -79,7 +79,7 @@ class TestMarking:
         return project
 
     def test_labels_make_so_many_gold_tasks_and_no_more(self, cast, project):
-        assert gold_services.mark(cast.researcher, project, "labels", 3) == gold_services.Marked(3, 4)
+        assert gold_services.mark(cast.researcher, project, "labels", 3) == gold_services.MarkedGold(3, 4)
         found = Task.objects.filter(project=project, overlap=None)
         assert [task.gold["strength"] for task in found] == [2, 2, 2]
         project.refresh_from_db()
@@ -106,7 +106,7 @@ class TestMarking:
                 content = {"verdict": "compared", "strength": -1 if swapped else 1}
                 queue.submit(membership, seat, content, None, 5)
         done = gold_services.mark(cast.researcher, project, "answers", 10, least=2)
-        assert done == gold_services.Marked(2, 2)
+        assert done == gold_services.MarkedGold(2, 2)
         assert set(Task.objects.filter(overlap=None).values_list("gold__strength", flat=True)) == {1}
 
     def test_what_cannot_be_checked_is_refused(self, cast, make_project):

@@ -14,7 +14,7 @@ from webapp.datasets.curation import runner
 from webapp.datasets.curation import services as curating
 from webapp.datasets.exploration import narrowing, probes
 from webapp.datasets.models import Dataset, Probe
-from webapp.datasets.probe_services import Measured
+from webapp.datasets.probe_services import MeasuredProbe
 from webapp.datasets.versions import services as datasets
 
 # key -> (answers that pass, answers with a score); nobody asked about e
@@ -34,8 +34,8 @@ def version(cast):
     return datasets.new_version(cast.researcher, dataset, rows, None, {"from": "test"})
 
 
-def measured(counts=COUNTS, evaluation=1, place=0, model="m") -> Measured:
-    return Measured(evaluation, place, model, 8, 1.0, counts)
+def measured(counts=COUNTS, evaluation=1, place=0, model="m") -> MeasuredProbe:
+    return MeasuredProbe(evaluation, place, model, 8, 1.0, counts)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from trainer.verifiers import verify
 from webapp.datasets.formats import openai_graders
 from webapp.datasets.formats.importers import REGISTRY, detect
 from webapp.files.bundle import Bundle
-from webapp.files.records import Head, RowProblem
+from webapp.files.records import FileHead, RowProblem
 
 FILES = Path(__file__).parent / "files"
 EVENTS = "events of the run: its calls of models and tools"
@@ -144,7 +144,7 @@ def examples(job) -> dict[str, Example]:
     ],
 )
 def test_a_row_is_known_and_no_other_format_is_as_sure(name, row):
-    head = Head("file.jsonl", (row,))
+    head = FileHead("file.jsonl", (row,))
     best, second, *_ = sorted((importer.sniff(head) for importer in REGISTRY.values()), reverse=True)
     assert detect(head).name == name and best >= second + 0.05
 

@@ -10,7 +10,7 @@ from trainer.contracts import Example
 from webapp.datasets.formats.base_importer import Alone
 from webapp.datasets.formats.convert import example
 from webapp.datasets.formats.importers import REGISTRY, detect
-from webapp.files.records import Head, RowProblem
+from webapp.files.records import FileHead, RowProblem
 
 from . import traces
 
@@ -200,7 +200,7 @@ ROWS = {
 
 
 def read(row, name=None) -> Example:
-    importer = REGISTRY[name] if name else detect(Head("file.jsonl", (row,)))
+    importer = REGISTRY[name] if name else detect(FileHead("file.jsonl", (row,)))
     found = example(importer.label, importer.converter(Alone("file.jsonl")), 1, row, {})
     assert isinstance(found, Example), found
     return found
@@ -214,7 +214,7 @@ def problem(row, name) -> RowProblem:
 
 @pytest.mark.parametrize(("name", "row"), [(name, row) for name, rows in ROWS.items() for row in rows])
 def test_a_row_is_recognised_and_read(name, row):
-    head = Head("file.jsonl", (row,))
+    head = FileHead("file.jsonl", (row,))
     best, second, *_ = sorted((importer.sniff(head) for importer in REGISTRY.values()), reverse=True)
     assert detect(head).name == name
     assert best >= second + 0.05

@@ -9,7 +9,7 @@ import pytest
 from tests.shared import SHARED, needs_shared
 from trainer.contracts import Example
 from trainer.contracts.verdict import Verdict
-from trainer.metrics.agreement import Rating, alpha, cohen_pairs, tabulate
+from trainer.metrics.agreement import UnitRating, alpha, cohen_pairs, tabulate
 from trainer.rubrics.score import report_score
 from trainer.verifiers import verify
 from webapp.datasets import queries
@@ -136,7 +136,7 @@ def test_pandalm_majorities_and_kappas():
     rows = examples("pandalm/testset-v1.json")
     counts = Counter({-2: 1, 2: 2}.get(majority(row) or 0, 0) for row in rows)
     assert [counts[label] for label in (0, 1, 2)] == [105, 422, 472]
-    table = tabulate(Rating(row.key, p.rater, float(p.strength or 0)) for row in rows for p in row.preferences)
+    table = tabulate(UnitRating(row.key, p.rater, float(p.strength or 0)) for row in rows for p in row.preferences)
     kappas = {tuple(pair["raters"]): round(pair["value"], 4) for pair in cohen_pairs(table)}
     assert list(kappas.values()) == [0.8520, 0.8789, 0.8617]
 
@@ -218,7 +218,7 @@ def test_ukp_majorities_equal_gold():
     decided = [(most, gold) for most, gold in decided if most is not None]
     assert (sum(most == gold for most, gold in decided), len(decided)) == (13_291, 14_001)
     assert all(p.reasons for row in rows for p in row.preferences)
-    table = tabulate(Rating(row.key, p.rater, str(p.strength)) for row in rows for p in row.preferences)
+    table = tabulate(UnitRating(row.key, p.rater, str(p.strength)) for row in rows for p in row.preferences)
     assert round(alpha(table, "nominal").value, 4) == 0.2668
 
 

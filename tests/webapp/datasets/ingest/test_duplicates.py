@@ -6,7 +6,7 @@ from django.db import connection
 
 from webapp.datasets.encoding import copy_format
 from webapp.datasets.ingest import duplicates
-from webapp.datasets.ingest.duplicates import Repeat, Seen
+from webapp.datasets.ingest.duplicates import Repeat, SeenKeys
 
 COLUMNS = {"key": "text", "digest": "text", "file": "int", "line": "bigint"}
 pytestmark = pytest.mark.django_db
@@ -22,7 +22,7 @@ def seen():
     with connection.cursor() as cursor:
         cursor.execute("CREATE TEMPORARY TABLE keys (key text, digest text, file int, line bigint)")
     write([("a", "A", 0, 1), ("b", "B", 0, 2)])
-    return Seen("keys")
+    return SeenKeys("keys")
 
 
 def test_keys_of_the_table_and_of_the_batch_repeat(seen):

@@ -15,7 +15,7 @@ import pytest
 from tests import readers
 from webapp.datasets.formats.importers import REGISTRY
 from webapp.datasets.ingest import import_job, loader, processes, services
-from webapp.datasets.ingest.checkpoint import Taken
+from webapp.datasets.ingest.checkpoint import ImportCheckpoint
 from webapp.datasets.ingest.reader import ROWS, Reader
 from webapp.datasets.models import Example, ImportJob, VersionMember
 from webapp.datasets.versions import earlier_splits
@@ -35,7 +35,7 @@ def reader(tmp_path):
     def make(lines):
         path = tmp_path / "rows.jsonl"
         path.write_text("".join(line + "\n" for line in lines))
-        return Reader(path, path.name, (path.name,), "touchstone", {}, Rule(0.5), Taken(1, "", None))
+        return Reader(path, path.name, (path.name,), "touchstone", {}, Rule(0.5), ImportCheckpoint(1, "", None))
 
     return make
 

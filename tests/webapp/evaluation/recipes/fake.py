@@ -10,7 +10,16 @@ from trainer.judges.calls import expand, read
 from trainer.judges.inputs import InputProblem, JudgeInput
 from trainer.judges.spec import resolve as resolve_spec
 from webapp.evaluation.recipes import RECIPES, resolve
-from webapp.evaluation.recipes.base import Found, Judged, JudgeFacts, Judgement, NotMeasured, Rollout, Said, Spent
+from webapp.evaluation.recipes.base import (
+    FoundCase,
+    JudgedQuestion,
+    JudgeFacts,
+    NotMeasured,
+    ProjectAnswer,
+    Rollout,
+    StudyJudgement,
+    VerdictSpending,
+)
 
 Answer = Callable[
     [JudgeInput, dict[str, Any]], Any
@@ -35,8 +44,8 @@ class FakeContext:
     sampled: dict[int, list[Rollout]] = field(default_factory=dict)
     learnt_from: dict[int, list[Rollout]] = field(default_factory=dict)
     asked: dict[int, int] = field(default_factory=dict)
-    judgements: Sequence[Judgement] = ()
-    said: dict[int, list[Said]] = field(default_factory=dict)
+    judgements: Sequence[StudyJudgement] = ()
+    said: dict[int, list[ProjectAnswer]] = field(default_factory=dict)
     rho: dict[int, list[float | None]] = field(default_factory=dict)
     published: dict[int, list[Example]] = field(default_factory=dict)
     dataset: str = "pairs v1"
@@ -45,7 +54,7 @@ class FakeContext:
     def config(self) -> Any:
         return resolve(self.recipe, self.raw)
 
-    def run(self) -> tuple[dict[str, Any], list[Found]]:
+    def run(self) -> tuple[dict[str, Any], list[FoundCase]]:
         outcome = RECIPES[self.recipe].run(self)
         for found in outcome.cases:
             json.dumps([found.subject, found.values], allow_nan=False)  # it must fit into the database
@@ -68,7 +77,7 @@ class FakeContext:
         spec = self.judges[version].spec
         return JudgeFacts(version, version, f"judge {version}", spec["kind"], spec)
 
-    def judge(self, version: int, inputs: Sequence[JudgeInput], phase: str, draw: int = 0) -> list[Judged]:
+    def judge(self, version: int, inputs: Sequence[JudgeInput], phase: str, draw: int = 0) -> list[JudgedQuestion]:
         judge = self.judges[version]
         spec = resolve_spec(judge.spec)
         found = []
@@ -82,7 +91,7 @@ class FakeContext:
                 raw = json.dumps(judge.answer(given, call.subject))
                 reading = read(spec, call.subject, raw)
                 ids = len(found) + 1 + 1000 * version
-                found.append(Judged(ids, reading.parsed, raw, reading.problem, call.subject))
+                found.append(JudgedQuestion(ids, reading.parsed, raw, reading.problem, call.subject))
         return found
 
     def rollouts(self, run: int, step: int | None) -> Iterator[Rollout]:
@@ -100,14 +109,14 @@ class FakeContext:
             raise NotMeasured(f"run {run} keeps no checkpoint")
         return self.rho[run]
 
-    def study(self, project: int) -> Iterator[Judgement]:
+    def study(self, project: int) -> Iterator[StudyJudgement]:
         return iter(self.judgements)
 
-    def answers(self, project: int) -> Iterator[Said]:
+    def answers(self, project: int) -> Iterator[ProjectAnswer]:
         return iter(self.said[project])
 
-    def spent(self, verdicts: Sequence[int]) -> Spent:
-        return Spent([0.5] * len(verdicts), None, None)
+    def spent(self, verdicts: Sequence[int]) -> VerdictSpending:
+        return VerdictSpending([0.5] * len(verdicts), None, None)
 
     def tell(self, phase: str, done: int, total: int) -> None:
         pass
@@ -124,5 +133,5 @@ def row(report: dict[str, Any], title: str, first: str) -> dict[str, Any]:
     return {words: cell for (words, _), cell in zip(table["columns"], cells, strict=True)}
 
 
-def carrying(cases: Sequence[Found], tags: Sequence[str]) -> list[Found]:
+def carrying(cases: Sequence[FoundCase], tags: Sequence[str]) -> list[FoundCase]:
     return [case for case in cases if set(tags) <= set(case.tags)]

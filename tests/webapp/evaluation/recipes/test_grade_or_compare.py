@@ -3,7 +3,7 @@
 import pytest
 
 from trainer.contracts import Criterion, Example, Message, Response, Rubric
-from webapp.evaluation.recipes.base import NothingToScore, Said
+from webapp.evaluation.recipes.base import NothingToScore, ProjectAnswer
 
 from .fake import FakeContext, block, carrying, row
 
@@ -22,14 +22,14 @@ def example(key: str) -> Example:
 EXAMPLES = [example(f"p{i}") for i in range(4)]
 
 
-def compared(key: str, strength: int | None = -2, rater="ann", seconds=30.0, **sides) -> Said:
+def compared(key: str, strength: int | None = -2, rater="ann", seconds=30.0, **sides) -> ProjectAnswer:
     subject = {"a": "x", "b": "y", **sides}
-    return Said(key, subject, {"verdict": "compared", "strength": strength}, rater, seconds, TEXTS)
+    return ProjectAnswer(key, subject, {"verdict": "compared", "strength": strength}, rater, seconds, TEXTS)
 
 
-def graded(key: str, side: str, seconds=60.0, texts=TEXTS, met=None) -> Said:
+def graded(key: str, side: str, seconds=60.0, texts=TEXTS, met=None) -> ProjectAnswer:
     grades = [{"criterion": f"c{n}", "verdict": verdict} for n, verdict in enumerate(met or MET[side], 1)]
-    return Said(key, {"response": side}, {"grades": grades}, "cem", seconds, texts)
+    return ProjectAnswer(key, {"response": side}, {"grades": grades}, "cem", seconds, texts)
 
 
 # two people prefer what is right; the rubric pays more for length

@@ -14,7 +14,7 @@ from webapp.accounts.administration import quotas
 from webapp.core import cluster, ray_jobs
 from webapp.core.models import AuditEntry
 from webapp.core.priorities import Priority
-from webapp.core.ray_client import Wanted
+from webapp.core.ray_client import JobResources
 from webapp.evaluation.launch import services as evaluating
 from webapp.evaluation.models import Evaluation
 from webapp.evaluation.work import running
@@ -185,7 +185,7 @@ def test_a_job_that_no_machine_can_hold_takes_no_place(launch, job, ray):  # noq
     assert now(large).problem == (
         "Waits: it asks for 9 CPUs, and no machine of the cluster has as much. It starts once one has; others pass it"
     )
-    assert not cluster.Node(cpus=8, lends=8 * 10**9).has(Wanted(memory_bytes=9 * 10**9))
+    assert not cluster.Node(cpus=8, lends=8 * 10**9).has(JobResources(memory_bytes=9 * 10**9))
 
 
 def test_a_job_that_asks_for_no_gpu_passes_who_waits_for_one_but_takes_nobodys_place(launch, job, ray, settings):  # noqa: F811

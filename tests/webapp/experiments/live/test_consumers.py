@@ -297,7 +297,7 @@ async def test_while_the_database_is_away_the_page_is_told_to_come_back(scene, m
         raise OperationalError("the server closed the connection")
 
     monkeypatch.setattr(consumers, "RECHECK_S", 0.05)
-    monkeypatch.setattr(consumers.Feed, "allowed_group", away)
+    monkeypatch.setattr(consumers.GroupFeed, "allowed_group", away)
     await get_channel_layer().group_send(
         broadcasts.run_group(run.id), {"type": "broadcast", "message": {"type": "log", "lines": []}}
     )

@@ -194,7 +194,7 @@ def test_every_order_pages_without_gap_or_repeat(sampled, sort, order):
 
 def test_filters_by_step_phase_criterion_and_verdict(sampled):
     def find(**filters):
-        return places(rollouts.rollouts(sampled, rollouts.Filters(**filters), sort="place"))
+        return places(rollouts.rollouts(sampled, rollouts.RolloutQuery(**filters), sort="place"))
 
     assert find(step=2) == [(2, 0), (2, 1), (2, 2), (2, 3)]
     assert find(phase="eval") == []

@@ -25,7 +25,7 @@ from trainer.config import PolicyConfig
 from trainer.contracts import ModelSource, RunAssignment
 from trainer.contracts.storing import Upload
 from trainer.ray_jobs import places
-from trainer.storing import ObjectStore, StoreAway, StoreRefused
+from trainer.storing import ObjectStore, StorageAway, StoreRefused
 from webapp.core import artifact_store, buckets
 from webapp.core.artifact_store import StoreAway as ServerStoreAway
 from webapp.core.problems import Conflict, Problem
@@ -177,7 +177,7 @@ def test_a_token_reaches_its_own_run_and_nothing_else(launch, run, trainer, node
 def test_storage_that_is_away_is_told_and_tried_again_and_nothing_is_half_there(run, trainer, node, bucket, tmp_path):
     place = folder(tmp_path / "1", policy=os.urandom(3 * PIECE))
     bucket.failing = lambda method, path: 503 if method == "PUT" else None
-    with pytest.raises(StoreAway, match=r"the artifact store at 127\.0\.0\.1:\d+ answers 503") as told:
+    with pytest.raises(StorageAway, match=r"the artifact store at 127\.0\.0\.1:\d+ answers 503") as told:
         node.keep(place, "checkpoints/step-000010")
     assert "Signature" not in str(told.value)
     assert storing.checkpoints(run) == ()

@@ -2,17 +2,17 @@
 
 import pytest
 
-from trainer.config.recipe import Need, Recipe, RecipeConfig
+from trainer.config.recipe import DataNeed, Recipe, RecipeConfig
 from trainer.config.recipes.policy import RECIPE as POLICY
 from trainer.config.recipes.policy import PolicyConfig
 from webapp.experiments.recipes.fit import fit, problems
 
 
-def recipe(*needs: Need) -> Recipe:
+def recipe(*needs: DataNeed) -> Recipe:
     return Recipe("toy", "Toy", "", RecipeConfig, needs, (), "eval/loss", (), (), {})
 
 
-PAIRS = Need("pairs", "pairs", left_out=(("ties", "ties"), ("undecided", "undecided pairs")))
+PAIRS = DataNeed("pairs", "pairs", left_out=(("ties", "ties"), ("undecided", "undecided pairs")))
 
 
 def counts(train=None, heldout=None):
@@ -39,7 +39,9 @@ def test_nothing_held_out_is_a_problem_only_where_something_is_measured(wanted, 
 
 
 def test_one_of_several_kinds_of_data_is_enough():
-    either = recipe(Need("turns", "conversations", either="texts"), Need("references", "answers", either="texts"))
+    either = recipe(
+        DataNeed("turns", "conversations", either="texts"), DataNeed("references", "answers", either="texts")
+    )
     assert fit(either, counts({"references": 3})).ok
     nothing = fit(either, counts({"pairs": 3}))
     (problem,) = problems(nothing, "demo v1", 0)

@@ -12,7 +12,7 @@ from trainer.judges.budget import Budget
 from trainer.judges.calls import expand
 from trainer.judges.chat import ChatReply
 from trainer.judges.engine import Outcome
-from trainer.rewards.judges import StoreAway
+from trainer.rewards.judges import VerdictsAway
 from trainer.rewards.verdict_store import ServerStore
 from webapp.experiments.models import RunJudge
 from webapp.experiments.rewards import budgets
@@ -41,7 +41,7 @@ def store_of(run, own) -> ServerStore:
         def _answer(self, body: bytes) -> KnownVerdicts:
             answer = trainer.client.post(self.url, body, content_type="application/json")
             if answer.status_code != 200:
-                raise StoreAway(answer.content.decode())
+                raise VerdictsAway(answer.content.decode())
             return KnownVerdicts.model_validate_json(answer.content)
 
     return Here(trainer.url("/verdicts"), "t", str(own))

@@ -5,7 +5,7 @@ import pytest
 from webapp.core.problems import Invalid
 from webapp.experiments.models import Rollout
 from webapp.experiments.rollouts import queries
-from webapp.experiments.rollouts.queries import Filters
+from webapp.experiments.rollouts.queries import RolloutQuery
 
 
 def row(run, index, step=1, group=0, excluded="", **values):
@@ -29,13 +29,13 @@ def judged(run):
 
 
 def found(run, sort=None, **filters):
-    return [each.index for each in queries.rollouts(run, Filters(step=1, **filters), sort=sort).items]
+    return [each.index for each in queries.rollouts(run, RolloutQuery(step=1, **filters), sort=sort).items]
 
 
 def test_parts_disagree_by_the_places_that_a_response_has_in_its_group(judged):
     """Of the three with both parts: verifier 1/4, 1/4, 1; judge 1, 1/2, 0; so they lie 3/4, 1/4 and 1 apart."""
     between = ("verifier", "judge")
-    page = queries.rollouts(judged, Filters(step=1, between=between), sort="-apart")
+    page = queries.rollouts(judged, RolloutQuery(step=1, between=between), sort="-apart")
     assert [(each.index, each.apart) for each in page.items] == [(2, 1.0), (0, 0.75), (1, 0.25)]
     assert found(judged, between=between, apart=0.75) == [0, 2]
     assert found(judged, between=between[::-1], apart=0.75) == [0, 2]
@@ -81,7 +81,7 @@ def test_by_being_left_out(judged):
 @pytest.mark.parametrize(("sort", "field"), [("-apart", "between"), ("part", "by")])
 def test_an_order_by_what_is_not_named_is_refused(judged, sort, field):
     with pytest.raises(Invalid) as refused:
-        queries.rollouts(judged, Filters(step=1), sort=sort)
+        queries.rollouts(judged, RolloutQuery(step=1), sort=sort)
     assert field in refused.value.fields
 
 
@@ -89,7 +89,7 @@ def test_an_order_by_what_is_not_named_is_refused(judged, sort, field):
 def test_orders_by_parts_page_without_gap_or_repeat(run, sort):
     rows = [row(run, i, step=step, a=i % 3, b=-i if i != 2 else None) for step in (1, 2) for i in range(5)]
     Rollout.objects.bulk_create(rows)
-    wanted = Filters(part="b", between=("a", "b") if sort == "-apart" else None)
+    wanted = RolloutQuery(part="b", between=("a", "b") if sort == "-apart" else None)
     whole = [each.pk for each in queries.rollouts(run, wanted, sort=sort).items]
     pages, cursor = [], None
     while True:
@@ -104,17 +104,17 @@ def test_orders_by_parts_page_without_gap_or_repeat(run, sort):
 def test_a_search_without_a_step_is_bounded_and_says_how_far_it_went(run, monkeypatch):
     Rollout.objects.bulk_create([row(run, i, step=step, a=1.0) for step in (1, 2, 3) for i in range(2)])
     monkeypatch.setattr(queries, "MAX_SEARCHED", 4)
-    page = queries.rollouts(run, Filters(part="a"))
+    page = queries.rollouts(run, RolloutQuery(part="a"))
     assert {each.step for each in page.items} == {2, 3}
     assert page.oldest_step == 2
-    assert queries.rollouts(run, Filters(part="a", step=1)).oldest_step is None
+    assert queries.rollouts(run, RolloutQuery(part="a", step=1)).oldest_step is None
     assert len(queries.rollouts(run).items) == 6, "an index finds these"
     monkeypatch.setattr(queries, "MAX_SEARCHED", 1)
-    assert queries.rollouts(run, Filters(part="a")).oldest_step == 3, "a step is searched whole"
+    assert queries.rollouts(run, RolloutQuery(part="a")).oldest_step == 3, "a step is searched whole"
 
 
 def test_the_number_of_queries_does_not_grow(judged, django_assert_num_queries):
-    wanted = Filters(between=("verifier", "judge"), part="judge", excluded=False)
+    wanted = RolloutQuery(between=("verifier", "judge"), part="judge", excluded=False)
     with django_assert_num_queries(2):
         queries.rollouts(judged, wanted, sort="-apart")
     Rollout.objects.bulk_create([row(judged, i, group=2, verifier=1.0, judge=i) for i in range(8)])

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
-from trainer.metrics.agreement import Level, Rating, RatingProblem, parse_rating, report, tabulate
+from trainer.metrics.agreement import Level, RatingProblem, UnitRating, parse_rating, report, tabulate
 from webapp.core.commands import JsonCommand
 from webapp.core.jsonlines import Lines, printed
 
@@ -26,7 +26,7 @@ class Command(JsonCommand):
         self.stdout.write(printed(told))
 
 
-def _once(lines: Lines[tuple[Rating | None]]) -> Iterator[Rating]:
+def _once(lines: Lines[tuple[UnitRating | None]]) -> Iterator[UnitRating]:
     """The ratings that are not missing; a rater's second one of a unit is a problem of its line."""
     seen: dict[tuple[str, str], int] = {}
     for number, (rating,) in lines:

@@ -22,13 +22,13 @@ from trainer.metrics.compare import McNemar, keyed_difference, mcnemar
 from trainer.metrics.estimate import Estimate, bootstrap_mean, undefined
 
 from ... import report as r
-from ..base import Context, Found, tag
-from ..pairs import Pair, coverage_of
+from ..base import Context, FoundCase, tag
+from ..pairs import FirstComparison, coverage_of
 
 if TYPE_CHECKING:
-    from .judge_audit import Audited
+    from .judge_audit import AuditedPair
 
-Audits = Mapping[str, Sequence["Audited"]]
+Audits = Mapping[str, Sequence["AuditedPair"]]
 MEASURES = (
     ("accuracy_net", "Accuracy", "right on balance over both orders; a missing verdict is wrong"),
     ("accuracy_given", "As given", "right with the responses in their given order"),
@@ -57,7 +57,7 @@ def accuracy(found: Estimate, judge: str, *tags: str) -> r.Cell:
     return r.estimate(found, tag("judge", judge), *tags, "wrong")
 
 
-def measured(rows: Sequence["Audited"]) -> Audit:
+def measured(rows: Sequence["AuditedPair"]) -> Audit:
     """Of a judge that was asked in one order only, what takes both is undefined, and not a verdict is missing for it."""
     found = measures([each.case for each in rows])
     orders = {order for each in rows for order in each.orders}
@@ -80,7 +80,7 @@ def measured(rows: Sequence["Audited"]) -> Audit:
     )
 
 
-def coverage(by_judge: Audits, pairs: int, left: Sequence[Found]) -> list[tuple[str, r.Cell]]:
+def coverage(by_judge: Audits, pairs: int, left: Sequence[FoundCase]) -> list[tuple[str, r.Cell]]:
     audited = [each for rows in by_judge.values() for each in rows]
     verdicts = sum((each.case.given is not None) + (each.case.swapped is not None) for each in audited)
     missing = sum(len(each.orders) for each in audited) - verdicts
@@ -118,7 +118,7 @@ ASKED = {
 }
 
 
-def protocol(rows: Iterable["Audited"]) -> str:
+def protocol(rows: Iterable["AuditedPair"]) -> str:
     """In which orders a judge was asked: a judge asked once is never ranked against one asked in both orders, since being
     right in both is more than being right in one."""
     asked = {each.orders for each in rows}
@@ -145,7 +145,7 @@ def judges(measured: Mapping[str, Audit], protocols: Mapping[str, str]) -> r.Tab
 
 def groups(by_judge: Audits) -> Iterator[r.Table]:
     """Groups down, judges across: there may be a hundred groups, but not so many judges."""
-    mine: dict[tuple[str, str], list[Audited]] = defaultdict(list)
+    mine: dict[tuple[str, str], list[AuditedPair]] = defaultdict(list)
     for judge, audited in by_judge.items():
         for each in audited:
             mine[each.case.group, judge].append(each)
@@ -196,22 +196,22 @@ def against(judge: str, best: str, difference: Estimate, test: McNemar) -> list[
     return [*cells, *[r.count(count, mine, tag(ALONE, name)) for name, count in alone]]
 
 
-def _key(each: "Audited") -> tuple[str, str]:
+def _key(each: "AuditedPair") -> tuple[str, str]:
     return each.case.group, each.case.pair
 
 
-def _asked(each: "Audited") -> tuple[str, str, tuple[str, ...]]:
+def _asked(each: "AuditedPair") -> tuple[str, str, tuple[str, ...]]:
     """A pair with the orders it was asked in: the same pair asked otherwise is another question."""
     return (*_key(each), each.orders)
 
 
-def _right(each: "Audited") -> bool:
+def _right(each: "AuditedPair") -> bool:
     """On balance over both orders, as the headline counts."""
     swapped = None if each.case.swapped is None else -each.case.swapped
     return sum(1 - abs(side - each.case.label) for side in (each.case.given, swapped) if side is not None) > 0
 
 
-def _verdict(each: "Audited") -> int | None:
+def _verdict(each: "AuditedPair") -> int | None:
     """The verdict as one side: what both orders say, 0 where they differ; the given order's where only that was asked."""
     given, swapped = each.case.given, None if each.case.swapped is None else -each.case.swapped
     if given is None or swapped is None:
@@ -240,7 +240,7 @@ def ranges(by_judge: Audits) -> dict[str, HumanRange]:
     return found
 
 
-def known(rows: Sequence["Audited"], consistency: Estimate) -> dict[str, Any]:
+def known(rows: Sequence["AuditedPair"], consistency: Estimate) -> dict[str, Any]:
     """What a licence shows of one judge of pairs beside its accuracy. A pair on which its two orders differ is a tie."""
     kappa = kappa_with_labels([each.case.label for each in rows], [_verdict(each) for each in rows])
     found = {"kappa": r.estimate(kappa, unit="points"), "order_consistency": r.estimate(consistency)}
@@ -287,7 +287,7 @@ def _of_rater(judge: str, found: HumanRange, rater: str) -> r.Cell:
     return r.estimate(found.raters[rater], tag("judge", judge), tag("rater", rater))
 
 
-def slices(pair: Pair) -> list[str]:
+def slices(pair: FirstComparison) -> list[str]:
     """Where the pair lies by length and format; only a pair whose label is a side lies anywhere."""
     if pair.chosen is None or pair.rejected is None:
         return []

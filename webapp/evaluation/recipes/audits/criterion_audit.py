@@ -16,7 +16,17 @@ from trainer.metrics.compare import mcnemar, paired_difference
 from trainer.metrics.criteria import MET, NOT_MET, Agreement, agreement
 
 from ... import report as r
-from ..base import Context, Found, NothingToScore, Outcome, Recipe, RecipeConfig, Stored, listed_twice, tag
+from ..base import (
+    Context,
+    FoundCase,
+    NothingToScore,
+    Recipe,
+    RecipeConfig,
+    RecipeOutcome,
+    StoredCase,
+    listed_twice,
+    tag,
+)
 from ..grades import Graded, graded
 from .blocks import ALONE, DISAGREE, SEVERAL, against, beside_people, disagreement, human_tables, named, spending
 
@@ -53,7 +63,7 @@ class CriterionAuditConfig(RecipeConfig):
 
 
 @dataclass(frozen=True)
-class Audited:
+class AuditedCriterion:
     """One graded criterion of a response, as one judge sees it."""
 
     judge: str
@@ -72,14 +82,14 @@ class Audited:
         return self.met is not None and self.met == self.graded.met
 
 
-Audits = Mapping[str, Sequence[Audited]]
+Audits = Mapping[str, Sequence[AuditedCriterion]]
 
 
-def run(context: Context) -> Outcome:
+def run(context: Context) -> RecipeOutcome:
     people, verified, bare = _people(context)
     if not people:
         raise NothingToScore("no criterion that a judge decides has been graded by a person")
-    by_judge: dict[str, list[Audited]] = {}
+    by_judge: dict[str, list[AuditedCriterion]] = {}
     for choice in context.config.judges:
         facts = context.judge_facts(choice.version)
         by_judge[facts.key] = list(_asked(context, choice.version, facts.key, people))
@@ -111,14 +121,16 @@ def run(context: Context) -> Outcome:
         cell, items = _accuracy(found[facts.key], facts.key), r.measured_on(each.item for each in by_judge[facts.key])
         shown = _known(found[facts.key], ranges.get(facts.key))
         report.entries.append(r.Entry(facts.key, cell, facts.version, facts.judge, known=shown, **items))
-    return Outcome(report, [*(_case(each, apart, people_named) for rows in by_judge.values() for each in rows), *bare])
+    return RecipeOutcome(
+        report, [*(_case(each, apart, people_named) for rows in by_judge.values() for each in rows), *bare]
+    )
 
 
-def _people(context: Context) -> tuple[list[Graded], int, list[Found]]:
+def _people(context: Context) -> tuple[list[Graded], int, list[FoundCase]]:
     """Graded criteria for a judge to decide, how many are left to their verifiers, and a case for each response that
     nobody graded."""
     found: list[Graded] = []
-    bare: list[Found] = []
+    bare: list[FoundCase] = []
     verified = 0
     responses: set[tuple[str, str]] = set()
     for example in context.examples():
@@ -139,11 +151,11 @@ def _people(context: Context) -> tuple[list[Graded], int, list[Found]]:
     return found, verified, bare
 
 
-def _bare(example: str, response: str) -> Found:
-    return Found({"example": example, "response": response}, {"left out": NOT_GRADED}, [NOT_GRADED])
+def _bare(example: str, response: str) -> FoundCase:
+    return FoundCase({"example": example, "response": response}, {"left out": NOT_GRADED}, [NOT_GRADED])
 
 
-def _asked(context: Context, version: int, judge: str, people: Sequence[Graded]) -> Iterator[Audited]:
+def _asked(context: Context, version: int, judge: str, people: Sequence[Graded]) -> Iterator[AuditedCriterion]:
     by_response: dict[tuple[str, str], list[Graded]] = defaultdict(list)
     for each in people:
         by_response[each.example.key, each.response.id].append(each)
@@ -169,14 +181,14 @@ def _asked(context: Context, version: int, judge: str, people: Sequence[Graded])
         verdict = said.get(key, {}).get(each.criterion.id)
         found = ids[*key, each.criterion.id]
         met, note = (verdict.met, verdict.note) if verdict else (None, "it could not be asked")
-        yield Audited(judge, each, met, note, tuple(found))
+        yield AuditedCriterion(judge, each, met, note, tuple(found))
 
 
-def _agreement(rows: Sequence[Audited]) -> Agreement:
+def _agreement(rows: Sequence[AuditedCriterion]) -> Agreement:
     return agreement([each.graded.met for each in rows], [each.met for each in rows], _clusters(rows))
 
 
-def _clusters(rows: Sequence[Audited]) -> list[str]:
+def _clusters(rows: Sequence[AuditedCriterion]) -> list[str]:
     """Of one prompt together; of one response where there is only one prompt; each apart where there is one response."""
     prompts = [each.graded.example.key for each in rows]
     responses = [each.graded.response.id for each in rows]
@@ -188,7 +200,7 @@ def _accuracy(found: Agreement, judge: str, *tags: str) -> r.Cell:
 
 
 def _coverage(
-    by_judge: Audits, people: Sequence[Graded], verified: int, bare: Sequence[Found], apart: Set[object]
+    by_judge: Audits, people: Sequence[Graded], verified: int, bare: Sequence[FoundCase], apart: Set[object]
 ) -> list[tuple[str, r.Cell]]:
     decided = [each for rows in by_judge.values() for each in rows if each.graded.met is not None]
     missing = sum(each.met is None for each in decided)
@@ -243,9 +255,9 @@ def _cells(found: Agreement, *tags: str) -> list[r.Cell]:
     return [*cells, r.count(missing, *tags, "missing", tone="warn" if missing else "")]
 
 
-def _by_criterion(judge: str, rows: Sequence[Audited]) -> Iterator[r.Table]:
+def _by_criterion(judge: str, rows: Sequence[AuditedCriterion]) -> Iterator[r.Table]:
     """A criterion is known by its words: the same words in two rubrics are one."""
-    grouped: dict[str, list[Audited]] = defaultdict(list)
+    grouped: dict[str, list[AuditedCriterion]] = defaultdict(list)
     for each in rows:
         grouped[each.graded.criterion.text].append(each)
     order = sorted(grouped, key=lambda text: (-_apart(grouped[text]), -len(grouped[text]), text))
@@ -261,7 +273,7 @@ def _by_criterion(judge: str, rows: Sequence[Audited]) -> Iterator[r.Table]:
     yield r.table(f"By criterion: {judge}", columns, shown, note)
 
 
-def _apart(rows: Sequence[Audited]) -> int:
+def _apart(rows: Sequence[AuditedCriterion]) -> int:
     return sum(each.graded.met is not None and each.met is not None and not each.right for each in rows)
 
 
@@ -269,7 +281,7 @@ def _left_out(found: int, what: str) -> str:
     return f" {found - MOST_CRITERIA:,} more {what} are in the cases." if found > MOST_CRITERIA else ""
 
 
-def _by(kind: str, by_judge: Audits, of: Callable[[Audited], list[str]]) -> Iterator[r.Table]:
+def _by(kind: str, by_judge: Audits, of: Callable[[AuditedCriterion], list[str]]) -> Iterator[r.Table]:
     """Agreement where `of` gives this value; nothing where there are not two of them."""
     counts = Counter(value for rows in by_judge.values() for each in rows for value in of(each) if value)
     if len(counts) < 2:
@@ -323,22 +335,22 @@ def _known(found: Agreement, people: HumanRange | None) -> dict[str, Any]:
     return {"kappa": r.estimate(found.kappa, unit="points")} | beside_people(people, "criteria")
 
 
-def known_again(examples: Iterable[Example], cases: Iterable[Stored]) -> dict[str, dict[str, Any]]:
+def known_again(examples: Iterable[Example], cases: Iterable[StoredCase]) -> dict[str, dict[str, Any]]:
     """The same, of an evaluation that has only its cases."""
     grades = {
         (example.key, each.response.id, each.criterion.id): each for example in examples for each in graded(example)
     }
-    by_judge: dict[str, list[Audited]] = defaultdict(list)
+    by_judge: dict[str, list[AuditedCriterion]] = defaultdict(list)
     for case in cases:
         about = grades.get(tuple(case.subject.get(name, "") for name in ("example", "response", "criterion id")))
         if about is not None and "judge" in case.subject and case.values.get("judge") in SAID:
             judge, met = case.subject["judge"], SAID[case.values["judge"]]
-            by_judge[judge].append(Audited(judge, about, met, "", ()))
+            by_judge[judge].append(AuditedCriterion(judge, about, met, "", ()))
     ranges = _ranges(by_judge)
     return {judge: _known(_agreement(rows), ranges.get(judge)) for judge, rows in by_judge.items()}
 
 
-def _case(each: Audited, apart: Set[object], people: Set[str]) -> Found:
+def _case(each: AuditedCriterion, apart: Set[object], people: Set[str]) -> FoundCase:
     about, criterion = each.graded, each.graded.criterion
     tags = [tag("judge", each.judge), tag("criterion", criterion.text)]
     if about.met is None:
@@ -364,7 +376,7 @@ def _case(each: Audited, apart: Set[object], people: Set[str]) -> Found:
         "why": each.note,
         "verdicts": list(each.verdicts),
     }
-    return Found(subject, values, tags)
+    return FoundCase(subject, values, tags)
 
 
 RECIPE = Recipe(

@@ -11,24 +11,24 @@ from trainer.contracts import Example
 from trainer.contracts.counted import counted
 from trainer.judges.combine import PairVerdict, pair_verdicts, unswapped
 from trainer.judges.inputs import of_example
-from trainer.metrics.audit import Audit, Case
+from trainer.metrics.audit import Audit, AuditCase
 from webapp.judging.lines.audits import parse_case
 
 from ... import report as r
 from ..base import (
     Context,
-    Found,
-    Judged,
+    FoundCase,
+    JudgedQuestion,
     JudgeFacts,
     NothingToScore,
-    Outcome,
     Recipe,
     RecipeConfig,
-    Stored,
+    RecipeOutcome,
+    StoredCase,
     listed_twice,
     tag,
 )
-from ..pairs import Pair, labelled, left_out, pair_of
+from ..pairs import FirstComparison, labelled, left_out, pair_of
 from . import blocks
 
 ORDERS = ("given", "swapped")
@@ -51,12 +51,12 @@ class JudgeAuditConfig(RecipeConfig):
 
 
 @dataclass
-class Audited:
+class AuditedPair:
     """One pair judged by one judge. `pair` is the dataset's, where it has one of that key; `orders` those it was asked in;
     `samples` are the sides of each vote in the given order."""
 
-    case: Case
-    pair: Pair | None = None
+    case: AuditCase
+    pair: FirstComparison | None = None
     orders: tuple[str, ...] = ORDERS
     verdicts: list[int] = field(default_factory=list)
     samples: list[int | None] = field(default_factory=list)
@@ -67,9 +67,9 @@ class Audited:
     beside: str = ""  # the judge that alone is right, of this one and the best
 
 
-def run(context: Context) -> Outcome:
+def run(context: Context) -> RecipeOutcome:
     known = {pair.key: pair for example in context.examples() if (pair := pair_of(example))}
-    by_judge: dict[str, list[Audited]] = defaultdict(list)
+    by_judge: dict[str, list[AuditedPair]] = defaultdict(list)
     for each in [*recorded(context, known), *asked(context)]:
         by_judge[each.case.judge].append(each)
     if not by_judge:
@@ -103,10 +103,10 @@ def run(context: Context) -> Outcome:
         ],
         entries=[_entry(judge, rows, measured[judge], protocols[judge]) for judge, rows in by_judge.items()],
     )
-    return Outcome(found, [*(_case(each, named) for rows in by_judge.values() for each in rows), *left])
+    return RecipeOutcome(found, [*(_case(each, named) for rows in by_judge.values() for each in rows), *left])
 
 
-def _entry(judge: str, rows: list[Audited], measured: Audit, protocol: str) -> r.Entry:
+def _entry(judge: str, rows: list[AuditedPair], measured: Audit, protocol: str) -> r.Entry:
     """The judge's line on a leaderboard, and what its licence shows."""
     return r.Entry(
         judge,
@@ -123,14 +123,14 @@ def _best(measured: dict[str, Audit], judges: list[str]) -> str:
     return max(judges, key=lambda judge: measured[judge].accuracy_net.value or 0.0)
 
 
-def recorded(context: Context, known: dict[str, Pair]) -> Iterator[Audited]:
+def recorded(context: Context, known: dict[str, FirstComparison]) -> Iterator[AuditedPair]:
     """The lines of the recording; lines that cannot be used were refused when it was sent in."""
     for line in context.lines():
         case = parse_case(line)
-        yield Audited(case, known.get(case.pair), ORDERS if "swapped" in line else ORDERS[:1])
+        yield AuditedPair(case, known.get(case.pair), ORDERS if "swapped" in line else ORDERS[:1])
 
 
-def asked(context: Context) -> Iterator[Audited]:
+def asked(context: Context) -> Iterator[AuditedPair]:
     """The labelled pairs of the dataset, as each of the config's judges sees them."""
     config = context.config
     pairs = {pair.key: pair for pair in labelled(context.examples(), config.max_pairs)} if config.judges else {}
@@ -139,21 +139,23 @@ def asked(context: Context) -> Iterator[Audited]:
         inputs = [of_example(pair.example, pair=True) for pair in pairs.values()]
         answers = context.judge(choice.version, inputs, f"{facts.key} on {counted(len(inputs), 'pairs')}")
         verdicts = {key[0]: found for key, found in pair_verdicts(answers).items()}
-        said: dict[str, list[Judged]] = defaultdict(list)
+        said: dict[str, list[JudgedQuestion]] = defaultdict(list)
         for each in answers:
             said[each.subject["example"]].append(each)
         for key, pair in pairs.items():
             yield _audited(facts, pair, verdicts.get(key), said[key])
 
 
-def _audited(facts: JudgeFacts, pair: Pair, found: PairVerdict | None, said: list[Judged]) -> Audited:
+def _audited(
+    facts: JudgeFacts, pair: FirstComparison, found: PairVerdict | None, said: list[JudgedQuestion]
+) -> AuditedPair:
     given = found.given if found else None
     swapped = None if found is None or found.swapped is None else -found.swapped
-    case = Case(facts.key, pair.key, pair.example.domain, pair.label or 0, given, swapped)
+    case = AuditCase(facts.key, pair.key, pair.example.domain, pair.label or 0, given, swapped)
     sides = {each: _side(each) for each in said}
     decided = [side for side in sides.values() if side is not None]
     verdict = found.verdict if found else None
-    return Audited(
+    return AuditedPair(
         case,
         pair,
         ORDERS if facts.spec["order"] == "both" else (facts.spec["order"],),
@@ -165,14 +167,14 @@ def _audited(facts: JudgeFacts, pair: Pair, found: PairVerdict | None, said: lis
     )
 
 
-def _side(said: Judged) -> int | None:
+def _side(said: JudgedQuestion) -> int | None:
     if said.parsed is None:
         return None
     strength = unswapped(said.parsed, said.subject["order"])["strength"]
     return int((strength > 0) - (strength < 0))
 
 
-def _case(each: Audited, named: Set[str]) -> Found:
+def _case(each: AuditedPair, named: Set[str]) -> FoundCase:
     case, pair = each.case, each.pair
     swapped = None if case.swapped is None else -case.swapped
     votes = sum(1 - abs(verdict - case.label) for verdict in (case.given, swapped) if verdict is not None)
@@ -202,21 +204,23 @@ def _case(each: Audited, named: Set[str]) -> Found:
         "votes": votes,
         "verdicts": each.verdicts,
     }
-    return Found({key: value for key, value in subject.items() if value}, values, tags)
+    return FoundCase({key: value for key, value in subject.items() if value}, values, tags)
 
 
-def known_again(examples: Iterable[Example], cases: Iterable[Stored]) -> dict[str, dict[str, Any]]:
+def known_again(examples: Iterable[Example], cases: Iterable[StoredCase]) -> dict[str, dict[str, Any]]:
     """As `_entry` gives it, of an evaluation that has only its cases."""
     pairs = {pair.key: pair for example in examples if (pair := pair_of(example))}
-    by_judge: dict[str, list[Audited]] = defaultdict(list)
+    by_judge: dict[str, list[AuditedPair]] = defaultdict(list)
     for case in cases:
         subject, values = case.subject, case.values
         orders = tuple(name for name in ORDERS if name in values)
         if {"judge", "pair"} <= subject.keys() and values.get("label") in SIDES and orders:
             given, swapped = (SIDES[values.get(name)] for name in ORDERS)
             group, label = subject.get("group", ""), SIDES[values["label"]] or 0
-            said = Case(subject["judge"], subject["pair"], group, label, given, None if swapped is None else -swapped)
-            by_judge[said.judge].append(Audited(said, pairs.get(subject.get("example", "")), orders))
+            said = AuditCase(
+                subject["judge"], subject["pair"], group, label, given, None if swapped is None else -swapped
+            )
+            by_judge[said.judge].append(AuditedPair(said, pairs.get(subject.get("example", "")), orders))
     return {judge: blocks.known(rows, blocks.measured(rows).order_consistency) for judge, rows in by_judge.items()}
 
 

@@ -17,7 +17,7 @@ from trainer.rubrics import verdicts as verified
 from trainer.rubrics.structure import lines, structural_hints
 
 from ... import report as r
-from ..base import Context, Found, Judged, NothingToScore, Outcome, Recipe, RecipeConfig, tag
+from ..base import Context, FoundCase, JudgedQuestion, NothingToScore, Recipe, RecipeConfig, RecipeOutcome, tag
 from ..pairs import NO_RUBRIC, WORDS, coverage_of
 from .rubric_worth import worth
 
@@ -67,7 +67,7 @@ class RubricAuditConfig(RecipeConfig):
 
 
 @dataclass
-class Seen:
+class AuditedRubric:
     """A rubric with its responses' verdicts: `met_RK` rows are responses, columns criteria."""
 
     example: Example
@@ -79,14 +79,14 @@ class Seen:
     covered: frozenset[int] | None = None
 
 
-def run(context: Context) -> Outcome:
-    seen: list[Seen] = []
-    bare: list[Found] = []
+def run(context: Context) -> RecipeOutcome:
+    seen: list[AuditedRubric] = []
+    bare: list[FoundCase] = []
     for example in context.examples():
         if example.rubric:
-            seen.append(Seen(example, example.rubric.criteria))
+            seen.append(AuditedRubric(example, example.rubric.criteria))
         else:
-            bare.append(Found({"example": example.key}, {"left out": WORDS[NO_RUBRIC].lower()}, [NO_RUBRIC]))
+            bare.append(FoundCase({"example": example.key}, {"left out": WORDS[NO_RUBRIC].lower()}, [NO_RUBRIC]))
         if len(seen) == context.config.max_examples:
             break
     if not seen:
@@ -116,10 +116,10 @@ def run(context: Context) -> Outcome:
         ],
         blocks=blocks,
     )
-    return Outcome(found, [*cases, *(case for each in seen for case in _demands(each)), *worths, *bare])
+    return RecipeOutcome(found, [*cases, *(case for each in seen for case in _demands(each)), *worths, *bare])
 
 
-def _decide(context: Context, seen: Sequence[Seen]) -> None:
+def _decide(context: Context, seen: Sequence[AuditedRubric]) -> None:
     """Verifiers first; the judge is asked about what they leave, where there is one."""
     judged: dict[tuple[str, str], dict[str, bool | None]] = {}
     if context.config.judge:
@@ -147,7 +147,7 @@ def _input(example: Example) -> JudgeInput:
     )
 
 
-def _keep_ids(seen: Sequence[Seen], answers: Sequence[Judged]) -> None:
+def _keep_ids(seen: Sequence[AuditedRubric], answers: Sequence[JudgedQuestion]) -> None:
     by_key = {each.example.key: each for each in seen}
     for answer in answers:
         subject = answer.subject
@@ -155,7 +155,7 @@ def _keep_ids(seen: Sequence[Seen], answers: Sequence[Judged]) -> None:
             by_key[subject["example"]].ids[criterion] += [answer.id] if answer.id else []
 
 
-def _cover(context: Context, seen: Sequence[Seen]) -> None:
+def _cover(context: Context, seen: Sequence[AuditedRubric]) -> None:
     by_key = {each.example.key: each for each in seen}
     asked = [JudgeInput(each.example.key, each.example.prompt) for each in seen]
     for answer in context.judge(context.config.lister, asked, "listing demands"):
@@ -180,15 +180,15 @@ def _cover(context: Context, seen: Sequence[Seen]) -> None:
             each.covered = frozenset(demand for _, demand in answer.parsed["matches"])
 
 
-def _demands(each: Seen) -> Iterator[Found]:
+def _demands(each: AuditedRubric) -> Iterator[FoundCase]:
     """One case per demand of the instruction."""
     for d, demand in enumerate(each.demands or ()):
         state = "not matched" if each.covered is None else "covered" if d in each.covered else "passed over"
         subject = {"example": each.example.key, "demand": demand}
-        yield Found(subject, {"demand": state, "verdicts": each.listed}, ["demand", state])
+        yield FoundCase(subject, {"demand": state, "verdicts": each.listed}, ["demand", state])
 
 
-def _cases(each: Seen) -> Iterator[Found]:
+def _cases(each: AuditedRubric) -> Iterator[FoundCase]:
     """One case per criterion."""
     held = bench.held(each.met_RK) if each.met_RK else []
     points = [criterion.points for criterion in each.criteria]
@@ -213,7 +213,7 @@ def _cases(each: Seen) -> Iterator[Found]:
         told = [hint.message for hint in hints if hint.criterion == k]
         values |= {"hints": told, "verdicts": each.ids[criterion.id]}
         subject = {"example": each.example.key, "criterion": criterion.text, "criterion id": criterion.id}
-        yield Found(subject, values, tags)
+        yield FoundCase(subject, values, tags)
 
 
 def _powers(powers: Counter[str], total: int) -> r.Table:
@@ -222,7 +222,7 @@ def _powers(powers: Counter[str], total: int) -> r.Table:
     return r.table("Do criteria tell responses apart?", ["Criteria", "Share"], rows, note)
 
 
-def _hints(cases: Sequence[Found]) -> r.Table:
+def _hints(cases: Sequence[FoundCase]) -> r.Table:
     found = Counter(each for case in cases for each in case.tags)
     rows = [
         [r.text(words), r.estimate(proportion(found[f"hint:{code}"], len(cases)), f"hint:{code}")]
@@ -233,7 +233,7 @@ def _hints(cases: Sequence[Found]) -> r.Table:
     )
 
 
-def _pairs(cases: Sequence[Found]) -> Iterator[r.Table]:
+def _pairs(cases: Sequence[FoundCase]) -> Iterator[r.Table]:
     found = Counter(each for case in cases for each in case.tags)
     decided = [case for case in cases if case.values["responses"] >= bench.FEWEST]
     few = f"no prompt has {bench.FEWEST} responses"
@@ -247,7 +247,7 @@ def _pairs(cases: Sequence[Found]) -> Iterator[r.Table]:
     yield r.table("Redundant and in conflict", ["Criteria", "Share"], rows, note)
 
 
-def _weights(cases: Sequence[Found]) -> r.Table:
+def _weights(cases: Sequence[FoundCase]) -> r.Table:
     """What leaving out a criterion does to the score of its responses, by importance."""
     rows = []
     for importance in ("essential", "important", "optional", "pitfall"):
@@ -265,7 +265,7 @@ def _weights(cases: Sequence[Found]) -> r.Table:
     return r.table("How much the score hangs on a criterion", columns, rows, "Means over criteria.")
 
 
-def _coverage(seen: Sequence[Seen]) -> r.Table:
+def _coverage(seen: Sequence[AuditedRubric]) -> r.Table:
     found = []
     for each in seen:
         matched = None if each.covered is None or not each.demands else each.covered

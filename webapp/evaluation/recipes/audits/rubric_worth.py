@@ -14,8 +14,8 @@ from trainer.metrics.estimate import bootstrap_mean, proportion
 from trainer.rubrics.score import likert_score
 
 from ... import report as r
-from ..base import Context, Found, tag
-from ..pairs import Pair, labelled
+from ..base import Context, FoundCase, tag
+from ..pairs import FirstComparison, labelled
 
 BEST = 4  # of what a judge of rubrics gives
 BY = {"likert": "Rated by the rubric, item by item", "pointwise": "Rated as a whole, without a rubric"}
@@ -23,7 +23,7 @@ Scores = dict[tuple[str, str], float]
 """(example, response) -> its score, 0 to 1; what has none is not there."""
 
 
-def worth(context: Context, examples: Sequence[Example]) -> tuple[list[r.Table], list[Found]]:
+def worth(context: Context, examples: Sequence[Example]) -> tuple[list[r.Table], list[FoundCase]]:
     """The tables that the config asks for, and their cases. `examples` have rubrics."""
     tables, cases = [], []
     if context.config.quality:
@@ -38,7 +38,7 @@ def worth(context: Context, examples: Sequence[Example]) -> tuple[list[r.Table],
     return tables, cases
 
 
-def _qualities(context: Context, examples: Sequence[Example]) -> Iterator[Found]:
+def _qualities(context: Context, examples: Sequence[Example]) -> Iterator[FoundCase]:
     """A case for each rubric, with its faults; votes are averaged."""
     inputs = [_input(each, ()) for each in examples]
     said: dict[str, list[Any]] = defaultdict(list)
@@ -51,10 +51,10 @@ def _qualities(context: Context, examples: Sequence[Example]) -> Iterator[Found]
         faults = list(dict.fromkeys(fault for one in parsed for fault in one["problems"]))
         tags = ["rubric", "not rated" if score is None else tag("quality", str(round(score)))]
         values = {"quality": score, "faults": faults, "verdicts": [answer.id for answer in answers if answer.id]}
-        yield Found({"example": each.key}, values, tags)
+        yield FoundCase({"example": each.key}, values, tags)
 
 
-def _quality(rated: Sequence[Found]) -> r.Table:
+def _quality(rated: Sequence[FoundCase]) -> r.Table:
     known = [case.values["quality"] for case in rated if case.values["quality"] is not None]
     mean = bootstrap_mean(known, len(rated) - len(known), "no rubric was rated")
     rows = [[r.text("Mean"), r.estimate(mean, "rubric", unit="number")]]
@@ -66,7 +66,7 @@ def _quality(rated: Sequence[Found]) -> r.Table:
     return r.table("How good the rubrics are", ["Quality", "Rubrics"], rows, note)
 
 
-def _compared(context: Context, pairs: Sequence[Pair], by: str) -> Iterator[Found]:
+def _compared(context: Context, pairs: Sequence[FirstComparison], by: str) -> Iterator[FoundCase]:
     """A case for each pair that people decided: which answer the scores put first."""
     scores, ids = _SCORES[by](context, pairs)
     for pair in pairs:
@@ -85,7 +85,7 @@ def _compared(context: Context, pairs: Sequence[Pair], by: str) -> Iterator[Foun
             "verdicts": ids[pair.key],
         }
         subject = {"example": pair.key, "a": pair.a.id, "b": pair.b.id}
-        yield Found(subject, values, tags if known else [*tags, "not scored"])
+        yield FoundCase(subject, values, tags if known else [*tags, "not scored"])
 
 
 def _outcome(better: float | None, worse: float | None) -> str:
@@ -94,7 +94,7 @@ def _outcome(better: float | None, worse: float | None) -> str:
     return "right" if better > worse else "tie" if better == worse else "wrong"
 
 
-def _ranking(compared: dict[str, list[Found]]) -> r.Table:
+def _ranking(compared: dict[str, list[FoundCase]]) -> r.Table:
     rows = []
     for by, cases in compared.items():
         known = [case for case in cases if f"{by}:not scored" not in case.tags]
@@ -107,7 +107,7 @@ def _ranking(compared: dict[str, list[Found]]) -> r.Table:
     return r.table("Do scores rank answers as people did?", ["Scores", "Accuracy", "Ties", "Cohen's d"], rows, note)
 
 
-def _by_rubric(context: Context, pairs: Sequence[Pair]) -> tuple[Scores, dict[str, list[int]]]:
+def _by_rubric(context: Context, pairs: Sequence[FirstComparison]) -> tuple[Scores, dict[str, list[int]]]:
     """`S = sum_k w_k (rating_k - 1) / 9 / sum_k w_k` over the criteria without a verifier; none where a rating is missing or
     the points sum to 0 or less."""
     answers = context.judge(context.config.likert, [_pair_input(pair) for pair in pairs], "rating by the rubric")
@@ -122,7 +122,7 @@ def _by_rubric(context: Context, pairs: Sequence[Pair]) -> tuple[Scores, dict[st
     return found, _ids(answers)
 
 
-def _by_whole(context: Context, pairs: Sequence[Pair]) -> tuple[Scores, dict[str, list[int]]]:
+def _by_whole(context: Context, pairs: Sequence[FirstComparison]) -> tuple[Scores, dict[str, list[int]]]:
     """`(rating - 1) / 9`, the mean over the votes that can be read."""
     answers = context.judge(context.config.pointwise, [_pair_input(pair) for pair in pairs], "rating as a whole")
     ratings: dict[tuple[str, str], list[float]] = defaultdict(list)
@@ -132,7 +132,7 @@ def _by_whole(context: Context, pairs: Sequence[Pair]) -> tuple[Scores, dict[str
     return {key: fmean(given) for key, given in ratings.items()}, _ids(answers)
 
 
-_SCORES: dict[str, Callable[[Context, Sequence[Pair]], tuple[Scores, dict[str, list[int]]]]] = {
+_SCORES: dict[str, Callable[[Context, Sequence[FirstComparison]], tuple[Scores, dict[str, list[int]]]]] = {
     "likert": _by_rubric,
     "pointwise": _by_whole,
 }
@@ -142,7 +142,7 @@ def _rated_criteria(example: Example) -> tuple[Criterion, ...]:
     return tuple(c for c in example.rubric.criteria if c.verifier is None) if example.rubric else ()
 
 
-def _pair_input(pair: Pair) -> JudgeInput:
+def _pair_input(pair: FirstComparison) -> JudgeInput:
     return _input(pair.example, (pair.a, pair.b))
 
 

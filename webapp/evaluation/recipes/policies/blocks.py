@@ -17,9 +17,9 @@ from ... import report as r
 from ..base import tag
 
 if TYPE_CHECKING:
-    from .policy import Answered
+    from .policy import ScoredAnswer
 
-Models = Mapping[str, Sequence["Answered"]]
+Models = Mapping[str, Sequence["ScoredAnswer"]]
 Outcomes = Sequence[tuple[str, str, str, int | None]]
 KS = (1, 2, 4, 8, 16, 32, 64)
 SEVERAL = [
@@ -45,11 +45,11 @@ AGAINST = {"won": "won against", "tied": "tied with", "lost": "lost to", "no out
 OUTCOMES = {-1: ("won", "lost"), 0: ("tied", "tied"), 1: ("lost", "won"), None: ("no outcome", "no outcome")}
 
 
-def scores(rows: Sequence["Answered"]) -> dict[str, Estimate]:
+def scores(rows: Sequence["ScoredAnswer"]) -> dict[str, Estimate]:
     return bench.rubric_scores([each.value for each in rows], [each.key for each in rows])
 
 
-def coverage(answered: Sequence["Answered"]) -> list[tuple[str, r.Cell]]:
+def coverage(answered: Sequence["ScoredAnswer"]) -> list[tuple[str, r.Cell]]:
     lost = sum(each.value is None for each in answered)
     partial = sum(bool(each.score and each.score.partial) for each in answered)
     undecided = sum(verdict.met is None for each in answered for verdict in each.verdicts)
@@ -89,12 +89,12 @@ def table(by_model: Models, found: Mapping[str, Mapping[str, Estimate]]) -> r.Ta
     return r.Table("Rubric scores", columns, rows, "Responses to one prompt are resampled together.")
 
 
-def by_prompt(answered: Sequence["Answered"]) -> dict[str, float | None]:
+def by_prompt(answered: Sequence["ScoredAnswer"]) -> dict[str, float | None]:
     """Mean clipped score of each prompt; None where no response has a score."""
     return {key: sum(values) / len(values) if values else None for key, values in _scored(answered).items()}
 
 
-def _difference(first: Sequence["Answered"], second: Sequence["Answered"]) -> Estimate:
+def _difference(first: Sequence["ScoredAnswer"], second: Sequence["ScoredAnswer"]) -> Estimate:
     return keyed_difference(by_prompt(first), by_prompt(second))
 
 
@@ -127,7 +127,7 @@ def _change(by_model: Models, first: str, last: str, key: str) -> list[r.Cell]:
 
 
 def split(
-    title: str, by_model: Models, of: Callable[["Answered"], str], kind: str, least: int = 2
+    title: str, by_model: Models, of: Callable[["ScoredAnswer"], str], kind: str, least: int = 2
 ) -> Iterator[r.Table]:
     """The scores by a property of the prompts; nothing where these have fewer than `least` different values."""
     values = sorted({of(each) for rows in by_model.values() for each in rows} - {""})
@@ -186,7 +186,7 @@ def axes(by_model: Models) -> Iterator[r.Table]:
         yield r.table("By axis", ["Axis", *by_model], rows, "Clipped score on the criteria that carry the tag.")
 
 
-def _part(each: "Answered", axis: str) -> Rubric | None:
+def _part(each: "ScoredAnswer", axis: str) -> Rubric | None:
     criteria = tuple(c for c in each.rubric.criteria if axis in c.tags) if each.rubric else ()
     return Rubric(criteria=criteria) if any(criterion.points > 0 for criterion in criteria) else None
 
@@ -263,7 +263,7 @@ def several(by_model: Models, threshold: float) -> Iterator[r.Table | r.Curve]:
         )
 
 
-def _scored(answered: Sequence["Answered"]) -> dict[str, list[float]]:
+def _scored(answered: Sequence["ScoredAnswer"]) -> dict[str, list[float]]:
     """The clipped scores of each prompt's responses that have one."""
     found: dict[str, list[float]] = {each.key: [] for each in answered}
     for each in answered:
@@ -288,7 +288,7 @@ def by_scores(by_model: Models) -> list[tuple[str, str, str, int | None]]:
     return found
 
 
-def note_outcomes(outcomes: Outcomes, behind: Mapping[str, Mapping[str, Sequence["Answered"]]]) -> None:
+def note_outcomes(outcomes: Outcomes, behind: Mapping[str, Mapping[str, Sequence["ScoredAnswer"]]]) -> None:
     """Gives the responses `behind[model][prompt]` of every comparison its outcome, and against whom."""
     for a, b, key, side in outcomes:
         for model, other, words in zip((a, b), (b, a), OUTCOMES[side], strict=True):

@@ -17,7 +17,7 @@ from ..base import Context, RecipeConfig, tag
 from ..grades import graded
 
 if TYPE_CHECKING:
-    from .policy import Answered
+    from .policy import ScoredAnswer
 
 TITLE = "Corrected by people"
 NEXT = "to grade next"
@@ -53,7 +53,7 @@ class CorrectedConfig(RecipeConfig):
     )
 
 
-def table(context: Context, by_model: Mapping[str, Sequence["Answered"]]) -> Iterator[r.Table]:
+def table(context: Context, by_model: Mapping[str, Sequence["ScoredAnswer"]]) -> Iterator[r.Table]:
     """Nothing without a judge. Marks the responses that people should grade next."""
     if not context.config.judge:
         return
@@ -98,7 +98,7 @@ def said(examples: Iterable[Example]) -> Grades:
 
 
 @dataclass(frozen=True)
-class Columns:
+class ScoreColumns:
     """Mean clipped scores of prompts. `people` (where they have graded all responses) and `judge`: of prompts with something
     to grade. `settled`: by key, of those whose every criterion a program decided."""
 
@@ -107,13 +107,13 @@ class Columns:
     settled: dict[str, float]
 
 
-def _columns(answered: Sequence["Answered"], grades: Grades) -> Columns:
+def _columns(answered: Sequence["ScoredAnswer"], grades: Grades) -> ScoreColumns:
     """A settled prompt is not one that people have graded: people and judge never differ there, so it says nothing of how far they
     are apart elsewhere."""
-    by_prompt: dict[str, list[Answered]] = {}
+    by_prompt: dict[str, list[ScoredAnswer]] = {}
     for each in answered:
         by_prompt.setdefault(each.key, []).append(each)
-    found = Columns([], [], {})
+    found = ScoreColumns([], [], {})
     for key, rows in by_prompt.items():
         judged = _mean([each.clipped for each in rows])
         if judged is not None and not any(map(_to_grade, rows)):
@@ -124,7 +124,7 @@ def _columns(answered: Sequence["Answered"], grades: Grades) -> Columns:
     return found
 
 
-def _to_grade(each: "Answered") -> list[str]:
+def _to_grade(each: "ScoredAnswer") -> list[str]:
     """Ids of the criteria that no program has decided."""
     return [v.criterion_id for v in each.verdicts if v.source != "verifier" or v.met is None]
 
@@ -134,7 +134,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return sum(known) / len(known) if len(known) == len(values) else None
 
 
-def _by_people(each: "Answered", grades: Grades) -> float | None:
+def _by_people(each: "ScoredAnswer", grades: Grades) -> float | None:
     """The clipped score with people's word where the judge had it; None unless they have graded all of that.
 
     A criterion on which they part evenly counts half: to leave out what people part on would leave out the hard prompts.
@@ -158,7 +158,7 @@ def _by_people(each: "Answered", grades: Grades) -> float | None:
     return _mean(ends)
 
 
-def _wanted(found: Corrected, columns: Columns, half_width: float) -> int | None:
+def _wanted(found: Corrected, columns: ScoreColumns, half_width: float) -> int | None:
     """More prompts for the wanted interval; while there is none, a first or another batch. None where all would not do."""
     if found.corrected.low is not None:
         return more_labels(columns.people, columns.judge, half_width, len(columns.settled))
@@ -169,7 +169,7 @@ def _wanted(found: Corrected, columns: Columns, half_width: float) -> int | None
     return min(FEWEST - n if n < FEWEST else FEWEST, open_)
 
 
-def _mark(answered: Sequence["Answered"], grades: Grades, count: int) -> None:
+def _mark(answered: Sequence["ScoredAnswer"], grades: Grades, count: int) -> None:
     """The prompts come in an order that depends on nothing but their keys, so that they are a random part of all, and those of
     one model are among those of another."""
     open_ = {each.key for each in answered if each.rubric and _by_people(each, grades) is None}

@@ -8,10 +8,10 @@ from trainer.contracts import Example, Response
 from trainer.metrics.estimate import proportion
 
 from ... import report as r
-from ..base import Context, Found, Outcome, Recipe, Written
+from ..base import Context, FoundCase, Recipe, RecipeOutcome, WrittenText
 from . import policy, sampled
 from .corrected import CorrectedConfig
-from .policy import Answered
+from .policy import ScoredAnswer
 from .sampled import NOBODY, SampledConfig
 
 SAMPLING = ("temperature", "top_p", "max_new_tokens", "stop", "seed")
@@ -33,7 +33,7 @@ class GenerateConfig(SampledConfig, CorrectedConfig):
     keep: bool = knob(False, "With a dataset: keep the responses and preferences that the prompts have already")
 
 
-def run(context: Context) -> Outcome:
+def run(context: Context) -> RecipeOutcome:
     config = context.config
     writers = config.writers
     names = sampled.names_of(context, writers)
@@ -46,15 +46,15 @@ def run(context: Context) -> Outcome:
     cases = [*policy.cases(answered), *unanswered]
     origins = {name: context.writer_name(each) for name, each in zip(names, writers, strict=True)}
     records = _records(config, prompts, answered, found, origins) if config.into else ()
-    return Outcome(report, cases, records)
+    return RecipeOutcome(report, cases, records)
 
 
 def _add(
     report: r.Report,
     names: list[str],
-    answered: list[Answered],
-    unanswered: list[Found],
-    found: dict[str, list[Written]],
+    answered: list[ScoredAnswer],
+    unanswered: list[FoundCase],
+    found: dict[str, list[WrittenText]],
 ) -> None:
     """What there is to say beyond scores: who answered, and how the responses ended."""
     if not any(each.rubric for each in answered):
@@ -68,8 +68,8 @@ def _add(
 def _records(
     config: Any,
     prompts: Sequence[Example],
-    answered: Sequence[Answered],
-    found: dict[str, list[Written]],
+    answered: Sequence[ScoredAnswer],
+    found: dict[str, list[WrittenText]],
     origins: dict[str, str],
 ) -> list[Example]:
     """The prompts with what was generated for them; those without a response are left out.
@@ -77,7 +77,7 @@ def _records(
     `meta.generated` says of each response by its id who wrote it and how; `sample` counts from 0.
     """
     said = {(name, each.example, each.sample): each for name, rows in found.items() for each in rows}
-    mine: dict[str, list[Answered]] = {}
+    mine: dict[str, list[ScoredAnswer]] = {}
     for each in answered:
         mine.setdefault(each.key, []).append(each)
     sampling = {name: getattr(config, name) for name in SAMPLING}
@@ -88,8 +88,8 @@ def _records(
 def _record(
     keep: bool,
     example: Example,
-    rows: list[Answered],
-    said: dict[tuple[str, str, int], Written],
+    rows: list[ScoredAnswer],
+    said: dict[tuple[str, str, int], WrittenText],
     origins: dict[str, str],
     sampling: dict[str, Any],
 ) -> Example:

@@ -9,9 +9,9 @@ from trainer.metrics import policy as bench
 from trainer.metrics.estimate import Estimate, proportion
 
 from ... import report as r
-from ..base import Context, NothingToScore, Outcome, PassRates, Recipe, tag
+from ..base import Context, ModelPassRates, NothingToScore, Recipe, RecipeOutcome, tag
 from . import blocks, policy, sampled
-from .policy import Answered
+from .policy import ScoredAnswer
 from .sampled import SampledConfig
 
 Counts = Mapping[str, tuple[int, int]]
@@ -27,7 +27,7 @@ class PassRateConfig(SampledConfig):
     threshold: float = knob(1.0, "Clipped score from which an answer passes", gt=0, le=1)
 
 
-def run(context: Context) -> Outcome:
+def run(context: Context) -> RecipeOutcome:
     config = context.config
     names = sampled.names_of(context, config.writers)
     prompts = sampled.prompts(context)
@@ -47,10 +47,10 @@ def run(context: Context) -> Outcome:
     for case in cases:
         case.tags += _tags(*counts[case.subject["model"]][case.subject["example"]])
     rates = [
-        PassRates(context.writer_name(writer), config.samples, config.threshold, counts[name])
+        ModelPassRates(context.writer_name(writer), config.samples, config.threshold, counts[name])
         for name, writer in zip(names, config.writers, strict=True)
     ]
-    return Outcome(report, cases, pass_rates=rates)
+    return RecipeOutcome(report, cases, pass_rates=rates)
 
 
 def _report(
@@ -68,7 +68,7 @@ def _report(
     )
 
 
-def _counts(keys: Sequence[str], rows: Sequence[Answered], threshold: float) -> Counts:
+def _counts(keys: Sequence[str], rows: Sequence[ScoredAnswer], threshold: float) -> Counts:
     """Of every prompt; answers without a score are not among those that were tried."""
     scores: dict[str, list[float]] = defaultdict(list)
     for each in rows:

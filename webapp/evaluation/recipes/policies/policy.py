@@ -14,7 +14,7 @@ from trainer.rubrics import ReportScore, report_score
 from trainer.rubrics import verdicts as verified
 
 from ... import report as r
-from ..base import Context, Found, NothingToScore, Outcome, Recipe, Rollout, tag
+from ..base import Context, FoundCase, NothingToScore, Recipe, RecipeOutcome, Rollout, tag
 from . import blocks, corrected, variety
 from .corrected import CorrectedConfig
 
@@ -77,7 +77,7 @@ class PolicyConfig(CorrectedConfig):
 
 
 @dataclass
-class Answered:
+class ScoredAnswer:
     """One response with its score. `example` is None where the dataset does not have its prompt."""
 
     model: str
@@ -122,16 +122,16 @@ class Answered:
         return (self.example.split or "") if self.example else "heldout"
 
 
-def run(context: Context) -> Outcome:
+def run(context: Context) -> RecipeOutcome:
     answered, trained = _collected(context)
     learnt_from = [each for rows in trained.values() for each in rows]
     names = [choice.title for choice in context.config.responses]
     decide(context, answered, learnt_from)
     reasons = variety.measure_novelty(context, {name: [e for e in answered if e.model == name] for name in names})
-    return Outcome(report(context, names, answered, trained, reasons), cases(answered, learnt_from))
+    return RecipeOutcome(report(context, names, answered, trained, reasons), cases(answered, learnt_from))
 
 
-def decide(context: Context, answered: Sequence["Answered"], learnt_from: Sequence["Answered"] = ()) -> None:
+def decide(context: Context, answered: Sequence["ScoredAnswer"], learnt_from: Sequence["ScoredAnswer"] = ()) -> None:
     """Asks the judge, where there is one, about what no verifier decides, and scores each response by its rubric."""
     if context.config.judge:
         _judge(context, answered)
@@ -140,15 +140,15 @@ def decide(context: Context, answered: Sequence["Answered"], learnt_from: Sequen
             each.score = report_score(each.rubric, each.verdicts)
 
 
-def cases(answered: Sequence["Answered"], learnt_from: Sequence["Answered"] = ()) -> list[Found]:
+def cases(answered: Sequence["ScoredAnswer"], learnt_from: Sequence["ScoredAnswer"] = ()) -> list[FoundCase]:
     return [*map(_case, answered), *map(_training_case, learnt_from)]
 
 
 def report(
     context: Context,
     names: Sequence[str],
-    answered: Sequence["Answered"],
-    trained: dict[str, list["Answered"]],
+    answered: Sequence["ScoredAnswer"],
+    trained: dict[str, list["ScoredAnswer"]],
     reasons: dict[str, str],
 ) -> r.Report:
     """Of decided responses. `trained`: what a run learnt from, by model; `reasons`: why a model's novelty is not known."""
@@ -182,11 +182,11 @@ def report(
     )
 
 
-def _collected(context: Context) -> tuple[list[Answered], dict[str, list[Answered]]]:
+def _collected(context: Context) -> tuple[list[ScoredAnswer], dict[str, list[ScoredAnswer]]]:
     """The responses to score, and by model what its run learnt from. Raises NothingToScore for a model without any."""
     examples = {example.key: example for example in context.examples()}
-    answered: list[Answered] = []
-    trained: dict[str, list[Answered]] = {}
+    answered: list[ScoredAnswer] = []
+    trained: dict[str, list[ScoredAnswer]] = {}
     for number, choice in enumerate(context.config.responses):
         mine = list(_answered(context, choice, number, examples))
         if not mine:
@@ -208,14 +208,14 @@ def _nothing(choice: ResponseChoice, examples: dict[str, Example]) -> str:
 
 def _answered(
     context: Context, choice: ResponseChoice, number: int, examples: dict[str, Example]
-) -> Iterator[Answered]:
+) -> Iterator[ScoredAnswer]:
     if choice.run is None:
         for example in examples.values():
             for response in example.responses:
                 if not choice.origin or response.origin == choice.origin:
                     verdicts = list(verified(example.rubric, response.text)) if example.rubric else []
                     place = f"{number}.{response.id}"
-                    yield Answered(
+                    yield ScoredAnswer(
                         choice.title,
                         example.key,
                         place,
@@ -232,13 +232,13 @@ def _answered(
         yield each
 
 
-def _of_run(rollouts: Iterable[Rollout], model: str, place: str, examples: dict[str, Example]) -> list[Answered]:
+def _of_run(rollouts: Iterable[Rollout], model: str, place: str, examples: dict[str, Example]) -> list[ScoredAnswer]:
     found = []
     for at, rollout in enumerate(rollouts):
         example = examples.get(rollout.example)
         prompt = example.prompt if example else (Message(role="user", content=rollout.prompt),)
         rubric, verdicts = _of_rollout(rollout)
-        each = Answered(model, rollout.example, f"{place}{at}", rollout.text, prompt, example, rubric, verdicts)
+        each = ScoredAnswer(model, rollout.example, f"{place}{at}", rollout.text, prompt, example, rubric, verdicts)
         each.tokens, each.place = rollout.tokens, at
         found.append(each)
     return found
@@ -257,14 +257,14 @@ def _of_rollout(rollout: Rollout) -> tuple[Rubric | None, list[Verdict]]:
     return Rubric(criteria=tuple(criteria)), [each.verdict for each in rollout.criteria]
 
 
-def _limited(answered: list[Answered], most: int | None) -> list[Answered]:
+def _limited(answered: list[ScoredAnswer], most: int | None) -> list[ScoredAnswer]:
     if most is None:
         return answered
     kept = set(list(dict.fromkeys(each.key for each in answered))[:most])
     return [each for each in answered if each.key in kept]
 
 
-def _judge(context: Context, answered: Sequence[Answered]) -> None:
+def _judge(context: Context, answered: Sequence[ScoredAnswer]) -> None:
     """Asks about the criteria that no verifier and no run has decided."""
     by_id = {(each.key, each.id): each for each in answered}
     inputs = []
@@ -284,7 +284,7 @@ def _judge(context: Context, answered: Sequence[Answered]) -> None:
             by_id[answer.subject["example"], answer.subject["response"]].ids.append(answer.id)
 
 
-def _wins(context: Context, by_model: dict[str, list[Answered]]) -> Iterator[r.Table]:
+def _wins(context: Context, by_model: dict[str, list[ScoredAnswer]]) -> Iterator[r.Table]:
     if len(by_model) < 2:
         return
     version = context.config.pairwise
@@ -314,14 +314,14 @@ def _wins(context: Context, by_model: dict[str, list[Answered]]) -> Iterator[r.T
     yield blocks.ranking(outcomes, f"by {context.judge_facts(version).key}")
 
 
-def _by_key(rows: Sequence[Answered]) -> dict[str, list[Answered]]:
-    found: dict[str, list[Answered]] = defaultdict(list)
+def _by_key(rows: Sequence[ScoredAnswer]) -> dict[str, list[ScoredAnswer]]:
+    found: dict[str, list[ScoredAnswer]] = defaultdict(list)
     for each in rows:
         found[each.key].append(each)
     return found
 
 
-def _case(each: Answered) -> Found:
+def _case(each: ScoredAnswer) -> FoundCase:
     tags = [tag("model", each.model), tag("example", each.key)]
     tags += [tag("domain", each.domain)] if each.domain else []
     tags += [tag("split", each.example.split)] if each.example and each.example.split else []
@@ -346,13 +346,13 @@ def _case(each: Answered) -> Found:
     subject |= {"response": each.response} if each.response else {}
     if each.brought or not each.response:
         values |= {"prompt": each.prompt[-1].content, "text": each.text}
-    return Found(subject, values, tags)
+    return FoundCase(subject, values, tags)
 
 
-def _training_case(each: Answered) -> Found:
+def _training_case(each: ScoredAnswer) -> FoundCase:
     """Only its own number leads here: the others, and what counts them, rest on the evaluation's responses."""
     found = _case(each)
-    return Found(found.subject, found.values, [tag("model", each.model), tag("example", each.key)])
+    return FoundCase(found.subject, found.values, [tag("model", each.model), tag("example", each.key)])
 
 
 def check(config: PolicyConfig, dataset: bool, recording: bool) -> Iterator[FieldProblem]:

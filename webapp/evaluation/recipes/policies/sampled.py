@@ -11,8 +11,8 @@ from trainer.contracts import Example
 from trainer.rubrics import verdicts as verified
 
 from ... import report as r
-from ..base import Context, Found, NothingToScore, RecipeConfig, Writer, Written, tag
-from .policy import Answered
+from ..base import Context, FoundCase, NothingToScore, RecipeConfig, Writer, WrittenText, tag
+from .policy import ScoredAnswer
 
 NOBODY = "no response"
 
@@ -74,12 +74,12 @@ def response_id(writer: Writer, sample: int) -> str:
 
 
 def parted(
-    names: list[str], writers: list[Writer], found: dict[str, list[Written]], prompts: Sequence[Example]
-) -> tuple[list[Answered], list[Found]]:
+    names: list[str], writers: list[Writer], found: dict[str, list[WrittenText]], prompts: Sequence[Example]
+) -> tuple[list[ScoredAnswer], list[FoundCase]]:
     """The responses, and cases of what has none. Raises NothingToScore for a model that has answered nothing."""
     known = {example.key: example for example in prompts}
-    answered: list[Answered] = []
-    unanswered: list[Found] = []
+    answered: list[ScoredAnswer] = []
+    unanswered: list[FoundCase] = []
     for name, writer in zip(names, writers, strict=True):
         mine = [_answered(name, writer, each, known[each.example]) for each in found[name] if not each.problem]
         lost = [_unanswered(name, each, known[each.example]) for each in found[name] if each.problem]
@@ -92,22 +92,22 @@ def parted(
     return answered, unanswered
 
 
-def _answered(name: str, writer: Writer, said: Written, example: Example) -> Answered:
+def _answered(name: str, writer: Writer, said: WrittenText, example: Example) -> ScoredAnswer:
     verdicts = list(verified(example.rubric, said.text)) if example.rubric else []
     mine = response_id(writer, said.sample)
-    each = Answered(name, example.key, mine, said.text, example.prompt, example, example.rubric, verdicts)
+    each = ScoredAnswer(name, example.key, mine, said.text, example.prompt, example, example.rubric, verdicts)
     each.tokens, each.response, each.brought = said.tokens, mine, True
     return each
 
 
-def _unanswered(name: str, said: Written, example: Example) -> Found:
+def _unanswered(name: str, said: WrittenText, example: Example) -> FoundCase:
     tags = [tag("model", name), tag("example", example.key), NOBODY]
-    return Found(
+    return FoundCase(
         {"model": name, "example": example.key}, {"problem": said.problem, "prompt": example.prompt[-1].content}, tags
     )
 
 
-def ends(names: Sequence[str], found: Mapping[str, Sequence[Written]]) -> r.Table:
+def ends(names: Sequence[str], found: Mapping[str, Sequence[WrittenText]]) -> r.Table:
     """How the responses ended."""
     rows = []
     for name in names:

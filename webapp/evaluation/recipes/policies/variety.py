@@ -13,7 +13,7 @@ from ..base import Context, NotMeasured, tag
 from .blocks import Models, by_prompt
 
 if TYPE_CHECKING:
-    from .policy import Answered
+    from .policy import ScoredAnswer
 
 MOST_PROMPTS = 200  # Self-BLEU grows with the square of the responses
 BOUNDS = (2.0, 10.0, 100.0)
@@ -76,7 +76,7 @@ def table(context: Context, by_model: Models, reasons: Mapping[str, str]) -> Ite
     yield r.Table("Variety and novelty", columns, rows, note)
 
 
-def _texts(answered: Sequence["Answered"]) -> dict[str, list[str]]:
+def _texts(answered: Sequence["ScoredAnswer"]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = defaultdict(list)
     for each in answered:
         found[each.key].append(each.text)
@@ -98,7 +98,7 @@ def _meaning(context: Context, texts: dict[str, dict[str, list[str]]]) -> dict[s
     return {name: bench.meaning_diversity(found) for name, found in by_model.items()}
 
 
-def _novelty(answered: Sequence["Answered"], reason: str) -> Iterator[tuple[Estimate, r.Unit]]:
+def _novelty(answered: Sequence["ScoredAnswer"], reason: str) -> Iterator[tuple[Estimate, r.Unit]]:
     if reason:
         yield undefined(reason, missing=len(answered)), "number"
         yield from ((undefined(reason, missing=len(answered)), "share") for _ in BOUNDS)
@@ -110,7 +110,7 @@ def _novelty(answered: Sequence["Answered"], reason: str) -> Iterator[tuple[Esti
     yield from ((shares[bound], "share") for bound in BOUNDS)
 
 
-def _where_novel(answered: Sequence["Answered"], reason: str) -> Iterator[r.Cell]:
+def _where_novel(answered: Sequence["ScoredAnswer"], reason: str) -> Iterator[r.Cell]:
     known = [(each.rho, each.value, each.key) for each in answered if each.rho is not None]
     if reason or not known:
         yield from (r.number(None, why=reason or "no response has a token") for _ in range(2))

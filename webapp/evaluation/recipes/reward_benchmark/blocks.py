@@ -8,8 +8,8 @@ from trainer.metrics import best_of_list, rm_bench
 from trainer.metrics.estimate import Estimate, undefined
 
 from ... import report as r
-from ..base import Found, tag
-from .groups import Group, Tried, listed_case, styled_case
+from ..base import FoundCase, tag
+from .groups import PreferenceGroup, TriedScorer, listed_case, styled_case
 
 STYLE_WORDS = {"concise": "concise", "detailed_plain": "detailed", "detailed_markdown": "detailed, Markdown"}
 LEVEL_HELP = {
@@ -36,11 +36,11 @@ WON, LOST, MISSING = "right", "wrong", "missing"
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredScorer:
     """What was tried with its numbers; either part is None where the dataset has no such prompts."""
 
-    tried: Tried
-    styled: rm_bench.Accuracy | None
+    tried: TriedScorer
+    styled: rm_bench.RmBenchAccuracy | None
     listed: best_of_list.Result | None
     missing: int
 
@@ -55,18 +55,20 @@ class Measured:
         return r.estimate(self.headline, tag("model", self.tried.name), LOST)
 
 
-def entry(found: Measured, groups: Sequence[Group]) -> r.Entry:
+def entry(found: MeasuredScorer, groups: Sequence[PreferenceGroup]) -> r.Entry:
     """Asked otherwise, or on other prompts, it stands on another board or without a place."""
     tried = found.tried
     items = r.measured_on(group.key for group in groups)
     return r.Entry(tried.name, found.cell, tried.version, tried.judge, protocol=tried.protocol, **items)
 
 
-def measure(measured: Measured) -> str:
+def measure(measured: MeasuredScorer) -> str:
     return "RM-Bench average" if measured.styled else "Best of a list"
 
 
-def measured(tried: Tried, styled: Sequence[Group], listed: Sequence[Group]) -> Measured:
+def measured(
+    tried: TriedScorer, styled: Sequence[PreferenceGroup], listed: Sequence[PreferenceGroup]
+) -> MeasuredScorer:
     comparisons = [styled_case(group, tried) for group in styled]
     lists = [listed_case(group, tried) for group in listed if scorable(group, tried)]
     missing = sum(won is None for case in comparisons for row in case.wins_33 for won in row)
@@ -77,15 +79,15 @@ def measured(tried: Tried, styled: Sequence[Group], listed: Sequence[Group]) -> 
         lacking = {name: undefined(NO_SCORES) for name in unscored}
         score = undefined(f"{', '.join(sorted(unscored))}: {NO_SCORES}")
         found = best_of_list.Result(score, {**found.subsets, **lacking}, found.ties)
-    return Measured(tried, rm_bench.accuracy(comparisons) if styled else None, found, missing)
+    return MeasuredScorer(tried, rm_bench.accuracy(comparisons) if styled else None, found, missing)
 
 
-def scorable(group: Group, tried: Tried) -> bool:
+def scorable(group: PreferenceGroup, tried: TriedScorer) -> bool:
     """Comparisons tell the best of a list only where one response is right."""
     return tried.scores is not None or (len(group.right) == 1 and not group.tied)
 
 
-def rm_bench_tables(found: Sequence[Measured]) -> Iterator[r.Table]:
+def rm_bench_tables(found: Sequence[MeasuredScorer]) -> Iterator[r.Table]:
     rows, domains = [], sorted({name for each in found if each.styled for name in each.styled.domains})
     for each in found:
         if each.styled:
@@ -128,7 +130,7 @@ def _cell_tag(right: str, wrong: str) -> str:
     return f"{right} over {wrong}"
 
 
-def list_tables(found: Sequence[Measured]) -> Iterator[r.Table]:
+def list_tables(found: Sequence[MeasuredScorer]) -> Iterator[r.Table]:
     rows, subsets = [], sorted({name for each in found if each.listed for name in each.listed.subsets})
     for each in found:
         if each.listed:
@@ -153,7 +155,7 @@ def list_tables(found: Sequence[Measured]) -> Iterator[r.Table]:
         yield _ties(found)
 
 
-def _ties(found: Sequence[Measured]) -> r.Table:
+def _ties(found: Sequence[MeasuredScorer]) -> r.Table:
     rows = []
     for each in found:
         parts = each.listed.ties if each.listed else {}
@@ -174,7 +176,9 @@ def _ties(found: Sequence[Measured]) -> r.Table:
     return r.table("Ties", columns, rows, "The number beside each part is its weight.")
 
 
-def cases(found: Measured, styled: Sequence[Group], listed: Sequence[Group]) -> Iterator[Found]:
+def cases(
+    found: MeasuredScorer, styled: Sequence[PreferenceGroup], listed: Sequence[PreferenceGroup]
+) -> Iterator[FoundCase]:
     """One for each comparison of RM-Bench, and one for each list."""
     for group in styled:
         yield from _comparisons(group, found.tried)
@@ -183,7 +187,7 @@ def cases(found: Measured, styled: Sequence[Group], listed: Sequence[Group]) -> 
             yield _list(group, found.tried)
 
 
-def _comparisons(group: Group, tried: Tried) -> Iterator[Found]:
+def _comparisons(group: PreferenceGroup, tried: TriedScorer) -> Iterator[FoundCase]:
     wins_33 = styled_case(group, tried).wins_33
     for i, right in enumerate(group.right):
         for j, wrong in enumerate(group.wrong):
@@ -193,10 +197,10 @@ def _comparisons(group: Group, tried: Tried) -> Iterator[Found]:
             tags += [_cell_tag(rm_bench.STYLES[i], rm_bench.STYLES[j]), WON if won else LOST]
             tags += [MISSING] if won is None else []
             subject = {"judge": tried.name, "example": group.key, "a": right.id, "b": wrong.id}
-            yield Found(subject, {**_said(group, tried, [right.id, wrong.id]), "won": won}, tags)
+            yield FoundCase(subject, {**_said(group, tried, [right.id, wrong.id]), "won": won}, tags)
 
 
-def _list(group: Group, tried: Tried) -> Found:
+def _list(group: PreferenceGroup, tried: TriedScorer) -> FoundCase:
     case = listed_case(group, tried)
     points = best_of_list.credit(case)
     won = best_of_list.margins(case).accurate if group.tied else points == 1
@@ -204,10 +208,10 @@ def _list(group: Group, tried: Tried) -> Found:
     tags += [] if case.whole else [MISSING]
     subject = {"judge": tried.name, "example": group.key}
     responses = [each.id for each in (*group.right, *group.wrong)]
-    return Found(subject, {**_said(group, tried, responses), "points": round(points, 4)}, tags)
+    return FoundCase(subject, {**_said(group, tried, responses), "points": round(points, 4)}, tags)
 
 
-def _said(group: Group, tried: Tried, responses: Sequence[str]) -> dict[str, Any]:
+def _said(group: PreferenceGroup, tried: TriedScorer, responses: Sequence[str]) -> dict[str, Any]:
     """The scores of these responses; of a judge, also its verdicts on the prompt."""
     found: dict[str, Any] = {"verdicts": tried.verdicts[group.key]} if group.key in tried.verdicts else {}
     if tried.scores is not None:

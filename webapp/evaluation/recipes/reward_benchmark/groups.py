@@ -16,7 +16,7 @@ Sides = dict[
 
 
 @dataclass(frozen=True)
-class Group:
+class PreferenceGroup:
     """`right` were preferred to `wrong`, and nothing is said about two of a kind."""
 
     example: Example
@@ -45,7 +45,7 @@ def _styles(responses: Iterable[Response]) -> tuple[str, ...]:
     return tuple(tag.removeprefix(STYLE) for each in responses for tag in each.tags if tag.startswith(STYLE))
 
 
-def group_of(example: Example) -> Group | None:
+def group_of(example: Example) -> PreferenceGroup | None:
     """None where people's preferences do not part the responses into better and worse ones."""
     better: set[str] = set()
     worse: set[str] = set()
@@ -56,11 +56,11 @@ def group_of(example: Example) -> Group | None:
     if not better or better & worse:
         return None
     right = tuple(each for each in example.responses if each.id in better)
-    return Group(example, right, tuple(each for each in example.responses if each.id in worse))
+    return PreferenceGroup(example, right, tuple(each for each in example.responses if each.id in worse))
 
 
 @dataclass
-class Tried:
+class TriedScorer:
     """A reward model or a judge: `scores` of responses, or the `sides` of comparisons. `protocol`: scores (recorded), ratings,
     or the order in which the pairs were asked."""
 
@@ -73,23 +73,23 @@ class Tried:
     verdicts: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
 
 
-def styled_case(group: Group, tried: Tried) -> rm_bench.Case:
+def styled_case(group: PreferenceGroup, tried: TriedScorer) -> rm_bench.RmBenchPrompt:
     """RM-Bench's nine comparisons, by scores or by the sides that a pairwise judge took."""
     key, scores, taken = group.key, tried.scores, tried.sides or {}
     if scores is not None:
         right, wrong = ([scores.get((key, each.id)) for each in some] for some in (group.right, group.wrong))
-        return rm_bench.Case(key, group.example.domain, rm_bench.wins(right, wrong))
+        return rm_bench.RmBenchPrompt(key, group.example.domain, rm_bench.wins(right, wrong))
     won = [[taken.get((key, right.id, wrong.id)) for wrong in group.wrong] for right in group.right]
     wins = tuple(tuple(None if side is None else side > 0 for side in row) for row in won)
-    return rm_bench.Case(key, group.example.domain, wins)
+    return rm_bench.RmBenchPrompt(key, group.example.domain, wins)
 
 
-def listed_case(group: Group, tried: Tried) -> best_of_list.Case:
+def listed_case(group: PreferenceGroup, tried: TriedScorer) -> best_of_list.ListedPrompt:
     """The list with its scores. Of a pairwise judge, the one right response scores 1, and a wrong one 0, 1 or 2: beaten,
     level with it, or better."""
     key, subset, scores = group.key, group.example.domain, tried.scores
     if scores is not None:
         right = tuple(scores.get((key, each.id)) for each in group.right)
-        return best_of_list.Case(key, subset, right, tuple(scores.get((key, each.id)) for each in group.wrong))
+        return best_of_list.ListedPrompt(key, subset, right, tuple(scores.get((key, each.id)) for each in group.wrong))
     taken = [(tried.sides or {}).get((key, group.right[0].id, each.id)) for each in group.wrong]
-    return best_of_list.Case(key, subset, (1.0,), tuple(None if side is None else 1.0 - side for side in taken))
+    return best_of_list.ListedPrompt(key, subset, (1.0,), tuple(None if side is None else 1.0 - side for side in taken))

@@ -17,9 +17,9 @@ from trainer.judges.combine import pair_verdicts
 from trainer.judges.inputs import JudgeInput
 
 from ... import report as r
-from ..base import Context, Found, NothingToScore, Outcome, Recipe, RecipeConfig, Writer, listed_twice
+from ..base import Context, FoundCase, NothingToScore, Recipe, RecipeConfig, RecipeOutcome, Writer, listed_twice
 from . import blocks
-from .groups import Group, Scores, Tried, group_of
+from .groups import PreferenceGroup, Scores, TriedScorer, group_of
 
 RATES = "pointwise"
 NO_GROUP = "no list of right and wrong responses"
@@ -50,7 +50,7 @@ class RewardBenchmarkConfig(RecipeConfig):
                 yield FieldProblem(f"models.{i}.model", "is listed twice")
 
 
-def run(context: Context) -> Outcome:
+def run(context: Context) -> RecipeOutcome:
     groups, left = _groups(context)
     tried = [*_recorded(context), *_scored(context, groups)]
     tried += [_asked(context, choice.version, groups) for choice in context.config.judges]
@@ -72,16 +72,16 @@ def run(context: Context) -> Outcome:
         entries=[blocks.entry(each, groups) for each in measured],
     )
     cases = [case for each in measured for case in blocks.cases(each, styled, listed)]
-    return Outcome(found, [*cases, *left])
+    return RecipeOutcome(found, [*cases, *left])
 
 
-def _groups(context: Context) -> tuple[list[Group], list[Found]]:
-    groups: list[Group] = []
-    left: list[Found] = []
+def _groups(context: Context) -> tuple[list[PreferenceGroup], list[FoundCase]]:
+    groups: list[PreferenceGroup] = []
+    left: list[FoundCase] = []
     for example in context.examples():
         group = group_of(example)
         if group is None:
-            left.append(Found({"example": example.key}, {"left out": NO_GROUP}, [NO_GROUP]))
+            left.append(FoundCase({"example": example.key}, {"left out": NO_GROUP}, [NO_GROUP]))
         elif context.config.max_groups is None or len(groups) < context.config.max_groups:
             groups.append(group)
     if not groups:
@@ -89,25 +89,25 @@ def _groups(context: Context) -> tuple[list[Group], list[Found]]:
     return groups, left
 
 
-def _recorded(context: Context) -> Iterator[Tried]:
+def _recorded(context: Context) -> Iterator[TriedScorer]:
     by_model: dict[str, Scores] = defaultdict(dict)
     for line in context.lines():
         by_model[str(line["model"])][str(line["example"]), str(line["response"])] = line["score"]
     for model, scores in by_model.items():
-        yield Tried(model, "scores", scores=scores)
+        yield TriedScorer(model, "scores", scores=scores)
 
 
-def _scored(context: Context, groups: Sequence[Group]) -> Iterator[Tried]:
+def _scored(context: Context, groups: Sequence[PreferenceGroup]) -> Iterator[TriedScorer]:
     models = [choice.model for choice in context.config.models]
     if models:
         keys = [example.key for example in context.examples() if example.responses]
         for model, scores in zip(models, context.scored(models, keys.index(groups[-1].key) + 1), strict=True):
-            yield Tried(context.writer_name(Writer(model=model)), "scores", scores=scores)
+            yield TriedScorer(context.writer_name(Writer(model=model)), "scores", scores=scores)
 
 
-def _asked(context: Context, version: int, groups: Sequence[Group]) -> Tried:
+def _asked(context: Context, version: int, groups: Sequence[PreferenceGroup]) -> TriedScorer:
     facts = context.judge_facts(version)
-    tried = Tried(facts.key, "ratings", version=facts.version, judge=facts.judge)
+    tried = TriedScorer(facts.key, "ratings", version=facts.version, judge=facts.judge)
     if facts.kind == RATES:
         _rate(context, tried, groups)
     else:
@@ -116,7 +116,7 @@ def _asked(context: Context, version: int, groups: Sequence[Group]) -> Tried:
     return tried
 
 
-def _rate(context: Context, tried: Tried, groups: Sequence[Group]) -> None:
+def _rate(context: Context, tried: TriedScorer, groups: Sequence[PreferenceGroup]) -> None:
     inputs = [_input(group, [*group.right, *group.wrong]) for group in groups]
     ratings: dict[tuple[str, str], list[float]] = defaultdict(list)
     for said in context.judge(tried.version or 0, inputs, f"{tried.name} rates {len(inputs):,} lists"):
@@ -127,7 +127,7 @@ def _rate(context: Context, tried: Tried, groups: Sequence[Group]) -> None:
     tried.scores = {where: mean(found) for where, found in ratings.items()}
 
 
-def _compare(context: Context, tried: Tried, groups: Sequence[Group]) -> None:
+def _compare(context: Context, tried: TriedScorer, groups: Sequence[PreferenceGroup]) -> None:
     """Right on balance over both orders, as in a judge audit: one order right and the other a tie is right."""
     inputs = [_input(group, pair) for group in groups for pair in group.pairs]
     answers = context.judge(tried.version or 0, inputs, f"{tried.name} on {counted(len(inputs), 'pairs')}")
@@ -140,7 +140,7 @@ def _compare(context: Context, tried: Tried, groups: Sequence[Group]) -> None:
         tried.sides[where] = (balance > 0) - (balance < 0) if cast else None
 
 
-def _input(group: Group, responses: Sequence[Response]) -> JudgeInput:
+def _input(group: PreferenceGroup, responses: Sequence[Response]) -> JudgeInput:
     shown = {each.id: each.text for each in responses}
     return JudgeInput(example=group.key, conversation=group.example.prompt, responses=shown)
 

@@ -12,17 +12,17 @@ from trainer.metrics import rubricbench as bench
 
 from ... import report as r
 from ..base import Context, tag
-from .judged_pairs import Seen, criteria_of, ids_by_example, inputs_of
+from .judged_pairs import SeenPair, criteria_of, ids_by_example, inputs_of
 
 HUMAN_SIZES = (2, 4, 6, 8)
 OWN_SIZES = (4, 8, 16, 32)
 RUBRIC_SIZES = (1, 4, 8, 16, 32)
 MOST_RUBRICS = RUBRIC_SIZES[-1]
 MOST_DRAWS = 16  # rubrics per pair; a generator that repeats itself never fills the larger sizes
-Criteria = Callable[[Seen], tuple[Criterion, ...] | None]
+Criteria = Callable[[SeenPair], tuple[Criterion, ...] | None]
 
 
-def curves(context: Context, seen: Sequence[Seen]) -> Iterator[r.Curve]:
+def curves(context: Context, seen: Sequence[SeenPair]) -> Iterator[r.Curve]:
     """Those that the config asks for."""
     series, notes = [], []
     if context.config.scaling_items:
@@ -47,7 +47,7 @@ def curves(context: Context, seen: Sequence[Seen]) -> Iterator[r.Curve]:
         yield _by_rounds(context, seen)
 
 
-def _asked(context: Context, seen: Sequence[Seen], criteria: Criteria, phase: str) -> list[bench.Judged]:
+def _asked(context: Context, seen: Sequence[SeenPair], criteria: Criteria, phase: str) -> list[bench.JudgedPair]:
     """Another condition, for a curve: pairs that have no such rubric are left out of it."""
     inputs = inputs_of(seen, criteria)
     answers = context.judge(context.config.rubric_judge, inputs, phase)
@@ -57,13 +57,15 @@ def _asked(context: Context, seen: Sequence[Seen], criteria: Criteria, phase: st
     for each in seen:
         each.ids += ids.get(each.pair.key, [])
     return [
-        bench.Judged(each.pair.key, each.pair.example.domain, each.label, verdicts.get(each.pair.key))
+        bench.JudgedPair(each.pair.key, each.pair.example.domain, each.label, verdicts.get(each.pair.key))
         for each in seen
         if each.pair.key in asked
     ]
 
 
-def _series(name: str, cases: dict[int, list[bench.Judged]], seen: Sequence[Seen], at: str = "") -> dict[str, Any]:
+def _series(
+    name: str, cases: dict[int, list[bench.JudgedPair]], seen: Sequence[SeenPair], at: str = ""
+) -> dict[str, Any]:
     """The line of `cases`; the pairs it rests on keep the verdict of every point, which leads to its wrong ones."""
     common = set.intersection(*({each.key for each in listed} for listed in cases.values())) if cases else set()
     by_key = {each.pair.key: each for each in seen if each.pair.key in common}
@@ -77,9 +79,9 @@ def _series(name: str, cases: dict[int, list[bench.Judged]], seen: Sequence[Seen
     return {"name": name, "points": points}
 
 
-def _human_items(context: Context, seen: Sequence[Seen]) -> dict[str, Any]:
+def _human_items(context: Context, seen: Sequence[SeenPair]) -> dict[str, Any]:
     def drawn(size: int) -> Criteria:
-        def criteria(each: Seen) -> tuple[Criterion, ...] | None:
+        def criteria(each: SeenPair) -> tuple[Criterion, ...] | None:
             found = bench.subsample(each.human, size, context.config.seed, each.pair.key)
             return None if found is None else tuple(found)
 
@@ -90,13 +92,13 @@ def _human_items(context: Context, seen: Sequence[Seen]) -> dict[str, Any]:
     return _series("human items", cases, seen)
 
 
-def _sampled_items(context: Context, seen: Sequence[Seen]) -> tuple[dict[str, Any], str]:
+def _sampled_items(context: Context, seen: Sequence[SeenPair]) -> tuple[dict[str, Any], str]:
     """The first so many distinct items of rubrics sampled one after the other; smaller sizes are part of larger ones."""
     most = context.config.sampled_items
     pools, rubrics, note = _pools(context, seen, most)
 
     def first(size: int) -> Criteria:
-        def criteria(each: Seen) -> tuple[Criterion, ...] | None:
+        def criteria(each: SeenPair) -> tuple[Criterion, ...] | None:
             pool = pools[each.pair.key]
             return tuple(pool[:size]) if len(pool) >= size else None
 
@@ -111,7 +113,7 @@ def _sampled_items(context: Context, seen: Sequence[Seen]) -> tuple[dict[str, An
     return _series("own items", cases, seen), f"{told}{note}"
 
 
-def _pools(context: Context, seen: Sequence[Seen], most: int) -> tuple[dict[str, list[Criterion]], int, str]:
+def _pools(context: Context, seen: Sequence[SeenPair], most: int) -> tuple[dict[str, list[Criterion]], int, str]:
     """Distinct items per pair, how many rubrics were sampled for them at most, and a remark."""
     pools: dict[str, list[Criterion]] = {each.pair.key: [] for each in seen}
     for each in seen:
@@ -133,7 +135,7 @@ def _samples(context: Context) -> bool:
     return bool(sampling.get("temperature"))
 
 
-def _by_rubrics(context: Context, seen: Sequence[Seen]) -> r.Curve:
+def _by_rubrics(context: Context, seen: Sequence[SeenPair]) -> r.Curve:
     """Each rubric is judged with by itself, and the majority of the verdicts counts; a draw among them is a tie, which is wrong."""
     title, x = "Accuracy by number of rubrics", "rubrics"
     if not _samples(context):
@@ -141,9 +143,9 @@ def _by_rubrics(context: Context, seen: Sequence[Seen]) -> r.Curve:
         return r.Curve(title, x, "accuracy", [{"name": "own rubrics", "points": []}], note)
     # rubrics beyond the last point of the curve would be asked for nothing
     most = max(size for size in RUBRIC_SIZES if size <= context.config.sampled_rubrics)
-    asked = [bench.Judged(each.pair.key, each.pair.example.domain, each.label, None) for each in seen]
+    asked = [bench.JudgedPair(each.pair.key, each.pair.example.domain, each.label, None) for each in seen]
     votes: dict[str, list[int]] = {}
-    cases: dict[int, list[bench.Judged]] = {}
+    cases: dict[int, list[bench.JudgedPair]] = {}
     for draw in range(most):
         rubrics = _drawn(context, seen, draw)
         for case in _asked(context, seen, _of(rubrics), f"rubric {draw + 1}: judging"):
@@ -158,7 +160,7 @@ def _of(rubrics: Mapping[str, tuple[Criterion, ...] | None]) -> Criteria:
     return lambda each: rubrics.get(each.pair.key)
 
 
-def _drawn(context: Context, seen: Sequence[Seen], draw: int) -> dict[str, tuple[Criterion, ...] | None]:
+def _drawn(context: Context, seen: Sequence[SeenPair], draw: int) -> dict[str, tuple[Criterion, ...] | None]:
     """The rubrics of one draw by pair; draw 0 is the one of the condition."""
     if not draw:
         return {each.pair.key: each.own for each in seen}
@@ -185,13 +187,13 @@ def _words(text: str) -> str:
     return " ".join(text.casefold().split()).rstrip(".")
 
 
-def _by_rounds(context: Context, seen: Sequence[Seen]) -> r.Curve:
+def _by_rounds(context: Context, seen: Sequence[SeenPair]) -> r.Curve:
     """The generator is shown its rubric so far and asked to drop what is vague, doubled or too strict and to add what is
     missing; it sees neither responses nor label."""
     rubrics = {each.pair.key: each.own for each in seen}
     cases = {0: _asked(context, seen, lambda each: each.own, "round 0: judging")}
 
-    def criteria(each: Seen) -> tuple[Criterion, ...] | None:
+    def criteria(each: SeenPair) -> tuple[Criterion, ...] | None:
         return rubrics[each.pair.key]
 
     for number in range(1, context.config.rounds + 1):

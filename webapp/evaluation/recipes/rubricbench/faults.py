@@ -8,15 +8,15 @@ from trainer.contracts import Criterion
 from trainer.metrics.estimate import proportion
 
 from ... import report as r
-from ..base import Judged
-from .judged_pairs import HUMAN, SELF, Seen
+from ..base import JudgedQuestion
+from .judged_pairs import HUMAN, SELF, SeenPair
 
 INVERSION = "value inversion"
 EXECUTION = "execution failure"
 AGAINST = "against its own checks"
 
 
-def leanings(answers: Iterable[Judged], criteria: dict[str, tuple[Criterion, ...]]) -> dict[str, int]:
+def leanings(answers: Iterable[JudgedQuestion], criteria: dict[str, tuple[Criterion, ...]]) -> dict[str, int]:
     """Pair -> which response the judge's own checks of the criteria favour, by points: -1 A, 0 neither, 1 B.
 
     With both orders, by the mean of the two. A pair of which a criterion was passed over is left out: nobody knows.
@@ -34,7 +34,7 @@ def leanings(answers: Iterable[Judged], criteria: dict[str, tuple[Criterion, ...
     return found
 
 
-def _lead(answer: Judged, criteria: Sequence[Criterion]) -> float | None:
+def _lead(answer: JudgedQuestion, criteria: Sequence[Criterion]) -> float | None:
     """Points of the pair's B minus those of its A, whichever was shown first."""
     items = (answer.parsed or {}).get("items", {})
     checked = [(criterion.points, items.get(criterion.id)) for criterion in criteria]
@@ -44,7 +44,7 @@ def _lead(answer: Judged, criteria: Sequence[Criterion]) -> float | None:
     return -lead if answer.subject["order"] == "swapped" else lead
 
 
-def faults(each: Seen) -> list[str]:
+def faults(each: SeenPair) -> list[str]:
     """Tags of one pair.
 
     Value inversion: by its own rubric the judge prefers the response that its checks of the human rubric put below the
@@ -62,7 +62,7 @@ def faults(each: Seen) -> list[str]:
     return found
 
 
-def table(seen: Sequence[Seen]) -> r.Table:
+def table(seen: Sequence[SeenPair]) -> r.Table:
     """Of what could be said: a pair whose checks or verdict are missing is counted as missing."""
     tags = {each.pair.key: faults(each) for each in seen}
     compared = [each for each in seen if each.verdicts.get(SELF) and each.leaning]

@@ -8,18 +8,18 @@ from trainer.contracts import Criterion
 from trainer.judges.inputs import JudgeInput, of_example
 from trainer.metrics import rubricbench as bench
 
-from ..base import Judged
-from ..pairs import Pair
+from ..base import JudgedQuestion
+from ..pairs import FirstComparison
 
 VANILLA, SELF, HUMAN = "vanilla", "self", "human"
 """The three conditions."""
 
 
 @dataclass
-class Seen:
+class SeenPair:
     """One pair with everything that was found on it. `own`: the generated rubric, None where there is none."""
 
-    pair: Pair
+    pair: FirstComparison
     human: tuple[Criterion, ...]
     own: tuple[Criterion, ...] | None = None
     verdicts: dict[str, int | None] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class Seen:
         return self.pair.label or 0
 
 
-def inputs_of(seen: Iterable[Seen], criteria: Any) -> list[JudgeInput]:
+def inputs_of(seen: Iterable[SeenPair], criteria: Any) -> list[JudgeInput]:
     """Pairs without a rubric of this condition are not asked about; they count as invalid there."""
     listed = []
     for each in seen:
@@ -45,7 +45,7 @@ def inputs_of(seen: Iterable[Seen], criteria: Any) -> list[JudgeInput]:
     return listed
 
 
-def criteria_of(answer: Judged | None) -> tuple[Criterion, ...] | None:
+def criteria_of(answer: JudgedQuestion | None) -> tuple[Criterion, ...] | None:
     if answer is None or answer.parsed is None:
         return None
     items = answer.parsed["items"]
@@ -55,7 +55,7 @@ def criteria_of(answer: Judged | None) -> tuple[Criterion, ...] | None:
     )
 
 
-def ids_by_example(answers: Iterable[Judged]) -> dict[str, list[int]]:
+def ids_by_example(answers: Iterable[JudgedQuestion]) -> dict[str, list[int]]:
     """The stored verdicts on each pair."""
     found: dict[str, list[int]] = {}
     for answer in answers:
@@ -64,5 +64,5 @@ def ids_by_example(answers: Iterable[Judged]) -> dict[str, list[int]]:
     return found
 
 
-def judged(seen: Iterable[Seen], name: str) -> list[bench.Judged]:
-    return [bench.Judged(e.pair.key, e.pair.example.domain or "no domain", e.label, e.verdicts[name]) for e in seen]
+def judged(seen: Iterable[SeenPair], name: str) -> list[bench.JudgedPair]:
+    return [bench.JudgedPair(e.pair.key, e.pair.example.domain or "no domain", e.label, e.verdicts[name]) for e in seen]

@@ -11,12 +11,12 @@ from trainer.judges.inputs import of_example
 from trainer.metrics import rubricbench as bench
 
 from ... import report as r
-from ..base import Context, Found, JudgeFacts, NothingToScore, Outcome, Recipe, RecipeConfig, tag
+from ..base import Context, FoundCase, JudgeFacts, NothingToScore, Recipe, RecipeConfig, RecipeOutcome, tag
 from ..pairs import coverage_of, labelled, left_out
 from . import curves as scaling
 from . import faults
 from . import protocol as rubricbench_protocol
-from .judged_pairs import HUMAN, SELF, VANILLA, Seen, criteria_of, ids_by_example, inputs_of, judged
+from .judged_pairs import HUMAN, SELF, VANILLA, SeenPair, criteria_of, ids_by_example, inputs_of, judged
 
 ITEMS = {HUMAN: "human items", SELF: "own items"}
 RATED = {"unnecessary": "not needed", "rigid": "rigid", "burdensome": "rigid, not needed"}
@@ -70,11 +70,11 @@ class RubricBenchConfig(RecipeConfig):
             yield from rubricbench_protocol.problems(judges)
 
 
-def run(context: Context) -> Outcome:
+def run(context: Context) -> RecipeOutcome:
     config = context.config
     with_rubric = (example for example in context.examples() if example.rubric)
     seen = [
-        Seen(pair, pair.example.rubric.criteria)
+        SeenPair(pair, pair.example.rubric.criteria)
         for pair in labelled(with_rubric, config.max_pairs, ties=False)
         if pair.example.rubric
     ]
@@ -97,10 +97,10 @@ def run(context: Context) -> Outcome:
     blocks += scaling.curves(context, seen)
     report = _report(context, seen, blocks)
     report.coverage += coverage_of(left)
-    return Outcome(report, [*map(_case, seen), *left])
+    return RecipeOutcome(report, [*map(_case, seen), *left])
 
 
-def _condition(context: Context, version: int, name: str, seen: Sequence[Seen], criteria: Any) -> None:
+def _condition(context: Context, version: int, name: str, seen: Sequence[SeenPair], criteria: Any) -> None:
     answers = context.judge(version, inputs_of(seen, criteria), f"{TITLES[name].lower()}: judging")
     found = {key[0]: verdict for key, verdict in pair_verdicts(answers).items()}
     ids = ids_by_example(answers)
@@ -114,7 +114,7 @@ def _condition(context: Context, version: int, name: str, seen: Sequence[Seen], 
         each.ids += ids.get(each.pair.key, [])
 
 
-def _generate(context: Context, seen: Sequence[Seen]) -> None:
+def _generate(context: Context, seen: Sequence[SeenPair]) -> None:
     inputs = [replace(of_example(each.pair.example, pair=True), criteria=()) for each in seen]
     answers = context.judge(context.config.generator, inputs, "writing own rubrics")
     rubrics = {each.subject["example"]: each for each in reversed(answers)}
@@ -124,11 +124,11 @@ def _generate(context: Context, seen: Sequence[Seen]) -> None:
         each.ids += [answer.id] if answer and answer.id else []
 
 
-def _names(seen: Sequence[Seen]) -> list[str]:
+def _names(seen: Sequence[SeenPair]) -> list[str]:
     return [name for name in TITLES if name in seen[0].verdicts]
 
 
-def _conditions(seen: Sequence[Seen]) -> r.Table:
+def _conditions(seen: Sequence[SeenPair]) -> r.Table:
     rows = []
     for name in _names(seen):
         found = bench.accuracy(judged(seen, name))
@@ -139,7 +139,7 @@ def _conditions(seen: Sequence[Seen]) -> r.Table:
     return r.table("Three conditions", columns, rows, "Ties and invalid verdicts count as wrong.")
 
 
-def _domains(seen: Sequence[Seen]) -> r.Table:
+def _domains(seen: Sequence[SeenPair]) -> r.Table:
     found = {name: bench.accuracy(judged(seen, name)).domains for name in _names(seen)}
     domains = sorted({domain for each in found.values() for domain in each})
     rows = []
@@ -150,7 +150,7 @@ def _domains(seen: Sequence[Seen]) -> r.Table:
     return r.table("Accuracy by domain", ["Domain", *[TITLES[name] for name in found]], rows)
 
 
-def _match(context: Context, seen: Sequence[Seen]) -> None:
+def _match(context: Context, seen: Sequence[SeenPair]) -> None:
     inputs = [
         replace(
             of_example(each.pair.example, pair=True),
@@ -172,7 +172,7 @@ def _match(context: Context, seen: Sequence[Seen]) -> None:
             each.aligned = bench.alignment(pairs, len(each.own), len(each.human))
 
 
-def _alignment(seen: Sequence[Seen]) -> r.Table:
+def _alignment(seen: Sequence[SeenPair]) -> r.Table:
     found = bench.alignments([each.aligned for each in seen])
     words = {
         "recall": "human items that a generated item says too",
@@ -193,7 +193,7 @@ def _alignment(seen: Sequence[Seen]) -> r.Table:
     return r.table("Own rubrics against human ones", ["Measure", "Mean over rubrics", "Meaning"], rows)
 
 
-def _necessity(context: Context, seen: Sequence[Seen]) -> r.Table:
+def _necessity(context: Context, seen: Sequence[SeenPair]) -> r.Table:
     rows = []
     for whose, criteria in ((HUMAN, lambda each: each.human), (SELF, lambda each: each.own)):
         mine = _rate(context, seen, whose, criteria)
@@ -216,7 +216,7 @@ def _necessity(context: Context, seen: Sequence[Seen]) -> r.Table:
 
 
 def _rate(
-    context: Context, seen: Sequence[Seen], whose: str, criteria: Any
+    context: Context, seen: Sequence[SeenPair], whose: str, criteria: Any
 ) -> list[tuple[int | None, int | None, str]]:
     """(necessity, rigidity, pair) of every item; the pairs keep what was said of theirs."""
     inputs = [given for given in inputs_of(seen, criteria) if given.criteria]
@@ -239,7 +239,7 @@ def _rate(
     return found
 
 
-def _report(context: Context, seen: Sequence[Seen], blocks: list[Any]) -> r.Report:
+def _report(context: Context, seen: Sequence[SeenPair], blocks: list[Any]) -> r.Report:
     config = context.config
     human = r.estimate(bench.accuracy(judged(seen, HUMAN)).overall, f"{HUMAN}:wrong")
     shown = r.headline("Accuracy with the human rubric", human)
@@ -260,7 +260,7 @@ def _report(context: Context, seen: Sequence[Seen], blocks: list[Any]) -> r.Repo
     return r.Report(shown, coverage, blocks, [r.Entry(facts.key, human, facts.version, facts.judge, protocol, **items)])
 
 
-def _case(each: Seen) -> Found:
+def _case(each: SeenPair) -> FoundCase:
     tags = [tag("domain", each.pair.example.domain or "no domain")]
     right = {}
     for name, verdict in each.verdicts.items():
@@ -293,7 +293,7 @@ def _case(each: Seen) -> Found:
     values |= {"rated": each.rated} if each.rated else {}
     values["verdicts"] = each.ids
     subject = {"example": each.pair.key, "a": each.pair.a.id, "b": each.pair.b.id}
-    return Found(subject, values, tags)
+    return FoundCase(subject, values, tags)
 
 
 def _rated(item: dict[str, Any]) -> Iterator[str]:
@@ -307,7 +307,7 @@ def _rated(item: dict[str, Any]) -> Iterator[str]:
     yield from ("rigid, not needed",) if rigid >= 4 and n <= 2 else ()
 
 
-def _grid(each: Seen) -> dict[str, Any]:
+def _grid(each: SeenPair) -> dict[str, Any]:
     """Human items down, own items across; a cell is 1 where the matcher says that they are the same check."""
     own = each.own or ()
     matched = {(reference, generated) for generated, reference in each.matches or []}

@@ -12,8 +12,8 @@ from trainer.metrics.compare import keyed_difference
 from trainer.metrics.estimate import Estimate, bootstrap_mean, bootstrap_ratio
 
 from ... import report as r
-from ..base import Context, Found, Judgement, NothingToScore, Outcome, Recipe, RecipeConfig, tag
-from ..pairs import Pair, pair_of
+from ..base import Context, FoundCase, NothingToScore, Recipe, RecipeConfig, RecipeOutcome, StudyJudgement, tag
+from ..pairs import FirstComparison, pair_of
 
 HUMAN, OWN = "human", "own"
 ARMS = {HUMAN: "Human rubric", OWN: "Model's rubric"}
@@ -30,11 +30,11 @@ class StudyConfig(RecipeConfig):
 
 
 @dataclass(frozen=True)
-class Judged:
+class PersonVerdict:
     """One person's verdict on one pair under one arm, in the frame of the pair's label."""
 
-    pair: Pair
-    given: Judgement
+    pair: FirstComparison
+    given: StudyJudgement
     side: int | None
 
     @property
@@ -42,10 +42,10 @@ class Judged:
         return self.side == self.pair.label
 
 
-Rows = Sequence[Judged]
+Rows = Sequence[PersonVerdict]
 
 
-def run(context: Context) -> Outcome:
+def run(context: Context) -> RecipeOutcome:
     pairs = {pair.key: pair for each in context.examples() if (pair := pair_of(each)) and pair.label}
     judged, unknown = _judged(context, pairs)
     if not judged:
@@ -58,10 +58,10 @@ def run(context: Context) -> Outcome:
         blocks=[_arms(by_arm), *_split("domain", by_arm, _domain), *_people(by_arm)],
     )
     both = _both(by_arm)
-    return Outcome(report, [_case(each, both) for each in judged])
+    return RecipeOutcome(report, [_case(each, both) for each in judged])
 
 
-def _judged(context: Context, pairs: Mapping[str, Pair]) -> tuple[list[Judged], int]:
+def _judged(context: Context, pairs: Mapping[str, FirstComparison]) -> tuple[list[PersonVerdict], int]:
     """The answers about pairs with a label, and how many are about others."""
     found, unknown = [], 0
     for given in context.study(context.config.project):
@@ -70,7 +70,7 @@ def _judged(context: Context, pairs: Mapping[str, Pair]) -> tuple[list[Judged], 
             unknown += 1
             continue
         turned = given.side if given.side is None or given.a == pair.a.id else -given.side
-        found.append(Judged(pair, given, turned))
+        found.append(PersonVerdict(pair, given, turned))
     return found, unknown
 
 
@@ -100,7 +100,7 @@ def _both(by_arm: Mapping[str, Rows]) -> set[str]:
     return {each.pair.key for each in by_arm[HUMAN]} & {each.pair.key for each in by_arm[OWN]}
 
 
-def _coverage(judged: Rows, pairs: Mapping[str, Pair], unknown: int) -> list[tuple[str, r.Cell]]:
+def _coverage(judged: Rows, pairs: Mapping[str, FirstComparison], unknown: int) -> list[tuple[str, r.Cell]]:
     both = {arm: {each.pair.key for each in judged if each.given.arm == arm} for arm in ARMS}
     silent = sum(each.side is None for each in judged)
     one = both[HUMAN] ^ both[OWN]
@@ -152,11 +152,11 @@ def _same(rows: Rows) -> Estimate:
     return bootstrap_mean(shares, len(sides) - len(shares), "no pair has two answers in this arm", share=True)
 
 
-def _domain(each: Judged) -> str:
+def _domain(each: PersonVerdict) -> str:
     return each.pair.example.domain
 
 
-def _split(kind: str, by_arm: Mapping[str, Rows], of: Callable[[Judged], str]) -> Iterator[r.Table]:
+def _split(kind: str, by_arm: Mapping[str, Rows], of: Callable[[PersonVerdict], str]) -> Iterator[r.Table]:
     values = sorted({of(each) for rows in by_arm.values() for each in rows} - {""})
     if len(values) > 1:
         rows = [_row(value, tag(kind, value), by_arm, of) for value in values]
@@ -170,13 +170,13 @@ def _people(by_arm: Mapping[str, Rows]) -> Iterator[r.Table]:
         yield r.table("Each person in either arm", ["Person", *ARMS.values()], rows, "On different pairs in each arm.")
 
 
-def _row(value: str, mine: str, by_arm: Mapping[str, Rows], of: Callable[[Judged], str]) -> list[r.Cell]:
+def _row(value: str, mine: str, by_arm: Mapping[str, Rows], of: Callable[[PersonVerdict], str]) -> list[r.Cell]:
     kept = {arm: [each for each in rows if of(each) == value] for arm, rows in by_arm.items()}
     cells = [r.estimate(_accuracy(rows), mine, tag("arm", arm), "wrong") for arm, rows in kept.items()]
     return [r.text(value, mine), *cells, r.estimate(_difference(kept), mine, "both arms", unit="gap")]
 
 
-def _case(each: Judged, both: set[str]) -> Found:
+def _case(each: PersonVerdict, both: set[str]) -> FoundCase:
     given = each.given
     tags = [tag("arm", given.arm), tag("rater", given.rater), "right" if each.right else "wrong"]
     tags += ["both arms" if each.pair.key in both else "one arm"]
@@ -185,7 +185,7 @@ def _case(each: Judged, both: set[str]) -> Found:
     subject = {"example": each.pair.key, "arm": ARMS[given.arm], "rater": given.rater}
     subject |= {"a": each.pair.a.id, "b": each.pair.b.id}
     values: dict[str, Any] = {"label": WORDS[each.pair.label], "verdict": WORDS[each.side], "seconds": given.seconds}
-    return Found(subject, values | {"rubric": list(given.rubric), "verdicts": []}, tags)
+    return FoundCase(subject, values | {"rubric": list(given.rubric), "verdicts": []}, tags)
 
 
 RECIPE = Recipe(

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from trainer.metrics.audit import Case
+from trainer.metrics.audit import AuditCase
 from webapp.core.commands import JsonCommand
 from webapp.core.jsonlines import Lines, printed
 from webapp.judging.lines.audits import JudgedPairs, parse_case, report
@@ -32,7 +32,7 @@ class Command(JsonCommand):
         self.stdout.write(printed(told))
 
 
-def _first(lines: Lines[Case]) -> Iterator[Case]:
+def _first(lines: Lines[AuditCase]) -> Iterator[AuditCase]:
     """The cases; of a pair that its judge has judged before in its group, the first."""
     seen = JudgedPairs()
     for number, case in lines:

@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from webapp.core.addresses import public_url
 from webapp.localstack import lock, stack
-from webapp.localstack.board import Board
+from webapp.localstack.board import StatusBoard
 from webapp.localstack.demo import EMAIL
 from webapp.localstack.places import RESTORING, close_to_others
 from webapp.localstack.processes import adopt_orphans
@@ -44,7 +44,7 @@ class Command(BaseCommand):
     def _run(self, demo: bool) -> None:
         adopt_orphans()
         services = stack.services(demo)
-        board = Board(services, sys.stdout)
+        board = StatusBoard(services, sys.stdout)
         supervisor = Supervisor(services, settings.VAR / "log", board.changed)
         signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
         for number in signals:
@@ -57,7 +57,7 @@ class Command(BaseCommand):
 class Welcome:
     """Says where to go once the web server answers, and who to be once there is someone."""
 
-    def __init__(self, board: Board, supervisor: Supervisor, demo: bool) -> None:
+    def __init__(self, board: StatusBoard, supervisor: Supervisor, demo: bool) -> None:
         self.board, self.supervisor, self.demo = board, supervisor, demo
         self.said = False
 

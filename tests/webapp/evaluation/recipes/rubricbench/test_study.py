@@ -3,7 +3,7 @@
 import pytest
 
 from trainer.contracts import Example, Message, Preference, Response
-from webapp.evaluation.recipes.base import Judgement, NothingToScore
+from webapp.evaluation.recipes.base import NothingToScore, StudyJudgement
 
 from ..fake import FakeContext, block, carrying, row
 
@@ -23,8 +23,8 @@ def pair(key: str, label: int = -1) -> Example:
 PAIRS = [pair(f"p{i}") for i in range(5)]
 
 
-def said(example: str, arm: str, rater: str, side: int | None, a="x", b="y", seconds=2.0) -> Judgement:
-    return Judgement(example, a, b, arm, rater, side, seconds, (f"{arm} item",))
+def said(example: str, arm: str, rater: str, side: int | None, a="x", b="y", seconds=2.0) -> StudyJudgement:
+    return StudyJudgement(example, a, b, arm, rater, side, seconds, (f"{arm} item",))
 
 
 # the label is A (-1) everywhere
