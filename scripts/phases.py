@@ -21,6 +21,7 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -41,6 +42,8 @@ class MakePhase:
     process: "subprocess.Popen[bytes] | None" = None
     began: float = 0.0
     seconds: float = 0.0
+    processor_s: float = 0.0
+    """Of all that it started and waited for: says on a busy machine, too, what a part costs."""
     code: int = -1  # until it has ended
     flaky: list[str] = field(default_factory=list)
 
@@ -52,6 +55,11 @@ class MakePhase:
     def cache(self) -> Path:
         """Of its own: pytest's memory of what failed is one file, which parts beside each other would overwrite."""
         return ROOT / ".pytest_cache" / self.target
+
+    @property
+    def runs(self) -> bool:
+        """Without `poll`, which would take the end of the process from the thread that waits for it."""
+        return self.process is not None and self.process.returncode is None
 
     def run(self, *options: str) -> None:
         """Until it has ended."""
@@ -68,7 +76,9 @@ class MakePhase:
                 stderr=subprocess.STDOUT,
                 process_group=0,  # so that all of it can be interrupted; not a session, or kernels that group by session would not mind `nice`
             )
-            self.code = self.process.wait()
+            _, status, used = os.wait4(self.process.pid, 0)
+            self.code = self.process.returncode = os.waitstatus_to_exitcode(status)
+        self.processor_s += used.ru_utime + used.ru_stime
         self.seconds += time.monotonic() - self.began
 
     def forget(self) -> None:
@@ -142,15 +152,16 @@ class Lanes:
 
     def _tell(self) -> None:
         for phase in self.phases:
-            if phase.process and phase.process.poll() is None:
+            if phase.runs:
                 self.say(f"   {phase.target} {clock(time.monotonic() - phase.began)}: {phase.so_far()}")
 
     def stop(self) -> None:
         """Interrupts what runs, as Ctrl-C would, and waits until it has tidied up."""
         self.stopped = True
         for phase in self.phases:
-            if phase.process and phase.process.poll() is None:
-                os.killpg(phase.process.pid, signal.SIGINT)
+            if phase.process and phase.runs:
+                with suppress(ProcessLookupError):  # it has just ended
+                    os.killpg(phase.process.pid, signal.SIGINT)
         for thread in self.threads:
             thread.join()
 
@@ -171,10 +182,10 @@ def clock(seconds: float) -> str:
 
 
 def summary(phases: list[MakePhase]) -> str:
-    lines = ["== all parts"]
+    lines = ["== all parts: time, and processor time"]
     for phase in phases:
         result = "failed" if phase.code else "passed"
-        lines.append(f"{phase.target:<14}{result:<8}{clock(phase.seconds):>6}")
+        lines.append(f"{phase.target:<14}{result:<8}{clock(phase.seconds):>6}{clock(phase.processor_s):>8}")
     lines += [f"FLAKY: {name} failed, and passed by itself" for phase in phases for name in phase.flaky]
     return "\n".join(lines)
 

@@ -23,6 +23,8 @@ quick:
 \t@while [ ! -e slow-began ]; do sleep 0.05; done; touch quick-ran
 nice:
 \t@nice
+works:
+\t@timeout 60 {python} -c "import time; all(time.process_time() < 1.2 for _ in iter(int, 1))"
 tests:
 \t@{python} -m pytest -q -p xdist -n 1 -c pytest.ini --rootdir . test_it.py
 """
@@ -70,6 +72,13 @@ def test_all_lanes_but_the_first_yield(folder, capsys):
     assert f"output\n{ours}\n" in capsys.readouterr().out
     assert phases.main(["good", "nice"]) == 0
     assert f"output\n{min(ours + 5, 19)}\n" in capsys.readouterr().out
+
+
+def test_the_summary_has_the_processor_time_of_all_that_a_part_started(folder, capsys):
+    assert phases.main(["works", "good"]) == 0
+    works, good = capsys.readouterr().out.splitlines()[-2:]
+    assert works.split()[1] == good.split()[1] == "passed"
+    assert works.split()[-1] in ("0:01", "0:02") and good.split()[-1] == "0:00"
 
 
 def test_a_part_that_cannot_start_has_failed(folder, monkeypatch):
