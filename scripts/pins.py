@@ -157,10 +157,10 @@ def shipped(text: str) -> list[Requirement]:
 
 def tools(wanted_text: str, lock: str, facts: Facts) -> set[str]:
     """The pins that only tests, measurements and checks of style need, on every machine."""
-    pinned, needed = pins(lock), set[str]()
+    pinned, needed, roots = pins(lock), set[str](), shipped(wanted_text)
     for here in environments():
         present = {pin.name: pin for pin in pinned if pin.applies(here)}
-        needed |= _closure(shipped(wanted_text), present, facts, here)[1]
+        needed |= _closure(roots, present, facts, here)[1]
     return {pin.name for pin in pinned} - needed
 
 
@@ -197,11 +197,11 @@ def problems(wanted_text: str, lock: str, facts: Facts) -> list[str]:
     found = _pins_and_facts(pinned, facts)
     if found:
         return found
-    unreached = {pin.name for pin in pinned}
+    unreached, roots = {pin.name for pin in pinned}, wanted(wanted_text)
     for here in environments():
         present = {pin.name: pin for pin in pinned if pin.applies(here)}
         found += _without_file(present, facts, here)
-        missing, reached = _closure(wanted(wanted_text), present, facts, here)
+        missing, reached = _closure(roots, present, facts, here)
         found += missing
         unreached -= reached
     found += [f"{name}: nothing needs it" for name in sorted(unreached)]
@@ -236,10 +236,20 @@ def _without_file(present: dict[str, Pin], facts: Facts, here: dict[str, str]) -
 def _file_for(fact: dict[str, Any], tags: frozenset[Tag], full: str) -> dict[str, Any] | None:
     """The group of files (see scripts.lock) that has one which pip can install here."""
     for group in fact["groups"]:
-        if SpecifierSet(group["python"]).contains(full) and any(tags & _tags_of(file) for file in group["files"]):
+        if _takes(group["python"], full) and any(tags & _tags_of(file) for file in group["files"]):
             found: dict[str, Any] = group
             return found
     return None
+
+
+@cache
+def _takes(pythons: str, full: str) -> bool:
+    return SpecifierSet(pythons).contains(full)
+
+
+@cache
+def _allows(requirement: Requirement, version: str) -> bool:
+    return requirement.specifier.contains(version, prereleases=True)
 
 
 @cache
@@ -264,7 +274,7 @@ def _closure(
     """Follows what is wanted to all that it requires here. Returns what is missing or of a refused version, and the names met."""
     missing: list[str] = []
     todo = [("requirements.in", requirement) for requirement in roots]
-    done: set[tuple[str, str]] = set()
+    done: dict[str, set[str]] = {}
     while todo:
         asker, requirement = todo.pop()
         name = canonicalize_name(requirement.name)
@@ -273,13 +283,13 @@ def _closure(
             missing.append(
                 f"{name}: {asker} needs it on CPython {here['python_full_version']}, {here['platform_machine']}"
             )
-        elif not requirement.specifier.contains(pin.version, prereleases=True):
+        elif not _allows(requirement, pin.version):
             missing.append(f"{name}: {asker} needs {requirement.specifier}, pinned is {pin.version}")
         else:
-            for extra in {"", *requirement.extras} - {seen for met, seen in done if met == name}:
-                done.add((name, extra))
+            for extra in {"", *requirement.extras} - done.setdefault(name, set()):
+                done[name].add(extra)
                 todo += [(name, needed) for needed in _required(name, extra, facts, here)]
-    return missing, {name for name, _ in done}
+    return missing, set(done)
 
 
 def _required(name: str, extra: str, facts: Facts, here: dict[str, str]) -> Iterator[Requirement]:

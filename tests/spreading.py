@@ -9,6 +9,9 @@ from typing import Any
 from xdist.scheduler import LoadFileScheduling
 
 APART = {"tests/webapp/test_api_fuzz.py", "tests/webapp/test_api_roles.py"}  # hundreds of tests that share nothing
+TOGETHER = {f"tests/architecture/test_{name}.py" for name in ("class_names", "lock", "prose", "shape")} | {
+    "tests/webapp/security/test_supply.py"
+}  # they read the same files: see `tests.architecture.sources`
 LONGEST = (
     "tests/e2e/test_accessibility.py",
     "tests/e2e/test_pairs_to_policy.py",
@@ -46,4 +49,4 @@ class Spreading(LoadFileScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         file = super()._split_scope(nodeid)
-        return nodeid if file in APART else file
+        return nodeid if file in APART else "sources" if file in TOGETHER else file

@@ -4,10 +4,11 @@ Whoever searches for `class Answer` should find one class. Where a framework loo
 `SHARED` is the number of names that several classes have today: lower it when you rename one, never raise it.
 """
 
-import ast
 import subprocess
 from collections import defaultdict
 from pathlib import Path
+
+from tests.architecture import sources
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = ("webapp", "trainer", "workers", "benchmarks", "scripts", "demo")
@@ -23,9 +24,9 @@ def shared_names() -> dict[str, list[str]]:
     for file in filter(None, listed.stdout.split("\0")):
         if not file.endswith(".py") or not (ROOT / file).exists():
             continue
-        for node in ast.walk(ast.parse((ROOT / file).read_text())):
-            if isinstance(node, ast.ClassDef) and node.name not in EXPECTED:
-                places[node.name].append(f"{file}:{node.lineno}")
+        for line, name in sources.read(ROOT / file).classes:
+            if name not in EXPECTED:
+                places[name].append(f"{file}:{line}")
     return {name: found for name, found in places.items() if len(found) > 1}
 
 

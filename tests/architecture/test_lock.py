@@ -14,6 +14,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from scripts import fit, pins
+from tests.architecture import sources
 
 WANTED, LOCK, FACTS = pins.read()
 PROJECT = tomllib.loads((pins.ROOT / "pyproject.toml").read_text())
@@ -153,11 +154,8 @@ def imported() -> set[str]:
     of = packages_distributions()
     found: set[str] = set()
     for name in listed.stdout.split():
-        for node in ast.walk(ast.parse((pins.ROOT / name).read_text())):
-            modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-                modules = [node.module]
-            found |= {canonicalize_name(owner) for module in modules for owner in of.get(module.partition(".")[0], ())}
+        tops = {module.partition(".")[0] for module in sources.read(pins.ROOT / name).imported}
+        found |= {canonicalize_name(owner) for top in tops for owner in of.get(top, ())}
     return found
 
 

@@ -5,14 +5,14 @@ docstrings that still have one, rounded up. `MOST_TEXTS` counts the same for wha
 Lower a number when you mend some; never raise it.
 """
 
-import ast
 import re
 import subprocess
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
+
+from tests.architecture import sources
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = ("webapp", "workers", "trainer", "client", "benchmarks", "scripts", "demo")
@@ -64,16 +64,8 @@ def docstrings() -> list[tuple[str, int, str]]:
     """(file, line, text) of every docstring of the program, those below a field or a constant included."""
     listed = subprocess.run(["git", "ls-files", "-z", *PROGRAM], cwd=ROOT, capture_output=True, text=True, check=True)
     names = [name for name in listed.stdout.split("\0") if name.endswith(".py") and "/migrations/" not in name]
-    return [(name, line, text) for name in names if (ROOT / name).exists() for line, text in _of(ROOT / name)]
-
-
-def _of(file: Path) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(ast.parse(file.read_text())):
-        body = getattr(node, "body", None)
-        for statement in body if isinstance(body, list) else ():
-            value = statement.value if isinstance(statement, ast.Expr) else None
-            if isinstance(value, ast.Constant) and isinstance(value.value, str):
-                yield statement.lineno, value.value
+    there = [name for name in names if (ROOT / name).exists()]
+    return [(name, line, text) for name in there for line, text in sources.read(ROOT / name).docstrings]
 
 
 def found(pattern: str) -> list[str]:
@@ -101,21 +93,8 @@ def texts() -> list[tuple[str, int, str]]:
         if name.endswith(".html") and (ROOT / name).exists():
             found += [(name, i, line) for i, line in enumerate((ROOT / name).read_text().splitlines(), 1)]
         elif name.endswith(".py") and "/migrations/" not in name and (ROOT / name).exists():
-            found += [(name, *each) for each in _strings(ROOT / name)]
+            found += [(name, *each) for each in sources.read(ROOT / name).strings]
     return found
-
-
-def _strings(file: Path) -> Iterator[tuple[int, str]]:
-    tree = ast.parse(file.read_text())
-    silent = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.Constant)
-            and isinstance(node.value, str)
-            and id(node) not in silent
-            and node.value.count(" ") > 2
-        ):
-            yield node.lineno, node.value
 
 
 @pytest.mark.parametrize("pattern", TEXT_PATTERNS)

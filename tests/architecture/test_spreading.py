@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.spreading import APART, LONGEST, Queue
+from tests.spreading import APART, LONGEST, TOGETHER, Queue
 
 ROOT = Path(__file__).parents[2]
 
@@ -15,4 +15,4 @@ def test_the_longest_files_are_taken_first_and_the_others_in_their_order():
 
 
 def test_the_files_are_there():
-    assert all((ROOT / file).exists() for file in APART.union(LONGEST))
+    assert all((ROOT / file).exists() for file in APART.union(LONGEST, TOGETHER))

@@ -8,6 +8,7 @@ from importlib.metadata import packages_distributions
 from packaging.utils import canonicalize_name
 
 from scripts import pins, sbom
+from tests.architecture import sources
 
 WANTED, LOCK, FACTS = pins.read()
 DOCKER = pins.ROOT / "docker"
@@ -31,12 +32,9 @@ def test_what_is_shipped_imports_no_tool():
         pins.ROOT / "manage.py",
         *(p for part in ("webapp", "workers", "trainer") for p in (pins.ROOT / part).rglob("*.py")),
     ]:
-        for node in ast.walk(ast.parse(path.read_text())):
-            names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module] if isinstance(node, ast.ImportFrom) and node.module and not node.level else []
-            tops = {name.partition(".")[0] for name in names} - sys.stdlib_module_names
-            needs = {canonicalize_name(each) for top in tops for each in of.get(top, ())}
-            found += [f"{path.relative_to(pins.ROOT)}: {name}" for name in needs & tools]
+        tops = {name.partition(".")[0] for name in sources.read(path).imported} - sys.stdlib_module_names
+        needs = {canonicalize_name(each) for top in tops for each in of.get(top, ())}
+        found += [f"{path.relative_to(pins.ROOT)}: {name}" for name in needs & tools]
     assert found == []
 
 

@@ -1,0 +1,63 @@
+"""What the tests of the house look for in a file of Python. Each file is parsed once in a process, and gone through once."""
+
+import ast
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass
+class Source:
+    imported: set[str] = field(default_factory=set)
+    """Modules, by their whole names; those of relative imports are not among them."""
+    classes: list[tuple[int, str]] = field(default_factory=list)
+    functions: list[tuple[int, str, int]] = field(default_factory=list)
+    """Line, name, lines of the body without the docstring."""
+    docstrings: list[tuple[int, str]] = field(default_factory=list)
+    """Those below a field or a constant included."""
+    strings: list[tuple[int, str]] = field(default_factory=list)
+    """Of four words or more, without docstrings."""
+
+
+@cache
+def read(path: Path) -> Source:
+    source, silent = Source(), set[int]()
+    for node in ast.walk(ast.parse(path.read_text())):  # what holds a node comes before it
+        _note(source, node, silent)
+    return source
+
+
+def _note(source: Source, node: ast.AST, silent: set[int]) -> None:
+    if isinstance(node, ast.Constant):
+        if isinstance(node.value, str) and id(node) not in silent and node.value.count(" ") > 2:
+            source.strings.append((node.lineno, node.value))
+    elif isinstance(node, ast.Expr):
+        silent.add(id(node.value))
+    elif isinstance(node, ast.Import):
+        source.imported.update(alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        if node.level == 0 and node.module:
+            source.imported.add(node.module)
+    elif isinstance(node, ast.ClassDef):
+        source.classes.append((node.lineno, node.name))
+    elif isinstance(node, Function):
+        source.functions.append((node.lineno, node.name, _lines(node)))
+    body = getattr(node, "body", None)
+    for statement in body if isinstance(body, list) else ():
+        value = statement.value if isinstance(statement, ast.Expr) else None
+        if isinstance(value, ast.Constant) and isinstance(value.value, str):
+            source.docstrings.append((value.lineno, value.value))
+
+
+def _lines(node: Function) -> int:
+    body = node.body
+    if (
+        isinstance(body[0], ast.Expr)
+        and isinstance(body[0].value, ast.Constant)
+        and isinstance(body[0].value.value, str)
+    ):
+        body = body[1:]
+    return (node.end_lineno or 0) - body[0].lineno + 1 if body else 0
