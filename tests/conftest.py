@@ -9,7 +9,9 @@ import gc
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from importlib import import_module
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -97,10 +99,18 @@ def django_db_setup(django_db_modify_db_settings, request):
         request.getfixturevalue("django_db_setup")
 
 
+@pytest.fixture(scope="session")
+def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """For each test that asks for no folder, where one could be: to make one for each takes longer than many a test."""
+    folder = tmp_path_factory.mktemp("places", numbered=False)
+    return (folder / str(number) for number in count())
+
+
 @pytest.fixture(autouse=True)
-def in_memory(settings, tmp_path):
+def in_memory(request, settings, places):
     """No test writes under the checkout's var/, talks to Redis or pays for a slow password hash or static files."""
-    settings.VAR = tmp_path / "var"
+    asked = "tmp_path" in request.fixturenames
+    settings.VAR = request.getfixturevalue("tmp_path") / "var" if asked else next(places)
     settings.CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
     settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

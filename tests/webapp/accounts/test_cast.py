@@ -1,10 +1,16 @@
 """The people of the tests are those whom the product's own services would make."""
 
-import pytest
-from django.db import transaction
+from datetime import timedelta
 
-from tests.cast import made_by_services, make_cast
-from webapp.accounts.models import Membership, User, Workspace
+import pytest
+from django.apps import apps
+from django.conf import settings
+from django.contrib.sessions.models import Session
+from django.db import transaction
+from django.utils import timezone
+
+from tests.cast import browser, made_by_services, make_cast, signed_in_by_django
+from webapp.accounts.models import Membership, SignedIn, User, Workspace
 from webapp.core.models import AuditEntry
 
 KINDS = {"user_id": User, "actor_id": User, "workspace_id": Workspace, "object_id": Workspace}
@@ -52,3 +58,44 @@ def test_where_there_is_a_workspace_the_services_make_them():
     cast = make_cast()
     assert cast.workspace.slug != "lab"
     assert not User.objects.get(pk=cast.owner.user_id).is_administrator
+
+
+CHANGES = {"session_key", "session_data", "expire_date", "last_login", "created_at", "last_used_at"}
+
+
+def signed_in(sign_in, membership):
+    """What is in the database then, what the session holds, and what the client would send."""
+    with transaction.atomic():
+        before = timezone.now()
+        client = sign_in(membership)
+        kept = {
+            model._meta.label: [
+                {
+                    name: value if name not in CHANGES else value is not None
+                    for name, value in row.items()
+                    if name != "id"
+                }
+                for row in model.objects.order_by("pk").values()
+            ]
+            for model in apps.get_models()
+        }
+        (session,), (known,) = Session.objects.all(), SignedIn.objects.all()
+        cookie = client.cookies[settings.SESSION_COOKIE_NAME]
+        assert cookie.value == client.session.session_key == session.session_key == known.session_key
+        now, lasts = timezone.now(), timedelta(seconds=settings.SESSION_COOKIE_AGE)
+        assert before + lasts <= session.expire_date <= now + lasts
+        found = User.objects.get(pk=membership.user_id).last_login
+        assert before <= known.created_at <= now and before <= known.last_used_at <= now and before <= found <= now
+        assert membership.user.last_login == found
+        asked = client.get("/api/v1/me")
+        told = (asked.status_code, asked.content, dict(client.session), dict(cookie), membership.user.backend)
+        transaction.set_rollback(True)
+    return kept, told
+
+
+def test_a_browser_is_signed_in_as_django_signs_in(cast, django_assert_num_queries):
+    by_django = signed_in(signed_in_by_django, cast.researcher)
+    assert signed_in(browser, cast.researcher) == by_django
+    assert by_django[1][0] == 200 and by_django[0]["sessions.Session"] and by_django[0]["accounts.SignedIn"]
+    with django_assert_num_queries(3):
+        browser(cast.researcher)
