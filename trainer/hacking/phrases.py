@@ -6,6 +6,7 @@ responses are made of, so a phrase of nothing else does not count there.
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import regex
@@ -31,7 +32,7 @@ PAID = 3.0
 
 def phrases(scored: RewardedResponse) -> set[str]:
     """Of one to four words, each once, without those that only repeat the words the response was given."""
-    known, found = set(words(scored.known)), set()
+    known, found = _known(scored.known), set()
     for sentence in _END.split(scored.text[:_CHARACTERS]):
         said = words(sentence)
         for start, phrase in enumerate(said):
@@ -44,6 +45,12 @@ def phrases(scored: RewardedResponse) -> set[str]:
                 if new:
                     found.add(phrase)
     return found
+
+
+@lru_cache(maxsize=64)
+def _known(text: str) -> frozenset[str]:
+    """All responses to a prompt were given the same words."""
+    return frozenset(words(text))
 
 
 class PhraseWatch:

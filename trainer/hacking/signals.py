@@ -79,7 +79,11 @@ class RewardedResponse:
 
 def words(text: str) -> list[str]:
     """In lower case, the first `LONGEST`; each Chinese character is one."""
-    return [match[0] for match in islice(_WORD.finditer(text.lower()), LONGEST)]
+    lowered = text.lower()
+    if len(lowered) <= LONGEST:  # nor has it more words
+        found: list[str] = _WORD.findall(lowered)
+        return found
+    return [match[0] for match in islice(_WORD.finditer(lowered), LONGEST)]
 
 
 def length(scored: RewardedResponse) -> float:

@@ -7,6 +7,7 @@ import pytest
 from trainer.hacking import RewardedResponse, signals
 from trainer.hacking.panel import FittedLine
 from trainer.hacking.phrases import phrases
+from trainer.hacking.signals import words
 
 
 def said(text: str, **more: object) -> RewardedResponse:
@@ -104,3 +105,11 @@ def test_the_line_of_a_panel_by_hand() -> None:
 def test_a_panel_against_the_reward_expects_no_rise() -> None:
     line = FittedLine.fitted([[(0.0, 1.0), (1.0, 0.0)]])
     assert (line.slope, line.intercept) == (0.0, 0.5)
+
+
+def test_of_a_long_text_the_first_words_are_looked_at() -> None:
+    assert words("Don’t say 你好, x1") == ["don’t", "say", "你", "好", "x1"]
+    for spaces in (" ", "  ", " " * 9):
+        many = spaces.join(str(number) for number in range(3000))
+        assert words(many) == [str(number) for number in range(2000)]
+    assert words("a " * 999 + "b") == ["a"] * 999 + ["b"]
