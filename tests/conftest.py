@@ -24,6 +24,8 @@ from hypothesis.internal.conjecture import providers
 
 from tests import cpu, flushing, schema
 from tests.cast import ApiClient, Cast, browser, make_cast
+from tests.chromium import CHROMIUM, FLAGS, HOW_TO_GET_IT
+from tests.patience import SECONDS
 
 EMBEDDED = pytest.StashKey()
 WITHOUT_DATABASE = "WITHOUT_DATABASE"
@@ -174,3 +176,26 @@ def eager():
     app.conf.task_always_eager = True
     yield app
     app.conf.task_always_eager = False
+
+
+def lasting(fixture_name: str, config: pytest.Config) -> str:
+    return "session" if config.getoption("markexpr") == "browser and not stack" else "module"
+
+
+@pytest.fixture(scope=lasting)
+def chromium() -> Iterator[Any]:
+    """Only as long as a module needs it: Playwright keeps an event loop running in the thread of the tests, which
+    Django would take for async code, and which async tests of other modules could not share. In `make test-browser`
+    all tests need it, and one serves them all: to start it takes as long as many a test."""
+    from playwright.sync_api import expect, sync_playwright
+
+    if CHROMIUM is None:
+        # on CI a browser that is missing is a mistake in CI, not a reason to test less
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(HOW_TO_GET_IT)
+    with sync_playwright() as playwright:
+        expect.set_options(timeout=SECONDS * 1000)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+            yield browser
+        browser.close()

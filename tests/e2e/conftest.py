@@ -1,14 +1,11 @@
 """A running stack and a browser to look at it with."""
 
-import os
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page
 
-from tests.chromium import CHROMIUM, FLAGS, HOW_TO_GET_IT
 from tests.e2e.live import open_page, process, server  # noqa: F401 - fixtures
-from tests.patience import SECONDS
 from tests.stack import Stack
 
 
@@ -27,22 +24,6 @@ def stack() -> Iterator[Stack]:
         yield running
     finally:
         running.stop()
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    """Only as long as a module needs it: Playwright keeps an event loop running in the thread of the tests, which
-    Django would take for async code, and which async tests of other modules could not share."""
-    if CHROMIUM is None:
-        # on CI a browser that is missing is a mistake in CI, not a reason to test less
-        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(HOW_TO_GET_IT)
-    with sync_playwright() as playwright:
-        expect.set_options(timeout=SECONDS * 1000)
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
-            yield browser
-        browser.close()
 
 
 @pytest.fixture

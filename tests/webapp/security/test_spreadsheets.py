@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import chromium  # noqa: F401 - a fixture
 from webapp.core.spreadsheets import guarded
 
 STATIC = Path(__file__).parents[3] / "webapp" / "static" / "js"
@@ -20,7 +19,7 @@ def test_answers_are_quoted(text):
 
 
 @pytest.mark.browser
-def test_what_the_pages_write_is_quoted(chromium):  # noqa: F811
+def test_what_the_pages_write_is_quoted(chromium):
     page = chromium.new_page()
     page.route("http://t/**", lambda route: route.fulfill(body="<p>", content_type="text/html"))
     page.goto("http://t/")
