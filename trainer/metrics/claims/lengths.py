@@ -3,7 +3,7 @@
 from typing import Any
 
 from .plan import Arm, Claim, ClaimPart, Plan, Setting, merged
-from .policies import SMOLLM, TINY
+from .policies import SMOLLM, SMOLLM_BY_HAND, TINY
 
 _QUARTER = 6.5
 """Tokens. Of the tiny task a quarter of the most that an answer may have: without a budget the pilot's answers came to have nearly as many.
@@ -107,4 +107,5 @@ TOGGLE_SMOLLM = Plan(
         ("training responses over their budget", "toggle/over:mean"),
     ),
     summary="The same with a language model of 135 million weights, whose answers rubrics are worth.",
+    by_hand=(SMOLLM_BY_HAND, "Data: import demo/prompts.jsonl; it says itself which prompts are held out"),
 )

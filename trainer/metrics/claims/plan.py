@@ -122,6 +122,8 @@ class Plan:
     measured: Literal["responses", "curves"] = "responses"
     columns: tuple[tuple[str, str], ...] = ()
     summary: str = ""
+    by_hand: tuple[str, ...] = ()
+    """What has to be here before a page can launch it, step by step, if no job can make it."""
 
     def arm(self, name: str) -> Arm:
         """Raises KeyError where the plan has no such arm."""

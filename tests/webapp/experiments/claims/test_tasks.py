@@ -306,6 +306,9 @@ def test_settings_that_no_database_holds_are_told_at_the_form(as_researcher, own
 def test_a_claim_about_given_data_offers_no_task(as_researcher):
     page = as_researcher.get("/experiments/claims/toggle_smollm/new").content.decode()
     assert "Make its task" not in page and "Launch all runs" in page
+    assert "What it needs" in page and "python -m trainer models prepare" in page and "demo/prompts.jsonl" in page
+    page = as_researcher.get("/experiments/claims/rubric_pairs/new").content.decode()
+    assert "demo/rubric_pairs.jsonl" in page and "claims rubric_pairs --size demo" in page
     page = as_researcher.get(f"{FORM}?size=demo").content.decode()
     assert "Make its task" not in page
 
@@ -348,6 +351,11 @@ def test_upkeep_launches_what_a_lost_message_left(cast, ask, made, monkeypatch):
     claims.watch()
     study.refresh_from_db()
     assert study.state == "launched"
+
+
+def test_every_plan_starts_from_nothing_or_says_what_it_needs():
+    assert [plan.name for plan in PLANS.values() if plan.by_hand] == ["rubric_pairs", "toggle_smollm"]
+    assert all((plan.constructed is None) == bool(plan.by_hand) for plan in PLANS.values())
 
 
 def test_every_plan_with_a_constructed_task_names_one_that_the_trainer_makes():
