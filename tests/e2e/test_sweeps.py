@@ -112,6 +112,12 @@ def test_trials_are_compared_by_mean_and_interval_and_more_are_added(open_page, 
     expect(page.locator("#trials-table tbody tr")).to_have_count(16)
     expect(page.locator(".parallel polyline")).to_have_count(10)
     expect(page.locator("section[aria-labelledby=weights]")).to_contain_text("optim.lr")
+    expect(page.locator(".contour-dot")).to_have_count(10)
+    page.get_by_label("Across").select_option("model.lora.rank")
+    page.wait_for_url("**x=model.lora.rank**")
+    expect(page.get_by_label("Up", exact=True)).to_have_value("optim.lr")
+    page.get_by_text("The same as a table").press("Enter")
+    expect(page.locator("#contour-table tbody tr")).to_have_count(10)
     page.evaluate(AXE.read_text())
     assert page.evaluate(LOOK) == []
     assert faults(page) == []

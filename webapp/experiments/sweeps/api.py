@@ -1,5 +1,6 @@
 """Sweeps by the API: launch, watch, stop, go on, add trials. Reading needs the role reviewer, changing anything researcher."""
 
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from django.http import HttpRequest
@@ -10,7 +11,7 @@ from trainer.config import ConfigInvalid, FieldProblem, stored
 from webapp.accounts.access import require
 from webapp.accounts.models import Membership
 from webapp.core.paging import Limit, page
-from webapp.core.problems import Invalid
+from webapp.core.problems import Conflict, Invalid
 
 from .. import access, queries
 from ..launch.checks import DatasetChoice
@@ -18,7 +19,7 @@ from ..launch.schemas import choice
 from ..launch.services import merged
 from ..models import Sweep
 from ..parameters import LaunchKey
-from . import reading, services
+from . import contour, reading, services
 from . import schemas as s
 from .checking import Wish
 
@@ -53,6 +54,25 @@ def trials(request: HttpRequest, sweep_id: SweepId, cursor: str | None = None, l
     found = page(row.trials.all(), cursor, limit, order="number")
     shown = {each.trial.pk: each for each in reading.standing(row).rows}
     return {"items": [_trial(shown[each.pk]) for each in found.items if each.pk in shown], "next": found.next}
+
+
+@router.get("/sweeps/{sweep_id}/contour", response=s.SweepContourOut, summary="The metric over two keys of a sweep")
+def contour_of(request: HttpRequest, sweep_id: SweepId, x: str = "", y: str = "") -> dict[str, Any]:
+    """`x` and `y` are keys of the sweep whose values are numbers; without them, the first two are taken. 409 for a sweep without two such keys."""
+    found = reading.standing(access.sweep_read(require(request), sweep_id))
+    sides = contour.sides(found.axes)
+    if len(sides) < 2:
+        raise Conflict("A contour needs two keys of the sweep that have more than one value, all of them numbers.")
+    wrong = {
+        name: f"must be one of {', '.join(sides)}" for name, path in (("x", x), ("y", y)) if path and path not in sides
+    }
+    if x and x == y:
+        wrong["y"] = "must be another key than x"
+    if wrong:
+        raise Invalid("No such keys.", wrong)
+    x = x or next(path for path in sides if path != y)
+    y = y or next(path for path in sides if path != x)
+    return asdict(contour.of(sides[x], sides[y], found.known))
 
 
 @router.post("/sweeps/{sweep_id}/trials", response=s.SweepStandingOut, summary="Add trials")

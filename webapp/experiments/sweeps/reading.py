@@ -8,7 +8,7 @@ from trainer.metrics.claims.verdict import mean_over_seeds
 from trainer.metrics.estimate import Estimate
 
 from ..models import MetricPoint, Run, RunColumn, RunValue, Sweep, SweepRun, SweepTrial
-from . import keys
+from . import keys, space
 from .space import SweepAxis
 
 State = SweepTrial.State
@@ -63,6 +63,12 @@ class SweepStanding:
     @property
     def runs(self) -> int:
         return sum(len(row.runs) for row in self.rows)
+
+    @property
+    def known(self) -> list[tuple[int, space.Values, float]]:
+        """Number, values and mean of each trial that has a value for every seed."""
+        whole = [(row.trial, row.estimate.value) for row in self.rows if row.complete]
+        return [(trial.number, trial.values, value) for trial, value in whole if value is not None]
 
     @property
     def ranked(self) -> list[TrialRow]:

@@ -147,3 +147,27 @@ class SweepTrialList(Schema):
 
 class SweepStandingOut(SweepOut):
     best: SweepTrialOut | None = Field(description="Of the trials with a value for every seed; null: there is none yet")
+
+
+class SweepContourSide(Schema):
+    path: str
+    low: float
+    high: float
+    log: bool = Field(description="Whether equal factors are equally far apart")
+
+
+class SweepContourPlace(Schema):
+    x: float
+    y: float
+    value: float = Field(description="Mean over the trials that tried both values")
+    trials: list[int] = Field(description="Their numbers")
+
+
+class SweepContourOut(Schema):
+    x: SweepContourSide
+    y: SweepContourSide
+    places: list[SweepContourPlace]
+    surface: list[list[float | None]] = Field(
+        description="Rows of cells from the lowest y up, each the linear interpolation in its middle; null: no tried places surround it"
+    )
+    undefined: str = Field(description="Why there is no surface; empty if there is one")

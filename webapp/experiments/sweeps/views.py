@@ -17,7 +17,7 @@ from webapp.core.problems import Problem
 
 from .. import access, queries, recipe_metrics
 from ..models import LoggedElsewhere, Sweep
-from . import drawing, importance, reading, services
+from . import contour, contour_picture, drawing, importance, reading, services
 from .forms import SweepForm
 
 MOST_SHOWN = 100
@@ -83,8 +83,7 @@ def _standing(request: HttpRequest, sweep_id: int) -> dict[str, Any]:
     found = reading.standing(row)
     recipe = recipe_metrics.recipe_of(row.recipe)
     label = recipe_metrics.label(row.recipe, row.metric)
-    whole = [(each.trial.values, each.estimate.value) for each in found.rows if each.complete]
-    known = [(values, value) for values, value in whole if value is not None]
+    known = [(values, value) for _, values, value in found.known]
     return {
         "sweep": row,
         "standing": found,
@@ -92,9 +91,21 @@ def _standing(request: HttpRequest, sweep_id: int) -> dict[str, Any]:
         "runs_query": f"sweep:{row.pk} is:any",
         "label": label,
         "picture": drawing.parallel(found, label),
+        "surface": _surface(request, row.higher, found),
         "weights": importance.weights(found.axes, known),
         "may_write": membership.may(Role.RESEARCHER),
     }
+
+
+def _surface(request: HttpRequest, higher: bool, found: reading.SweepStanding) -> dict[str, Any] | None:
+    """The contour over the two keys that are asked for, else the first two; None if the sweep has no two keys of numbers."""
+    sides = contour.sides(found.axes)
+    if len(sides) < 2 or not found.rows:
+        return None
+    x = next(path for path in (request.GET.get("x"), *sides) if path in sides)
+    y = next(path for path in (request.GET.get("y"), *sides) if path in sides and path != x)
+    picture = contour_picture.drawn(contour.of(sides[x], sides[y], found.known), higher)
+    return {"paths": list(sides), "x": x, "y": y, "picture": picture}
 
 
 @member(access.WRITER)

@@ -19,7 +19,7 @@ OURS = ("kind", "importance", "tags", "verifier")  # what no environment reads, 
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedCriterion:
     """How a layout says one criterion. `id` is None if it has no name; `turned`: met costs points."""
 
     id: str | None
@@ -36,14 +36,14 @@ def ours(criterion: Criterion) -> Row:
     return said
 
 
-def read(items: Any, field: str, asked: Callable[[Row, str], Asked]) -> Row:
+def read(items: Any, field: str, asked: Callable[[Row, str], AskedCriterion]) -> Row:
     """The rubric of a row. Raises BadRow."""
     if not isinstance(items, list):
         raise BadRow(field, "must be a list of criteria")
     return {"criteria": [_criterion(item, f"{field}.{at}", at, asked) for at, item in enumerate(items)]}
 
 
-def _criterion(item: Any, field: str, at: int, asked: Callable[[Row, str], Asked]) -> Row:
+def _criterion(item: Any, field: str, at: int, asked: Callable[[Row, str], AskedCriterion]) -> Row:
     if not isinstance(item, dict):
         raise BadRow(field, "must be a criterion")
     found = asked(item, field)

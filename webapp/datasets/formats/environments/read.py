@@ -9,7 +9,7 @@ from ..base_importer import Importer
 from ..convert import Mapping
 from ..fields import content_key, messages, rest, side_of
 from . import criteria
-from .criteria import Asked
+from .criteria import AskedCriterion
 
 FACTS = {"key", "split", "group", "domain", "source", "reference", "answer", "rubric"}
 VERIFIERS = FACTS | {"id", "prompt", "info"}
@@ -68,11 +68,11 @@ def _verifiers(row: Row) -> tuple[list[Row], Row | None, Row]:
     return messages(row.get("prompt"), "prompt"), rubric, rest(row, VERIFIERS) | ({"info": other} if other else {})
 
 
-def _named(item: Row, field: str) -> Asked:
+def _named(item: Row, field: str) -> AskedCriterion:
     choices = item.get("choices", ["no", "yes"])
     if not isinstance(choices, list) or len(choices) != 2:
         raise BadRow(f"{field}.choices", "must be two answers, the worse first: a criterion here is met or not met")
-    return Asked(item.get("name"), item.get("text"), item.get("weight", 1.0), choices == ["yes", "no"])
+    return AskedCriterion(item.get("name"), item.get("text"), item.get("weight", 1.0), choices == ["yes", "no"])
 
 
 def _gym(row: Row) -> tuple[list[Row], Row | None, Row]:
@@ -88,9 +88,9 @@ def _gym(row: Row) -> tuple[list[Row], Row | None, Row]:
     return prompt, rubric, meta
 
 
-def _question(item: Row, field: str) -> Asked:
+def _question(item: Row, field: str) -> AskedCriterion:
     earns = str(item.get("pass_criteria", "YES")).upper()
-    return Asked(item.get("id"), item.get("question"), item.get("weight", 1.0), earns == "NO")
+    return AskedCriterion(item.get("id"), item.get("question"), item.get("weight", 1.0), earns == "NO")
 
 
 def conversation(prompt: list[Row]) -> str:
