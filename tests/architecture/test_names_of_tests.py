@@ -2,8 +2,11 @@
 
 import ast
 import re
+from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from textwrap import dedent
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = ("webapp", "trainer", "workers", "benchmarks", "scripts", "tests")
@@ -33,10 +36,19 @@ def names(path: Path) -> frozenset[str] | None:
     return frozenset(found)
 
 
+def imports(text: str) -> Iterator[ast.AST]:
+    """What a text holds, and the programs that stand in it as texts: a test starts them in processes of their own."""
+    for node in ast.walk(ast.parse(text)):
+        yield node
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "import " in node.value:
+            with suppress(SyntaxError):  # a sentence, or a part of a program
+                yield from ast.walk(ast.parse(dedent(node.value)))
+
+
 def missing(path: Path) -> list[str]:
     """What `path` imports from the program, and is not there."""
     lost = []
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in imports(path.read_text()):
         if not isinstance(node, ast.ImportFrom) or node.level or (node.module or "").partition(".")[0] not in PROGRAM:
             continue
         place = module(node.module or "")

@@ -198,7 +198,7 @@ SUPERVISED = """
 import signal, sys, time
 from pathlib import Path
 from webapp.localstack.processes import Command, adopt_orphans
-from webapp.localstack.supervisor import Service, Supervisor
+from webapp.localstack.supervisor import SupervisedService, Supervisor
 
 CHILD = '''
 import os, subprocess, sys, time
@@ -210,7 +210,7 @@ time.sleep(300)
 '''
 folder = Path(sys.argv[1])
 adopt_orphans()
-service = Service("ray", lambda: Command([sys.executable, "-c", CHILD, str(folder / "pids")]))
+service = SupervisedService("ray", lambda: Command([sys.executable, "-c", CHILD, str(folder / "pids")]))
 supervisor = Supervisor([service], folder, lambda s: None)
 signal.signal(signal.SIGTERM, lambda *_: setattr(supervisor, "stop_asked", True))
 supervisor.run()
