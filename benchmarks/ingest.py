@@ -3,22 +3,26 @@
 Starts a Postgres, a Redis and a web server of its own, as `manage.py up` starts them, in a temporary folder and posts to
 it over HTTP as training processes do: batches of 200 events, each batch after the acknowledgement of the one before. A
 step is what the policy recipe sends: one event with 24 metrics and two histograms, one of progress, one log line. Client,
-server, database and broker share the machine's cores.
+server, database and broker share the machine's cores. Processor seconds are those of web server and database together: they
+tell what a point costs, however busy the machine is with other things.
 """
 
 import argparse
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import httpx
+import psutil
 
 from benchmarks.machine import describe
 from webapp.localstack.ports import free_port
@@ -27,6 +31,7 @@ from webapp.localstack.processes import Child
 from webapp.localstack.redis import Redis
 
 EVENTS_PER_POST = 200
+POINTS_PER_POST = EVENTS_PER_POST / 3 * 26
 POSTS = 60
 SETTINGS = ((1, "one run"), (4, "four runs at once"))
 TIME = "2026-11-21T12:00:00Z"
@@ -37,18 +42,50 @@ def main() -> None:
     parser.add_argument("--posts", type=int, default=POSTS, help="batches that each run sends")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="ts-bench-") as folder, services(Path(folder)) as address:
-        rows = [(label, *measure(address, runs, options.posts)) for runs, label in SETTINGS]
+        rows = [
+            (label, *_costed(partial(measure, address, runs, options.posts), runs * options.posts))
+            for runs, label in SETTINGS
+        ]
     print(describe())
-    print(f"{'':20}{'events/s':>12}{'points/s':>12}{'p50 ms/post':>14}{'p95 ms/post':>14}")
-    for label, events, points, p50, p95 in rows:
-        print(f"{label:20}{events:12,.0f}{points:12,.0f}{p50:14.1f}{p95:14.1f}")
+    heads = ("events/s", "points/s", "p50 ms/post", "p95 ms/post", "CPU s/M points")
+    print(f"{'':20}" + "".join(f"{head:>16}" for head in heads))
+    for label, events, points, p50, p95, cpu in rows:
+        print(f"{label:20}{events:16,.0f}{points:16,.0f}{p50:16.1f}{p95:16.1f}{cpu:16.2f}")
     best = max(row[1] for row in rows)
     print(json.dumps({"ingest": {"ours": round(best), "peer": None, "unit": "events/s", "ratio": None}}))
 
 
+def _costed(
+    work: Callable[[], tuple[float, float, float, float]], posts: int
+) -> tuple[float, float, float, float, float]:
+    """What `work` returns, and the processor seconds of a million of its points."""
+    before = spent()
+    found = work()
+    after = spent()
+    seconds = sum(after.get(part, 0.0) - before.get(part, 0.0) for part in ("web", "postgres"))
+    return *found, seconds * 1e6 / (posts * POINTS_PER_POST)
+
+
+def spent() -> dict[str, float]:
+    """Processor seconds of the processes that this one has started, by what they are: those of `celery`, `postgres`, `redis`, `web`."""
+    found: dict[str, float] = {}
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            name, words = process.name(), " ".join(process.cmdline())
+            part = (
+                "celery" if "celery" in words else next((each for each in ("postgres", "redis") if each in name), "web")
+            )
+            times = process.cpu_times()
+            ended = times.children_user + times.children_system  # of those that it has started and waited for
+            found[part] = found.get(part, 0.0) + times.user + times.system + ended
+    return found
+
+
 @contextlib.contextmanager
 def services(var: Path) -> Iterator[str]:
-    """The address of a fresh web server; everything it needs is stopped and forgotten at the end."""
+    """The address of a fresh web server; everything it needs is stopped and forgotten at the end, also where that comes by SIGTERM, as from
+    `timeout`: servers that were left behind kept their caller waiting for the end of their output."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     var.chmod(0o755)  # as root, Postgres runs as someone else and must reach its folder
     postgres, redis, port = Postgres(var), Redis(var), free_port(0)
     postgres.start()
@@ -109,7 +146,12 @@ def measure(address: str, count: int, posts: int) -> tuple[float, float, float, 
         took = sorted(seconds * 1000 for each in pool.map(post, runs) for seconds in each)
     elapsed = time.perf_counter() - started
     events = count * posts * EVENTS_PER_POST
-    return events / elapsed, events / 3 * 26 / elapsed, took[len(took) // 2], took[len(took) * 95 // 100]
+    return (
+        events / elapsed,
+        count * posts * POINTS_PER_POST / elapsed,
+        took[len(took) // 2],
+        took[len(took) * 95 // 100],
+    )
 
 
 def _batch(first: int) -> bytes:

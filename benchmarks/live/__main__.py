@@ -53,6 +53,7 @@ def main() -> None:
         us = stack.enter_context(touchstone.started(folder))
         peers = {} if options.alone else _peers(stack, folder)
         for part in options.only or PARTS:
+            print(f"{part}: ours", flush=True)
             took = PARTS[part](us, peers, sizes)
             for row in took.values():
                 print(_line(row), flush=True)
@@ -78,6 +79,7 @@ def _peers(stack: ExitStack, folder: Path) -> dict[str, Tracker]:
     for name, started in PEERS.items():
         home = folder / name
         home.mkdir()
+        print(f"{name} is installed, if it is not, and started", flush=True)
         try:
             found[name] = stack.enter_context(started(home))
         except PeerAway as why:
@@ -88,6 +90,7 @@ def _peers(stack: ExitStack, folder: Path) -> dict[str, Tracker]:
 def _of_peers(peers: dict[str, Tracker], work: Callable[[Tracker], float]) -> dict[str, float]:
     found = {}
     for name, peer in peers.items():
+        print(f"the same by {name}", flush=True)
         try:
             found[name] = work(peer)
         except PeerAway as why:
