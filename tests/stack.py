@@ -14,9 +14,19 @@ from typing import Any
 import httpx
 
 from tests.patience import SECONDS
+from webapp.localstack.processes import die_with_parent
 
 ROOT = Path(__file__).resolve().parent.parent
 START_TIMEOUT_S = 600  # on a machine that is busy with other tests
+
+
+def _then(first: Callable[[], None], second: Callable[[], None] | None) -> Callable[[], None]:
+    def both() -> None:
+        first()
+        if second is not None:
+            second()
+
+    return both
 
 
 class Stack:
@@ -53,7 +63,7 @@ class Stack:
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=enter,
+                preexec_fn=_then(die_with_parent(signal.SIGTERM, os.getpid()), enter),
             )
 
     def wait_for(self, *lines: str, timeout_s: float = START_TIMEOUT_S) -> None:

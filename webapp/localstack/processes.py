@@ -57,7 +57,7 @@ class Child:
                 user=uid,
                 group=gid,
                 extra_groups=[] if uid is not None else None,
-                preexec_fn=_die_with_parent(command.stop_signal, os.getpid()),
+                preexec_fn=die_with_parent(command.stop_signal, os.getpid()),
             )
         self.started = time.monotonic()
         self.log = log
@@ -89,7 +89,7 @@ class Child:
             return file.read().decode(errors="replace")
 
 
-def _die_with_parent(death_signal: int, parent: int):  # type: ignore[no-untyped-def]
+def die_with_parent(death_signal: int, parent: int):  # type: ignore[no-untyped-def]
     """Runs in the child before exec, after the user changed: a change of user would clear the death signal."""
 
     def prepare() -> None:
