@@ -46,8 +46,10 @@ KINDS: Mapping[str, Kind] = {
     "project.closed": Kind(tone="info", icon="archive", said="was closed"),
     "project.complete": Kind(tone="good", icon="circle-check", said="has all its answers"),
     "project.published": Kind(tone="good", icon="snowflake", said="was published as a dataset version"),
+    "import.started": Kind(tone="info", icon="play", said="was started"),
     "import.finished": Kind(tone="good", icon="circle-check", said="finished"),
     "import.failed": Kind(tone="bad", icon="circle-x", said="failed", trouble=True),
+    "curation.started": Kind(tone="info", icon="play", said="was started"),
     "curation.finished": Kind(tone="good", icon="circle-check", said="finished"),
     "curation.failed": Kind(tone="bad", icon="circle-x", said="failed", trouble=True),
 }

@@ -5,6 +5,7 @@ from django.utils import timezone
 
 from webapp.accounts.models import User
 from webapp.core import audit, broadcast
+from webapp.webhooks.services import announce
 
 from . import line
 from .models import WeightsJob
@@ -39,10 +40,20 @@ def move(job: WeightsJob, to: str, *, actor: User | None = None, problem: str = 
             detail = {"attempt": job.attempt, **({"reason": told} if told else {})}
             audit.record(job.workspace, actor, f"weights_job.{to}", job, **detail)
             tell(job)
+            if to == State.RUNNING:
+                announce(job.workspace_id, "weights_job.started", _facts(job))
             if to in OVER:
+                by = None if actor is None else actor.pk
+                announce(job.workspace_id, f"weights_job.{to}", _facts(job), by=by)
                 # once this is committed: the lock of the line comes before any lock of a job
                 transaction.on_commit(line.let_in)
     return bool(moved)
+
+
+def _facts(job: WeightsJob) -> dict[str, object]:
+    asked = {"weights_job": job.pk, "kind": job.kind, "title": job.title, "model": job.model_id}
+    facts = {"attempt": job.attempt, "done": job.done, "total": job.total, "reason": job.problem}
+    return {**asked, "version": job.version_id, **facts}
 
 
 def refresh(job: WeightsJob) -> None:

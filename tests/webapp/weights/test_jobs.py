@@ -9,7 +9,9 @@ from django.core.cache import cache
 from django.db import connection
 from django.utils import timezone
 
+from tests.at_once import at_once
 from tests.cast import ApiClient
+from tests.webapp.webhooks.told import listen, told
 from trainer.config import ConfigInvalid
 from trainer.contracts import jsonlines
 from webapp.core import ray_jobs
@@ -17,6 +19,7 @@ from webapp.core.problems import Conflict, Invalid
 from webapp.inference.models import RegisteredModel
 from webapp.weights import jobs, services, tokens
 from webapp.weights.models import WeightsJob, WeightsLogLine, WeightsResult
+from webapp.weights.states import move
 
 from .conftest import Process
 
@@ -104,6 +107,28 @@ def test_another_try_goes_on_behind_the_last_result_and_fences_the_first(process
     assert new.post(2, {"key": "e2"}).json()["acked"] == 2
     with pytest.raises(Conflict):
         services.retry(fresh(job), cast.researcher.user)
+
+
+def test_each_attempt_is_announced_when_it_begins_and_when_it_ends(process, job, cast):
+    listen(cast.owner)
+    process.post(1, {"key": "e0"}, state="running")
+    process.post(state="running")
+    process.post(state="failed", reason="out of memory")
+    process.post(state="failed", reason="out of memory")
+    again = services.retry(fresh(job), cast.researcher.user)
+    services.stop(again, cast.researcher.user)
+    heard = told()
+    assert [event for event, _ in heard] == [f"weights_job.{word}" for word in ("started", "failed", "stopped")]
+    facts = {"weights_job": job.pk, "kind": "generate", "model": job.model_id, "version": job.version_id}
+    assert facts.items() <= heard[1][1].items() and heard[1][1]["reason"] == "out of memory"
+    assert [payload["attempt"] for _, payload in heard] == [1, 1, 2]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_who_end_a_job_at_once_one_is_heard(process, job, cast):
+    listen(cast.owner)
+    at_once([lambda: move(fresh(job), "failed", problem="gone")] * 6)
+    assert [event for event, _ in told()] == ["weights_job.failed"]
 
 
 def test_asking_again_for_what_failed_tries_again(process, job, cast, model, version):

@@ -8,7 +8,9 @@ from webapp.accounts.models import Membership
 from webapp.core import audit
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue
+from webapp.webhooks.services import announce
 
+from .. import queries
 from ..columns.filters import Filters, query
 from ..models import CurationJob, DatasetVersion
 from . import REGISTRY
@@ -45,5 +47,7 @@ def _queued(membership: Membership, version: DatasetVersion, kind: str, params: 
     total = version.counts.get("examples", 0)
     job = CurationJob.objects.create(version=version, kind=kind, params=params, total=total, created_by=membership.user)
     audit.record(membership, membership.user, "curation.started", job, kind=kind, version=version.number)
+    facts = {"curation": job.pk, "kind": kind, **queries.version_facts(version)}
+    announce(membership.workspace_id, "curation.started", facts, by=membership.user_id)
     enqueue("workers.curation.run", job.pk)
     return job

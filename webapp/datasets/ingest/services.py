@@ -10,6 +10,7 @@ from webapp.accounts.models import Membership
 from webapp.core import audit, locks
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue
+from webapp.webhooks.services import announce
 
 from .. import queries
 from ..formats.convert import Mapping
@@ -62,7 +63,7 @@ def start_import(
             bytes_total=given.size,
             created_by=membership.user,
         )
-        audit.record(membership, membership.user, "import.started", job, dataset=job.dataset_name, file=job.file_name)
+        _started(membership, job, file=job.file_name)
         if queue:
             enqueue("workers.imports.run", job.pk)
     return job
@@ -88,9 +89,16 @@ def start_gathering(membership: Membership, origin: dict[str, Any], *, name: str
         origin=origin,
         created_by=membership.user,
     )
-    audit.record(membership, membership.user, "import.started", job, dataset=name, **origin)
+    _started(membership, job, **origin)
     enqueue("workers.imports.run", job.pk)
     return job
+
+
+def _started(membership: Membership, job: ImportJob, **detail: Any) -> None:
+    """Into the audit log and to whoever listens, in the transaction that makes the job."""
+    audit.record(membership, membership.user, "import.started", job, dataset=job.dataset_name, **detail)
+    facts = {"import": job.pk, "name": job.dataset_name}
+    announce(job.workspace_id, "import.started", facts, by=membership.user_id)
 
 
 def _room(workspace_id: int, size: int) -> None:

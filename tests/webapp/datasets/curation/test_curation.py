@@ -50,11 +50,12 @@ def keys(version):
 
 def test_a_derived_version_keeps_order_sides_and_examples(make, cast):
     version = make(example(f"e{i}", domain="odd" if i % 2 else "even") for i in range(8))
+    listen(cast.owner)
     job = curating.derive(cast.researcher, version, parse({"domain": "odd"}), note="odd ones")
     assert job.version.dataset.versions.count() == 1  # queued, not done
-    listen(cast.owner)
     made = done(job).made
-    assert [(event, facts["curation"]) for event, facts in told()] == [("curation.finished", job.pk)]
+    heard = [(event, facts["curation"], facts["kind"]) for event, facts in told()]
+    assert heard == [(f"curation.{word}", job.pk, "derive") for word in ("started", "finished")]
     assert (made.number, keys(made)) == (2, ["e1", "e3", "e5", "e7"])
     assert made.lineage["filters"] == {"domain": "odd"} and made.lineage["removed"] == 4 and made.lineage["base"] == 1
     sides = dict(version.members.values_list("example__key", "example__split"))

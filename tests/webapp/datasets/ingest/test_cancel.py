@@ -57,7 +57,8 @@ def test_a_running_import_ends_within_moments_and_takes_away_what_it_stored(cast
     job.refresh_from_db()
     assert (job.state, job.error, job.version) == (State.CANCELLED, import_job.CANCELLED, None)
     assert job.finished_at and job.rows_done < 400 and nothing_left()
-    assert announced() == [("import.failed", {"import": job.pk, "name": "killed", "error": import_job.CANCELLED})]
+    facts = {"import": job.pk, "name": "killed"}
+    assert announced() == [("import.started", facts), ("import.failed", facts | {"error": import_job.CANCELLED})]
     entry = AuditEntry.objects.get(action="import.cancelled")
     assert entry.actor == cast.researcher.user
 
@@ -96,7 +97,7 @@ def test_one_that_waits_for_another_import_into_its_dataset_ends_at_once(cast, t
     job.refresh_from_db()
     assert (job.state, job.error) == (State.CANCELLED, import_job.CANCELLED)
     assert not Path(job.file_path).exists() and nothing_left()
-    assert [event for event, _ in announced()] == ["import.failed"]
+    assert [event for event, _ in announced()] == ["import.started", "import.failed"]
 
 
 def test_asking_twice_changes_nothing_and_too_late_is_said(cast, uploaded, importing):

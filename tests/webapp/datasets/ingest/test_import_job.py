@@ -284,7 +284,25 @@ def test_webhooks_hear_of_every_import_and_of_the_first_freezing(importing, cast
         "digest": version.digest,
     }
     heard = told()
-    assert [event for event, _ in heard] == ["import.finished", "import.finished", "import.failed", "version.frozen"]
-    assert [payload.get("unchanged") for _, payload in heard[:2]] == [False, True]
-    assert "1 line was refused" in heard[2][1]["error"]
-    assert heard[3][1] == facts
+    assert [event for event, _ in heard if event != "version.frozen"] == [
+        f"import.{word}" for word in ("started", "finished", "started", "finished", "started", "failed")
+    ]
+    ids = [payload["import"] for event, payload in heard if event.startswith("import.")]
+    assert ids[::2] == ids[1::2] and heard[0][1] == {"import": ids[0], "name": version.dataset.name}
+    assert [payload["unchanged"] for event, payload in heard if event == "import.finished"] == [False, True]
+    assert "1 line was refused" in heard[5][1]["error"]
+    assert heard[6:] == [("version.frozen", facts)]
+
+
+def test_an_import_that_is_refused_is_not_announced(cast, tmp_path):
+    listen(cast.owner)
+    (tmp_path / "empty.jsonl").write_text("")
+    with pytest.raises(Invalid):
+        imports.start_import(cast.researcher, tmp_path / "empty.jsonl", name="none")
+    assert told() == []
+
+
+def test_what_a_worker_gathers_is_announced_when_it_is_asked_for(cast):
+    listen(cast.owner)
+    job = imports.start_gathering(cast.researcher, {"kind": "verdicts"}, name="gathered", file_name="g.jsonl")
+    assert told() == [("import.started", {"import": job.pk, "name": "gathered"})]
