@@ -5,6 +5,7 @@
 
 import os
 import random
+import re
 
 import pytest
 from playwright.sync_api import expect
@@ -125,6 +126,40 @@ def test_a_reward_model_shows_where_it_is_right_and_whether_it_knows(open_page, 
     expect(page.locator("#other")).to_have_count(0)
     if folder := os.environ.get("TOUCHSTONE_LOOK"):
         page.screenshot(path=f"{folder}/reward.png", full_page=True)
+
+
+def test_two_that_learn_in_turns_show_their_own_steps_alone(open_page, as_researcher, cast, process):
+    """The other's histogram of an earlier turn does not stand under the step, and counts lie in a chart of their own."""
+    answers = tuple(Response(id=name, text=f"Answer {name}") for name in "ab")
+    version = make_version(
+        cast.owner, "pairs", responses=answers, preferences=(Preference(a="a", b="b", strength=-2, rater="r"),)
+    )
+    RegisteredModel.objects.create(workspace=cast.workspace, name="smollm2", source="local", path="/models/smollm2")
+    choice = checks.DatasetChoice(id=version.dataset_id)
+    config = {"steps": 4, "turn_steps": 1, "model": {"name": "smollm2"}}
+    trainer = process(launch.launch(cast.researcher, recipe="alternating", config=config, dataset=choice))
+    bars = {"edges": [0.5, 0.9, 1.1, 1.5], "counts": [3, 90, 7]}
+    for step, role in ((1, "judge"), (2, "writer")):
+        values = {"mean": 0.5, "form": 0.5, "outcome": 0.4, "form_excluded": 128.0}
+        values = {f"{role}/reward/{key}": value for key, value in values.items()}
+        trainer.post(trainer.event("metrics", step, values=values, histograms={f"{role}/policy/ratio_raw": bars}))
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{trainer.run_id}")
+    panes = page.locator(".histogram")
+    writer, judge = panes.filter(has_text="writer, Raw"), panes.filter(has_text="judge, Raw")
+    expect(writer.get_by_role("img")).to_have_attribute("aria-label", re.compile("100 values"))
+    expect(judge).to_contain_text("Not measured at this step")
+    page.get_by_label("Step of the histograms").fill("0")
+    expect(judge.get_by_role("img")).to_be_visible()
+    expect(writer.get_by_role("img")).to_be_hidden()
+    expect(writer).to_contain_text("Not measured at this step")
+    parts = page.locator("article.chart", has=page.get_by_role("heading", name="Parts of the reward, judge"))
+    parts.scroll_into_view_if_needed()
+    expect(parts.locator(".chart-key")).to_have_text(["form", "outcome"])
+    lacking = page.get_by_role("heading", name="Without a part of the reward, judge")
+    expect(lacking).to_be_visible()
+    if folder := os.environ.get("TOUCHSTONE_LOOK"):
+        page.screenshot(path=f"{folder}/in-turns.png", full_page=True)
 
 
 def test_rollouts_appear_announce_themselves_and_can_be_filtered(open_page, as_researcher, run, process):

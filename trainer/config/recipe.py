@@ -99,9 +99,17 @@ class Metric:
     over: str = ""
     """For a histogram: the key of another with the same edges, of whose values this one counts a part. The share of each bin is drawn too."""
 
+    @property
+    def is_pattern(self) -> bool:
+        """Whether `*` in the key stands for a name that the config gives."""
+        return "*" in self.key
+
     def holds(self, key: str) -> bool:
         """Whether an emitted key is this metric."""
-        return key.startswith(self.key[:-1]) if self.key.endswith("*") else key == self.key
+        if not self.is_pattern:
+            return key == self.key
+        before, _, after = self.key.partition("*")
+        return len(key) > len(before) + len(after) and key.startswith(before) and key.endswith(after)
 
     def interval(self, values: Mapping[str, float]) -> tuple[float, float] | None:
         """The 95% interval from the values of one step; None if there is none. A standard deviation is no interval."""
@@ -327,11 +335,11 @@ class Recipe:
 
     @cached_property
     def _exact(self) -> dict[str, Metric]:
-        return {metric.key: metric for metric in reversed(self.metrics) if not metric.key.endswith("*")}
+        return {metric.key: metric for metric in reversed(self.metrics) if not metric.is_pattern}
 
     @cached_property
     def _patterns(self) -> tuple[Metric, ...]:
-        return tuple(metric for metric in self.metrics if metric.key.endswith("*"))
+        return tuple(metric for metric in self.metrics if metric.is_pattern)
 
     @property
     def top(self) -> list[Metric]:

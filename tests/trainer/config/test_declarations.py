@@ -64,6 +64,14 @@ def test_an_exact_key_comes_before_a_pattern():
     assert policy.metric("nobody/knows") is None
 
 
+@pytest.mark.parametrize("name, before", [("policy", ""), ("iterative_dpo", ""), ("alternating", "judge/")])
+def test_how_many_lack_a_part_is_not_drawn_among_its_values(name, before):
+    value, lacking = (RECIPES[name].metric(f"{before}reward/{each}") for each in ("form", "form_excluded"))
+    assert (value.key, lacking.key) == (f"{before}reward/*", f"{before}reward/*_excluded")
+    assert value.chart != lacking.chart and lacking.unit and not value.unit
+    assert RECIPES[name].metric(f"{before}reward/_excluded").key == f"{before}reward/*", "the star stands for something"
+
+
 def test_the_small_curve_is_one_that_every_step_measures():
     policy = RECIPES["policy"]
     assert policy.pulse.key == "reward/mean" and not policy.pulse.held_out

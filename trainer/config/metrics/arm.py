@@ -20,7 +20,7 @@ def by_role(metrics: Iterable[Metric]) -> tuple[Metric, ...]:
 
 def _two(metric: Metric) -> Iterator[Metric]:
     for place, (role, name) in enumerate(_ROLES):
-        pattern = metric.key.endswith("*")
+        pattern = metric.is_pattern
         yield replace(
             metric,
             key=f"{role}/{metric.key}",

@@ -70,10 +70,19 @@ OUTCOME = (
     ),
     Metric("reward/std", "Spread of the reward", "Mean standard deviation within a group.", "outcome"),
     Metric(
+        "reward/*_excluded",
+        "Without a part of the reward",
+        "For each part of the reward, how many of the step's responses lack it: its judge did not answer, or the example has nothing to measure it by.",
+        "rollout",
+        chart="Without a part of the reward",
+        unit="responses",
+        optional=True,
+    ),
+    Metric(
         "reward/*",
         "Part of the reward",
         "Each part of the reward before weighting, shadow parts too, over the responses that have it. A part that falls "
-        "while the sum rises is being traded away. `_excluded`: responses without the part.",
+        "while the sum rises is being traded away.",
         "outcome",
         chart="Parts of the reward",
         optional=True,

@@ -312,9 +312,18 @@ LABELS = (
 REWARD = (
     Metric("reward/mean", "Reward", "Mean over the round's answers.", "reward", better="higher", optional=True),
     Metric(
+        "reward/*_excluded",
+        "Without a part of the reward",
+        "For each part of the reward, how many of the round's answers, or pairs, lack it.",
+        "reward",
+        chart="Without a part of the reward",
+        unit="answers",
+        optional=True,
+    ),
+    Metric(
         "reward/*",
         "Part of the reward",
-        "Each part over the round's answers, shadow parts too. `_excluded`: answers, or pairs, without the part.",
+        "Each part over the round's answers, shadow parts too.",
         "reward",
         chart="Parts of the reward",
         optional=True,

@@ -103,7 +103,7 @@ def _check_metric(found: Checked, wish: Wish) -> None:
     recipe = RECIPES[wish.recipe]
     found.metric = wish.metric or recipe.headline
     metric = recipe.metric(found.metric)
-    if metric is None or metric.key.endswith("*") and found.metric.endswith("*"):
+    if metric is None or metric.is_pattern and "*" in found.metric:
         found.say("metric", f"runs of {recipe.title} have no metric {found.metric}")
         return
     better = wish.better or metric.better

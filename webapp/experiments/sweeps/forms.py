@@ -140,7 +140,7 @@ class SweepForm:
     @property
     def metrics(self) -> list[Metric]:
         """What may decide: metrics of which one side is better."""
-        return [each for each in self.recipe.metrics if each.better and not each.key.endswith("*")]
+        return [each for each in self.recipe.metrics if each.better and not each.is_pattern]
 
     @property
     def methods(self) -> list[tuple[str, str, bool]]:

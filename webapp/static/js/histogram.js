@@ -30,9 +30,10 @@ export class Histograms {
       body.setAttribute("role", "img");
       const caption = make("p", "tiny", make("strong", "", spec.title));
       caption.append(make("span", "muted", ` ${spec.help}`));
-      pane.append(body, caption);
+      const missing = make("p", "histogram-missing small muted", "Not measured at this step.");
+      pane.append(body, missing, caption);
       this.row.append(pane);
-      return { spec, body, colour: `--series-${1 + ((2 * i) % 8)}`, plot: null };
+      return { spec, body, missing, colour: `--series-${1 + ((2 * i) % 8)}`, plot: null };
     });
     this.blank = make("p", "chart-blank small muted", "No histogram yet: it comes with the first update.");
     this.shares = specs.filter((spec) => spec.over).map((spec) => new Shares(spec));
@@ -86,6 +87,8 @@ export class Histograms {
   }
 
   pane(pane, histogram, most) {
+    pane.body.hidden = !histogram; // such as the other role's, where two learn in turns: what another step measured must not stand here
+    pane.missing.hidden = Boolean(histogram);
     if (!histogram) return;
     const { edges, counts } = histogram;
     const data = [edges, [...counts, counts.at(-1)]];

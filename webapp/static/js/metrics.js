@@ -2,24 +2,31 @@
 // webapp/experiments/recipe_metrics.py). Nothing here knows a metric: a key that nobody declares is drawn under "Other".
 
 const slug = (text) => text.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-");
-const prefix = (metric) => (metric.key.endsWith("*") ? metric.key.slice(0, -1) : null);
+const isPattern = (metric) => metric.key.includes("*");
+
+/** What the `*` of a pattern stands for in `key`; null if the key is not of the pattern. */
+function starOf(metric, key) {
+  const [before, after] = metric.key.split("*");
+  const fits = key.length > before.length + after.length && key.startsWith(before) && key.endsWith(after);
+  return fits ? key.slice(before.length, key.length - after.length) : null;
+}
 
 /** The declaration of an emitted key: an exact one before a pattern. */
 export function metricOf(declared, key) {
   const exact = declared.metrics.find((metric) => metric.key === key);
-  return exact ?? declared.metrics.find((metric) => prefix(metric) !== null && key.startsWith(prefix(metric)));
+  return exact ?? declared.metrics.find((metric) => isPattern(metric) && starOf(metric, key) !== null);
 }
 
 /** What a key is called inside its chart; of a pattern, the part that the config named. */
 export function nameOf(declared, key) {
   const metric = metricOf(declared, key);
   if (!metric) return key;
-  return prefix(metric) === null ? metric.title : key.slice(prefix(metric).length).replaceAll("_", " ");
+  return isPattern(metric) ? starOf(metric, key).replaceAll("_", " ") : metric.title;
 }
 
 /** Keys of `metric` to draw: its own even before the first value, unless not every run sends it. */
 function keysOf(declared, metric, keys) {
-  if (prefix(metric) !== null) return keys.filter((key) => metricOf(declared, key) === metric);
+  if (isPattern(metric)) return keys.filter((key) => metricOf(declared, key) === metric);
   return !metric.optional || keys.includes(metric.key) ? [metric.key] : [];
 }
 
@@ -27,13 +34,13 @@ function keysOf(declared, metric, keys) {
 function bandsOf(metric, keys) {
   const names = metric.ends.length ? metric.ends : [metric.band].filter(Boolean);
   const times = metric.ends.length ? undefined : metric.band_times;
-  const named = (name, key) => (prefix(metric) === null ? name : name.slice(0, -1) + key.slice(prefix(metric).length));
+  const named = (name, key) => (isPattern(metric) ? name.replace("*", starOf(metric, key)) : name);
   return Object.fromEntries(names.length ? keys.map((key) => [key, { keys: names.map((name) => named(name, key)), times }]) : []);
 }
 
 /** The key of how many cases each key rests on. */
 function countsOf(metric, keys) {
-  const named = (key) => (prefix(metric) === null ? metric.count : metric.count.slice(0, -1) + key.slice(prefix(metric).length));
+  const named = (key) => (isPattern(metric) ? metric.count.replace("*", starOf(metric, key)) : metric.count);
   return Object.fromEntries(metric.count ? keys.map((key) => [key, named(key)]) : []);
 }
 
@@ -48,7 +55,7 @@ function chartsOf(declared, group, keys, bands) {
     const mine = keysOf(declared, metric, keys);
     if (!mine.length) continue;
     if (!metric.chart) {
-      for (const key of mine) charts.set(key, chart(prefix(metric) === null ? metric.title : nameOf(declared, key), metric, [key]));
+      for (const key of mine) charts.set(key, chart(nameOf(declared, key), metric, [key]));
     } else if (!charts.has(metric.chart)) charts.set(metric.chart, chart(metric.chart, metric, mine));
     else {
       const shared = charts.get(metric.chart);

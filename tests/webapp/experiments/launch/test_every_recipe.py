@@ -38,7 +38,7 @@ def test_from_form_to_launch_to_ingest_to_page(recipe, version, model, cast, as_
     run = Run.objects.get()
     Run.objects.filter(id=run.id).update(state="starting", ray_job_id=f"run-{run.id}-1", next_try_at=None)
     trainer = Trainer(run)
-    values = {each.key: 0.25 for each in recipe.metrics if not each.key.endswith("*")}
+    values = {each.key: 0.25 for each in recipe.metrics if not each.is_pattern}
     sample = trainer.rollout(example_key="e0")
     for step in (1, 2):
         trainer.post(trainer.metrics(step, **values), trainer.event("rollouts", step, rollouts=[sample]))
