@@ -10,8 +10,8 @@ from tests.e2e.look import faults
 from tests.e2e.seed import seed_run
 from tests.e2e.test_accessibility import AXE, LOOK
 from tests.webapp.experiments.conftest import make_version
-from webapp.experiments import table_facts
 from webapp.experiments.launch import checks, services
+from webapp.experiments.metrics import facts
 from webapp.experiments.models import MetricPoint, Run, RunTag
 from webapp.experiments.table import services as table
 from webapp.inference.models import RegisteredModel
@@ -35,7 +35,7 @@ def runs(server, cast) -> list[Run]:
             )
             seed_run(run, steps=20 + 10 * place, state="finished", seed=2 * place + seed)
             points = MetricPoint.objects.filter(run=run, value__isnull=False).values_list("step", "key", "value")
-            table_facts.keep_metrics(cast.workspace.pk, run, [(step, {key: value}) for step, key, value in points])
+            facts.keep_metrics(cast.workspace.pk, run, [(step, {key: value}) for step, key, value in points])
             made.append(run)
     table.set_tags(cast.researcher, made[0], ["ablation", "paper"])
     table.write_notes(cast.researcher, made[0], "Collapsed after step **15**; see the log.")

@@ -1,7 +1,6 @@
 """Writes of many rows in one statement: one JSON document in, one INSERT ... ON CONFLICT. Several times faster than the
 ORM's own bulk insert, which quotes every cell on its own; the ingest endpoint lives on this."""
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -34,18 +33,6 @@ class ArtifactRow:
     data: ArtifactData
 
 
-# a value and a histogram of one step may come in two events: what is new replaces, what is absent stays
-POINTS = """
-INSERT INTO experiments_metricpoint AS old (run_id, key, step, time, value, histogram)
-SELECT %s, key, step, time, (values ->> key)::float8, histograms -> key
-FROM jsonb_to_recordset(%s::jsonb) AS new(step int, time timestamptz, values jsonb, histograms jsonb)
-    CROSS JOIN LATERAL jsonb_object_keys(values || histograms) AS key
-ON CONFLICT (run_id, key, step) DO UPDATE SET
-    time = EXCLUDED.time,
-    value = COALESCE(EXCLUDED.value, old.value),
-    histogram = COALESCE(EXCLUDED.histogram, old.histogram)
-"""
-
 # parts of a reward by name; what has no parts may have named components
 ROLLOUTS = """
 INSERT INTO experiments_rollout
@@ -73,13 +60,6 @@ ON CONFLICT (run_id, path) DO UPDATE SET
     step = EXCLUDED.step, role = EXCLUDED.role, bytes = EXCLUDED.bytes, digest = EXCLUDED.digest, model = EXCLUDED.model,
     files = EXCLUDED.files
 """
-
-
-def upsert_points(run_id: int, steps: Iterable[StepMetrics]) -> None:
-    """No two entries may have the same step: Postgres refuses to update a row twice in one statement."""
-    rows = [{"step": s.step, "time": s.time.isoformat(), "values": s.values, "histograms": s.histograms} for s in steps]
-    if rows:
-        _insert(POINTS, run_id, json.dumps(rows))
 
 
 def upsert_rollouts(run_id: int, rows: Iterable[RolloutRow]) -> None:

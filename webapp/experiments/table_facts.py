@@ -1,4 +1,4 @@
-"""The one writer of `RunValue`: called where a run is made, told of metrics, or over, in the transaction of that change."""
+"""The one writer of `RunValue`: called where a run is made, told of metrics (`metrics.facts`), or over, in the transaction of that change."""
 
 import json
 import math
@@ -51,18 +51,6 @@ JOIN experiments_runcolumn AS known USING (source, path)
 WHERE known.workspace_id = %(workspace)s
 ON CONFLICT (run_id, column_id) DO UPDATE SET
     number = EXCLUDED.number, low = EXCLUDED.low, high = EXCLUDED.high, text = EXCLUDED.text, step = EXCLUDED.step
-"""
-
-STANDING = """
-SELECT path, number, low, high, step FROM experiments_runcolumn AS known
-JOIN experiments_runvalue AS value ON value.column_id = known.id AND value.run_id = %(run)s
-WHERE known.workspace_id = %(workspace)s AND known.source = 'metric' AND known.path = ANY(%(paths)s)
-"""
-
-# of keys whose steps came again: a repeat replaces a point, and an extreme may be gone with it
-ANEW = """
-SELECT key, (array_agg(value ORDER BY step DESC))[1], min(value), max(value), max(step)
-FROM experiments_metricpoint WHERE run_id = %(run)s AND key = ANY(%(paths)s) AND value IS NOT NULL GROUP BY key
 """
 
 
@@ -154,46 +142,3 @@ def keep(workspace_id: int, run_id: int, facts: Iterable[Fact]) -> None:
         if cursor.rowcount < len(rows):  # some columns are new to the workspace
             cursor.execute(COLUMNS, asked)
             cursor.execute(VALUES, {"run": run_id, "workspace": workspace_id, "facts": written})
-
-
-def keep_metrics(workspace_id: int, run: Run, steps: Iterable[tuple[int, Mapping[str, float]]]) -> None:
-    """Brings last, lowest and highest value up to date with points that are stored already: (step, {key: value}). Whoever calls it
-    holds the lock of the run."""
-    points: dict[str, list[tuple[int, float]]] = {}
-    for step, values in steps:
-        for key, value in values.items():
-            if math.isfinite(value):
-                points.setdefault(key, []).append((step, value))
-    if not points:
-        return
-    standing = _standing(workspace_id, run.pk, list(points))
-    again = [key for key, fact in standing.items() if fact.step is not None and min(points[key])[0] <= fact.step]
-    facts = [*_anew(run.pk, again)] if again else []
-    facts += [_joined(key, standing.get(key), new) for key, new in points.items() if key not in set(again)]
-    keep(workspace_id, run.pk, [*facts, *result_facts(run)])
-
-
-def _joined(key: str, old: Fact | None, points: list[tuple[int, float]]) -> Fact:
-    values = [value for _, value in points]
-    step, last = max(points)
-    low, high = min(values), max(values)
-    if old is not None:
-        low = low if old.low is None else min(low, old.low)
-        high = high if old.high is None else max(high, old.high)
-    return Fact(Source.METRIC, key, number=last, low=low, high=high, step=step)
-
-
-def _standing(workspace_id: int, run_id: int, keys: list[str]) -> dict[str, Fact]:
-    with connection.cursor() as cursor:
-        cursor.execute(STANDING, {"run": run_id, "workspace": workspace_id, "paths": keys})
-        return {key: _fact(key, *rest) for key, *rest in cursor.fetchall()}
-
-
-def _anew(run_id: int, keys: list[str]) -> list[Fact]:
-    with connection.cursor() as cursor:
-        cursor.execute(ANEW, {"run": run_id, "paths": keys})
-        return [_fact(key, *rest) for key, *rest in cursor.fetchall()]
-
-
-def _fact(key: str, number: float, low: float, high: float, step: int) -> Fact:
-    return Fact(Source.METRIC, key, number=number, low=low, high=high, step=step)

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
-from django.db.models import F, FloatField, Model, OuterRef, Q, QuerySet, Subquery, TextField, Value
+from django.db.models import F, Model, OuterRef, Q, QuerySet, TextField, Value
 from django.db.models.expressions import Combinable, OrderBy
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, Coalesce
 
-from webapp.experiments.models import MetricPoint, Run
+from webapp.experiments.metrics import points
+from webapp.experiments.models import Run
 
 from .bodies import moment
 from .door import Refused
@@ -169,8 +170,7 @@ def conditions(text: str) -> list[Condition]:
 def _operand(kind: str, name: str) -> Combinable:
     """The value that a condition or an order of runs is about."""
     if kind == "metrics":
-        last = MetricPoint.objects.filter(run_id=OuterRef("run_id"), key=name).order_by("-step").values("value")[:1]
-        return Subquery(last, output_field=FloatField())
+        return points.last_value(OuterRef("run_id"), name)
     if kind == "params":
         return KeyTextTransform(name, "run__config")
     if kind == "tags" and name != RUN_NAME:

@@ -4,10 +4,10 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+from webapp.experiments.metrics.points import LoggedPoint
 from webapp.experiments.models import Experiment, Run
 from webapp.experiments.runs.configs import flattened
 from webapp.tracking.models import LoggedRun
-from webapp.tracking.queries import LoggedPoint
 
 from .bodies import milliseconds
 

@@ -7,10 +7,11 @@ from webapp.accounts.areas import Right
 from webapp.accounts.models import Membership
 from webapp.core.problems import Invalid
 from webapp.experiments.access import may_read, may_write
+from webapp.experiments.metrics.points import LoggedPoint, numbers
 from webapp.experiments.models import Experiment
 from webapp.tracking import access, services
 from webapp.tracking.models import LoggedRun
-from webapp.tracking.queries import LoggedPoint, history, latest, logged_runs
+from webapp.tracking.queries import latest, logged_runs
 
 from . import bodies as b
 from . import searching, shapes
@@ -206,7 +207,7 @@ def get_history(request: HttpRequest, membership: Membership) -> HttpResponse:
     given = query(request, b.GetHistory)
     row = access.logged_read(membership, given.run_id)
     after = searching.offset(given.page_token) if given.page_token else None
-    found = history(row.run_id, given.metric_key, after, given.max_results + 1)
+    found = numbers(row.run_id, given.metric_key, after, given.max_results + 1)
     points = found[: given.max_results]
     told = {"metrics": [shapes.metric(each) for each in points]}
     return said(told | ({"next_page_token": searching.token(points[-1].step)} if len(found) > len(points) else {}))

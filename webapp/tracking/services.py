@@ -11,7 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 from django.conf import settings
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 from django.db.models import Max, Q
 from django.utils import timezone
 
@@ -25,13 +25,14 @@ from webapp.experiments.bulk import StepMetrics
 from webapp.experiments.launch.services import create_experiment
 from webapp.experiments.lifecycle.states import State, facts, tell
 from webapp.experiments.live import broadcasts
-from webapp.experiments.metrics import condensing
+from webapp.experiments.metrics import facts as metric_facts
+from webapp.experiments.metrics import writing
+from webapp.experiments.metrics.points import LoggedPoint
 from webapp.experiments.models import LOGGED, OVER, Experiment, Run
 from webapp.experiments.table.models import MAX_PATH
 from webapp.webhooks.services import announce
 
 from .models import ExperimentTags, LoggedRun
-from .queries import LoggedPoint
 
 MOST_PARAMS, MOST_TAGS = 5_000, 1_000  # of one run
 LONGEST_KEY, LONGEST_PARAM, LONGEST_TAG = 250, 6_000, 8_000  # characters
@@ -143,11 +144,7 @@ def log(
             row.tags = _merged(kept, tags or {}, "tags", MOST_TAGS, LONGEST_TAG)
             row.save(update_fields=["tags"])
         if news:
-            _insert(run.pk, news)
-            newest_first = sorted(news, key=lambda each: each.step, reverse=True)
-            condensing.written(
-                run.pk, {each.key: each.step for each in newest_first}, len({each.step for each in news})
-            )
+            writing.logged(run.pk, news)
             fields |= _progress(run, news)
         if fields:
             Run.objects.filter(pk=run.pk).update(**fields)
@@ -289,43 +286,6 @@ def _merged(known: Mapping[str, Any], news: Mapping[str, str], what: str, most: 
     return merged
 
 
-# What comes late, by the clock of who sent it, does not replace what is there. The rows of one statement come in one order, and
-# each place once: the newest, of equals the last.
-POINTS = """
-INSERT INTO experiments_metricpoint AS old (run_id, key, step, time, value, not_finite)
-SELECT %(run)s, key, step, time, CASE WHEN not_finite = '' THEN value END, not_finite
-FROM unnest(%(keys)s::text[], %(steps)s::int[], %(times)s::timestamptz[], %(values)s::float8[], %(others)s::text[])
-    AS new(key, step, time, value, not_finite)
-ON CONFLICT (run_id, key, step) DO UPDATE SET
-    time = EXCLUDED.time, value = EXCLUDED.value, not_finite = EXCLUDED.not_finite
-WHERE old.time <= EXCLUDED.time
-"""
-
-
-def _insert(run_id: int, points: list[LoggedPoint]) -> None:
-    newest: dict[tuple[str, int], LoggedPoint] = {}
-    for point in points:
-        place = (point.key, point.step)
-        if place not in newest or newest[place].time <= point.time:
-            newest[place] = point
-    rows = [newest[place] for place in sorted(newest)]
-    finite = [math.isfinite(each.value) for each in rows]
-    given: dict[str, Any] = {
-        "run": run_id,
-        "keys": [each.key for each in rows],
-        "steps": [each.step for each in rows],
-        "times": [each.time for each in rows],
-        "values": [each.value if whole else None for each, whole in zip(rows, finite, strict=True)],
-        "others": ["" if whole else _word(each.value) for each, whole in zip(rows, finite, strict=True)],
-    }
-    with connection.cursor() as cursor:
-        cursor.execute(POINTS, given)
-
-
-def _word(value: float) -> str:
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-
-
 def _progress(run: Run, points: list[LoggedPoint]) -> dict[str, Any]:
     """How far the run is, and the last values for lists: of a step that comes late none."""
     summary: dict[str, float] = dict(run.summary)
@@ -345,7 +305,7 @@ def _keep_facts(run: Run, points: Iterable[LoggedPoint], config: bool) -> None:
         table_facts.keep_config(workspace_id, run)
         Run.objects.filter(pk=run.pk).update(family=run.family)
     short = [point for point in points if len(point.key) <= MAX_PATH]
-    table_facts.keep_metrics(workspace_id, run, ((step.step, step.values) for step in _by_step(short)))
+    metric_facts.keep_metrics(workspace_id, run, ((step.step, step.values) for step in _by_step(short)))
 
 
 def _by_step(points: Iterable[LoggedPoint]) -> list[StepMetrics]:

@@ -5,7 +5,8 @@ from collections import defaultdict
 from trainer.metrics.claims import PLANS
 
 from ..lifecycle.states import when_finished
-from ..models import ClaimRun, MetricPoint, Run
+from ..metrics import points
+from ..models import ClaimRun, Run
 
 
 @when_finished
@@ -16,9 +17,7 @@ def keep(run: Run) -> None:
         return
     plan = PLANS[row.study.plan]
     curves: dict[str, dict[int, float]] = defaultdict(dict)
-    told = MetricPoint.objects.filter(run=run)
-    keys = [key for key in told.order_by().values_list("key", flat=True).distinct() if plan.reads(key)]
-    for key, step, value in told.filter(key__in=keys).values_list("key", "step", "value"):
-        if value is not None:
-            curves[key][step] = value
+    keys = [each.key for each in points.newest([run.pk])[run.pk] if plan.reads(each.key)]
+    for key, step, value in points.values(run.pk, keys):
+        curves[key][step] = value
     ClaimRun.objects.filter(pk=row.pk).update(measures=plan.of_run(curves))

@@ -5,7 +5,7 @@ whatever the number of deliveries and however many of them arrive at the same mo
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,13 +27,13 @@ from trainer.contracts import (
 )
 from webapp.core.tasks import enqueue
 
-from .. import bulk, recipe_metrics, table_facts
+from .. import bulk, recipe_metrics
 from ..alarms import services as alarms
 from ..lifecycle import services as lifecycle
 from ..lifecycle import tokens
 from ..lifecycle.states import ENDS, State, move
 from ..live import broadcasts
-from ..metrics import condensing
+from ..metrics import facts, writing
 from ..models import OVER, LogLine, Run, RunAlarm
 from ..outputs import artifacts as outputs
 from ..outputs import starting_points
@@ -105,8 +105,7 @@ def _store(run: Run, fresh: list[RunEvent], begins: int) -> None:
     fields: dict[str, Any] = {"heartbeat_at": timezone.now(), "last_seq": fresh[-1].seq}
     for event in fresh:
         _gather(run, event, gathered, fields)
-    bulk.upsert_points(run.id, gathered.steps.values())
-    condensing.written(run.id, _first_steps(gathered.steps), len(gathered.steps))
+    writing.steps(run.id, gathered.steps.values())
     bulk.upsert_rollouts(run.id, gathered.rollouts.values())
     graded.draw(run, gathered.rollouts.values())
     bulk.upsert_artifacts(run.id, gathered.artifacts.values())
@@ -119,7 +118,7 @@ def _store(run: Run, fresh: list[RunEvent], begins: int) -> None:
         setattr(run, name, value)
     Run.objects.filter(id=run.id).update(**fields)
     measured = ((step.step, step.values) for step in gathered.steps.values())
-    table_facts.keep_metrics(run.experiment.workspace_id, run, measured)
+    facts.keep_metrics(run.experiment.workspace_id, run, measured)
     broadcasts.metrics(run.id, gathered.steps.values())
     broadcasts.rollouts(run.id, gathered.counts)
     broadcasts.log(run.id, gathered.lines)
@@ -128,10 +127,6 @@ def _store(run: Run, fresh: list[RunEvent], begins: int) -> None:
     ]  # every one in turn: a batch may hold a whole life
     if not any(moved) and fields.keys() - {"heartbeat_at", "last_seq"}:
         broadcasts.run_changed(run)
-
-
-def _first_steps(steps: Mapping[int, bulk.StepMetrics]) -> dict[str, int]:
-    return {key: step for step in sorted(steps, reverse=True) for key in steps[step].values}
 
 
 def _gather(run: Run, event: RunEvent, gathered: GatheredEvents, fields: dict[str, Any]) -> None:

@@ -3,17 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import reduce
-from operator import or_
 
 from django.db import transaction
-from django.db.models import Max, Q
 from django.utils import timezone
 
 from webapp.webhooks.services import announce
 
 from .. import recipe_metrics
-from ..models import MetricPoint, Run
+from ..metrics import points
+from ..models import Run
 from .states import facts
 
 STILL = timedelta(minutes=10)
@@ -33,10 +31,7 @@ class Stall:
 def find(rows: Sequence[Run]) -> list[Stall]:
     """Those of the running `rows` that stand still. A logged run has no steps that we know the length of."""
     pulses = {run.pk: key for run in rows if run.first_metric_at is not None and (key := _pulse(run))}
-    if not pulses:
-        return []
-    last = reduce(or_, (Q(run_id=run.pk, key=pulses[run.pk], step=run.step) for run in rows if run.pk in pulses))
-    times = dict(MetricPoint.objects.filter(last).values_list("run_id").annotate(time=Max("time")).order_by())
+    times = points.times({run.pk: (pulses[run.pk], run.step) for run in rows if run.pk in pulses})
     now, found = timezone.now(), []
     for run in rows:
         if run.pk not in times or run.first_metric_at is None:

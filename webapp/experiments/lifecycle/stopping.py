@@ -2,9 +2,8 @@
 
 from datetime import datetime, timedelta
 
-from django.db.models import Max
-
-from ..models import MetricPoint, Run
+from ..metrics import points
+from ..models import Run
 from . import estimates
 
 GRACE = timedelta(minutes=2)  # where there is nothing to finish, or little; and to write the checkpoint
@@ -17,9 +16,7 @@ LOADING = ("", "loading")  # phases in which nothing would be lost
 
 def step_took(run: Run) -> float | None:
     """Seconds of the slowest of its last steps; None before its first."""
-    recent = MetricPoint.objects.filter(run=run, key=STEP_S, step__gt=run.step - LAST)
-    found: float | None = recent.aggregate(slowest=Max("value"))["slowest"]
-    return found
+    return points.highest(run.pk, STEP_S, run.step - LAST)
 
 
 def grace(run: Run) -> timedelta:

@@ -5,6 +5,7 @@ stay, and one that changes later is forgotten in the transaction that changes it
 that nothing depends on a task that was lost.
 """
 
+import math
 import random
 from collections.abc import Mapping, Sequence
 
@@ -15,7 +16,7 @@ from webapp.core import locks
 from webapp.core.tasks import enqueue
 
 from ..models import Run
-from . import levels, stored
+from . import levels, points, stored
 
 TASK = "workers.runs.condense"
 EVERY = 512  # steps of a run, on average
@@ -34,20 +35,6 @@ WITH again AS (
 )
 DELETE FROM experiments_metriclevel AS row USING again
 WHERE row.run_id = %(run)s AND row.key = again.key AND row.last_step >= again.step
-"""
-# from key to key along the index; of those whose newest row has no value, such as histograms, nothing is drawn
-KEYS = """
-WITH RECURSIVE keys AS (
-    (SELECT key FROM experiments_metricpoint WHERE run_id = %(run)s ORDER BY key LIMIT 1)
-    UNION ALL
-    SELECT (SELECT key FROM experiments_metricpoint WHERE run_id = %(run)s AND key > keys.key ORDER BY key LIMIT 1)
-    FROM keys WHERE keys.key IS NOT NULL
-)
-SELECT keys.key FROM keys CROSS JOIN LATERAL (
-    SELECT value FROM experiments_metricpoint AS point
-    WHERE point.run_id = %(run)s AND point.key = keys.key ORDER BY step DESC LIMIT 1
-) AS newest
-WHERE newest.value IS NOT NULL
 """
 WRITTEN = """
 INSERT INTO experiments_metriclevel (run_id, key, level, number, last_step, points)
@@ -77,9 +64,10 @@ def condense(run_id: int) -> None:
 
 
 def _keys(run_id: int) -> list[str]:
-    with connection.cursor() as cursor:
-        cursor.execute(KEYS, {"run": run_id})
-        return [key for (key,) in cursor.fetchall()]
+    """Keys whose newest point has a finite value. Others, such as histograms, are not drawn as curves."""
+    return [
+        each.key for each in points.newest([run_id])[run_id] if each.value is not None and math.isfinite(each.value)
+    ]
 
 
 def _condense(run_id: int, keys: list[str]) -> list[str]:
@@ -89,8 +77,9 @@ def _condense(run_id: int, keys: list[str]) -> list[str]:
             return []
         reach = stored.covered(run_id, keys)
         parts: dict[int, list[levels.Points]] = {}
-        for place, points in stored.points(run_id, keys, [each.steps.get(0, -1) for each in reach], POINTS_AT_ONCE):
-            parts.setdefault(place, []).append(points)
+        after = [each.steps.get(0, -1) for each in reach]
+        for place, piece in points.copied(run_id, keys, after, POINTS_AT_ONCE):
+            parts.setdefault(place, []).append(piece)
         tails = {place: np.concatenate(each) for place, each in parts.items()}
         fresh = {place: levels.rows(tail) for place, tail in tails.items() if len(tail) >= levels.ROW}
         if fresh:

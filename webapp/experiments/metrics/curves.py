@@ -5,40 +5,22 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from django.db import connection
 
 from webapp.core.tasks import enqueue
 
-from ..models import MetricPoint, Run
+from ..models import Run
 from . import condensing, levels, stored
+from . import points as stored_points
 
 MAX_CURVES = 200  # keys answered at once
 MAX_POINTS_PER_PAGE = 5000
 MAX_HISTOGRAMS = 60
 
 
-# A loose scan: jumps from key to key through the (run, key, step) index instead of reading every point.
-KEYS = """
-WITH RECURSIVE keys AS (
-    (SELECT key FROM experiments_metricpoint WHERE run_id = %(run)s ORDER BY key LIMIT 1)
-    UNION ALL
-    SELECT (SELECT key FROM experiments_metricpoint WHERE run_id = %(run)s AND key > keys.key ORDER BY key LIMIT 1)
-    FROM keys WHERE keys.key IS NOT NULL
-)
-SELECT keys.key, newest.histogram IS NOT NULL
-FROM keys CROSS JOIN LATERAL (
-    SELECT histogram FROM experiments_metricpoint p
-    WHERE p.run_id = %(run)s AND p.key = keys.key ORDER BY step DESC LIMIT 1
-) AS newest
-"""
-
-
 def metric_keys(run_id: int) -> tuple[list[str], list[str]]:
     """All keys of the run, and those of them that have histograms; both sorted."""
-    with connection.cursor() as cursor:
-        cursor.execute(KEYS, {"run": run_id})
-        rows = cursor.fetchall()
-    return [key for key, _ in rows], [key for key, histogram in rows if histogram]
+    found = stored_points.newest([run_id])[run_id]
+    return [each.key for each in found], [each.key for each in found if each.has_histogram]
 
 
 def curves(run: Run, keys: list[str] | None = None, max_points: int = 600) -> str:
@@ -75,7 +57,7 @@ def drawn(run_id: int, keys: Sequence[str], max_points: int) -> Iterator[tuple[s
     parts = {place: [levels.opened(b"".join(each))] for place, each in held.items()}
     after = [int(parts[place][0]["step"][-1]) if place in parts else -1 for place in range(len(keys))]
     tails = Tails()
-    for place, found in stored.points(run_id, keys, after):
+    for place, found in stored_points.copied(run_id, keys, after):
         tails.add(place, found)
     if tails.are_long:
         enqueue(condensing.TASK, run_id)
@@ -103,7 +85,7 @@ class Tails:
 
     def add(self, place: int, points: levels.Points) -> None:
         self._whole.setdefault(place, []).append(points)
-        if sum(map(len, self._whole[place])) >= stored.BLOCK:
+        if sum(map(len, self._whole[place])) >= stored_points.BLOCK:
             self.are_long = True
             found = np.concatenate(self._whole[place])
             rest = len(found) // levels.ROW * levels.ROW
@@ -116,29 +98,14 @@ class Tails:
 
 def points(run: Run, key: str, after_step: int | None = None, limit: int = MAX_POINTS_PER_PAGE) -> dict[str, Any]:
     """`{"key", "points", "next"}`: every point of one metric in order of steps; `next` is the `after_step` to go on."""
-    found = MetricPoint.objects.filter(run=run, key=key).order_by("step")
-    if after_step is not None:
-        found = found.filter(step__gt=after_step)
-    rows = list(found.values("step", "value", "not_finite", "time", "histogram")[: limit + 1])
+    rows = stored_points.page(run.id, key, after_step, limit + 1)
     more, rows = len(rows) > limit, rows[:limit]
     return {"key": key, "points": rows, "next": rows[-1]["step"] if more else None}
 
 
-HISTOGRAMS = """
-SELECT step, histogram FROM (
-    SELECT step, histogram, row_number() OVER (ORDER BY step DESC) - 1 AS back, count(*) OVER () AS n
-    FROM experiments_metricpoint WHERE run_id = %(run)s AND key = %(key)s AND histogram IS NOT NULL
-) AS found
-WHERE back %% greatest(ceil(n::numeric / %(most)s)::int, 1) = 0
-ORDER BY step
-"""
-
-
 def histograms(run: Run, key: str, most: int = MAX_HISTOGRAMS) -> dict[str, Any]:
     """`{"key", "steps": [{"step", "edges", "counts"}]}`: at most `most`, evenly spread, the newest always among them."""
-    with connection.cursor() as cursor:
-        cursor.execute(HISTOGRAMS, {"run": run.id, "key": key, "most": most})
-        rows = cursor.fetchall()
+    rows = stored_points.histograms(run.id, key, most)
     return {"key": key, "steps": [{"step": step, **_json(histogram)} for step, histogram in rows]}
 
 

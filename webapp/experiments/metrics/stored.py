@@ -1,19 +1,16 @@
-"""Points and levels as the database has them.
+"""Levels as the database has them.
 
 Rows of one level follow one another without a gap from the first point on, and a row of the next level stands for `FANOUT` of them.
 What a writer takes away is the end of every level.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
-import numpy as np
 from django.db import connection
 
 from . import levels
-from .levels import Points
 
 COVERED = """
 SELECT wanted.place - 1, level, newest.number + 1, newest.last_step
@@ -32,24 +29,6 @@ CROSS JOIN LATERAL (
 ) AS found
 ORDER BY wanted.place, found.last_step
 """
-POINTS = """
-COPY (
-    SELECT wanted.place, found.step, found.value, found.time
-    FROM unnest(%(places)s::int[], %(keys)s::text[], %(after)s::int[]) AS wanted(place, key, after)
-    CROSS JOIN LATERAL (
-        SELECT step, value, time FROM experiments_metricpoint
-        WHERE run_id = %(run)s AND key = wanted.key AND step > wanted.after AND value IS NOT NULL
-        ORDER BY step LIMIT %(most)s
-    ) AS found
-) TO STDOUT (FORMAT binary)
-"""
-# a row of the binary form of COPY: how many cells, and each behind its length
-COPIED = np.dtype(
-    [("cells", ">i2"), ("_0", ">i4"), ("place", ">i4"), ("_1", ">i4"), ("step", ">i4")]
-    + [("_2", ">i4"), ("value", ">f8"), ("_3", ">i4"), ("at", ">i8")]
-)
-HEADER = 19  # bytes before the first row
-BLOCK = 65_536  # rows
 
 
 @dataclass
@@ -88,47 +67,3 @@ def rows(run_id: int, keys: Sequence[str], wanted: Iterable[tuple[int, int, int]
     with connection.cursor() as cursor:
         cursor.execute(ROWS, given)
         return [(place, level, bytes(row)) for place, level, row in cursor.fetchall()]
-
-
-def points(
-    run_id: int, keys: Sequence[str], after: Sequence[int], most: int | None = None
-) -> Iterator[tuple[int, Points]]:
-    """(place of a key, its points behind the step `after`, at most `most`), in pieces that follow one another.
-
-    As a binary copy: numbers that became objects of Python on their way would take several times as long.
-    """
-    given: dict[str, Any] = {
-        "run": run_id,
-        "places": list(range(len(keys))),
-        "keys": list(keys),
-        "after": list(after),
-        "most": most,
-    }
-    statement = connection.ops.compose_sql(POINTS, given)  # type: ignore[attr-defined]  # a COPY takes no values beside it
-    held, skipped = bytearray(), False
-    with (
-        connection.cursor() as cursor,
-        connection.wrap_database_errors,
-        cursor.copy(statement) as copied,
-    ):
-        for block in copied:
-            held += block
-            if not skipped and len(held) >= HEADER:
-                del held[:HEADER]
-                skipped = True
-            if len(held) >= BLOCK * COPIED.itemsize:
-                yield from _pieces(held)
-    yield from _pieces(held)
-
-
-def _pieces(copied: bytearray) -> Iterator[tuple[int, Points]]:
-    """Takes the whole rows from the front."""
-    whole = len(copied) // COPIED.itemsize
-    found = np.frombuffer(bytes(copied[: whole * COPIED.itemsize]), COPIED)
-    del copied[: whole * COPIED.itemsize]
-    made = np.empty(whole, levels.POINT)
-    for name in ("step", "value", "at"):
-        made[name] = found[name]
-    starts = np.flatnonzero(np.diff(found["place"], prepend=-1)).tolist()
-    for start, end in pairwise([*starts, whole]):
-        yield int(found["place"][start]), made[start:end]

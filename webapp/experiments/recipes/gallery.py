@@ -2,33 +2,18 @@
 
 from dataclasses import dataclass
 
-from django.db import connection
 from django.db.models import QuerySet
 
 from trainer.config import RECIPES, Recipe
 from webapp.datasets.models import DatasetVersion
 from webapp.datasets.versions import training_counts
 
+from ..metrics import points
 from . import choices
 from .fit import Fit, fit
 
 RUNS_TIMED = 5  # the newest of a recipe that its pace is taken from
 STEP_TIME = "perf/step_s"
-
-# The median over the steps of each of the newest runs, and of these medians again: one odd run does not set the pace.
-PACES = """
-WITH newest AS (
-    SELECT run.id, run.recipe, row_number() OVER (PARTITION BY run.recipe ORDER BY run.id DESC) AS back
-    FROM experiments_run AS run JOIN experiments_experiment AS experiment ON experiment.id = run.experiment_id
-    WHERE experiment.workspace_id = %(workspace)s AND run.first_metric_at IS NOT NULL
-), medians AS (
-    SELECT newest.recipe, percentile_cont(0.5) WITHIN GROUP (ORDER BY point.value) AS step_s
-    FROM newest JOIN experiments_metricpoint AS point ON point.run_id = newest.id AND point.key = %(key)s
-    WHERE newest.back <= %(most)s AND point.value IS NOT NULL
-    GROUP BY newest.recipe, newest.id
-)
-SELECT recipe, percentile_cont(0.5) WITHIN GROUP (ORDER BY step_s), count(*) FROM medians GROUP BY recipe
-"""
 
 
 @dataclass(frozen=True)
@@ -63,9 +48,8 @@ class RecipeCard:
 
 def paces(workspace_id: int) -> dict[str, StepPace]:
     """Recipe -> its pace, for those with a run that has taken a step."""
-    with connection.cursor() as cursor:
-        cursor.execute(PACES, {"workspace": workspace_id, "key": STEP_TIME, "most": RUNS_TIMED})
-        return {recipe: StepPace(step_s, runs) for recipe, step_s, runs in cursor.fetchall()}
+    found = points.typical(workspace_id, STEP_TIME, RUNS_TIMED)
+    return {recipe: StepPace(step_s, runs) for recipe, step_s, runs in found}
 
 
 def cards(workspace_id: int, version: DatasetVersion | None) -> list[RecipeCard]:

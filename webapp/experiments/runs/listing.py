@@ -3,25 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import connection
-
 from .. import queries, recipe_metrics, serializers
+from ..metrics import points
 from ..models import ACTIVE, Run
 
 SPARK_POINTS = 40
-# Every n-th point of each run, n chosen so that at most `most` remain; the newest is always among them.
-SPARKS = """
-SELECT run_id, value FROM (
-    SELECT run_id, step, value,
-        row_number() OVER (PARTITION BY run_id ORDER BY step DESC) - 1 AS back,
-        count(*) OVER (PARTITION BY run_id) AS n
-    FROM unnest(%(runs)s::bigint[], %(keys)s::text[]) AS wanted(run_id, key)
-        JOIN experiments_metricpoint USING (run_id, key)
-    WHERE value IS NOT NULL
-) AS found
-WHERE back %% greatest(ceil(n::numeric / %(most)s)::int, 1) = 0
-ORDER BY run_id, step
-"""
 
 
 @dataclass(frozen=True)
@@ -66,11 +52,4 @@ def overview(workspace_id: int, recent: int) -> tuple[list[ListedRun], list[List
 
 def sparklines(keys: dict[int, str], most: int = SPARK_POINTS) -> dict[int, list[float]]:
     """run id -> at most `most` + 1 values of its key in `keys`, in the order of steps."""
-    if not keys:
-        return {}
-    found: dict[int, list[float]] = {}
-    with connection.cursor() as cursor:
-        cursor.execute(SPARKS, {"runs": list(keys), "keys": list(keys.values()), "most": most})
-        for run_id, value in cursor.fetchall():
-            found.setdefault(run_id, []).append(value)
-    return found
+    return points.sparks(keys, most)

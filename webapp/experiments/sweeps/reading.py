@@ -7,7 +7,8 @@ from typing import Any
 from trainer.metrics.claims.verdict import mean_over_seeds
 from trainer.metrics.estimate import Estimate
 
-from ..models import MetricPoint, Run, RunColumn, RunValue, Sweep, SweepRun, SweepTrial
+from ..metrics import points
+from ..models import Run, RunColumn, RunValue, Sweep, SweepRun, SweepTrial
 from . import keys, space
 from .space import SweepAxis
 
@@ -113,11 +114,7 @@ def last_values(sweep: Sweep, runs: Iterable[Run]) -> dict[int, float]:
 
 def at_rung(sweep: Sweep, runs: Sequence[SweepRun], step: int) -> list[float]:
     """Of each run that has it, the first value of the metric at `step` or behind it."""
-    points = MetricPoint.objects.filter(
-        run__in=[each.run_id for each in runs], key=sweep.metric, step__gte=step, value__isnull=False
-    )
-    first = points.order_by("run_id", "step").distinct("run_id").values_list("value", flat=True)
-    return [value for value in first if value is not None]
+    return points.first_values([each.run_id for each in runs], sweep.metric, step)
 
 
 def _row(

@@ -10,6 +10,7 @@ from trainer.metrics.claims.verdict import mean_over_seeds
 from trainer.metrics.estimate import Estimate
 
 from .. import recipe_metrics
+from ..metrics import points as stored
 from ..models import Run
 from ..runs import likeness
 from ..table_facts import SEED
@@ -39,18 +40,6 @@ ORDER BY known.path
 VALUES = """
 SELECT column_id, run_id, number, text FROM experiments_runvalue
 WHERE run_id = ANY(%(runs)s) AND column_id = ANY(%(columns)s)
-"""
-# the mean of each run in each of so many stretches of steps; the same stretches for all runs, so that seeds can be laid together
-CURVES = """
-WITH points AS (
-    SELECT run_id, step, value, extract(epoch FROM time)::float8 AS at, min(step) OVER () AS low, max(step) OVER () AS high
-    FROM experiments_metricpoint WHERE run_id = ANY(%(runs)s) AND key = %(key)s AND value IS NOT NULL
-)
-SELECT run_id, place, avg(value), min(at), avg(at), low, high - low + 1 FROM (
-    SELECT *, CASE WHEN high - low + 1 <= %(points)s THEN step - low
-        ELSE (step - low)::bigint * %(points)s / (high - low + 1) END AS place FROM points
-) AS placed
-GROUP BY run_id, place, low, high ORDER BY run_id, place
 """
 
 
@@ -180,7 +169,7 @@ class Curves:
 def curves(runs: Sequence[Run], key: str, points: int = MOST_POINTS) -> Curves:
     """At most `points` a run and `POINTS` in all: the more runs, the longer the stretches of steps of which each value is the mean."""
     most = max(2, min(points, MOST_POINTS, POINTS // max(len(runs), 1)))
-    rows = _rows(CURVES, runs=[run.pk for run in runs], key=key, points=most)
+    rows = stored.means([run.pk for run in runs], key, most)
     low, span = (rows[0][5], rows[0][6]) if rows else (0, 1)
     places = sorted({row[1] for row in rows})
     exact = span <= most

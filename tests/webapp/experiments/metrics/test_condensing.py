@@ -9,8 +9,8 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from webapp.core import locks
-from webapp.experiments.ingest import events
-from webapp.experiments.metrics import condensing, curves, levels, stored
+from webapp.experiments.bulk import StepMetrics
+from webapp.experiments.metrics import condensing, curves, levels, points, stored, writing
 from webapp.experiments.models import MetricLevel, MetricPoint, Run
 from workers import runs
 
@@ -121,7 +121,7 @@ def test_charts_cost_the_same_queries_for_any_number_of_metrics(run, django_asse
 
 
 def test_a_long_run_that_nobody_condensed_is_drawn_all_the_same(run, asked, monkeypatch):
-    monkeypatch.setattr(stored, "BLOCK", 1000)
+    monkeypatch.setattr(points, "BLOCK", 1000)
     fill(run, keys=2)
     spike(run, 777, 9.0)
     found = drawn(run, max_points=100)
@@ -200,13 +200,10 @@ def test_workers_know_the_task():
     assert runs.condense.name == condensing.TASK
 
 
-def test_first_steps_are_the_lowest_of_each_metric():
-    class Step:
-        def __init__(self, **values):
-            self.values = values
-
-    assert events._first_steps({5: Step(a=1.0), 3: Step(b=1.0), 9: Step(a=1.0, b=1.0, c=1.0)}) == {
-        "a": 5,
-        "b": 3,
-        "c": 9,
-    }
+def test_first_steps_are_the_lowest_of_each_metric(run, monkeypatch):
+    told = []
+    monkeypatch.setattr(condensing, "written", lambda *args: told.append(args))
+    given = {5: {"a": 1.0}, 3: {"b": 1.0}, 9: {"a": 1.0, "b": 1.0, "c": 1.0}}
+    writing.steps(run.pk, [StepMetrics(step, timezone.now(), values) for step, values in given.items()])
+    writing.logged(run.pk, [points.LoggedPoint("d", step, timezone.now(), 1.0) for step in (4, 2, 2)])
+    assert told == [(run.pk, {"a": 5, "b": 3, "c": 9}, 3), (run.pk, {"d": 2}, 2)]

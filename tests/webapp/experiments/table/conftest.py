@@ -2,7 +2,7 @@
 
 import pytest
 
-from webapp.experiments import table_facts
+from webapp.experiments.metrics import facts
 from webapp.experiments.models import Run
 
 
@@ -19,7 +19,7 @@ def make(launch):
         run.refresh_from_db()
         if scores:
             steps = [(step, {"eval/score": score}) for step, score in enumerate(scores, 1)]
-            table_facts.keep_metrics(run.experiment.workspace_id, run, steps)
+            facts.keep_metrics(run.experiment.workspace_id, run, steps)
         return run
 
     return _make

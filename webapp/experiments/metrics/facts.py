@@ -1,0 +1,59 @@
+"""Last, lowest and highest value of each metric of a run, for the table of runs: brought up to date with each batch of points."""
+
+import math
+from collections.abc import Iterable, Mapping
+
+from django.db import connection
+
+from .. import table_facts
+from ..models import Run
+from ..table_facts import Fact, Source
+from . import points
+
+STANDING = """
+SELECT path, number, low, high, step FROM experiments_runcolumn AS known
+JOIN experiments_runvalue AS value ON value.column_id = known.id AND value.run_id = %(run)s
+WHERE known.workspace_id = %(workspace)s AND known.source = 'metric' AND known.path = ANY(%(paths)s)
+"""
+
+
+def keep_metrics(workspace_id: int, run: Run, steps: Iterable[tuple[int, Mapping[str, float]]]) -> None:
+    """Brings last, lowest and highest value up to date with points that are stored already: (step, {key: value}). Whoever calls it
+    holds the lock of the run."""
+    told: dict[str, list[tuple[int, float]]] = {}
+    for step, values in steps:
+        for key, value in values.items():
+            if math.isfinite(value):
+                told.setdefault(key, []).append((step, value))
+    if not told:
+        return
+    standing = _standing(workspace_id, run.pk, list(told))
+    again = [key for key, fact in standing.items() if fact.step is not None and min(told[key])[0] <= fact.step]
+    facts = [*_anew(run.pk, again)] if again else []
+    facts += [_joined(key, standing.get(key), new) for key, new in told.items() if key not in set(again)]
+    table_facts.keep(workspace_id, run.pk, [*facts, *table_facts.result_facts(run)])
+
+
+def _joined(key: str, old: Fact | None, told: list[tuple[int, float]]) -> Fact:
+    values = [value for _, value in told]
+    step, last = max(told)
+    low, high = min(values), max(values)
+    if old is not None:
+        low = low if old.low is None else min(low, old.low)
+        high = high if old.high is None else max(high, old.high)
+    return Fact(Source.METRIC, key, number=last, low=low, high=high, step=step)
+
+
+def _standing(workspace_id: int, run_id: int, keys: list[str]) -> dict[str, Fact]:
+    with connection.cursor() as cursor:
+        cursor.execute(STANDING, {"run": run_id, "workspace": workspace_id, "paths": keys})
+        return {key: _fact(key, *rest) for key, *rest in cursor.fetchall()}
+
+
+# of keys whose steps came again: a repeat replaces a point, and an extreme may be gone with it
+def _anew(run_id: int, keys: list[str]) -> list[Fact]:
+    return [_fact(each.key, each.last, each.low, each.high, each.last_step) for each in points.summaries(run_id, keys)]
+
+
+def _fact(key: str, number: float, low: float, high: float, step: int) -> Fact:
+    return Fact(Source.METRIC, key, number=number, low=low, high=high, step=step)
