@@ -24,7 +24,16 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
         "text",
     ),
     "system": ("system", "system_prompt"),
-    "response": ("response", "completion", "answer", "output"),
+    "response": (
+        "response",
+        "completion",
+        "answer",
+        "output",
+        "responses",
+        "completions",
+        "outputs",
+        "generations",
+    ),
     "chosen": ("chosen", "preferred", "winner"),
     "rejected": ("rejected", "dispreferred", "loser"),
     "rubric": ("rubric", "rubrics", "criteria"),
@@ -61,7 +70,8 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
             raise BadRow(column, "the row has no such column")
     cells = {field: _cell(row[column]) for field, column in columns.items()}
     prompt = _prompt(cells, columns)
-    data: dict[str, Any] = {"prompt": prompt, "meta": rest(row, set(columns.values()))}
+    used = {column for field, column in columns.items() if field != "response" or not _tells_more(cells[field])}
+    data: dict[str, Any] = {"prompt": prompt, "meta": rest(row, used)}
     data |= _answers(cells, columns)
     if cells.get("rubric") is not None:
         data["rubric"] = _rubric(cells["rubric"], columns["rubric"])
@@ -103,7 +113,23 @@ def _answers(cells: dict[str, Any], columns: Mapping) -> dict[str, Any]:
     if response is None:
         return {}
     many = response if isinstance(response, list) else [response]
-    return {"responses": [{"id": f"r{i}", "text": _text(one, columns["response"])} for i, one in enumerate(many, 1)]}
+    return {"responses": [_response(one, f"r{i}", columns["response"]) for i, one in enumerate(many, 1)]}
+
+
+def _response(value: Any, name: str, column: str) -> dict[str, str]:
+    """One of a cell's responses: its text, or an object with `text` and perhaps `id` and `model`."""
+    if not isinstance(value, dict):
+        return {"id": name, "text": _text(value, column)}
+    if not isinstance(value.get("text"), str):
+        raise BadRow(column, "each response must be text, or an object with its text as `text`")
+    origin = value.get("model") or value.get("origin") or ""
+    return {"id": str(value.get("id") or name), "text": value["text"], "origin": str(origin)}
+
+
+def _tells_more(response: Any) -> bool:
+    """Whether a cell of responses has something that a response has no field for."""
+    many = response if isinstance(response, list) else [response]
+    return any(isinstance(one, dict) and set(one) - {"id", "text", "model"} for one in many)
 
 
 def _text(value: Any, column: str) -> str:

@@ -7,10 +7,11 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.utils.html import escape
 
 from trainer.contracts import Example
+from webapp.datasets.formats import table
 from webapp.datasets.formats.base_importer import Alone
 from webapp.datasets.formats.convert import example
 from webapp.datasets.formats.importers import REGISTRY, detect
-from webapp.files.records import FileHead, RowProblem
+from webapp.files.records import BadRow, FileHead, RowProblem
 
 from . import traces
 
@@ -411,3 +412,23 @@ def test_label_studio_rows_of_single_annotations_are_joined_by_task(importing):
 )
 def test_what_is_wrong_is_named_at_its_field(name, row, field):
     assert problem(row, name).field == field
+
+
+@pytest.mark.parametrize("column", ["response", "responses", "completions"])
+def test_a_table_has_many_responses_as_texts_or_as_objects(column):
+    told = [{"id": "a", "text": "First.", "model": "m1"}, {"text": "Second.", "score": 3}, "Third."]
+    row = {"id": "q1", "prompt": "Which?", column: told}
+    made = Example.model_validate(table.convert(row, {}))
+    assert [(each.id, each.text, each.origin) for each in made.responses] == [
+        ("a", "First.", "m1"),
+        ("r2", "Second.", ""),
+        ("r3", "Third.", ""),
+    ]
+    assert made.meta == {column: told}, "the score has no field of its own"
+    del told[1]["score"]
+    assert table.convert(row, {})["meta"] == {}
+
+
+def test_a_tables_response_without_a_text_is_refused_with_what_is_expected():
+    with pytest.raises(BadRow, match="an object with its text as `text`"):
+        table.convert({"prompt": "Which?", "responses": [{"content": "First."}]}, {})
