@@ -150,6 +150,31 @@ class TasksOut(Schema):
     dataset: int
 
 
+class GradeNextIn(Schema):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"overlap": 1}})
+
+    name: str = Field("", description="Of dataset and project; empty: after the evaluation")
+    overlap: Annotated[int, Field(ge=1, le=50, description="How many people grade each response")] = 1
+
+
+class GradeNextOut(Schema):
+    """`responses` to `prompts` are to be graded for an interval of plus or minus `half_width` or, with `first`, for a first interval; `why`
+    says why there is nothing to make tasks of. `project` and `dataset` are null until the tasks are made, `published`, a
+    version's number, until the answers are; `corrected` is the newest evaluation that reads them."""
+
+    half_width: float
+    prompts: int
+    responses: int
+    first: bool
+    why: str
+    project: int | None
+    dataset: int | None
+    tasks: int
+    complete: int
+    published: int | None
+    corrected: int | None
+
+
 class StudyIn(Schema):
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"example": {"name": "Which rubric helps", "people": 2}}

@@ -42,7 +42,7 @@ KEEPS = {
     "directory_key_new", "installation_directories",
     "address_check", "ask_second_factor", "map_group", "unmap_group", "mfa_authenticate", "openid_connect_login",
     "backup_cancel", "backup_start", "chain_cancel", "chain_evaluate", "claim_again", "drill_cancel", "drill_start", "curation_start", "dataset_freeze", "dataset_pass_rates_write", "dataset_housekeeping", "dataset_tag", "endpoint_act",
-    "endpoint_recorded", "evaluation_priority", "evaluation_rename", "evaluation_rerun", "evaluation_study", "evaluation_study_read",
+    "endpoint_recorded", "evaluation_correct", "evaluation_grade_next", "evaluation_priority", "evaluation_rename", "evaluation_rerun", "evaluation_study", "evaluation_study_read",
     "evaluation_tasks", "import_cancel", "judge_act", "judge_edit", "limit_sessions", "model_act", "model_as_judge", "model_promote", "model_stage", "objective_calculate", "participant_add", "personal_data",
     "project", "project_publish", "project_state", "project_task", "recording_new", "review_majority", "review_match",
     "installation_retention", "installation_rights", "run_alarm_people", "run_budget", "run_extend", "run_labels", "run_view_delete", "task_gold", "view_delete", "run_limit", "run_pause", "run_priority", "run_rename", "run_resume", "run_rollouts_dataset", "run_schedule", "run_spending", "run_stop", "sign_in", "sign_out",

@@ -58,6 +58,7 @@ class Settings(Record):
     suggestions: Literal["never", "before", "after"] = (
         "never"  # a model's view: with the task, or once one has answered
     )
+    publish: Literal["resolutions", "answers"] = "resolutions"  # what is published if a request does not say
     reopen: int = Field(default=10, ge=0, le=1000)  # how many of one's last submissions may be opened again
     keys: dict[str, Annotated[str, Field(max_length=20)]] = Field(default_factory=dict)  # {action: key}
 

@@ -21,7 +21,7 @@ from .strategies import STRATEGIES
 MAX_CHOICES, MAX_SCALES = 200, 8
 DEFAULTS = Settings()
 NUMBERS = ("lease_minutes", "gold_every", "gold_recall", "fast_seconds", "reopen")
-WORDS = ("reasons", "ranking", "suggestions")
+WORDS = ("reasons", "ranking", "suggestions", "publish")
 TICKS = ("stress_test", "gold_feedback")
 # a first scale, so that a rating project works as it comes
 EXAMPLE_SCALE = Scale(name="Helpfulness", low=1, high=5, labels={1: "useless", 3: "helps in part", 5: "all one needs"})
@@ -38,6 +38,7 @@ class SettingsForm:
     reasons = (("required", "Required"), ("optional", "Optional"), ("none", "Not asked"))
     rankings = (("order", "The whole order"), ("best", "Only the best one"))
     suggestions = (("never", "Never shown"), ("before", "With the task"), ("after", "After the answer"))
+    publishes = (("resolutions", "The resolved judgement of each task"), ("answers", "Each answer by itself"))
 
     @property
     def stress_judges(self) -> list[tuple[str, str]]:

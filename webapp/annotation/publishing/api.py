@@ -70,7 +70,10 @@ class AnswerFilter(Schema):
 
 
 class PublishIn(Schema):
-    what: Literal["answers", "resolutions"] = "resolutions"
+    what: Literal["answers", "resolutions"] | None = Field(
+        None,
+        description="Every answer, or what stands for each task; `settings.publish` of the project if you do not say",
+    )
     minimum: float = Field(0.0, ge=0, le=1, description="Least agreement of a task")
     sources: list[Literal["unanimous", "consolidated", "majority"]] = ["unanimous", "consolidated", "majority"]
     replace: bool = Field(True, description="Replace earlier labels of the annotated pairs")
@@ -201,7 +204,8 @@ def publish_answers(request: HttpRequest, project_id: Id, payload: PublishIn) ->
     membership = require(request)
     project = access.project_write(membership, project_id)
     refresh.freshen(project)
-    choice = publish.Choice(**{**payload.model_dump(), "sources": tuple(payload.sources)})
+    what = payload.what or publish.usual(project).what
+    choice = publish.Choice(**{**payload.model_dump(), "what": what, "sources": tuple(payload.sources)})
     made = publish.start(membership, project, choice)
     if made is None:
         number = choice.base or project.version.number

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from trainer.contracts import Example
 from webapp.accounts.models import Membership
+from webapp.annotation import kinds
 from webapp.annotation.agreement.raters import Rater, raters
 from webapp.annotation.models import Answer, Assignment, Job, Project, Publication, PublishedCase, Resolution, Task
 from webapp.annotation.publishing import published_example
@@ -105,6 +106,11 @@ class PublishedAnswer:
 Tell = Callable[[int], None]
 
 
+def usual(project: Project) -> Choice:
+    """What is published of a project if nobody says otherwise."""
+    return Choice(what=kinds.Settings.model_validate(project.settings).publish)
+
+
 def start(membership: Membership, project: Project, choice: Choice) -> Publication | None:
     """Publishes at once where there is little, else queues it and returns None. Raises as `publish`."""
     base(project, choice)
@@ -151,7 +157,7 @@ def publish(
     `tell` hears how many answered tasks have been looked at. Raises Conflict `nothing_to_publish` when no answer passes the
     choice, or what the new version refuses.
     """
-    choice = choice or Choice()
+    choice = choice or usual(project)
     review_new(project)
     built_on, account = base(project, choice), Account()
     lineage = {

@@ -46,6 +46,7 @@ def project_answers(request: HttpRequest, project_id: int) -> HttpResponseBase:
         ],
         "earlier": publications.earlier(project),
         "bases": publications.bases(project),
+        "usual": publish.usual(project),
     }
     return render(request, "annotation/answers.html", context)
 

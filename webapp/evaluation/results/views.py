@@ -18,6 +18,8 @@ from .. import access, queries
 from ..launch import leaking, services
 from ..models import Evaluation
 from ..recipes import RECIPES
+from ..recipes.policies import corrected
+from ..studies import next_grades
 from ..studies.services import studies
 from . import export, pages
 
@@ -35,6 +37,7 @@ def evaluation(request: HttpRequest, evaluation_id: int) -> HttpResponseBase:
     row = context["evaluation"]
     if row.recipe == "rubricbench" and row.state == State.FINISHED:
         context["studies"] = list(studies(row)[:MOST_STUDIES])
+    context |= {"grading": next_grades.grading(row), "corrected_title": corrected.TITLE}
     if row.recipe in RECIPES:
         context["leaking"] = leaking.told(row.workspace_id, RECIPES[row.recipe], row.config, row.dataset_version)
     return render(request, "evaluation/result.html", context)

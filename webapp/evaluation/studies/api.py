@@ -10,8 +10,9 @@ from webapp.core.paging import Limit, page
 
 from .. import access
 from .. import schemas as s
+from ..models import Evaluation
 from ..parameters import EvaluationId
-from . import serializers, services, tasks
+from . import next_grades, serializers, services, tasks
 
 router = Router()
 
@@ -25,6 +26,37 @@ def make_tasks(request: HttpRequest, evaluation_id: EvaluationId, payload: s.Tas
         membership, row, payload.tags, name=payload.name, kind=payload.kind, overlap=payload.overlap
     )
     return Status(201, {"project": project.pk, "dataset": project.version.dataset_id})
+
+
+@router.get(
+    "/evaluations/{int:evaluation_id}/grade-next",
+    response=s.GradeNextOut,
+    summary="What people should grade next to correct the judge's score",
+)
+def grade_next_state(request: HttpRequest, evaluation_id: EvaluationId) -> dict[str, Any]:
+    """409 `not_corrected` if the evaluation has no score that people correct."""
+    return _grading(access.evaluation_read(require(request), evaluation_id))
+
+
+@router.post(
+    "/evaluations/{int:evaluation_id}/grade-next",
+    response={200: s.GradeNextOut, 201: s.GradeNextOut},
+    summary="Have people grade what narrows the corrected score's interval",
+)
+def grade_next(request: HttpRequest, evaluation_id: EvaluationId, payload: s.GradeNextIn) -> Status[dict[str, Any]]:
+    """The responses `to grade next` become a dataset and an open project on it, once for each evaluation: 201 if it is made now, 200 if it
+    was there. A worker makes the tasks. Run the evaluation again with the dataset under `graded` once the answers are published."""
+    membership = require(request)
+    row = access.evaluation_write(membership, evaluation_id)
+    _, new = next_grades.make(membership, row, name=payload.name, overlap=payload.overlap)
+    return Status(201 if new else 200, _grading(row))
+
+
+def _grading(row: Evaluation) -> dict[str, Any]:
+    found = next_grades.grading(row)
+    if found is None:
+        raise next_grades.not_corrected()
+    return serializers.grading(found)
 
 
 @router.get(

@@ -11,6 +11,7 @@ from webapp.annotation.kinds import COMPARING
 from webapp.annotation.models import Project
 from webapp.annotation.projects import services as projects
 from webapp.core.problems import Conflict, Invalid
+from webapp.datasets.models import DatasetVersion
 from webapp.datasets.queries import examples_by_key
 from webapp.datasets.versions import services as datasets
 
@@ -33,8 +34,7 @@ def make_tasks(
     version = evaluation.dataset_version
     if version is None:
         raise Conflict("This evaluation has no dataset, so there are no texts to ask people about.", code="no_dataset")
-    wanted, brought = _wanted(evaluation, tags)
-    found = {key: _with(each, brought.get(key, {})) for key, each in examples_by_key(version, list(wanted)).items()}
+    found = examples_of(evaluation, version, tags, kind)
     if not found:
         raise Invalid(
             "There is nothing to ask about.", {"tag": "no case with these tags names an example of the dataset"}
@@ -43,9 +43,19 @@ def make_tasks(
         membership, name, f"From evaluation {evaluation.pk}: {', '.join(tags) or 'all cases'}"
     )
     lineage = {"from": "evaluation", "evaluation": evaluation.pk, "tags": list(tags), "version_id": version.pk}
-    listed = datasets.new_version(membership, made, _trimmed(found, wanted, kind), None, lineage)
+    listed = datasets.new_version(membership, made, iter(found), None, lineage)
     project = projects.create(membership, name=name, kind=kind, dataset=listed, overlap=overlap)
     return projects.set_state(membership, project, Project.State.OPEN)
+
+
+def examples_of(evaluation: Evaluation, version: DatasetVersion, tags: Sequence[str], kind: str) -> list[Example]:
+    """The examples behind the cases that carry all of `tags`, each with the responses that people are asked about.
+
+    Raises Invalid at `tag` where they are too many for one project.
+    """
+    wanted, brought = _wanted(evaluation, tags)
+    found = {key: _with(each, brought.get(key, {})) for key, each in examples_by_key(version, list(wanted)).items()}
+    return list(_trimmed(found, wanted, kind))
 
 
 def _wanted(evaluation: Evaluation, tags: Sequence[str]) -> tuple[dict[str, set[str]], Brought]:

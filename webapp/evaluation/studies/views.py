@@ -1,17 +1,22 @@
 """What people press where they hand cases or rubrics to other people. It needs the role researcher."""
 
+from uuid import uuid4
+
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase
-from django.shortcuts import get_object_or_404, redirect
-from django.urls import path
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import path, reverse
 from django.views.decorators.http import require_POST
 
+from trainer.config.errors import ConfigInvalid
 from webapp.accounts.access import member, require
 from webapp.core.numbers import whole
 from webapp.core.problems import Problem
 
 from .. import access
-from . import services, tasks
+from . import next_grades, services, tasks
+
+FIELDS = {"overlap": "People per response", "name": "Its name:"}  # as the page calls them
 
 
 @member(access.WRITER)
@@ -61,7 +66,42 @@ def evaluation_study_read(request: HttpRequest, evaluation_id: int, project_id: 
     return redirect("evaluation", services.read(membership, project, request.POST.get("key", "")[:64] or None).pk)
 
 
+@member(access.WRITER)
+@require_POST
+def evaluation_grade_next(request: HttpRequest, evaluation_id: int) -> HttpResponseBase:
+    """What people should grade next becomes a project, which opens; a second press leads to the same."""
+    membership = require(request)
+    row = access.evaluation_write(membership, evaluation_id)
+    said, problem = request.POST.get("overlap", "1"), ""
+    try:
+        next_grades.make(membership, row, overlap=whole(said, 3) or 0)
+    except Problem as error:
+        problem = " ".join([error.message, *(f"{FIELDS.get(name, name)} {why}." for name, why in error.fields.items())])
+    if request.headers.get("HX-Request"):
+        found = {"evaluation": row, "grading": next_grades.grading(row), "may_write": True, "request_key": uuid4().hex}
+        return render(request, "evaluation/_grade_next.html", found | {"problem": problem, "overlap": said})
+    if problem:
+        messages.error(request, problem)
+    return redirect(reverse("evaluation", args=[evaluation_id]) + "#grade-next")
+
+
+@member(access.WRITER)
+@require_POST
+def evaluation_correct(request: HttpRequest, evaluation_id: int) -> HttpResponseBase:
+    """The evaluation again, with the grades that were published since."""
+    membership = require(request)
+    row = access.evaluation_write(membership, evaluation_id)
+    try:
+        again = next_grades.correct(membership, row, request.POST.get("key", "")[:64] or None)
+    except (Problem, ConfigInvalid) as problem:
+        messages.error(request, f"It cannot be corrected again: {problem}")
+        return redirect(reverse("evaluation", args=[evaluation_id]) + "#grade-next")
+    return redirect("evaluation", again.pk)
+
+
 urls = [
+    path("evaluations/<int:evaluation_id>/grade-next", evaluation_grade_next, name="evaluation_grade_next"),
+    path("evaluations/<int:evaluation_id>/correct", evaluation_correct, name="evaluation_correct"),
     path("evaluations/<int:evaluation_id>/tasks", evaluation_tasks, name="evaluation_tasks"),
     path("evaluations/<int:evaluation_id>/study", evaluation_study, name="evaluation_study"),
     path(

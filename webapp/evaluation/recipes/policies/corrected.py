@@ -173,9 +173,14 @@ def _mark(answered: Sequence["ScoredAnswer"], grades: Grades, count: int) -> Non
     """The prompts come in an order that depends on nothing but their keys, so that they are a random part of all, and those of
     one model are among those of another."""
     open_ = {each.key for each in answered if each.rubric and _by_people(each, grades) is None}
-    drawn = set(sorted(open_, key=lambda key: sha256(f"{NEXT}\n{key}".encode()).digest())[:count])
+    drawn = set(sorted(open_, key=place)[:count])
     for each in answered:
         each.next = each.key in drawn
+
+
+def place(key: str) -> bytes:
+    """Where a prompt stands in the order of the draw."""
+    return sha256(f"{NEXT}\n{key}".encode()).digest()
 
 
 def _row(name: str, found: Corrected, wanted: int | None) -> list[r.Cell]:
@@ -204,8 +209,8 @@ def _note(half_width: float, settled: int, places: Sequence[str]) -> str:
     known = f"{counted(settled, 'prompts')} need no grades, for programs decide all their criteria. " if settled else ""
     return (
         "Each prompt counts once. The interval holds however wrong the judge is, if the graded prompts were drawn at random: "
-        "those “to grade next” are. To have them graded, open them, make annotation tasks, publish the answers, and run this "
-        f"again with their dataset under “graded”. The wanted interval is plus or minus {half_width:.1%}; from "
+        "those “to grade next” are. "
+        f"The wanted interval is plus or minus {half_width:.1%}; from "
         f"{counted(FEWEST, 'graded prompts')} on there is one. A criterion on which people part evenly counts half. {known}"
         f"Grades were read from {', '.join(places) or 'no dataset'}."
     )
