@@ -1,5 +1,8 @@
 """Notices as a person meets them: they come by themselves, lead to what they are about, and are read."""
 
+import os
+from pathlib import Path
+
 import pytest
 from playwright.sync_api import expect
 
@@ -7,8 +10,10 @@ from tests.cast import browser
 from tests.e2e.test_accessibility import AXE, LOOK, NAMED
 from tests.webapp.experiments.conftest import launch, model, version  # noqa: F401 - fixtures
 from tests.webapp.experiments.sweeps.conftest import runs, sweep, wish  # noqa: F401 - fixtures
+from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401 - fixtures
 from webapp.experiments.lifecycle.states import move
 from webapp.experiments.models import Run
+from webapp.judging.judges.services import create_judge
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 # a browser that grants what it is asked, remembers what it showed, and is not looked at
@@ -26,6 +31,13 @@ document.hasFocus = () => false;
 @pytest.fixture
 def run(launch) -> Run:  # noqa: F811
     return launch()
+
+
+def look(page, name: str) -> None:
+    """Keeps what a person would see, in the folder of TOUCHSTONE_LOOK, to be looked at."""
+    if folder := os.environ.get("TOUCHSTONE_LOOK"):
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=f"{folder}/{name}.png")
 
 
 @pytest.fixture
@@ -84,6 +96,32 @@ def test_boxes_are_shown_after_somebody_has_asked_for_them_and_share_one_for_a_s
     fail(run)
     expect(page.locator("#bell [data-bell-count]")).to_have_text("4")
     assert page.evaluate("shown.length") == 2
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 390])
+def test_datasets_judges_and_models_are_watched_from_their_pages(
+    open_page,
+    cast,
+    request,
+    theme,
+    width,
+):
+    version, model, endpoint = map(request.getfixturevalue, ("version", "model", "endpoint"))  # noqa: F811
+    judge = create_judge(cast.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=endpoint).judge
+    page = open_page(browser(cast.owner), color_scheme=theme)
+    page.set_viewport_size({"width": width, "height": 900})
+    for address in (f"/datasets/{version.dataset_id}", f"/judges/{judge.pk}", f"/models/{model.pk}"):
+        page.goto(address)
+        page.get_by_role("button", name="Watch", exact=True).click()
+        expect(page.get_by_role("button", name="Watching")).to_have_attribute("aria-pressed", "true")
+        page.evaluate(AXE.read_text())
+        assert page.evaluate(LOOK) == [], address
+        assert not page.evaluate("document.documentElement.scrollWidth > innerWidth"), address
+        look(page, f"watch-{theme}-{width}-{address.split('/')[1]}")
+    page.goto("/settings/notices")
+    expect(page.get_by_role("button", name="Stop watching")).to_have_count(3)
+    look(page, f"watch-{theme}-{width}-settings")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -7,16 +7,21 @@ from django.http import Http404
 from webapp.accounts.access import at_least
 from webapp.accounts.models import Membership
 from webapp.annotation.access import project_read
-from webapp.annotation.models import Project
+from webapp.datasets.access import dataset_read
 from webapp.experiments.access import run_read, sweep_read
-from webapp.experiments.models import Run, Sweep
+from webapp.inference.access import model_read
+from webapp.judging.access import judge_read
 
 from .listening import READER
+from .queries import Watchable
 
-READ: Mapping[str, Callable[[Membership, int], Run | Sweep | Project]] = {
+READ: Mapping[str, Callable[[Membership, int], Watchable]] = {
     "run": run_read,
     "sweep": sweep_read,
     "project": project_read,
+    "dataset": dataset_read,
+    "judge": judge_read,
+    "model": model_read,
 }
 
 
@@ -24,8 +29,8 @@ def may_read(membership: Membership) -> Membership:
     return at_least(membership, READER)
 
 
-def subject_read(membership: Membership, kind: str, subject_id: int) -> Run | Sweep | Project:
-    """A run, sweep or project of the workspace, or 404."""
+def subject_read(membership: Membership, kind: str, subject_id: int) -> Watchable:
+    """What somebody may watch, of the workspace, or 404."""
     if kind not in READ:
         raise Http404("nothing of this kind is watched")
     return READ[kind](membership, subject_id)

@@ -62,7 +62,7 @@ class ReadOut(Schema):
 
 
 class WatchIn(Schema):
-    kind: Literal["run", "sweep", "project"]
+    kind: Literal["run", "sweep", "project", "dataset", "judge", "model"]
     id: int
     on: bool = True
 
@@ -79,7 +79,7 @@ class WatchOut(Schema):
 
     @staticmethod
     def resolve_name(row: Watch) -> str:
-        return str(getattr(row, row.kind))
+        return row.name
 
 
 class WatchList(Schema):
@@ -128,7 +128,11 @@ def watches(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) 
     return page(queries.watches(access.may_read(require(request))), cursor, limit, "-id")
 
 
-@router.post("/watches", response=WatchIn, summary="Watch a run, a sweep or a project, or stop watching it")
+@router.post(
+    "/watches",
+    response=WatchIn,
+    summary="Watch a run, a sweep, a project, a dataset, a judge or a model, or stop watching it",
+)
 def watch(request: HttpRequest, payload: WatchIn) -> WatchIn:
     membership = access.may_read(require(request))
     services.watch(membership, access.subject_read(membership, payload.kind, payload.id), payload.on)

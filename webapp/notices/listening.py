@@ -1,11 +1,14 @@
 """From an event to the people who are told of it, in the transaction of the change: nobody is told of what was undone, or twice.
 
-A person is told who watches the run, the sweep or the project. Whoever launched it does, unless they have said otherwise. Of the
-runs of a sweep, those who watch the sweep hear what went wrong; the rest the sweep tells. Who did it themselves knows it already.
+A person is told who watches what it is about, or what else it concerns: the dataset that an import goes into, the model that an alias
+leaves. Whoever launched a run, a sweep or a project watches it, unless they have said otherwise. Of the runs of a sweep, those who watch
+the sweep hear what went wrong; the rest the sweep tells. Who did it themselves knows it already.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import Any
 from uuid import UUID
 
@@ -18,7 +21,7 @@ from webapp.core import broadcast, mail
 from webapp.webhooks.services import when_announced
 
 from . import words
-from .models import Mails, Notice, NoticeSettings, Watch
+from .models import SUBJECTS, Mails, Notice, NoticeSettings, Watch
 
 READER = Role.REVIEWER
 READERS = tuple(role for role in RANK if RANK[role] >= RANK[READER])
@@ -29,24 +32,36 @@ MODELS = {
     "project": "annotation.Project",
     "import": "datasets.ImportJob",
     "curation": "datasets.CurationJob",
+    "dataset": "datasets.Dataset",
+    "judge": "judging.Judge",
+    "model": "inference.RegisteredModel",
 }
+LAUNCHED = ("sweep", "evaluation", "project", "import", "curation")
+INTO_DATASETS = ("import", "curation", "project")
+Thing = tuple[str, int]
+Said = Mapping[tuple[Thing, int], bool]
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What an event is about, and who launched it."""
+    """What an event is about, who launched it, and what else it concerns that people watch."""
 
     kind: str
     pk: int
     by: int | None
     sweep: int | None = None
     sweep_name: str = ""
+    also: Sequence[Thing] = ()
+
+    @property
+    def thing(self) -> Thing:
+        return self.kind, self.pk
 
 
 @when_announced(words.KINDS)
 def tell(workspace_id: int, event: str, event_id: UUID, payload: Mapping[str, object], by: int | None) -> None:
     """Writes a notice for each person who watches; open pages hear of it after commit."""
-    subject = _subject(event, payload)
+    subject = _subject(workspace_id, event, payload)
     if subject is None:
         return
     people = {user for user in _people(subject, event) if user != by}
@@ -93,47 +108,63 @@ def message(row: Notice) -> dict[str, object]:
     return {"type": "notice", **told, "tone": words.KINDS[row.event].tone}
 
 
-def _subject(event: str, payload: Mapping[str, Any]) -> Subject | None:
-    kind = event.partition(".")[0]
+def _subject(workspace_id: int, event: str, payload: Mapping[str, Any]) -> Subject | None:
+    kind = words.about(event)
     if kind not in payload:
         return None
-    row = apps.get_model(MODELS[kind]).objects.filter(pk=payload[kind])
-    if kind != "run":
+    pk, also = payload[kind], _also(workspace_id, event, payload)
+    row = apps.get_model(MODELS[kind]).objects.filter(pk=pk)
+    if kind == "run":  # one that a person launched by hand is of no sweep
+        run = row.values("created_by_id", "swept__trial__sweep_id", "swept__trial__sweep__name").first()
+        if run is None:
+            return None
+        sweep, name = run["swept__trial__sweep_id"], run["swept__trial__sweep__name"]
+        return Subject(kind, pk, run["created_by_id"], sweep, name or "")
+    if kind in LAUNCHED:
         found = row.values_list("created_by_id", flat=True)
-        return Subject(kind, payload[kind], found[0]) if found else None
-    # a run that a person launched by hand is of no sweep
-    run = row.values("created_by_id", "swept__trial__sweep_id", "swept__trial__sweep__name").first()
-    if run is None:
-        return None
-    return Subject(
-        kind, payload[kind], run["created_by_id"], run["swept__trial__sweep_id"], run["swept__trial__sweep__name"] or ""
-    )
+        return Subject(kind, pk, found[0], also=also) if found else None
+    return Subject(kind, pk, None, also=also)
+
+
+def _also(workspace_id: int, event: str, payload: Mapping[str, Any]) -> list[Thing]:
+    """What else this concerns: the dataset that something is done with, the model that an alias leaves."""
+    if event.partition(".")[0] in INTO_DATASETS and (known := payload.get("dataset")):
+        return [("dataset", known)]
+    if words.about(event) == "import":  # under way: it has the name of its dataset, which cannot be renamed meanwhile
+        kind, name = "dataset", payload["name"]
+    elif event == "model.alias_moved" and payload["before"]:
+        kind, name = "model", payload["before"]
+    else:
+        return []
+    rows = apps.get_model(MODELS[kind]).objects.filter(workspace_id=workspace_id, name=name)
+    return [(kind, pk) for pk in rows.values_list("pk", flat=True)]
 
 
 def _people(subject: Subject, event: str) -> set[int]:
-    words_of = _said(subject)
-    said = {(kind, user): on for kind, user, on in words_of}
-    people = {user for kind, user, on in words_of if on and kind == subject.kind}
+    said = _said(subject)
+    people = {user for (thing, user), on in said.items() if on and thing == subject.thing}
+    others = {user for (thing, user), on in said.items() if on and thing in subject.also}
     if subject.sweep is None:
-        return people | _launched(subject.kind, subject.by, said)
-    if event in words.TROUBLE:
-        of_sweep = {user for kind, user, on in words_of if on and kind == "sweep"} | _launched(
-            "sweep", subject.by, said
-        )
-        people |= {user for user in of_sweep if said.get(("run", user), True)}
-    return people
+        people |= _launched(subject.thing, subject.by, said)
+    elif event in words.TROUBLE:
+        sweep = ("sweep", subject.sweep)
+        others |= {user for (thing, user), on in said.items() if on and thing == sweep}
+        others |= _launched(sweep, subject.by, said)
+    return people | {user for user in others if said.get((subject.thing, user), True)}
 
 
-def _said(subject: Subject) -> list[tuple[str, int, bool]]:
-    """(kind, person, on) of everybody who has said something about it, or about its sweep."""
-    if subject.kind not in ("run", "sweep", "project"):
-        return []
-    about = Q(**{subject.kind: subject.pk}) | (Q(sweep=subject.sweep) if subject.sweep else Q())
-    return [(row.kind, row.user_id, row.on) for row in Watch.objects.filter(about)]
+def _said(subject: Subject) -> Said:
+    """What everybody has said about it, about its sweep, and about what else it concerns."""
+    of_sweep = [("sweep", subject.sweep)] if subject.sweep else []
+    things = [thing for thing in (subject.thing, *of_sweep, *subject.also) if thing[0] in SUBJECTS]
+    if not things:
+        return {}
+    about = reduce(or_, (Q(**{kind: pk}) for kind, pk in things))
+    return {((row.kind, row.subject_id), row.user_id): row.on for row in Watch.objects.filter(about)}
 
 
-def _launched(kind: str, by: int | None, said: Mapping[tuple[str, int], bool]) -> set[int]:
+def _launched(thing: Thing, by: int | None, said: Said) -> set[int]:
     """Whoever launched it, unless they have said otherwise of it or of all that they launch."""
-    if by is None or not said.get((kind, by), True):
+    if by is None or not said.get((thing, by), True):
         return set()
     return set() if NoticeSettings.objects.filter(user_id=by, own=False).exists() else {by}

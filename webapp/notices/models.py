@@ -1,5 +1,7 @@
 """What people want to be told of, and what they were told."""
 
+from functools import reduce
+from operator import or_
 from uuid import uuid4
 
 from django.conf import settings
@@ -7,31 +9,32 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db import models
 from django.db.models import Q
 
-SUBJECTS = ("run", "sweep", "project")
+SUBJECTS = ("run", "sweep", "project", "dataset", "judge", "model")
+
+
+def _alone(kind: str) -> Q:
+    """That a row is about one thing of this kind, and about nothing else."""
+    return Q(**{f"{each}__isnull": each != kind for each in SUBJECTS})
 
 
 class Watch(models.Model):
-    """A person's own word on one run, sweep or project: tell me of it, or (`on` false) do not, though I launched it."""
+    """A person's own word on one thing: tell me of it, or (`on` false) do not, though I launched it."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="watches")
     run = models.ForeignKey("experiments.Run", null=True, on_delete=models.CASCADE, related_name="+")
     sweep = models.ForeignKey("experiments.Sweep", null=True, on_delete=models.CASCADE, related_name="+")
     project = models.ForeignKey("annotation.Project", null=True, on_delete=models.CASCADE, related_name="+")
+    dataset = models.ForeignKey("datasets.Dataset", null=True, on_delete=models.CASCADE, related_name="+")
+    judge = models.ForeignKey("judging.Judge", null=True, on_delete=models.CASCADE, related_name="+")
+    model = models.ForeignKey("inference.RegisteredModel", null=True, on_delete=models.CASCADE, related_name="+")
     on = models.BooleanField()
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
         verbose_name_plural = "watches"
         constraints = [
-            models.UniqueConstraint(fields=["user", "run"], name="one_watch_per_run"),
-            models.UniqueConstraint(fields=["user", "sweep"], name="one_watch_per_sweep"),
-            models.UniqueConstraint(fields=["user", "project"], name="one_watch_per_project"),
-            models.CheckConstraint(
-                condition=Q(run__isnull=False, sweep=None, project=None)
-                | Q(run=None, sweep__isnull=False, project=None)
-                | Q(run=None, sweep=None, project__isnull=False),
-                name="a_watch_has_one_subject",
-            ),
+            *(models.UniqueConstraint(fields=["user", kind], name=f"one_watch_per_{kind}") for kind in SUBJECTS),
+            models.CheckConstraint(condition=reduce(or_, map(_alone, SUBJECTS)), name="a_watch_has_one_subject"),
         ]
 
     def __str__(self) -> str:
@@ -45,6 +48,11 @@ class Watch(models.Model):
     def subject_id(self) -> int:
         found: int = getattr(self, f"{self.kind}_id")
         return found
+
+    @property
+    def name(self) -> str:
+        """The name of what it is about."""
+        return str(getattr(self, self.kind))
 
 
 class Mails(models.TextChoices):

@@ -8,11 +8,15 @@ from django.db.models import Q, QuerySet
 from webapp.accounts.models import Membership, User
 from webapp.annotation.models import Project
 from webapp.core import mail
+from webapp.datasets.models import Dataset
 from webapp.experiments.models import Run, Sweep
+from webapp.inference.models import RegisteredModel
+from webapp.judging.models import Judge
 
 from .listening import MODELS, READER
 from .models import SUBJECTS, Letter, Notice, NoticeSettings, Watch
 
+Watchable = Run | Sweep | Project | Dataset | Judge | RegisteredModel
 MANY = 100
 """More unread ones than this are not counted."""
 
@@ -41,17 +45,19 @@ def gone(rows: Sequence[Notice]) -> frozenset[tuple[str, int]]:
     return frozenset(about - there)
 
 
-def kind_of(subject: Run | Sweep | Project) -> str:
-    return subject._meta.model_name or ""
+def kind_of(subject: Watchable) -> str:
+    return next(kind for kind in SUBJECTS if isinstance(subject, apps.get_model(MODELS[kind])))
 
 
-def watched(membership: Membership, subject: Run | Sweep | Project) -> bool:
-    """Whether this person is told of it: as they have said, or else because they launched it."""
+def watched(membership: Membership, subject: Watchable) -> bool:
+    """Whether this person is told of it: as they have said, or else because they launched it. Nobody launches data, judges or models."""
     said = Watch.objects.filter(user_id=membership.user_id, **{kind_of(subject): subject.pk}).values_list(
         "on", flat=True
     )
     if (found := said.first()) is not None:
         return found
+    if not isinstance(subject, Run | Sweep | Project):
+        return False
     return subject.created_by_id == membership.user_id and settings(membership.user_id).own
 
 
@@ -75,6 +81,7 @@ def last_letter(user_id: int) -> Letter | None:
 def watches(membership: Membership) -> "QuerySet[Watch]":
     """What this person has said of things of this workspace, the newest first."""
     here = Q(run__experiment__workspace=membership.workspace_id)
-    here |= Q(sweep__workspace=membership.workspace_id) | Q(project__workspace=membership.workspace_id)
+    for kind in set(SUBJECTS) - {"run"}:
+        here |= Q(**{f"{kind}__workspace": membership.workspace_id})
     rows = Watch.objects.filter(here, user_id=membership.user_id)
     return rows.select_related(*SUBJECTS, "run__experiment").order_by("-id")

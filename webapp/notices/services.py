@@ -9,10 +9,8 @@ from django.db.models import Q
 from django.utils import timezone
 
 from webapp.accounts.models import Membership
-from webapp.annotation.models import Project
 from webapp.core import broadcast
 from webapp.core.problems import Conflict, Invalid
-from webapp.experiments.models import Run, Sweep
 
 from . import queries
 from .listening import group
@@ -23,7 +21,7 @@ KEPT_READ, KEPT = timedelta(days=30), timedelta(days=90)
 
 
 @transaction.atomic
-def watch(membership: Membership, subject: Run | Sweep | Project, on: bool) -> None:
+def watch(membership: Membership, subject: queries.Watchable, on: bool) -> None:
     """From now on this person is told of it, or is not. The same again changes nothing. Raises Conflict at one too many."""
     mine = Watch.objects.filter(user_id=membership.user_id)
     kind = queries.kind_of(subject)

@@ -90,6 +90,7 @@ def settings(request: HttpRequest) -> HttpResponseBase:
             messages.error(request, f"{problem.message} {problem.fields['mail']}.")
         return redirect("notice_settings")
     rows = list(queries.watches(membership)[: MOST_WATCHES + 1])
-    context = {"settings": queries.settings(membership.user_id), "watches": rows[:MOST_WATCHES], "most": MOST_WATCHES}
+    watches = [(row, words.page(row.kind, row.subject_id)) for row in rows[:MOST_WATCHES]]
+    context = {"settings": queries.settings(membership.user_id), "watches": watches, "most": MOST_WATCHES}
     context |= {"more": len(rows) > MOST_WATCHES, "mails": Mails.choices, "no_mail": queries.no_mail(membership.user)}
     return render(request, "notices/settings.html", context | {"letter": queries.last_letter(membership.user_id)})

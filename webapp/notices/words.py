@@ -9,10 +9,12 @@ from django.urls import reverse
 from trainer.config.alarms import concern
 from trainer.config.alarms import title as alarm_title
 from trainer.contracts.counted import counted
+from webapp.inference.models import MARK, STAGES
 
 from .models import Notice
 
 MOST_WORDS = 300
+VERSIONED = ("project.published", "import.finished", "version.frozen", "judge.versioned")
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,13 @@ KINDS: Mapping[str, Kind] = {
     "curation.started": Kind(tone="info", icon="play", said="was started"),
     "curation.finished": Kind(tone="good", icon="circle-check", said="finished"),
     "curation.failed": Kind(tone="bad", icon="circle-x", said="failed", trouble=True),
+    "version.frozen": Kind(tone="info", icon="snowflake", said="has a frozen version"),
+    "judge.versioned": Kind(tone="info", icon="scale", said="has a new version"),
+    "model.alias_moved": Kind(tone="info", icon="tag", said="has a new alias"),
+    "model.stage_changed": Kind(tone="info", icon="flag", said="came to another stage"),
 }
+ABOUT = {"version": "dataset"}
+"""Events that are told of something else than their first word says."""
 TROUBLE = frozenset(event for event, kind in KINDS.items() if kind.trouble)
 NAMED = {
     "sweep": "Sweep",
@@ -60,9 +68,12 @@ NAMED = {
     "project": "Project",
     "import": "Import into",
     "curation": "Curation of",
+    "dataset": "Dataset",
+    "judge": "Judge",
+    "model": "Model",
 }
 PAGES = {"run": "run", "sweep": "sweep", "evaluation": "evaluation", "project": "project", "import": "import_job"}
-PAGES |= {"curation": "curation"}
+PAGES |= {"curation": "curation", "dataset": "dataset", "judge": "judge", "model": "model"}
 KEPT = frozenset(
     [
         "name",
@@ -78,8 +89,21 @@ KEPT = frozenset(
         "trials",
         "version",
         "quiet_s",
+        "alias",
+        "before",
+        "stage",
     ]
 )
+
+
+def about(event: str) -> str:
+    """The kind of thing that this event is told of."""
+    first = event.partition(".")[0]
+    return ABOUT.get(first, first)
+
+
+def page(kind: str, pk: int) -> str:
+    return reverse(PAGES[kind], args=[pk])
 
 
 def kept(event: str, payload: Mapping[str, object]) -> dict[str, object]:
@@ -93,6 +117,8 @@ def title(row: Notice) -> str:
 
 
 def _said(row: Notice) -> str:
+    if row.event == "model.alias_moved":
+        return f"{KINDS[row.event].said}, {MARK}{row.facts['alias']}"
     return concern(str(row.facts["signal"])) if row.event == "run.alarm" else KINDS[row.event].said
 
 
@@ -126,13 +152,20 @@ def _result(event: str, facts: Mapping[str, Any]) -> str:
         return f"{counted(facts['trials'], 'trials')}."
     if event == "project.complete":
         return f"{counted(facts['tasks'], 'tasks')}."
-    return f"Version {facts['version']}." if event in ("project.published", "import.finished") else ""
+    if event == "model.alias_moved":
+        return f"It pointed at {facts['before']} before." if facts["before"] else ""
+    if event == "model.stage_changed":
+        before, now = (STAGES.get(facts[each], facts[each]) or "no stage" for each in ("before", "stage"))
+        return f"From {before} to {now}."
+    return f"Version {facts['version']}." if event in VERSIONED else ""
 
 
 def href(row: Notice) -> str:
     if row.event in ("run.failed", "run.stalled"):
         return reverse("run_tab", args=[row.subject, "log"])
-    there = reverse(PAGES[row.about], args=[row.subject])
+    if row.event == "version.frozen":
+        return reverse("dataset_version", args=[row.subject, row.facts["version"]])
+    there = page(row.about, row.subject)
     return f"{there}#alarms" if row.event == "run.alarm" else there
 
 

@@ -137,9 +137,9 @@ def test_a_project_is_complete_though_no_webhook_listens(cast, tasks):
 def test_every_kind_of_notice_is_an_event_and_has_a_page(cast):
     assert set(words.KINDS) <= set(EVENTS)
     for event in words.KINDS:
-        about = event.partition(".")[0]
+        about = words.about(event)
         facts = {"name": "n", "experiment": "e", "step": 3, "version": 2, "trials": 1, "tasks": 2, "quiet_s": 700}
-        facts |= {"signal": "length", "subject": "", "role": ""}
+        facts |= {"signal": "length", "subject": "", "role": "", "alias": "a", "before": "", "stage": "retired"}
         row = Notice(event=event, about=about, subject=7, facts=facts)
         assert words.title(row) and words.href(row).startswith("/") and isinstance(words.text(row), str)
 

@@ -152,7 +152,7 @@ def freeze(membership: Membership, version: DatasetVersion) -> DatasetVersion:
         audit.record(membership, membership.user, "version.frozen", version, digest=version.digest)
         message: dict[str, object] = {"type": "version", "id": version.pk, "state": "frozen"}
         broadcast.send(f"workspace.{membership.workspace_id}", message)
-        announce(membership.workspace_id, "version.frozen", queries.version_facts(version))
+        announce(membership.workspace_id, "version.frozen", queries.version_facts(version), by=membership.user_id)
     version.refresh_from_db(fields=["state", "frozen_at"])
     return version
 

@@ -49,7 +49,7 @@ def _move(membership: Membership, name: str, model: RegisteredModel, reason: str
     alias.save()
     _note(membership, model, kind=ModelPromotion.Kind.MOVED, name=name, before=before, reason=reason)
     facts = {"model": model.pk, "name": model.name, "alias": name, "before": before, "reason": reason}
-    announce(membership.workspace_id, "model.alias_moved", facts)
+    announce(membership.workspace_id, "model.alias_moved", facts, by=membership.user_id)
     audit.record(membership, membership.user, "model.alias_moved", model, name=model.name, alias=name, before=before)
     return alias
 
@@ -80,7 +80,7 @@ def set_stage(membership: Membership, model: RegisteredModel, stage: str, *, rea
     RegisteredModel.objects.filter(pk=model.pk).update(stage=stage)
     _note(membership, model, kind=ModelPromotion.Kind.STAGE, to=stage, before=before, reason=reason)
     facts = {"model": model.pk, "name": model.name, "stage": stage, "before": before, "reason": reason}
-    announce(membership.workspace_id, "model.stage_changed", facts)
+    announce(membership.workspace_id, "model.stage_changed", facts, by=membership.user_id)
     audit.record(membership, membership.user, "model.stage_changed", model, name=model.name, stage=stage, before=before)
 
 

@@ -141,7 +141,7 @@ def _add(
     )
     audit.record(membership, membership.user, "judge.version_made", version, judge=judge.pk, number=number)
     facts = {"judge": judge.pk, "name": judge.name, "kind": judge.kind, "version": number, "digest": version.digest}
-    announce(membership.workspace_id, "judge.versioned", facts)
+    announce(membership.workspace_id, "judge.versioned", facts, by=membership.user_id)
     return version
 
 

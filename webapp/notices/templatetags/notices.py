@@ -6,8 +6,6 @@ from django import template
 from django.template import RequestContext
 
 from webapp.accounts.models import Membership
-from webapp.annotation.models import Project
-from webapp.experiments.models import Run, Sweep
 
 from .. import queries
 
@@ -26,7 +24,7 @@ def unread_notices(context: RequestContext) -> int:
 
 
 @register.inclusion_tag("notices/_watch.html", takes_context=True)
-def watch_button(context: RequestContext, subject: Run | Sweep | Project) -> dict[str, Any]:
+def watch_button(context: RequestContext, subject: queries.Watchable) -> dict[str, Any]:
     request = context["request"]
     on = queries.watched(request.membership, subject)
     return {"request": request, "kind": queries.kind_of(subject), "subject": subject, "on": on}

@@ -1,0 +1,154 @@
+"""Notices about datasets, judges and models: what concerns each, to those who watch it, and gone when it is deleted."""
+
+import pytest
+
+from tests.cast import ApiClient, browser
+from tests.webapp.datasets.conftest import importing, row  # noqa: F401 - a fixture
+from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401 - fixtures
+from webapp.datasets import housekeeping
+from webapp.datasets.columns.filters import parse
+from webapp.datasets.curation import runner
+from webapp.datasets.curation import services as curating
+from webapp.datasets.ingest import services as imports
+from webapp.datasets.models import Dataset
+from webapp.datasets.versions import services as versions
+from webapp.inference.models import RegisteredModel
+from webapp.inference.promotion import services as promotion
+from webapp.inference.registry import services as registry
+from webapp.judging.judges.services import create_judge, new_version
+from webapp.judging.models import Judge
+from webapp.notices import queries, services, words
+from webapp.notices.models import Notice, Watch
+
+from .conftest import told
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def dataset(importing) -> Dataset:  # noqa: F811
+    return importing([row("e1"), row("e2", domain="odd")], name="fruit").version.dataset
+
+
+@pytest.fixture
+def judge(cast, endpoint) -> Judge:  # noqa: F811
+    return create_judge(cast.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=endpoint).judge
+
+
+@pytest.fixture
+def model(cast):
+    def make(name) -> RegisteredModel:
+        fields = {"workspace": cast.workspace, "name": name, "source": "hub", "path": f"o/{name}"}
+        return RegisteredModel.objects.create(**fields)
+
+    return make
+
+
+def said(membership) -> list[tuple[str, str, str]]:
+    rows = Notice.objects.filter(user=membership.user).order_by("id")
+    return [(words.title(each), words.text(each), words.href(each)) for each in rows]
+
+
+def test_who_watches_a_dataset_hears_of_its_imports_curations_and_frozen_versions(dataset, importing, cast):  # noqa: F811
+    services.watch(cast.reviewer, dataset, True)
+    services.watch(cast.owner, dataset, True)
+    importing([row("e3")], name="fruit")
+    importing([row("e3")], name="other")
+    importing('{"key": "e2"}\n', name="fruit")
+    version = dataset.versions.get(number=1)
+    runner.run(curating.derive(cast.researcher, version, parse({"domain": "odd"})).pk)
+    versions.freeze(cast.owner, version)
+    events = ["import.started", "import.finished", "import.started", "import.failed"]
+    events += ["curation.started", "curation.finished"]
+    assert told(cast.owner) == events and told(cast.reviewer) == [*events, "version.frozen"]
+    assert said(cast.reviewer)[-1] == ("Dataset “fruit” has a frozen version", "Version 1.", version_page(dataset, 1))
+    assert "version.frozen" not in told(cast.researcher)
+
+
+def version_page(dataset: Dataset, number: int) -> str:
+    return f"/datasets/{dataset.pk}/versions/{number}"
+
+
+def test_who_watches_a_judge_hears_of_its_versions_by_others(judge, cast):
+    for membership in (cast.reviewer, cast.owner):
+        services.watch(membership, judge, True)
+    new_version(cast.owner, judge, spec={"kind": "criterion", "retries": 0}, endpoint=judge.versions.get().endpoint)
+    assert told(cast.owner) == told(cast.researcher) == []
+    assert said(cast.reviewer) == [("Judge “Strict” has a new version", "Version 2.", f"/judges/{judge.pk}")]
+
+
+def test_who_watches_a_model_hears_of_its_stage_and_of_aliases_that_come_and_go(model, cast):
+    old, new = model("old"), model("new")
+    services.watch(cast.reviewer, old, True)
+    promotion.move(cast.researcher, "champion", old)
+    promotion.move(cast.researcher, "champion", new)
+    promotion.set_stage(cast.researcher, old, "retired")
+    assert [(title, text) for title, text, _ in said(cast.reviewer)] == [
+        ("Model “old” has a new alias, @champion", ""),
+        ("Model “new” has a new alias, @champion", "It pointed at old before."),
+        ("Model “old” came to another stage", "From no stage to Retired."),
+    ]
+    services.watch(cast.reviewer, new, True)
+    promotion.move(cast.researcher, "champion", old)
+    assert len(told(cast.reviewer)) == 4, "who watches both is told once"
+
+
+def test_what_one_does_not_want_to_hear_of_is_not_told_through_something_else(model, cast):
+    old, new = model("old"), model("new")
+    promotion.move(cast.researcher, "champion", old)
+    services.watch(cast.reviewer, old, True)
+    services.watch(cast.reviewer, new, False)
+    promotion.move(cast.researcher, "champion", new)
+    assert told(cast.reviewer) == []
+
+
+def test_nobody_watches_a_dataset_a_judge_or_a_model_because_they_made_it(dataset, judge, model, cast):
+    assert not any(queries.watched(cast.researcher, each) for each in (dataset, judge, model("m")))
+
+
+@pytest.fixture(params=["dataset", "judge", "model"])
+def subject(request, model):
+    made = request.getfixturevalue(request.param)
+    return request.param, made("m") if request.param == "model" else made
+
+
+def test_the_page_has_the_button_and_the_settings_and_the_api_list_it(subject, cast):
+    kind, thing = subject
+    client, address = browser(cast.reviewer), f"/{kind}s/{thing.pk}"
+    page = client.get(address, follow=True).content.decode()
+    assert f'action="/watch/{kind}/{thing.pk}"' in page and 'name="on" value="1"' in page
+    answer = client.post(f"/watch/{kind}/{thing.pk}", {"on": "1"}, headers={"hx-request": "true"}).content.decode()
+    assert "Watching" in answer and f"You get notices about this {kind}" in answer
+    assert 'aria-pressed="true"' in client.get(address, follow=True).content.decode()
+    assert f'href="{address}">{thing.name}</a>' in client.get("/settings/notices").content.decode()
+    api = ApiClient(cast.reviewer)
+    plain = {"kind": kind, "id": thing.pk, "on": True}
+    assert api.get("/watches").json()["items"] == [{**plain, "name": thing.name}]
+    assert api.post("/watches", {**plain, "on": False}).status_code == 200
+    assert [each["on"] for each in api.get("/watches").json()["items"]] == [False]
+
+
+def test_who_may_not_see_it_cannot_watch_it(subject, cast):
+    kind, thing = subject
+    assert browser(cast.annotator).post(f"/watch/{kind}/{thing.pk}", {"on": "1"}).status_code == 403
+    assert browser(cast.outsider).post(f"/watch/{kind}/{thing.pk}", {"on": "1"}).status_code == 404
+    assert not Watch.objects.exists()
+
+
+def test_a_watch_goes_with_what_it_is_about(dataset, judge, model, cast):
+    thing = model("m")
+    for each in (dataset, judge, thing):
+        services.watch(cast.reviewer, each, True)
+    registry.delete(cast.owner, thing)
+    assert sorted(each.kind for each in Watch.objects.all()) == ["dataset", "judge"]
+    assert housekeeping.delete(cast.owner, dataset)
+    assert [each.kind for each in Watch.objects.all()] == ["judge"]
+    judge.delete()
+    assert not Watch.objects.exists()
+
+
+def test_an_import_by_another_workspace_into_a_dataset_of_the_same_name_is_not_told(dataset, cast, tmp_path):
+    services.watch(cast.reviewer, dataset, True)
+    (tmp_path / "rows.jsonl").write_text('{"prompt": "p"}\n')
+    imports.start_import(cast.outsider, tmp_path / "rows.jsonl", name="fruit")
+    assert told(cast.reviewer) == []
