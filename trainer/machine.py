@@ -15,9 +15,14 @@ def describe() -> str:
 
 
 def _processor() -> str:
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
+    """The name, with family and model where these are told: a virtual machine may hide what is behind the name."""
+    told: dict[str, str] = {}
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        key, _, value = line.partition(":")
+        told.setdefault(key.strip(), value.strip())
+    name = told.get("model name", platform.machine())
+    numbers = [told[key] for key in ("cpu family", "model") if key in told]
+    return f"{name} (family {numbers[0]}, model {numbers[1]})" if len(numbers) == 2 else name
 
 
 def _gpu() -> list[str]:

@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import layer_norm
 
+_EXPONENT = 50.0  # exp of up to this, and sums of it, are far from the ends of float32 and bfloat16
+
 
 class Encoder:
     """Call it without gradients, for texts without padding. `rows`: tokens of a call, for which the weights are laid out."""
@@ -52,9 +54,20 @@ class _Layer:
         parts = asked_N3D.view(texts, length, 3, self._heads, per_head).permute(2, 0, 3, 1, 4)
         query, key, value = parts.reshape(3, texts * self._heads, length, per_head)
         unused = query.new_zeros(1, 1, 1)
-        weights = torch.baddbmm(unused, query, key.transpose(1, 2), beta=0, alpha=per_head**-0.5).softmax(-1)
-        found = torch.bmm(weights, value).view(texts, self._heads, length, per_head)
+        scores = torch.baddbmm(unused, query, key.transpose(1, 2), beta=0, alpha=per_head**-0.5)
+        found = _by_softmax(scores, value).view(texts, self._heads, length, per_head)
         return found.transpose(1, 2).reshape(texts * length, -1)
+
+
+def _by_softmax(scores: Tensor, value: Tensor) -> Tensor:
+    """softmax(scores) @ value. torch's own softmax takes the numbers of a row one by one where these are few, as in short texts.
+
+    Rows are divided by their sums after the product. Scores are used up.
+    """
+    if max(scores.amax(), -scores.amin()) > _EXPONENT:
+        scores -= scores.amax(-1, keepdim=True)
+    weights = scores.exp_()
+    return torch.bmm(weights, value).div_(weights.sum(-1, keepdim=True))
 
 
 def _normed(norm: Any, x_ND: Tensor) -> Tensor:
