@@ -19,7 +19,9 @@ def run(arguments: list[str]) -> int:
     """A run without a server: metrics on the console, events in OUT/events.jsonl. 0: finished or stopped; 1: failed."""
     parser = argparse.ArgumentParser(prog="python -m trainer run", description=run.__doc__)
     parser.add_argument("--recipe", choices=RECIPES, default="policy", help="what the run does (default: policy)")
-    parser.add_argument("--config", type=Path, required=True, help="JSON; what is left out has its default")
+    parser.add_argument(
+        "--config", type=Path, required=True, help="JSON file with the config; what it leaves out takes its default"
+    )
     parser.add_argument("--data", type=Path, required=True, help="examples, JSON Lines")
     parser.add_argument("--model", type=Path, required=True, help="directory of a model")
     parser.add_argument(
@@ -28,21 +30,21 @@ def run(arguments: list[str]) -> int:
         action="append",
         default=[],
         metavar="ROLE=DIR",
-        help="directory of another model that the config names, by its role; may be repeated",
+        help="directory of another model that the config names, with its role; may be repeated",
     )
     parser.add_argument(
         "--judges", type=Path, help="JSON: the judges and reward services that the config names (docs/rewards.md)"
     )
     parser.add_argument("--teacher", type=Path, help="the same as --slot teacher=DIR")
-    parser.add_argument("--out", type=Path, required=True, help="where events and checkpoints go")
+    parser.add_argument("--out", type=Path, required=True, help="directory for events and checkpoints")
     parser.add_argument("--resume", action="store_true", help="continue from the newest checkpoint in OUT")
     parser.add_argument("--verbose", action="store_true", help="print progress too")
     options = parser.parse_args(arguments)
     config = config_of(options.recipe, options.config)
     if not options.data.is_file():
-        parser.error(f"{options.data}: no such file")
+        parser.error(f"--data {options.data}: the file does not exist")
     if not options.resume and (options.out / "events.jsonl").exists():
-        parser.error(f"{options.out} holds a run already; give --resume or another directory")
+        parser.error(f"{options.out} already holds a run; give --resume or another directory")
     return _run(config, options, access_of(RECIPES[options.recipe], config, options.judges))
 
 
@@ -51,7 +53,7 @@ def models(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m trainer models", description=models.__doc__)
     kinds = parser.add_subparsers(dest="kind", required=True)
     for kind, text in (
-        ("prepare", "SmolLM2-135M-Instruct, from the installed package"),
+        ("prepare", "the model SmolLM2-135M-Instruct, from the installed package"),
         ("tiny", "a random model of two layers"),
     ):
         kinds.add_parser(kind, help=text).add_argument("--dir", type=Path, required=True)
@@ -64,7 +66,7 @@ def models(arguments: list[str]) -> int:
     except (ModelInvalid, OSError) as error:
         print(error, file=sys.stderr)
         return 1
-    print(f"{options.dir}: {'ready' if made else 'was there already'}")
+    print(f"{options.dir}: {'ready' if made else 'already there'}")
     return 0
 
 
@@ -80,9 +82,9 @@ def sampler_server(arguments: list[str]) -> int:
     parser.add_argument("--port", type=int, default=8001)
     parser.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32", help="that of model.dtype")
     parser.add_argument("--rank", type=int, help="largest rank of adapters, for sampler.push adapters")
-    parser.add_argument("--max-batch", type=int, default=64, help="responses decoded side by side")
+    parser.add_argument("--max-batch", type=int, default=64, help="responses decoded at the same time")
     parser.add_argument("--kv-cache-gb", type=float, default=2.0, help="memory for keys and values")
-    parser.add_argument("--compile", action="store_true", help="compile the model; pays on GPUs")
+    parser.add_argument("--compile", action="store_true", help="compile the model; worth it on GPUs")
     options = parser.parse_args(arguments)
     try:
         module = module_for(installed_version())
@@ -110,7 +112,10 @@ def _run(config: RecipeConfig, options: argparse.Namespace, access: Access) -> i
     job = StageJob(RECIPES[options.recipe], config, options.data, models, options.out, monitor, access=access)
     ended_well = run_recipe(job, options.resume)
     if not monitor.close():
-        print(f"{options.out / 'events.jsonl'} lacks the last events: its disk is full", file=sys.stderr)
+        print(
+            f"{options.out / 'events.jsonl'} lacks the last events, because its disk is full",
+            file=sys.stderr,
+        )
         return 1
     return 0 if ended_well else 1
 

@@ -29,10 +29,10 @@ def shared(arguments: list[str]) -> int:
         action="append",
         default=[],
         metavar="ROLE=DIR",
-        help="directory of another model that the configs name, by its role; may be repeated",
+        help="directory of another model that the configs name, with its role; may be repeated",
     )
     parser.add_argument("--judges", type=Path, help="JSON: the judges and reward services that the configs name")
-    parser.add_argument("--out", type=Path, required=True, help="where the folders of the runs go")
+    parser.add_argument("--out", type=Path, required=True, help="directory for the folders of the runs")
     parser.add_argument("--steps", type=int, default=1, help="steps of a turn (default: 1)")
     parser.add_argument(
         "--resume", action="store_true", help="continue each run from its newest checkpoint, if it has one"
@@ -41,16 +41,16 @@ def shared(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     configs = {file.stem: config_of(options.recipe, file) for file in options.config}
     if len(configs) < len(options.config):
-        parser.error("--config: two files have the same name, and so would the folders of their runs")
+        parser.error("--config: two files have the same name, but each name becomes the folder of a run; rename one")
     if why := why_apart(options.recipe, list(configs.values())):
         parser.error(f"these runs cannot train together: {why}")
     if not options.data.is_file():
-        parser.error(f"{options.data}: no such file")
+        parser.error(f"--data {options.data}: the file does not exist")
     if options.steps < 1:
-        parser.error("--steps: a turn has a step or more")
+        parser.error("--steps: must be 1 or more")
     for name in configs:
         if not options.resume and (options.out / name / "events.jsonl").exists():
-            parser.error(f"{options.out / name} holds a run already; give --resume or another directory")
+            parser.error(f"{options.out / name} already holds a run; give --resume or another directory")
     recipe = RECIPES[options.recipe]
     return _run(configs, options, {name: access_of(recipe, configs[name], options.judges) for name in configs})
 
@@ -81,5 +81,8 @@ def _run(configs: dict[str, RecipeConfig], options: argparse.Namespace, access: 
     written = [job.monitor.close() for job in jobs]
     for job, whole in zip(jobs, written, strict=True):
         if not whole:
-            print(f"{job.run_dir / 'events.jsonl'} lacks the last events: its disk is full", file=sys.stderr)
+            print(
+                f"{job.run_dir / 'events.jsonl'} lacks the last events, because its disk is full",
+                file=sys.stderr,
+            )
     return 0 if all(ended) and all(written) else 1

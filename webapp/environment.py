@@ -21,72 +21,86 @@ class Environment(BaseSettings):
     model_config = SettingsConfigDict(env_file=BASE_DIR / ".env", env_ignore_empty=True, extra="ignore")
 
     touchstone_var: Path = Field(BASE_DIR / "var", description="Folder for everything written at run time")
-    secret_key: str | None = Field(None, min_length=32, description="Signs sessions; made once under var/ if absent")
+    secret_key: str | None = Field(
+        None, min_length=32, description="Key that signs sessions; if absent, one is made under var/ at the first start"
+    )
     secret_key_fallbacks: Annotated[tuple[Annotated[str, Field(min_length=32)], ...], NoDecode] = Field(
         (),
-        description="Former values of SECRET_KEY, which still open what they sealed; empty after manage.py reencrypt",
+        description="Former values of SECRET_KEY, with commas; stored secrets that they encrypted can still be read. Empty it after manage.py "
+        "reencrypt",
     )
-    debug: bool = Field(False, description="Tracebacks in the browser; never on a shared machine")
+    debug: bool = Field(False, description="Show tracebacks in the browser; never switch this on for a shared machine")
     host: str = Field("127.0.0.1", description="Address the web server listens on")
-    port: int = Field(8000, ge=0, le=65535, description="Preferred port; the next free one is taken if it is in use")
+    port: int = Field(8000, ge=0, le=65535, description="Preferred port; if it is in use, the next free port is taken")
     public_url: str | None = Field(
-        None, pattern=r"^https?://", description="Address people and runs reach the server at"
+        None, pattern=r"^https?://", description="Address at which people and runs reach the server"
     )
     internal_url: str | None = Field(
-        None, pattern=r"^https?://", description="Address runs reach the server at, where it is not PUBLIC_URL"
+        None, pattern=r"^https?://", description="Address at which runs reach the server, if it is not PUBLIC_URL"
     )
     database_url: str | None = Field(
-        None, pattern=r"^postgres(ql)?://", description="A Postgres server; embedded if absent"
+        None,
+        pattern=r"^postgres(ql)?://",
+        description="Address of a Postgres server; an embedded one is started if absent",
     )
-    database_password: str | None = Field(None, description="Password for DATABASE_URL, where it names none")
+    database_password: str | None = Field(None, description="Password for DATABASE_URL, if the address has none")
     redis_url: str | None = Field(
-        None, pattern=r"^(redis|rediss|unix)://", description="A Redis server; embedded if absent"
+        None,
+        pattern=r"^(redis|rediss|unix)://",
+        description="Address of a Redis server; an embedded one is started if absent",
     )
-    redis_password: str | None = Field(None, description="Password for REDIS_URL, where it names none")
+    redis_password: str | None = Field(None, description="Password for REDIS_URL, if the address has none")
     ray_address: str | None = Field(
-        None, pattern=r"^https?://", description="Ray's job API (dashboard) address; a local head is started if absent"
+        None,
+        pattern=r"^https?://",
+        description="Address of Ray's job API (the dashboard's address); a local head node is started if absent",
     )
     ray_token_file: Path | None = Field(None, description="File with the token of the Ray cluster")
     max_running_runs: int | None = Field(
         None,
         ge=1,
-        description="Runs, and jobs that need weights, that may run at once, the others wait; half of the processors if absent, any number on a cluster",
+        description="How many runs, and jobs that need weights, may run at the same time; the others wait. If absent: half of the processors; "
+        "on a cluster, no limit",
     )
     trainer_command: str | None = Field(
-        None, description="How a node of the Ray cluster starts a run; this checkout and interpreter if absent"
+        None,
+        description="Command with which a node of the Ray cluster starts a run; this checkout and interpreter if absent",
     )
     artifact_store: str | None = Field(
         None,
-        description="Bucket for models, checkpoints and what runs leave behind (s3://BUCKET/FOLDER, gs://BUCKET/FOLDER, "
+        description="Bucket for models, checkpoints and the artifacts of runs (s3://BUCKET/FOLDER, gs://BUCKET/FOLDER, "
         "az://ACCOUNT/CONTAINER/FOLDER), so that a cluster needs no shared disk; folders under var/ if absent",
     )
     artifact_store_endpoint: str | None = Field(
         None,
         pattern=r"^https?://",
-        description="Address of that object storage, as this server and the nodes of the cluster reach it, if it is not Amazon's, "
+        description="Address of ARTIFACT_STORE's object storage, for this server and the nodes of the cluster; needed if it is not Amazon's, "
         "Google's or Microsoft's own",
     )
     artifact_store_networks: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
         (), description="Private networks that ARTIFACT_STORE_ENDPOINT may be in, such as 10.1.0.0/16; none if absent"
     )
-    artifact_store_region: str | None = Field(None, description="Region of that bucket, for S3; us-east-1 if absent")
+    artifact_store_region: str | None = Field(
+        None, description="Region of ARTIFACT_STORE's bucket, for S3; us-east-1 if absent"
+    )
     artifact_store_access_key: str | None = Field(
         None,
-        description="Access key of that bucket, for S3; the provider's own variables and the machine's role if absent",
+        description="Access key of ARTIFACT_STORE's bucket, for S3; the provider's own variables and the machine's role if absent",
     )
     artifact_store_secret: str | None = Field(
         None,
-        description="What goes with it, as BACKUP_SECRET does; nodes never get it",
+        description="Secret of ARTIFACT_STORE's bucket, in the form of BACKUP_SECRET; the nodes of the cluster never get it",
     )
     touchstone_scratch: str | None = Field(
         None,
-        description="On a node of the cluster: folder for what runs fetch and write, with ARTIFACT_STORE; among temporary files if absent",
+        description="On a node of the cluster, with ARTIFACT_STORE: folder for the files that runs fetch and write; the folder for temporary "
+        "files if absent",
     )
     logged_silence_hours: int = Field(
         6,
         ge=0,
         le=8760,
-        description="Hours after which a run that another program logs here counts as lost when nothing comes; 0 is never",
+        description="Hours without data after which a run that another program logs here counts as lost; 0: never",
     )
     webhook_networks: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
         (), description="Private networks that webhooks may reach, such as 10.1.0.0/16,127.0.0.1/32; none if absent"
@@ -97,10 +111,12 @@ class Environment(BaseSettings):
     clamd: str | None = Field(
         None,
         pattern=r"^(tcp://[^/]+|unix:///.+)$",
-        description="Virus scanner that looks at files people send: clamd, at tcp://host:3310 or unix:///path; none if absent",
+        description="Address of the virus scanner clamd, which checks uploaded files: tcp://host:3310 or unix:///path; no scanner if absent",
     )
     clamd_away: Literal["refuse", "take"] = Field(
-        "refuse", description="What becomes of files that CLAMD did not look at: away, or above its StreamMaxLength"
+        "refuse",
+        description="What to do with files that CLAMD did not check, because it does not answer or the file is above its StreamMaxLength: "
+        "refuse or take them",
     )
     audit_syslog: str | None = Field(
         None,
@@ -109,58 +125,60 @@ class Environment(BaseSettings):
     )
     model_roots: Annotated[tuple[Path, ...], NoDecode] = Field(
         (),
-        description="Folders in which everybody may register models, such as /srv/models; var/models if absent. Administrators may name any",
+        description="Folders in which everybody may register models, such as /srv/models; var/models if absent. Administrators may register "
+        "models in any folder",
     )
     touchstone_reward_functions: str | None = Field(
         None,
-        description="Names of reward functions out of installed packages that runs may use, with commas; none if absent",
+        description="Names of the reward functions of installed packages that runs may use, with commas; none if absent",
     )
     touchstone_sampler_hosts: str | None = Field(
-        None, description="Hosts of vLLM servers that runs may sample from, with commas; this machine only if absent"
+        None, description="Hosts of vLLM servers from which runs may sample, with commas; only this machine if absent"
     )
     touchstone_device: Literal["cpu"] | None = Field(
         None,
-        description="cpu keeps runs on the processor, whatever GPUs there are; a GPU where torch finds one if absent",
+        description="cpu: runs use the processor even if there are GPUs; if absent, they use a GPU if torch finds one",
     )
     trusted_proxies: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
         (),
-        description="Addresses of the proxies in front, such as 10.0.0.5,127.0.0.1: who and how they say is believed",
+        description="Addresses of the proxies in front of the server, such as 10.0.0.5,127.0.0.1; what they say of a client's address and "
+        "scheme is believed",
     )
     hsts_subdomains: bool = Field(
         False,
-        description="Browsers shall reach hosts below PUBLIC_URL's by https alone, too; only if all of them speak it",
+        description="Browsers use only https for the subdomains of PUBLIC_URL's host too; switch this on only if all of them have https",
     )
     session_hours: float = Field(
-        720, gt=0, le=8760, description="Hours after which people sign in again, whatever they do"
+        720, gt=0, le=8760, description="Hours after which people must sign in again, even if they are active"
     )
     session_idle_hours: float = Field(
-        168, gt=0, le=8760, description="Hours without use after which people sign in again"
+        168, gt=0, le=8760, description="Hours without use after which people must sign in again"
     )
-    metrics_token: str | None = Field(None, min_length=20, description="Token with which Prometheus reads /metrics")
+    metrics_token: str | None = Field(None, min_length=20, description="Token that Prometheus sends to read /metrics")
     metrics_networks: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
-        (), description="Networks that read /metrics without a token, such as 127.0.0.1/32; none if absent"
+        (), description="Networks that may read /metrics without a token, such as 127.0.0.1/32; none if absent"
     )
     backup_folder: str | None = Field(
         None,
-        description="Where backups go: a folder, best on another disk, or a bucket (s3://BUCKET/FOLDER, gs://BUCKET/FOLDER, "
-        "az://ACCOUNT/CONTAINER/FOLDER); commands then need not name it, and administrators can start one",
+        description="Where backups are written: a folder, best on another disk, or a bucket (s3://BUCKET/FOLDER, gs://BUCKET/FOLDER, "
+        "az://ACCOUNT/CONTAINER/FOLDER); if it is set, commands need not name it, and administrators can start a backup on a page",
     )
     backup_endpoint: str | None = Field(
         None,
         pattern=r"^https?://",
-        description="Address of object storage that is not Amazon's, Google's or Microsoft's own",
+        description="Address of BACKUP_FOLDER's object storage, if it is not Amazon's, Google's or Microsoft's own",
     )
     backup_networks: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
         (), description="Private networks that BACKUP_ENDPOINT may be in, such as 10.1.0.0/16; none if absent"
     )
-    backup_region: str | None = Field(None, description="Region of the bucket, for S3; us-east-1 if absent")
+    backup_region: str | None = Field(None, description="Region of BACKUP_FOLDER's bucket, for S3; us-east-1 if absent")
     backup_access_key: str | None = Field(
         None,
-        description="Access key of the bucket, for S3; the provider's own variables and the machine's role if absent",
+        description="Access key of BACKUP_FOLDER's bucket, for S3; the provider's own variables and the machine's role if absent",
     )
     backup_secret: str | None = Field(
         None,
-        description="What goes with it: S3's secret access key, Azure's account key, or the JSON key of a Google service account",
+        description="Secret of BACKUP_FOLDER's bucket: S3's secret access key, Azure's account key, or the JSON key of a Google service account",
     )
     backup_key_file: Path | None = Field(
         None, description="File with the passphrase that encrypts backups; they are not encrypted if absent"
@@ -168,51 +186,60 @@ class Environment(BaseSettings):
     mail_url: str | None = Field(
         None,
         pattern=r"^(smtp|smtps|smtp\+plain)://",
-        description="A mail server for invitations and notices, as smtp://NAME:PASSWORD@HOST:587 (smtps: TLS at once; smtp+plain: none); "
-        "people pass links on themselves if absent",
+        description="Mail server for invitations and notices, as smtp://NAME:PASSWORD@HOST:587 (smtps: TLS from the start; smtp+plain: no "
+        "TLS). If absent, no mail is sent and people pass the links on themselves",
     )
     mail_from: str = Field("touchstone@localhost", description="Sender of mail")
     oidc_server_url: str | None = Field(
-        None, pattern=r"^https?://", description="Your company's OpenID provider; no such sign-in if absent"
+        None,
+        pattern=r"^https?://",
+        description="Address of your company's OpenID provider; no sign-in with OpenID if absent",
     )
-    oidc_client_id: str = Field("", description="What the provider calls this installation")
-    oidc_client_secret: str = Field("", description="The secret that goes with OIDC_CLIENT_ID")
-    oidc_name: str = Field("your company", description="Whose sign-in the button names")
-    oidc_groups_claim: str = Field("groups", description="The claim that lists a person's groups")
+    oidc_client_id: str = Field("", description="Client id of this installation at the OpenID provider")
+    oidc_client_secret: str = Field("", description="Secret of OIDC_CLIENT_ID")
+    oidc_name: str = Field("your company", description="Name of the OpenID provider on the sign-in button")
+    oidc_groups_claim: str = Field("groups", description="Name of the OpenID claim that lists a person's groups")
     oidc_trusts_addresses: bool = Field(
         False,
-        description="Believe addresses that the provider does not mark as verified; only if nobody can choose theirs",
+        description="Accept e-mail addresses that the OpenID provider does not mark as verified; safe only if people cannot choose their "
+        "address there",
     )
     company_second_factor: Literal["said", "always"] = Field(
         "said",
-        description="When the company's sign-in, by OpenID or SAML, counts as a second factor: where the provider says so, or always",
+        description="When the company's sign-in, by OpenID or SAML, counts as a second factor: if the provider says so, or always",
     )
     company_second_factor_classes: Annotated[tuple[str, ...], NoDecode] = Field(
         (),
-        description="Further values of acr or AuthnContextClassRef by which the provider says so, with commas; see docs/accounts.md",
+        description="Further values of acr or AuthnContextClassRef that mean a second factor, with commas; see docs/accounts.md",
     )
     otel_exporter_otlp_endpoint: str | None = Field(
         None,
         pattern=r"^https?://",
-        description="A receiver of OpenTelemetry traces (OTLP over HTTP); none are made if absent. Needs pip install '.[tracing]'",
+        description="Address of a receiver of OpenTelemetry traces (OTLP over HTTP); no traces are made if absent. Needs pip install "
+        "'.[tracing]'",
     )
     otel_exporter_otlp_headers: str | None = Field(
-        None, description="What is sent along to the receiver, as NAME=VALUE with commas, such as a key; runs send none"
+        None, description="Headers for the receiver of traces, as NAME=VALUE with commas, such as a key; runs send none"
     )
     saml_sso_url: str | None = Field(
-        None, pattern=r"^https?://", description="Address of your company's SAML sign-in; no such sign-in if absent"
+        None,
+        pattern=r"^https?://",
+        description="Address of your company's SAML sign-in; no sign-in with SAML if absent",
     )
-    saml_entity_id: str = Field("", description="What your company's SAML provider calls itself")
+    saml_entity_id: str = Field("", description="Entity id of your company's SAML provider")
     saml_certificate_file: FilePath | None = Field(
-        None, validate_default=True, description="File with the certificate, in PEM, with which the provider signs"
+        None, validate_default=True, description="File with the SAML provider's signing certificate, in PEM"
     )
-    saml_name: str = Field("your company", description="Whose SAML sign-in the button names")
-    saml_groups_attribute: str = Field("groups", description="The attribute that lists a person's groups")
+    saml_name: str = Field("your company", description="Name of the SAML provider on the sign-in button")
+    saml_groups_attribute: str = Field("groups", description="Name of the SAML attribute that lists a person's groups")
     saml_trusts_addresses: bool = Field(
-        False, description="Believe the addresses that the SAML provider names; only if nobody can choose theirs"
+        False,
+        description="Accept the e-mail addresses that the SAML provider names; safe only if people cannot choose their address there",
     )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least severe level logged")
-    log_format: Literal["line", "json"] = Field("line", description="`line` for people, `json` for programs")
+    log_format: Literal["line", "json"] = Field(
+        "line", description="Format of the log: `line` for people, `json` for programs"
+    )
 
     @field_validator(
         "webhook_networks",
@@ -248,7 +275,7 @@ class Environment(BaseSettings):
         if value and not value.startswith("unix:"):
             parts = urlsplit(value)
             if not parts.hostname or parts.port == 0 or parts.username is not None or parts.query or parts.fragment:
-                raise ValueError(f"is named {parts.scheme}://HOST:PORT or unix:///PATH")
+                raise ValueError(f"must have the form {parts.scheme}://HOST:PORT or unix:///PATH")
             parts.hostname.encode("idna")  # as a name is looked up; raises a ValueError
         return value
 
@@ -258,7 +285,7 @@ class Environment(BaseSettings):
         url = str(info.field_name).replace("password", "url")
         # an address that is wrong is missing here, and told of by itself
         if value and url in info.data and not info.data[url]:
-            raise ValueError(f"{url.upper()} is not set, so there is nothing to sign in to")
+            raise ValueError(f"{url.upper()} is not set, so there is no sign-in to configure")
         return value
 
     @field_validator("saml_certificate_file")
@@ -267,7 +294,7 @@ class Environment(BaseSettings):
         if value and "-----BEGIN CERTIFICATE-----" not in value.read_text(errors="replace"):
             raise ValueError("holds no certificate in PEM")
         if info.data.get("saml_sso_url") and not (value and info.data.get("saml_entity_id")):
-            raise ValueError("SAML_SSO_URL needs SAML_ENTITY_ID and SAML_CERTIFICATE_FILE beside it")
+            raise ValueError("SAML_SSO_URL needs SAML_ENTITY_ID and SAML_CERTIFICATE_FILE too")
         return value
 
     @model_validator(mode="after")
@@ -290,7 +317,9 @@ class Environment(BaseSettings):
 
 def _bucket(value: str) -> str:
     if not re.fullmatch(r"(s3|gs|az)://[^/@?]+(/[^@?]*)?", value):
-        raise ValueError("a bucket is named s3://BUCKET/FOLDER, gs://BUCKET/FOLDER or az://ACCOUNT/CONTAINER/FOLDER")
+        raise ValueError(
+            "the address of a bucket has the form s3://BUCKET/FOLDER, gs://BUCKET/FOLDER or az://ACCOUNT/CONTAINER/FOLDER"
+        )
     return value.rstrip("/")
 
 

@@ -19,7 +19,7 @@ def server(address: str = "", token: str = "") -> Server:
     address = address or os.environ.get(ADDRESS) or kept.get("address") or DEFAULT_ADDRESS
     token = token or os.environ.get(TOKEN) or kept.get("token", "")
     if not token:
-        raise ValueError(f"No token is known: run `touchstone login`, or set {TOKEN}.")
+        raise ValueError(f"There is no token: run `touchstone login`, or set {TOKEN}.")
     return Server(address, token)
 
 

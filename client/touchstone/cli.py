@@ -25,7 +25,7 @@ from .spool import send_kept
 app = typer.Typer(help="A Touchstone server from the terminal.", no_args_is_help=True, add_completion=False)
 runs_app = typer.Typer(help="Runs: list, show, follow.", no_args_is_help=True)
 app.add_typer(runs_app, name="runs")
-claims_app = typer.Typer(help="Claims of papers: put one to the test, see how it stands.", no_args_is_help=True)
+claims_app = typer.Typer(help="Claims of papers: test one, and see its results.", no_args_is_help=True)
 app.add_typer(claims_app, name="claims")
 # what is no table is printed with soft_wrap: lines that a script reads are not broken at the width of a terminal that is not there
 out, err = Console(), Console(stderr=True)
@@ -54,7 +54,7 @@ def told() -> Iterator[None]:
 @app.command()
 def login(
     address: Annotated[str, typer.Option(help="The server's address")] = "",
-    token: Annotated[str, typer.Option(help="An API token; without it, it is asked for")] = "",
+    token: Annotated[str, typer.Option(help="An API token; if it is left out, the command asks for it")] = "",
 ) -> None:
     """Keeps the server's address and a token for the commands that follow, in a file that only you can read."""
     with told():
@@ -64,7 +64,9 @@ def login(
         me = known.get("/me")
         place = account.keep(address, token)
         out.print(
-            f"Signed in as {me['email']} in {me['workspace']['name']}. Kept in {place}.", markup=False, soft_wrap=True
+            f"Signed in as {me['email']} in {me['workspace']['name']}. The token is stored in {place}.",
+            markup=False,
+            soft_wrap=True,
         )
 
 
@@ -108,7 +110,7 @@ def runs_show(run: int, as_json: Annotated[bool, typer.Option("--json")] = False
 @runs_app.command("follow")
 def runs_follow(
     run: int,
-    key: Annotated[list[str] | None, typer.Option(help="A metric to draw; several times for several")] = None,
+    key: Annotated[list[str] | None, typer.Option(help="A metric to draw; may be repeated")] = None,
 ) -> None:
     """Draws a run's metrics as they come, until it is over. The exit code is 0 where it finished, 1 where it failed or was stopped."""
     with told():
@@ -205,14 +207,21 @@ def claims_list() -> None:
 
 @claims_app.command("start")
 def claims_start(
-    plan: Annotated[str, typer.Argument(help="Such as rationale; `claims list` has them")],
-    seeds: Annotated[int, typer.Option(help="Every arm runs with each of them")] = 5,
-    dataset: Annotated[str, typer.Option(help="By name; without it and a model, the plan's own task is made")] = "",
+    plan: Annotated[str, typer.Argument(help="Name of the claim, such as rationale; `claims list` shows all names")],
+    seeds: Annotated[int, typer.Option(help="Seeds; every arm runs with each of them")] = 5,
+    dataset: Annotated[
+        str, typer.Option(help="Name of the dataset; without a dataset and a model, the plan's own task is made")
+    ] = "",
     model: Annotated[str, typer.Option(help="By its name in the registry")] = "",
     config: Annotated[
-        Path | None, typer.Option(help="YAML: the settings that all arms share; without it, those of the plan")
+        Path | None, typer.Option(help="YAML file with the settings that all arms share; default: those of the plan")
     ] = None,
-    key: Annotated[str, typer.Option(help="Starts once, however often the command runs with it")] = "",
+    key: Annotated[
+        str,
+        typer.Option(
+            help="Key of this request: the study starts only once, even if you repeat the command with the same key"
+        ),
+    ] = "",
 ) -> None:
     """Launches every arm of a claim, and prints the number of the study."""
     with told():
@@ -245,9 +254,14 @@ def claims_show(study: int, as_json: Annotated[bool, typer.Option("--json")] = F
 @app.command()
 def api(
     method: Annotated[str, typer.Argument(help="GET, POST, PATCH or DELETE")],
-    path: Annotated[str, typer.Argument(help="Behind /api/v1, with its query: /runs?state=running")],
+    path: Annotated[str, typer.Argument(help="Path after /api/v1, with its query, such as /runs?state=running")],
     body: Annotated[str, typer.Argument(help="JSON")] = "",
-    key: Annotated[str, typer.Option(help="A request with this key counts once, however often it comes")] = "",
+    key: Annotated[
+        str,
+        typer.Option(
+            help="Key of this request: it takes effect only once, even if you send it again with the same key"
+        ),
+    ] = "",
 ) -> None:
     """Asks for anything that the API has, and prints the answer as JSON."""
     with told():
@@ -259,16 +273,24 @@ def api(
 @app.command()
 def launch(
     file: Annotated[
-        Path, typer.Argument(help="YAML: recipe, dataset, config, and model, experiment, name where they matter")
+        Path,
+        typer.Argument(
+            help="YAML file with recipe, dataset and config; if needed also with model, experiment and name"
+        ),
     ],
     follow: Annotated[bool, typer.Option(help="Draw it until it is over")] = False,
-    key: Annotated[str, typer.Option(help="Launches once, however often the command runs with it")] = "",
+    key: Annotated[
+        str,
+        typer.Option(
+            help="Key of this request: the run is launched only once, even if you repeat the command with the same key"
+        ),
+    ] = "",
 ) -> None:
     """Launches a run, and prints its number."""
     with told():
         body = yaml.safe_load(file.read_text(encoding="utf-8"))
         if not isinstance(body, dict):
-            raise ValueError(f"{file} holds no launch: it needs recipe, dataset and config.")
+            raise ValueError(f"{file} cannot be launched: it needs recipe, dataset and config.")
         run = server().launch(body, key or uuid4().hex)
         print(run["id"])
     if follow:
@@ -279,8 +301,8 @@ def launch(
 def import_file(
     file: Path,
     name: Annotated[str, typer.Option(help="The dataset's name")] = "",
-    format: Annotated[str, typer.Option(help="The file's format; without it, it is found out")] = "",
-    keep_good: Annotated[bool, typer.Option(help="Import the good lines of a file with bad ones")] = False,
+    format: Annotated[str, typer.Option(help="The file's format; by default it is detected")] = "",
+    keep_good: Annotated[bool, typer.Option(help="If a file has bad lines, import the good ones")] = False,
     every: Annotated[float, typer.Option(min=0.1)] = FOLLOW_S,
 ) -> None:
     """Imports a file as a version of a dataset, and waits until it is there."""
@@ -300,8 +322,12 @@ def import_file(
 @app.command("import-runs")
 def import_runs(
     path: Annotated[Path, typer.Argument(help="A folder, file or archive of TensorBoard, Trackio or Neptune")],
-    experiment: Annotated[str, typer.Option(help="Where the runs go; without it, as the files or the folder say")] = "",
-    follow: Annotated[bool, typer.Option(help="Read event files that are still written, until Ctrl-C")] = False,
+    experiment: Annotated[
+        str, typer.Option(help="Experiment for the runs; default: the name in the files, or the name of the folder")
+    ] = "",
+    follow: Annotated[
+        bool, typer.Option(help="Keep reading event files that are still being written, until Ctrl-C")
+    ] = False,
     every: Annotated[float, typer.Option(help="Seconds between two looks", min=0.1)] = FOLLOW_S,
 ) -> None:
     """Sends runs that another tool has kept. Prints a line of JSON for each, with what a run here cannot hold; sent again, they are
@@ -325,7 +351,7 @@ def _nothing(sent: imports.Sent) -> None:
 def export_version(
     dataset: int,
     version: int,
-    to: Annotated[Path, typer.Option("--to", "-o", help="Where the file goes; - is the terminal")] = Path("-"),
+    to: Annotated[Path, typer.Option("--to", "-o", help="File to write; - is the terminal")] = Path("-"),
     format: str = "touchstone",
 ) -> None:
     """Writes a version of a dataset as JSON Lines."""
@@ -391,7 +417,7 @@ def sync() -> None:
         waits = 0
         for name, left, refused in send_kept(server()):
             waits += left
-            print(f"{name}: {'sent' if not left else f'{left} lines wait'}")
+            print(f"{name}: {'sent' if not left else f'{left} lines are not sent yet'}")
             for why in refused:
                 err.print(Text(f"  refused: {why}", style="yellow"), soft_wrap=True)
         if waits:

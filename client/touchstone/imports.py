@@ -77,7 +77,7 @@ class Target:
                         }
                     )
                 else:
-                    self.sent.unsaid["values at steps or under names that a run does not take"] += 1
+                    self.sent.unsaid["values at steps or with names that a run cannot have"] += 1
             self._batch({"metrics": rows})
             self.sent.points += len(rows)
         return last

@@ -45,7 +45,7 @@ def parts(path: Path) -> Iterator[Part]:
     with pq.ParquetFile(path) as opened:
         names = set(opened.schema_arrow.names)
         if not set(COLUMNS) <= names:
-            raise ValueError(f"{path} is no export of Neptune: it lacks {', '.join(sorted(set(COLUMNS) - names))}.")
+            raise ValueError(f"{path} is not an export of Neptune: it lacks {', '.join(sorted(set(COLUMNS) - names))}.")
         for batch in opened.iter_batches(
             batch_size=5_000, columns=[name for name in (*COLUMNS, *VALUES) if name in names]
         ):
@@ -64,7 +64,7 @@ def _sorted(rows: list[dict[str, Any]]) -> Iterator[Part]:
         elif kind == "float_series" and row.get("float_value") is not None:
             step = row["step"]
             if step is None or step != int(step):
-                part.unsaid[f"values of {path} at steps that are no whole number"] += 1
+                part.unsaid[f"values of {path} at steps that are not whole numbers"] += 1
                 continue
             time = row["timestamp"]
             part.scalars.append(

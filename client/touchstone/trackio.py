@@ -23,7 +23,7 @@ class Database:
         self._columns = {table: self._of(table) for table in ("metrics", "configs", "system_metrics", "alerts")}
         if not {"run_name", "step", "metrics"} <= self._columns["metrics"]:
             raise ValueError(
-                f"{path} is no database of Trackio: it has no table of metrics with run_name, step and metrics."
+                f"{path} is not a database of Trackio: it has no table of metrics with run_name, step and metrics."
             )
 
     def _ask(self, statement: str, *given: Any) -> Iterator[tuple[Any, ...]]:

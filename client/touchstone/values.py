@@ -33,7 +33,7 @@ def _one_element(value: Any) -> bool:
 
 
 def word(value: float) -> float | str:
-    """JSON has no word for what is no finite number; the protocol does."""
+    """JSON has no word for what is not a finite number; the protocol does."""
     if math.isfinite(value):
         return value
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"

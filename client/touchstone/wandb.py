@@ -84,7 +84,7 @@ class Config(dict[str, Any]):
         changed = [key for key, value in news.items() if key in self and self[key] != value]
         if changed and not allow_val_change:
             raise UsageError(
-                f"config.{changed[0]} is {self[changed[0]]!r} already; pass allow_val_change=True to set it anew."
+                f"config.{changed[0]} is already {self[changed[0]]!r}; pass allow_val_change=True to change it."
             )
         super().update(news)
 
@@ -97,7 +97,9 @@ class Config(dict[str, Any]):
         texts = {key: str(value)[:LONGEST] for key, value in flat(self)}
         changed = [key for key, text in texts.items() if self._sent.get(key, text) != text]
         for key in changed:
-            logger.warning("config.%s stays %s: it was sent, and a config never changes then", key, self._sent[key])
+            logger.warning(
+                "config.%s stays %s: it was already sent, and a config cannot change after that", key, self._sent[key]
+            )
         news = [(key, text) for key, text in texts.items() if key not in self._sent]
         for start in range(0, len(news), 100):
             part = [{"key": key, "value": text} for key, text in news[start : start + 100]]
@@ -136,7 +138,7 @@ class Run:
             raise UsageError("This run is finished.")
         with self._lock:
             if step is not None and step < self.step:
-                logger.warning("step %d went by: the run is at %d, and this is not logged", step, self.step)
+                logger.warning("step %d is not logged: the run is already at step %d", step, self.step)
                 return
             if step is not None and step > self.step:
                 self._commit()
@@ -249,7 +251,7 @@ def init(
         run.finish()
     mode = mode or os.environ.get("WANDB_MODE") or "online"
     if mode not in MODES:
-        raise UsageError(f"mode is one of {', '.join(MODES)}, not {mode!r}.")
+        raise UsageError(f"mode must be one of {', '.join(MODES)}, not {mode!r}.")
     project = project or os.environ.get("WANDB_PROJECT") or DEFAULT_PROJECT
     name = name or os.environ.get("WANDB_NAME") or ""
     if mode == "disabled":
@@ -274,17 +276,17 @@ def init(
 def _spool(known: str | None, resume: str | bool | None) -> tuple[Spool, int]:
     """The spool, and the step at which a run goes on; 0: it begins. Raises UsageError."""
     if known is not None and not (0 < len(known) <= 64 and known.replace("-", "").replace("_", "").isalnum()):
-        raise UsageError("id has 1 to 64 letters, digits, - and _.")
+        raise UsageError("id must have 1 to 64 letters, digits, - and _.")
     spool = Spool.new(known)
     if not spool.take():
-        raise UsageError(f"Another program logs to the run {known!r} at this moment.")
+        raise UsageError(f"Another program is logging to the run {known!r} now.")
     lines = spool.after(0)
     if not any(line["do"] == "begin" for line in lines):
         if resume == "must":
-            raise UsageError(f"This machine has begun no run {known!r}.")
+            raise UsageError(f"No run {known!r} was started on this machine.")
         return spool, 0
     if resume in (None, False, "never"):
-        raise UsageError(f"The run {known!r} was begun before; pass resume='allow' to go on with it.")
+        raise UsageError(f"The run {known!r} was started before; pass resume='allow' to continue it.")
     steps = [each["step"] for line in lines if line["do"] == "metrics" for each in line["metrics"]]
     return spool, max(steps, default=0) + 1
 

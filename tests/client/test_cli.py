@@ -106,7 +106,7 @@ def test_sync_sends_what_was_left(run, remote, wire):
         begun.log({"loss": 1.0})
     wire.away = lambda request: True
     waiting = run("sync")
-    assert waiting.exit_code == 2 and "lines wait" in waiting.output
+    assert waiting.exit_code == 2 and "lines are not sent yet" in waiting.output
     wire.away = lambda request: False
     assert run("sync").exit_code == 0 and Run.objects.get().state == "finished"
     assert run("sync").output == ""

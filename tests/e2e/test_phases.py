@@ -149,7 +149,7 @@ def test_a_run_on_stored_pairs_has_phases_too(open_page, as_researcher, comparin
     window = unfold(page, "f-phases-1-window")
     window.fill("9")
     window.press("Tab")
-    expect(page.get_by_text("it cannot begin before step 21, and the run ends after step 20")).to_be_visible()
+    expect(page.get_by_text("the phase cannot begin before step 21, and the run ends after step 20")).to_be_visible()
     in_both(page, "phases-dpo-form")
 
 
@@ -190,7 +190,7 @@ def test_a_phase_of_rounds_begins_with_one_and_a_recipe_without_phases_says_what
     expect(page.get_by_text("in the middle of one")).to_have_count(0)
     in_both(page, "phases-rounds")
     page.goto("/runs/new?recipe=alternating")
-    expect(page.get_by_text("No phases: its warm-up and its turns say who is trained and when.")).to_be_visible()
+    expect(page.get_by_text("No phases: its warm-up and its turns set who is trained and when.")).to_be_visible()
     in_both(page, "phases-none")
 
 
@@ -205,6 +205,6 @@ def test_a_stage_that_the_run_ends_before_is_marked_while_one_types(open_page, a
     expect(rows.nth(2)).to_contain_text("never entered: the run ends with step 20")
     expect(rows.get_by_text("never entered")).to_have_count(1)
     expect(
-        page.get_by_text("never begins: the run ends with step 20, and this stage would begin with step 26")
+        page.get_by_text("never begins: the run ends with step 20, and the stage would begin with step 26")
     ).to_be_visible()
     in_both(page, "stages-form")

@@ -67,20 +67,30 @@ def main(arguments: list[str]) -> int:
 def _options(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m trainer claims", description=main.__doc__)
     parser.add_argument("name", choices=PLANS, help="; ".join(f"{r.name}: {r.title}" for r in PLANS.values()))
-    parser.add_argument("--size", choices=SIZES, default="tiny", help="tiny: minutes on two cores; demo: hours there")
-    parser.add_argument("--seeds", type=int, nargs="+", metavar="N", help="left out: those of the size")
-    parser.add_argument("--out", type=Path, help="where the runs are kept; left out: var/claims/NAME-SIZE")
-    parser.add_argument("--jobs", type=int, help="runs at a time; left out: one per core with tiny, one with demo")
-    parser.add_argument("--steps", type=int, help="of each run, to try the command out; left out: those of the size")
-    parser.add_argument("--publish", type=Path, metavar="DIR", help="also write NAME-SIZE.md and .json there")
     parser.add_argument(
-        "--data", type=Path, help="with demo: examples, JSON Lines; left out: those in demo/, where they do"
+        "--size", choices=SIZES, default="tiny", help="tiny: takes minutes on two cores; demo: takes hours there"
+    )
+    parser.add_argument("--seeds", type=int, nargs="+", metavar="N", help="seeds; default: those of the size")
+    parser.add_argument("--out", type=Path, help="directory for the runs; default: var/claims/NAME-SIZE")
+    parser.add_argument(
+        "--jobs", type=int, help="runs at the same time; default: one per core with tiny, one with demo"
+    )
+    parser.add_argument(
+        "--steps", type=int, help="steps of each run, to try the command out; default: those of the size"
+    )
+    parser.add_argument(
+        "--publish", type=Path, metavar="DIR", help="also write the report there, as NAME-SIZE.md and NAME-SIZE.json"
+    )
+    parser.add_argument(
+        "--data",
+        type=Path,
+        help="with demo: file of examples, JSON Lines; default: those in demo/, if the claim can use them",
     )
     parser.add_argument(
         "--model",
         type=Path,
         default=Path("var/models/smollm2-135m-instruct"),
-        help="with demo: made if it is not there",
+        help="with demo: directory of the model; made if it does not exist",
     )
     options = parser.parse_args(arguments)
     if options.size not in PLANS[options.name].sizes:
@@ -89,7 +99,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
         options.jobs = len(os.sched_getaffinity(0)) if options.size == "tiny" else 1
     for name in ("jobs", "steps"):
         if getattr(options, name) is not None and getattr(options, name) < 1:
-            parser.error(f"--{name} is at least 1")
+            parser.error(f"--{name} must be at least 1")
     return options
 
 
@@ -115,7 +125,7 @@ def _material(plan: Plan, size: Size, out: Path, options: argparse.Namespace) ->
     if given is None:
         raise ValueError(f"{plan.name} has no data of its own in this size; {reasoned.SOURCE}")
     if not given.is_file():
-        raise ValueError(f"{given}: no such file; give --data")
+        raise ValueError(f"{given}: the file does not exist; give another with --data")
     from trainer.inference.models import prepare_smollm2
 
     prepare_smollm2(options.model)
@@ -179,7 +189,7 @@ def _asked_as(plan: Plan, used: Arm, shared: Mapping[str, Any], output: str) -> 
     spec = resolve(recipe, plan.config(used, shared, 0)).asked_as(output)
     if spec is None:
         raise ValueError(
-            f"{plan.name}: arm {used.name} is asked as a judge, and its recipe {recipe} trains none that can be"
+            f"{plan.name}: arm {used.name} is used as a judge, but its recipe {recipe} trains no model that can judge"
         )
     return judge_spec(spec)
 

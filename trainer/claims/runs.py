@@ -50,7 +50,7 @@ class ArmJob:
     measures: tuple[str, ...] = ()
     """Read off the curves of the run; without any, what its policy answered after the last step."""
     uses: Mapping[str, Used] = field(default_factory=dict)
-    """By role of a slot, and judges by the place of their name in the config."""
+    """The keys are the role of a slot or, for judges, the place of their name in the config."""
 
     @property
     def models(self) -> dict[str, Path]:
@@ -97,7 +97,7 @@ def prepare(jobs: Sequence[ArmJob]) -> None:
         job.folder.mkdir(parents=True, exist_ok=True)
         file, content = job.folder / "config.json", json.dumps(job.config, indent=1, sort_keys=True)
         if file.exists() and file.read_text() != content:
-            raise SettingsChanged(f"{job.folder} holds a run of other settings; give another --out, or delete it")
+            raise SettingsChanged(f"{job.folder} holds a run with other settings; delete it, or give another --out")
         file.write_text(content)
 
 
@@ -116,7 +116,7 @@ def perform(jobs: Sequence[ArmJob], processes: int, tell: Callable[[str], None])
             wait([future for future in futures if not future.done()], _POLL_S, FIRST_COMPLETED)
             progress.show()
     except KeyboardInterrupt:
-        tell("stopped; the same command goes on from here")
+        tell("stopped; run the same command again to continue from here")
         os._exit(130)  # the processes see it and end
     pool.shutdown()
     found = [(job, problem) for future, job in futures.items() if (problem := _problem(future))]
@@ -134,7 +134,7 @@ def _submitted(pool: ProcessPoolExecutor, left: list[ArmJob], futures: dict[Futu
 
 def _unmet(job: ArmJob) -> str:
     missing = ", ".join(sorted({used.arm for used in job.uses.values() if not used.result.exists()}))
-    return f"not begun: it uses the model of {missing}, whose run of this seed has no result"
+    return f"not started: it uses the model of {missing}, and that run has no result for this seed"
 
 
 def run(job: ArmJob) -> str:

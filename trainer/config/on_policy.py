@@ -29,7 +29,7 @@ from .sections.well_learned import WellLearned
 
 class PromptData(Section):
     max_prompt_tokens: int = knob(512, "Longer prompts are left out and counted", unit="tokens", ge=8, le=131072)
-    shuffle: bool = knob(True, "Visit the training prompts in a new order each epoch")
+    shuffle: bool = knob(True, "Shuffle the training prompts again for each epoch")
     replicas: int = knob(
         1,
         "How many groups a prompt that is never solved has in one pass over the data. A prompt that is always solved has 1; others lie between, in "
@@ -60,7 +60,8 @@ class Rollout(Section):
     )
     replace_flat: int = knob(
         0,
-        "In how many rounds a step replaces groups whose rewards are all equal with groups of the next prompts (dynamic sampling); 0: they stay",
+        "How many times a step replaces the groups whose rewards are all equal by groups of the next prompts (dynamic sampling); "
+        "0: they stay",
         unit="rounds",
         ge=0,
         le=100,
@@ -255,9 +256,9 @@ class OnPolicyConfig(RecipeConfig):
         if self.objective.name in ("oapl", "distill"):
             return f"{self.objective.name!r} has no advantage whose weight could be lowered"
         if self.runner.kind == "offline":
-            return "stored responses do not say what the policy solves now"
+            return "stored responses do not show what the policy solves now"
         if self.optim.processes > 1:
-            return "the processes that train together (optim.processes) do not share the entropies"
+            return "the processes that train together (optim.processes) do not share the entropies of their responses"
         return ""
 
     def _needs_flat_groups(self) -> str:
@@ -400,8 +401,8 @@ class OnPolicyConfig(RecipeConfig):
         """Why all groups of a step must have the same size; empty if they need not."""
         if self.runner.kind == "async" and self.runner.policy != "urb":
             return (
-                f"schedule {self.runner.policy!r} takes the groups that finish first, so a step has no groups of its own "
-                "among which it could divide responses; choose runner.policy 'urb', or more groups of hard prompts "
+                f"schedule {self.runner.policy!r} takes the groups that finish first, so a step cannot divide its responses among "
+                "groups of its own; choose runner.policy 'urb', or more groups of hard prompts "
                 "(data.replicas)"
             )
         if self.runner.kind == "offline":

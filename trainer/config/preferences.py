@@ -29,7 +29,7 @@ class PreferenceData(Section):
         "leave_out",
         "What to do with pairs that have equally many votes for both answers; `half`: train on them as equals",
     )
-    shuffle: bool = knob(True, "Visit the pairs in a new order each epoch")
+    shuffle: bool = knob(True, "Shuffle the pairs again for each epoch")
 
 
 NEEDS = (
@@ -38,7 +38,7 @@ NEEDS = (
         "pairs with a preferred answer",
         left_out=(
             ("ties", "ties"),
-            ("undecided", "pairs that nobody could decide"),
+            ("undecided", "pairs without a decision"),
             ("equal", "pairs of equal answers"),
         ),
     ),

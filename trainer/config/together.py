@@ -11,7 +11,7 @@ RECIPES = ("sft", "policy", "dpo")
 def why_apart(recipe: str, configs: Sequence[RecipeConfig]) -> str:
     """What keeps runs of these configs from training together, in words; empty if nothing does. They share data and base model."""
     if recipe not in RECIPES:
-        return f"recipe {recipe!r} cannot train together; {', '.join(RECIPES[:-1])} and {RECIPES[-1]} can"
+        return f"runs of recipe {recipe!r} cannot train together; {', '.join(RECIPES[:-1])} and {RECIPES[-1]} can"
     for config in configs:
         if why := _why_alone(config):
             return why
@@ -23,13 +23,13 @@ def why_apart(recipe: str, configs: Sequence[RecipeConfig]) -> str:
 
 def _why_alone(config: RecipeConfig) -> str:
     if config.model.lora is None:
-        return "model.lora is empty: a run that trains all weights shares none of them"
+        return "model.lora is empty: a run that trains all weights cannot share them"
     if not isinstance(config, OnPolicyConfig):
         return ""
     if config.optim.processes > 1:
-        return f"optim.processes is {config.optim.processes}: such a run has processes of its own"
+        return f"optim.processes is {config.optim.processes}: such a run starts its own processes"
     if config.runner.kind != "sync":
-        return f"runner.kind is {config.runner.kind!r}: only runs that sample and then train ('sync') take turns"
+        return f"runner.kind is {config.runner.kind!r}: only runs that sample and then train ('sync') can take turns"
     if config.sampler.kind != "local":
         return f"sampler.kind is {config.sampler.kind!r}: runs that are together sample with the model in their process ('local')"
     return ""

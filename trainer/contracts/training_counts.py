@@ -29,7 +29,7 @@ COUNTS = {
     "reasoned_pairs": "pairs with human reasons",
     "equal": "pairs of equal answers",
     "ties": "ties",
-    "undecided": "pairs that nobody could decide",
+    "undecided": "pairs without a decision",
 }
 """The key of each count, with what it counts, in the plural."""
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_type_hints
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 
-_TOO_LARGE = "the inputs are so large that the value is no finite number"
+_TOO_LARGE = "the inputs are so large that the value is not a finite number"
 MOST_NAMED = 5  # problems in one line
 
 
@@ -104,7 +104,7 @@ class Formula:
             found, least = item["ctx"]["actual_length"], item["ctx"]["min_length"]
             return (
                 field,
-                f"is empty; at least {least} expected" if not found else f"has {found}; at least {least} expected",
+                f"is empty; expected at least {least}" if not found else f"has {found}; expected at least {least}",
             )
         if isinstance(item["input"], str | int | float | None):
             shown = json.dumps(item["input"], ensure_ascii=False)  # as it stands in the file

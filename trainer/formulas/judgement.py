@@ -139,16 +139,18 @@ def pad_group(valid: list[Annotated[Any, BeforeValidator(_flag_or_place)]], size
 def _places(valid: list[Any], size: int | None) -> tuple[list[int], int]:
     if size is None or (valid and all(isinstance(each, bool) for each in valid)):
         if not valid:
-            raise InputInvalid("valid", "is empty; expected an entry for each response, or places with size")
+            raise InputInvalid("valid", "is empty; expected an entry for each response, or places and the field size")
         if size not in (None, len(valid)):
             raise InputInvalid("valid", f"has {len(valid)} entries for a group of {size}")
         for i, each in enumerate(valid):
             if each not in (0, 1):
-                raise InputInvalid(f"valid[{i}]", f"is the place {each}; places need size")
+                raise InputInvalid(f"valid[{i}]", f"is the place {each}, and places need the field size")
         return [place for place, each in enumerate(valid) if each], len(valid)
     for i, place in enumerate(valid):
         if isinstance(place, bool) or place >= size or place in valid[:i]:
-            raise InputInvalid(f"valid[{i}]", f"expected a place from 0 to {size - 1} not named yet, found {place!r}")
+            raise InputInvalid(
+                f"valid[{i}]", f"expected a place from 0 to {size - 1} that was not named before, found {place!r}"
+            )
     return valid, size
 
 

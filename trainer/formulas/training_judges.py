@@ -17,7 +17,7 @@ from .base import Flag, Partly, Share, Undefined, same_length, same_width
 
 Verdict = Literal["A much better", "A", "A better", "tie", "B", "B better", "B much better"]
 Vectors = list[list[float]]
-_TIE = "the label is a tie, for which no forced choice is right"
+_TIE = "the label is a tie, so no forced choice can be right"
 
 
 def _how_many(value: Any) -> Any:
@@ -73,10 +73,10 @@ def judgement_format(
         form = "json" if without_thinking(text).startswith("{") else "lines"
     if form == "json" or form == "lines":
         if criteria is not None:
-            raise ValueError(f"criteria: leave it out, for a judgement in the form {form!r} goes by no rubric")
+            raise ValueError(f"criteria: leave this out: a judgement in the form {form!r} uses no rubric")
         return _of_a_pair(text, form)
     if criteria is None:
-        raise ValueError("criteria: how many the rubric has; only the forms 'json' and 'lines' go by none")
+        raise ValueError("criteria: say how many the rubric has; only the forms 'json' and 'lines' use no rubric")
     found = read_judgement(text, criteria, form)
     return {"ok": found.ok, "reasons": found.problems, "verdict": found.verdict}
 
@@ -93,5 +93,5 @@ def _why_not(found: PairJudgement, form: JudgementForm) -> str:
     if not found.reasons:
         return "there is no reason"
     if form == "json":
-        return "it is not one JSON object with reasons, then verdict, and nothing else"
-    return "it is not reasons, one a line, then the verdict, and nothing else"
+        return "the text must be one JSON object with reasons, then verdict, and nothing else"
+    return "the text must be the reasons, one on each line, then the verdict, and nothing else"

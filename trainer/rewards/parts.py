@@ -158,7 +158,7 @@ def valued(raw: Any, why: str = "", shown: JSON = None) -> Part:
     if isinstance(raw, bool) or not isinstance(raw, int | float):
         return Part(None, f"it answered {_told(raw)}, which is no number", shown)
     if not math.isfinite(raw):
-        return Part(None, f"it answered {raw}, which is no finite number", shown)
+        return Part(None, f"it answered {raw}, which is not a finite number", shown)
     return Part(float(raw), why, shown)
 
 

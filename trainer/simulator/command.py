@@ -42,7 +42,10 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m trainer simulate", description=main.__doc__)
     given = parser.add_mutually_exclusive_group(required=True)
     given.add_argument(
-        "config", type=Path, nargs="?", help="JSON; what is left out has its default, {} is a whole config"
+        "config",
+        type=Path,
+        nargs="?",
+        help="JSON file with the config; what it leaves out takes its default, {} is a whole config",
     )
     given.add_argument(
         "--from-run", type=Path, metavar="RUN", help="the folder of an asynchronous run: its schedule and what it cost"

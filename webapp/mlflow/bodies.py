@@ -11,7 +11,7 @@ LAST_MS = 253_402_300_799_999  # the year 9999
 
 
 def _number(value: Any) -> Any:
-    """Protobuf writes what is no finite number as a word."""
+    """Protobuf writes what is not a finite number as a word."""
     if isinstance(value, bool):
         raise ValueError("must be a number")
     return (

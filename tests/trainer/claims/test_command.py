@@ -63,7 +63,7 @@ def test_a_command_given_again_does_only_what_is_left(
     assert 0 <= measured["score"] <= 1 and measured["novelty"] > 0 and measured["entropy"] > 0
     assert 0 <= measured["pass@1"] <= measured["pass@2"] <= 1 and measured["best@2"] >= measured["best@1"]
     assert command.main(["ruscarl", "--seeds", "0", "--steps", "2", "--out", str(out)]) == 2
-    assert "holds a run of other settings" in capsys.readouterr().err
+    assert "holds a run with other settings" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -84,7 +84,7 @@ def test_in_a_process_of_its_own_a_run_that_fails_is_named_and_the_next_one_has_
     told: list[str] = []
     problems = runs.perform([after, bad, good], 1, told.append)  # torch is imported once
     assert len(problems) == 2 and problems[0].startswith("rubric, seed 1: ") and "no config.json here" in problems[0]
-    unmet = "later, seed 1: not begun: it uses the model of rubric, whose run of this seed has no result"
+    unmet = "later, seed 1: not started: it uses the model of rubric, and that run has no result for this seed"
     assert problems[1] == unmet and not (after.folder / "events.jsonl").exists()
     assert json.loads(good.result.read_text())["curve"]["score"].keys() == {"0", "1"}
     assert any(line.startswith("1 of 3 runs, 1 of 3 steps") for line in told)
@@ -183,7 +183,7 @@ def test_a_reward_asks_the_judge_that_an_earlier_arm_of_its_seed_leaves(tmp_path
 def test_an_arm_that_trains_no_judge_can_be_asked_as_none(tmp_path: Path) -> None:
     asking = replace(ASKED.arms[1], name="third", uses={"rewards.0.judge": "policy"})
     plan = replace(ASKED, arms=(*ASKED.arms, asking))
-    with pytest.raises(ValueError, match="asked: arm policy is asked as a judge, and its recipe policy trains none"):
+    with pytest.raises(ValueError, match="asked: arm policy is used as a judge, but its recipe policy trains no model"):
         command._uses(plan, asking, plan.shared, tmp_path, 0)
 
 
@@ -334,4 +334,4 @@ def test_a_recipe_that_does_not_exist_and_a_file_that_is_not_there(
         command.main(["dapo"])
     assert stopped.value.code == 2
     assert command.main(["oapl", "--size", "demo", "--data", str(tmp_path / "no.jsonl"), "--out", str(tmp_path)]) == 2
-    assert "no such file; give --data" in capsys.readouterr().err
+    assert "the file does not exist; give another with --data" in capsys.readouterr().err

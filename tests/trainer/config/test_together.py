@@ -28,7 +28,7 @@ def test_what_does_not_change_the_base_may_differ() -> None:
         ("policy", {"optim": {"processes": 2}}, "optim.processes is 2"),
         ("policy", {"runner": {"kind": "async"}}, "runner.kind is 'async'"),
         ("policy", {"sampler": {"kind": "vllm"}}, "sampler.kind is 'vllm'"),
-        ("reward_model", {}, "recipe 'reward_model' cannot train together; sft, policy and dpo can"),
+        ("reward_model", {}, "runs of recipe 'reward_model' cannot train together; sft, policy and dpo can"),
     ],
 )
 def test_what_shares_no_base_says_why(recipe: str, change: dict[str, Any], why: str) -> None:

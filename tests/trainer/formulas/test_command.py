@@ -115,7 +115,7 @@ def test_it_loads_no_torch() -> None:
         (
             ["kcenter", "-"],
             '{"embeddings": [], "ppl": [], "k": 1}',
-            "embeddings: is empty; at least 1 expected; ppl: is empty; at least 1 expected",
+            "embeddings: is empty; expected at least 1; ppl: is empty; expected at least 1",
         ),
         (["cohens_d", "-"], '{"chosen": [1]}', "rejected: missing"),
         (

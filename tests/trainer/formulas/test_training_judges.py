@@ -44,7 +44,7 @@ def test_forms() -> None:
     assert value("judgement_format", **{**judged, "criteria": ["at most 50 words"]})["ok"]
     assert not value("judgement_format", **judged, form="rubric_arm")["ok"]
     assert problem("judgement_format", {**judged, "criteria": []}).startswith("criteria: ")
-    assert problem("judgement_format", {"text": "", "form": "rubric_arm"}).startswith("criteria: how many")
+    assert problem("judgement_format", {"text": "", "form": "rubric_arm"}).startswith("criteria: say how many")
 
 
 def test_the_form_of_a_judgement_without_a_rubric() -> None:
@@ -62,4 +62,4 @@ def test_the_form_of_a_judgement_without_a_rubric() -> None:
     assert read("- short") == (False, None, "there is no line that begins with “Verdict:”")
     assert read("- short\nVerdict: A")[:2] == (False, None)
     refused = problem("judgement_format", {"text": "", "criteria": 2, "form": "lines"})
-    assert refused.startswith("criteria: leave it out")
+    assert refused.startswith("criteria: leave this out")

@@ -202,7 +202,7 @@ def test_killed_and_stopped_from_a_shell_all_go_on(data: dict[str, Path], tiny_d
     running.send_signal(signal.SIGKILL)
     running.wait(SECONDS)
     running = started("sft", configs, data["sft"], tiny_dir, tmp_path)
-    assert "holds a run already" in running.communicate(timeout=SECONDS)[0] and running.returncode == 2
+    assert "already holds a run" in running.communicate(timeout=SECONDS)[0] and running.returncode == 2
     before = saved()
     running = started("sft", configs, data["sft"], tiny_dir, tmp_path, "--resume")
     until(lambda: all(now - then for now, then in zip(saved(), before, strict=True)))
@@ -228,4 +228,6 @@ def test_runs_that_do_not_share_their_base_are_refused_with_the_reason(
     running = started("sft", [whole, whole], data["sft"], tiny_dir, tmp_path)
     out, _ = running.communicate(timeout=SECONDS)
     assert running.returncode == 2
-    assert "these runs cannot train together: model.lora is empty: a run that trains all weights shares none" in out
+    assert (
+        "these runs cannot train together: model.lora is empty: a run that trains all weights cannot share them" in out
+    )

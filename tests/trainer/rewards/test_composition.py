@@ -99,8 +99,8 @@ def test_verifiers_alone_score_the_criteria_that_have_one() -> None:
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        (Part(math.nan), "it answered nan, which is no finite number"),
-        (Part(math.inf), "it answered inf, which is no finite number"),
+        (Part(math.nan), "it answered nan, which is not a finite number"),
+        (Part(math.inf), "it answered inf, which is not a finite number"),
         (Part(True), "it answered True, which is no number"),
         (Part("0.5"), "it answered '0.5', which is no number"),  # type: ignore[arg-type]
         (Part(None), "it answered nothing"),

@@ -50,7 +50,7 @@ def test_the_first_person_of_an_empty_installation_is_made_with_a_workspace(db, 
 
 @pytest.mark.parametrize(
     ("email", "name", "why"),
-    [("ada@example.org", "Lab", "already"), ("zoe", "Lab", "no e-mail"), ("zoe@example.org", " ", "needs a name")],
+    [("ada@example.org", "Lab", "already"), ("zoe", "Lab", "not an e-mail"), ("zoe@example.org", " ", "needs a name")],
 )
 def test_nobody_is_made_twice_or_without_address_and_workspace(cast, email, name, why):
     with pytest.raises(CommandError, match=why):

@@ -242,7 +242,7 @@ class TestAddresses:
 
     @pytest.mark.parametrize("text", ["s3://", "s4://bucket", "s3://key:secret@bucket", "https://bucket"])
     def test_a_wrong_address_stops_the_start(self, text):
-        with pytest.raises(ValueError, match="a bucket is named"):
+        with pytest.raises(ValueError, match="the address of a bucket has the form"):
             Environment(backup_folder=text)
 
 

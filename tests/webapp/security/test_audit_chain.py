@@ -69,7 +69,7 @@ def test_the_chain_goes_on_and_says_where_it_ends(cast, entries):
     audit.record(cast.workspace, None, "thing.done", cast.workspace)
     assert audit_chain.verify().waiting == 1 and audit_chain.seal() == 1 and audit_chain.seal() == 0
     assert verified("--expect", head).split()[-1] != head
-    with pytest.raises(CommandError, match="end was cut off"):
+    with pytest.raises(CommandError, match="end of the log was cut off"):
         verified("--expect", "0" * 64)
 
 

@@ -1,4 +1,4 @@
-"""SECRET_KEY is changed without losing what it sealed: former keys open it until it is sealed anew."""
+"""SECRET_KEY is changed without losing what it sealed: former keys open it until it is encrypted again."""
 
 from io import StringIO
 
@@ -59,13 +59,16 @@ def test_a_former_key_opens_what_it_sealed_as_long_as_it_is_named(stored, change
 
 
 def test_secrets_are_sealed_anew_and_counted(stored, changed, settings):
-    assert "inference.endpoint.secret: 2 under former keys, 0 under" in reencrypt("--check")
+    assert "inference.endpoint.secret: 2 under former keys, 0 already under" in reencrypt("--check")
     said = reencrypt()
-    assert "inference.endpoint.secret: 2 sealed anew, 0 under the present key already, 0 open" in said
-    assert "webhooks.webhook.secret: 1 sealed anew" in said and "may be emptied" in said
+    assert (
+        "inference.endpoint.secret: 2 encrypted again, 0 already under the present key, 0 that no given key decrypts"
+        in said
+    )
+    assert "webhooks.webhook.secret: 1 encrypted again" in said and "you can empty SECRET_KEY_FALLBACKS" in said
     settings.SECRET_KEY_FALLBACKS = []
     assert secrets(stored) == ["one", "two", "hook"]
-    assert "inference.endpoint.secret: 0 sealed anew, 2 under the present key already" in reencrypt()
+    assert "inference.endpoint.secret: 0 encrypted again, 2 already under the present key" in reencrypt()
 
 
 def test_it_goes_on_where_it_was_broken_off(stored, changed, settings, monkeypatch):
@@ -80,7 +83,7 @@ def test_it_goes_on_where_it_was_broken_off(stored, changed, settings, monkeypat
     with pytest.raises(KeyboardInterrupt):
         reencrypt()
     monkeypatch.setattr(sealed, "seal", seal)
-    assert "inference.endpoint.secret: 1 sealed anew, 1 under the present key already" in reencrypt()
+    assert "inference.endpoint.secret: 1 encrypted again, 1 already under the present key" in reencrypt()
     settings.SECRET_KEY_FALLBACKS = []
     assert secrets(stored) == ["one", "two", "hook"]
 
@@ -102,7 +105,7 @@ def test_a_secret_that_somebody_stores_at_this_moment_stays(stored, changed, set
 
 def test_what_no_key_opens_is_counted_and_left_and_the_rest_is_done(stored, changed, settings):
     Endpoint.objects.filter(pk=stored[0].pk).update(secret="gAAAAA of another server")
-    with pytest.raises(CommandError, match="1 secrets open under no key"):
+    with pytest.raises(CommandError, match="No given key decrypts 1 secrets"):
         reencrypt()
     settings.SECRET_KEY_FALLBACKS = []
     assert secrets(stored[1:]) == ["two", "hook"]

@@ -272,7 +272,7 @@ def test_a_new_secret_key_keeps_second_factors(cast, client, settings):
     former, settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = settings.SECRET_KEY, "k" * 40, [settings.SECRET_KEY]
     out = io.StringIO()
     call_command("reencrypt", stdout=out)
-    assert "mfa.authenticator.data: 1 sealed anew" in out.getvalue()  # the app's secret
+    assert "mfa.authenticator.data: 1 encrypted again" in out.getvalue()  # the app's secret
     settings.SECRET_KEY_FALLBACKS = []
     by_password(client, cast.annotator.user.email)
     client.post("/sign-in/second-factor", {"code": app.code(1)})

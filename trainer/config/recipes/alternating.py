@@ -178,7 +178,7 @@ class AlternatingConfig(RecipeConfig):
     """Judge and writer train in turns of `turn_steps`, two turns a round; each round has its own pairs. A warm-up comes first; its steps
     are steps of the run like all others: checkpoints, evaluations and charts count every update of the weights."""
 
-    instead_of_phases: ClassVar[str] = "its warm-up and its turns say who is trained and when"
+    instead_of_phases: ClassVar[str] = "its warm-up and its turns set who is trained and when"
     asks_of_pairs: ClassVar[bool] = True
     turn_steps: int = knob(10, "Steps of a turn; a round is a turn of each", unit="steps", ge=1, le=1_000_000)
     first: Role = knob("judge", "Which role begins a round; in the paper the judge begins")

@@ -37,7 +37,7 @@ class PlannedStage(Section):
         "supervised). `distil`: learn from the policies of earlier stages; each prompt has its own teacher",
     )
     steps: int = knob(
-        20, "Steps of this stage; the last stage goes on to the end of the run", unit="steps", ge=1, le=10_000_000
+        20, "Steps of this stage; the last stage lasts until the end of the run", unit="steps", ge=1, le=10_000_000
     )
     domain: str = knob(
         "",
@@ -109,7 +109,7 @@ class StageAt(NamedTuple):
 class ChainConfig(RecipeConfig):
     """Stages one after the other. Each begins with the weights of the stage before, or with those of the start."""
 
-    instead_of_phases: ClassVar[str] = "its stages say what changes and when"
+    instead_of_phases: ClassVar[str] = "its stages set what changes and when"
     stages: list[PlannedStage] = knob(
         [PlannedStage(steps=15), PlannedStage(do="imitate", steps=10), PlannedStage(steps=15)],
         "What the run does, in this order. Each stage must begin before the run ends",
@@ -189,7 +189,7 @@ class ChainConfig(RecipeConfig):
         yield from super().problems()
         for number, stage in enumerate(self.stages):
             if stage.do == "distil" and not self.teachers(number):
-                yield FieldProblem(f"stages.{number}.do", "no stage before it has trained a policy that could teach")
+                yield FieldProblem(f"stages.{number}.do", "no earlier stage trains a policy that could teach")
         if self.imitation.form in ("tags", "pattern") and not self.imitation.form_of.strip():
             asked = "name the tags" if self.imitation.form == "tags" else "write the expression"
             yield FieldProblem("imitation.form_of", asked)
@@ -206,7 +206,7 @@ class ChainConfig(RecipeConfig):
             if first > self.steps:
                 yield FieldProblem(
                     f"stages.{number}",
-                    f"never begins: the run ends with step {self.steps}, and this stage would begin with step {first}. "
+                    f"this stage never begins: the run ends with step {self.steps}, and the stage would begin with step {first}. "
                     "Raise steps, give the stages before it fewer steps, or remove it",
                 )
 

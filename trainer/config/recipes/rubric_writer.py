@@ -40,7 +40,7 @@ class WriterData(PromptData):
     )
     reference: bool = knob(
         False,
-        "Show the example's reference answer, if there is one. Then you also need a reference answer whenever you use the writer",
+        "Show the example's reference answer, if there is one. A writer trained with this also needs a reference answer when you use it",
     )
     scale: str = scale_knob()
 
@@ -146,7 +146,7 @@ class RubricWriterConfig(OnPolicyConfig):
             yield FieldProblem(QUALITY_AT, "no judge is of both kinds; name another one")
         if not any(not part.shadow for part in self.composition.parts):
             yield FieldProblem(
-                "reward.preference_weight", "nothing is left to train on; give one of the weights a value"
+                "reward.preference_weight", "all weights are 0, so nothing is trained; give one of them a value"
             )
 
     def _trial(self) -> RewardPart:

@@ -53,7 +53,7 @@ class SftData(Section):
         0.1, "How many of them", gt=0, lt=1, advanced=True, when=("select", ("random", "cover", "distance"))
     )
     max_tokens: int = knob(1024, "Longer conversations are left out and counted", unit="tokens", ge=8, le=131072)
-    shuffle: bool = knob(True, "Visit the examples in a new order each epoch")
+    shuffle: bool = knob(True, "Shuffle the examples again for each epoch")
 
 
 class SftEvaluation(Evaluation):
@@ -99,10 +99,12 @@ class SftConfig(RecipeConfig):
         yield from super().problems()
         yield from phases.problems(self.phases, self.steps, self.evaluation)
         if self.data.scale and self.data.source != "chosen":
-            yield FieldProblem("data.scale", f"is read with data.source 'chosen' only, which is {self.data.source!r}")
+            yield FieldProblem(
+                "data.scale", f"is used only with data.source 'chosen'; data.source is {self.data.source!r}"
+            )
         if self.data.min_reward is not None and self.data.source != "best":
             yield FieldProblem(
-                "data.min_reward", f"is read with data.source 'best' only, which is {self.data.source!r}"
+                "data.min_reward", f"is used only with data.source 'best'; data.source is {self.data.source!r}"
             )
         if self.data.turns == "all" and self.data.source != "conversations":
             yield FieldProblem(
@@ -111,7 +113,7 @@ class SftConfig(RecipeConfig):
             )
 
         if self.evaluation.judge and not self.evaluation.generate:
-            yield FieldProblem("evaluation.judge", "judges answers that nobody generates; set evaluation.generate")
+            yield FieldProblem("evaluation.judge", "needs generated answers to judge; set evaluation.generate")
 
     def scoring(self) -> PolicyConfig:
         """How answers to held-out prompts are scored: by rubrics alone, in a config of a policy run."""

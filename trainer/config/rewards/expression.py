@@ -78,7 +78,7 @@ class _Measured:
     def finite(self, value: float, node: "Node") -> float | None:
         if math.isfinite(value):
             return value
-        self.lacks(f"{_short(node)} is no finite number")
+        self.lacks(f"{_short(node)} is not a finite number")
         return None
 
 

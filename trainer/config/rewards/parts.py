@@ -129,7 +129,7 @@ class JudgePart(Judged):
         if self.protocol == "pairwise" and not self.against:
             yield FieldProblem("against", "say what the response is compared with: choose one")
         if self.protocol != "pairwise" and self.against:
-            yield FieldProblem("against", f"{self.protocol!r} compares with nothing; leave it empty")
+            yield FieldProblem("against", f"{self.protocol!r} compares with no other response; leave this empty")
 
 
 class RewardModelPart(PartBase):
@@ -182,7 +182,7 @@ class FormatPart(PartBase):
             yield FieldProblem("tags", "name at least one")
         for tag in self.tags:
             if not tag.replace("_", "").replace("-", "").isalnum():
-                yield FieldProblem("tags", f"{tag!r} is no name of a tag: letters, digits, - and _")
+                yield FieldProblem("tags", f"{tag!r} is not a name of a tag; use letters, digits, - and _")
         if self.form == "pattern" and not self.pattern:
             yield FieldProblem("pattern", "is empty, and would match only an empty response")
 

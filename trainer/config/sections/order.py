@@ -48,7 +48,7 @@ class Order(Section):
     def problems(self) -> Iterator[FieldProblem]:
         """The paths begin at the section."""
         if not (self.data or self.easy_first or self.uncertain):
-            yield FieldProblem("data", "no order has a share; give one to at least one of them")
+            yield FieldProblem("data", "no order has a share; give at least one order a share")
 
     def data_problems(self, train: Mapping[str, int]) -> Iterator[FieldProblem]:
         """`train`: the training counts of the training prompts. The paths begin at the config's root."""

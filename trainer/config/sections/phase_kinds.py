@@ -25,14 +25,14 @@ class RewardedPhase(Phase):
 
     begins: Literal["step", "plateau", "pass_rate"] = knob(  # type: ignore[assignment]
         "step",
-        "What it waits for, once the phase before it has begun. `step`: a step that you name. `plateau`: the mean reward has "
-        "levelled off, so that the slope over the last steps cannot be told from 0. `pass_rate`: enough responses of the last "
-        "steps are correct",
+        "When the phase begins, at the earliest after the phase before it. `step`: at a step that you name. `plateau`: when the "
+        "mean reward has levelled off, so that the slope over the last steps cannot be told from 0. `pass_rate`: when enough "
+        "responses of the last steps are correct",
     )
     window: int = knob(
         20,
-        "Steps that are looked at, all of this phase's predecessor. Few steps of a noisy reward look level "
-        "although they rise",
+        "How many of the last steps are looked at. Only steps of the phase before count. If the reward is noisy, few steps can "
+        "look level although they rise",
         unit="steps",
         ge=4,
         le=10_000,
@@ -40,7 +40,7 @@ class RewardedPhase(Phase):
     )
     pass_rate: float = knob(
         0.5,
-        "Mean share of correct responses of these steps from which it begins",
+        "The phase begins when the mean share of correct responses over these steps is at least this",
         unit="of the responses",
         gt=0,
         le=1,
@@ -48,20 +48,20 @@ class RewardedPhase(Phase):
     )
     correct: float = knob(
         1.0,
-        "Reward from which a response is correct, for a pass rate and for the budgets of a toggle",
+        "The least reward of a correct response, for a pass rate and for the budgets of a toggle",
         advanced=True,
     )
     temperature: Literal["same", "set", "search"] = knob(
         "same",
-        "Sampling temperature: the `same` as before; `set` to a number; or by `search` on the held-out prompts the highest of "
-        "several that costs no score (dynamic temperature)",
+        "Sampling temperature: the `same` as before; `set` to a number; or by `search`: several are tried on the held-out prompts, "
+        "and the highest that costs no score is chosen (dynamic temperature)",
     )
     set_to: float = knob(1.0, "The temperature", gt=0, le=5, when=("temperature", ("set",)))
     lowest: float = knob(0.6, "Lowest temperature that is tried", gt=0, le=5, when=("temperature", ("search",)))
     highest: float = knob(1.4, "Highest temperature that is tried", gt=0, le=5, when=("temperature", ("search",)))
     tried: int = knob(
         5,
-        "How many are tried, evenly spaced. Each is an evaluation of the held-out prompts",
+        "How many temperatures are tried, evenly spaced. Each takes an evaluation of the held-out prompts",
         unit="temperatures",
         ge=2,
         le=50,
@@ -69,7 +69,7 @@ class RewardedPhase(Phase):
     )
     within: float = knob(
         0.01,
-        "Of the best held-out score, how much the chosen temperature may lose",
+        "How much of the best held-out score the chosen temperature may lose",
         unit="of the score",
         ge=0,
         lt=1,
@@ -79,12 +79,12 @@ class RewardedPhase(Phase):
 
     lengths: Literal["same", "toggle", "free"] = knob(
         "same",
-        "Length of responses: the `same` as before; `toggle` between steps with a budget for each prompt and free ones; `free` "
-        "from now on",
+        "Length of responses: the `same` as before; `toggle` between steps with a budget for each prompt and steps without one; "
+        "`free` from now on",
     )
     every: int = knob(
         20,
-        "How long a stretch with a budget lasts, and a free one after it; the phase begins with a budget",
+        "Length of a stretch with a budget, and of the free stretch after it; the phase begins with a budget",
         unit="steps",
         ge=1,
         le=1_000_000,
@@ -92,26 +92,28 @@ class RewardedPhase(Phase):
     )
     quantile: float = knob(
         0.8,
-        "Of the lengths of a prompt's correct responses, the quantile that becomes its budget; it is taken once, from the first "
-        "group of the phase that has a correct response",
+        "A prompt's budget is this quantile of the lengths of its correct responses. It is set once, from the first group of the "
+        "phase with a correct response",
         ge=0,
         le=1,
         when=("lengths", ("toggle",)),
     )
     solved: float = knob(
         0.5,
-        "Mean reward of a group from which its budget is enforced: prompts that the policy hardly solves stay free",
+        "The budget of a prompt is enforced if the mean reward of its group is at least this; prompts that the policy hardly "
+        "solves stay free",
         when=("lengths", ("toggle",)),
     )
 
     order: Literal["same", "data", "easy_first", "uncertain", "mixed"] = knob(  # type: ignore[assignment]
         "same",
-        "Which of these comes next: in the `same` order as before; in that of the `data`; `easy_first`, from the easiest to the hardest "
-        "by pass rate (`meta.pass_rate`); `uncertain`, those whose pass rate is least certain; or `mixed`, each order with a share",
+        "Order in which these prompts come: the `same` as before; that of the `data`; `easy_first`, from the easiest to the "
+        "hardest by pass rate (`meta.pass_rate`); `uncertain`, those whose pass rate is least certain; or `mixed`, each order with "
+        "a share",
     )
     uncertain_share: float = knob(
         0.0,
-        "Share of those whose pass rate is least certain, by what the run has seen of them: near one half, or met seldom",
+        "Share of prompts whose pass rate in this run is least certain: near one half, or seldom met",
         ge=0,
         le=1000,
         when=("order", ("mixed",)),
@@ -119,22 +121,24 @@ class RewardedPhase(Phase):
 
     verification: Literal["same", "on", "off"] = knob(
         "same",
-        "Whether the policy also judges its own responses, and learns to see what they are worth: the `same` as before, `on`, or `off` "
-        "from now on (self-verification)",
+        "Whether the policy also judges its own responses and learns from that (self-verification): the `same` as before, `on`, or "
+        "`off` from now on",
     )
     judged: int = knob(
         4,
-        "Responses of each step that are judged, those to the hardest prompts first",
+        "How many responses of each step are judged; those to the hardest prompts come first",
         unit="responses",
         ge=1,
         le=4096,
         when=("verification", ("on",)),
     )
-    judgements: int = knob(4, "Judgements of each", unit="judgements", ge=2, le=256, when=("verification", ("on",)))
+    judgements: int = knob(
+        4, "Judgements of each of these responses", unit="judgements", ge=2, le=256, when=("verification", ("on",))
+    )
     tied: float = knob(
         0.5,
-        "How far the reward of a judgement is tied to the quality of what it judges. 0: not at all; 1: whoever sees that a response "
-        "is worthless earns nothing by it",
+        "How far the reward of a judgement is tied to the quality of the judged response. 0: not at all; 1: a right judgement of a "
+        "worthless response earns nothing",
         ge=0,
         le=1,
         when=("verification", ("on",)),
@@ -188,7 +192,7 @@ class RewardedPhase(Phase):
         if self.verification == "on":
             yield f"judges {self.judged} of its own responses a step"
         elif self.verification == "off":
-            yield "judges its responses no more"
+            yield "stops judging its responses"
 
     def problems(self, held_out: int) -> Iterator[FieldProblem]:
         yield from super().problems(held_out)
@@ -219,8 +223,8 @@ _REWARDED = RewardedPhase.model_fields.keys() - Phase.model_fields.keys() - {*_T
 def metric_knob(default: str) -> Any:
     return knob(
         default,
-        "What must have levelled off. `train/` has a value for each step, `eval/` one for each evaluation, the one before the first step "
-        "among them",
+        "The metric that must have levelled off. `train/` has a value for each step. `eval/` has one for each evaluation, "
+        "including the one before the first step",
         when=("begins", ("plateau",)),
     )
 
@@ -241,14 +245,17 @@ class UnrewardedPhase(Phase):
     @classmethod
     def refused(cls, field: str, value: Any) -> str:
         if field == "begins" and value == "pass_rate":
-            return "no reward says here which responses are correct, so there is no pass rate to wait for; choose 'step' or 'plateau'"
+            return (
+                "this recipe has no reward that says which responses are correct, so there is no pass rate to wait for; choose 'step' "
+                "or 'plateau'"
+            )
         if (field, value) == ("order", "uncertain") or field == "uncertain_share":
             return (
-                "a run without rewards learns nothing of pass rates, so the same would stay uncertain and come in every step; choose "
+                "a run without rewards measures no pass rates, so the same prompts would stay uncertain and come in every step; choose "
                 "'easy_first' or 'data'"
             )
         if field in _REWARDED:
-            return "no response has a reward in this recipe, which this field of a phase is about; take it away"
+            return "this field of a phase needs rewards, and responses have none in this recipe; remove it"
         return ""
 
 
@@ -260,7 +267,7 @@ class FittingPhase(UnrewardedPhase):
     @classmethod
     def refused(cls, field: str, value: Any) -> str:
         if field in _TEMPERATURE:
-            return "this recipe trains on stored texts and samples none, so it has no temperature; take it away"
+            return "this recipe trains on stored texts and samples none, so it has no temperature; remove it"
         return super().refused(field, value)
 
 
@@ -289,7 +296,7 @@ class SampledPhase(UnrewardedPhase):
     @classmethod
     def refused(cls, field: str, value: Any) -> str:
         if field == "temperature" and value == "search":
-            return "no reward says here what a temperature costs; choose 'set' and a number"
+            return "a search needs rewards to compare temperatures, and this recipe has none; choose 'set' and a number"
         return super().refused(field, value)
 
 
@@ -304,12 +311,12 @@ class RoundPhase(SampledPhase):
     before."""
 
     step: int = knob(
-        1, "Its first step, which is the first of a round", ge=1, le=10_000_000, when=("begins", ("step",))
+        1, "The first step of the phase, which is the first of a round", ge=1, le=10_000_000, when=("begins", ("step",))
     )
     metric: Literal["reward/mean", "eval/score"] = knob(
         "eval/score",
-        "What must have levelled off: `reward/mean` of a round's answers, a value for each round, or the held-out score, one for each "
-        "evaluation, the one before the first step among them",
+        "The metric that must have levelled off: `reward/mean`, which has a value for each round, or the held-out score, which has "
+        "one for each evaluation, including the one before the first step",
         when=("begins", ("plateau",)),
     )
 
@@ -328,7 +335,7 @@ class RoundPhase(SampledPhase):
         if (field, value) == ("order", "uncertain") or field == "uncertain_share":
             return UNCERTAIN_ROUNDS
         if field in _REWARDED or (field, value) == ("begins", "pass_rate"):
-            return "pairs are learnt by which of two answers is better, not by how much one is worth or whether it is correct; take it away"
+            return "this recipe learns which of two answers is better, not how much one is worth or whether it is correct; remove this"
         return super().refused(field, value)
 
 

@@ -34,16 +34,17 @@ class Phase(Section):
 
     model_config = ConfigDict(json_schema_extra=_in_order)
 
-    name: str = knob("", "What pages call it; empty: what it changes", max_length=40)
+    name: str = knob("", "Name of the phase on pages; empty: what it changes", max_length=40)
     begins: Literal["step", "plateau"] = knob(
         "step",
-        "What it waits for, once the phase before it has begun. `step`: a step that you name. `plateau`: `metric` has levelled off, so "
-        "that the slope over its last values cannot be told from 0",
+        "When the phase begins, at the earliest after the phase before it. `step`: at a step that you name. `plateau`: when "
+        "`metric` has levelled off, so that the slope over its last values cannot be told from 0",
     )
     step: int = knob(1, "Its first step", ge=1, le=10_000_000, when=("begins", ("step",)))
     window: int = knob(
         20,
-        "How many values of the metric are looked at, all since the phase before has begun. Few of them look level although they fall",
+        "How many of the metric's last values must be level. Only values since the phase before began count. Few values can look "
+        "level although they fall",
         ge=4,
         le=10_000,
         when=("begins", ("plateau",)),
@@ -51,8 +52,8 @@ class Phase(Section):
 
     prompts: Literal["same", "some", "all"] = knob(
         "same",
-        "Which training prompts are drawn from: the `same` as before; `some`, by pass rate, tags or domain; or `all` from now on. "
-        "`some` after `some` chooses anew from all",
+        "From which training prompts steps draw: the `same` as before; `some`, by pass rate, tags or domain; or `all` from now on. "
+        "`some` always chooses from all prompts",
     )
     rate_above: float | None = knob(
         None,
@@ -73,21 +74,29 @@ class Phase(Section):
 
     order: Literal["same", "data", "easy_first", "mixed"] = knob(
         "same",
-        "Which of these comes next: in the `same` order as before; in that of the `data`; `easy_first`, from the easiest to the hardest "
-        "by pass rate (`meta.pass_rate`); or `mixed`, both with a share",
+        "Order in which these prompts come: the `same` as before; that of the `data`; `easy_first`, from the easiest to the "
+        "hardest by pass rate (`meta.pass_rate`); or `mixed`, both orders with a share each",
     )
     data_share: float = knob(
-        1.0, "Share of the order of the data, shuffled or not", ge=0, le=1000, when=("order", ("mixed",))
+        1.0,
+        "Share of prompts that come in the order of the data, shuffled or not",
+        ge=0,
+        le=1000,
+        when=("order", ("mixed",)),
     )
     easy_share: float = knob(
-        0.0, "Share of the order from the easiest to the hardest", ge=0, le=1000, when=("order", ("mixed",))
+        0.0, "Share of prompts that come from the easiest to the hardest", ge=0, le=1000, when=("order", ("mixed",))
     )
 
     learning_rate: Literal["same", "times"] = knob(
-        "same", "The learning rate: the `same` as before, or so many `times` what `optim` says for the step"
+        "same", "The learning rate: the `same` as before, or the rate that `optim` gives for the step `times` a factor"
     )
     lr_times: float = knob(
-        0.1, "Times the learning rate of `optim`; 1 goes back to it", gt=0, le=1000, when=("learning_rate", ("times",))
+        0.1,
+        "Factor for the learning rate that `optim` gives; 1: that rate itself",
+        gt=0,
+        le=1000,
+        when=("learning_rate", ("times",)),
     )
 
     @property
@@ -193,7 +202,7 @@ class Phase(Section):
         if self.prompts != "some":
             return
         if not (self.pool.bounded or self.tags or self.domains):
-            yield FieldProblem("prompts", "say which: by rate_above, rate_up_to, tags or domains")
+            yield FieldProblem("prompts", "say which prompts: by rate_above, rate_up_to, tags or domains")
         if self.rate_above is not None and self.rate_up_to is not None and self.rate_up_to <= self.rate_above:
             yield FieldProblem("rate_up_to", f"not above rate_above, which is {self.rate_above:g}")
 
@@ -201,7 +210,7 @@ class Phase(Section):
         """Problems of the phase by itself; the paths begin at the phase. `held_out`: the most examples of an evaluation."""
         yield from self._pool_problems()
         if self.order == "mixed" and not (self.mix and self.mix.shares):
-            yield FieldProblem("data_share", "no order has a share; give one to at least one of them")
+            yield FieldProblem("data_share", "no order has a share; give at least one order a share")
         if self.begins == "plateau" and self.by_evaluation and not held_out:
             yield FieldProblem("metric", f"{self.watched} needs held-out examples; set evaluation.max_examples above 0")
 
@@ -220,7 +229,7 @@ class Phase(Section):
 
 def phases_knob() -> Any:
     """The field `phases` of a recipe."""
-    return knob([], "What changes on the way, in this order; each begins after the one before it", max_length=50)
+    return knob([], "Phases of the run, in this order; each begins after the one before it", max_length=50)
 
 
 class Line(NamedTuple):
@@ -258,11 +267,11 @@ def problems(
     for place, phase in enumerate(phases):
         at = f"phases.{place}"
         if not phase.changes:
-            yield FieldProblem(at, "changes nothing; say what it changes, or take it away")
+            yield FieldProblem(at, "changes nothing; say what it changes, or remove it")
         possible = phase.earliest(earliest, evaluation.every, round_steps)
         if phase.begins == "step":
             if phase.step <= last:
-                yield FieldProblem(f"{at}.step", f"not after step {last}, where a phase before it begins")
+                yield FieldProblem(f"{at}.step", f"is not after step {last}, at which an earlier phase begins")
             if phase.step > steps:
                 yield FieldProblem(f"{at}.step", f"the run ends after step {steps}, so this phase would never begin")
             last = max(last, phase.step)
@@ -270,12 +279,12 @@ def problems(
             if evaluation.max_examples:
                 yield FieldProblem(
                     f"{at}.metric",
-                    f"{phase.watched} is measured before and after the run only, so it never levels off in between; set "
+                    f"{phase.watched} is measured only before and after the run, so it cannot level off in between; set "
                     "evaluation.every above 0",
                 )
         elif possible > steps:  # its window holds only what comes in the phase before
             yield FieldProblem(
-                f"{at}.window", f"it cannot begin before step {possible}, and the run ends after step {steps}"
+                f"{at}.window", f"the phase cannot begin before step {possible}, and the run ends after step {steps}"
             )
         earliest = possible or earliest
         for problem in phase.problems(evaluation.max_examples):
@@ -316,5 +325,5 @@ def why_not(kind: str, replay: int, processes: int) -> str:
     if replay:
         return "responses that are trained on again (runner.replay) come from the phase before"
     if processes > 1:
-        return "the processes that train together (optim.processes) are told of no phase"
+        return "the processes that train together (optim.processes) cannot change phase"
     return ""

@@ -237,11 +237,13 @@ class Runner(Section):
             yield from self._round_problems(steps, prompts)
         if self.one_step_off and self.push_every > 1:
             yield FieldProblem(
-                "runner.one_step_off", f"the sampler lags by up to {self.push_every} steps already; set push_every to 1"
+                "runner.one_step_off", f"the sampler already lags by up to {self.push_every} steps; set push_every to 1"
             )
         for name in ("one_step_off", "replay"):
             if getattr(self, name) and self.kind != "sync":
-                yield FieldProblem(f"runner.{name}", f"is for runner.kind 'sync', which is {self.kind!r}")
+                yield FieldProblem(
+                    f"runner.{name}", f"is only for runner.kind 'sync', and runner.kind is {self.kind!r}"
+                )
         if self.replay and self.kind == "sync":
             yield from self._replay_problems(objective)
         if self.spread > 1:
@@ -249,7 +251,9 @@ class Runner(Section):
 
     def _spread_problems(self, objective: Any) -> Iterator[FieldProblem]:
         if self.kind != "sync":
-            yield FieldProblem("runner.spread", f"is for runner.kind 'sync', which is {self.kind!r}; set it to 1")
+            yield FieldProblem(
+                "runner.spread", f"is only for runner.kind 'sync', and runner.kind is {self.kind!r}; set this to 1"
+            )
         if self.replay:
             yield FieldProblem(
                 "runner.spread",

@@ -118,7 +118,7 @@ class ImportForm(Schema):
     name: str = Field(min_length=1, max_length=120, description="The dataset; an existing one gets a new version")
     format: str = Field("auto", description="An importer's name, or auto")
     mapping: str = Field("", description='JSON object: our field -> column, such as {"prompt": "question"}')
-    keep_good: bool = Field(False, description="Import the good lines of a file with bad ones")
+    keep_good: bool = Field(False, description="If a file has bad lines, import the good ones")
     heldout_share: float | None = Field(None, ge=0, le=1, description="Share held out of examples without a split")
     group_by: str = Field(
         "", description="prompt, domain, source or meta.NAME: examples with the same value go to one side of the split"

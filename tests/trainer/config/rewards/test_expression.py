@@ -95,11 +95,11 @@ def test_a_range_that_turns_out_empty_excludes() -> None:
 
 @pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf])
 def test_a_part_that_is_no_number_excludes(wrong) -> None:
-    assert parse("rc + 1", NAMES).evaluate({"rc": wrong}) == Evaluated(None, "rc is no finite number")
+    assert parse("rc + 1", NAMES).evaluate({"rc": wrong}) == Evaluated(None, "rc is not a finite number")
 
 
 def test_a_value_that_overflows_excludes() -> None:
-    assert parse("rc * rc", NAMES).evaluate({"rc": 1e200}) == Evaluated(None, "rc * rc is no finite number")
+    assert parse("rc * rc", NAMES).evaluate({"rc": 1e200}) == Evaluated(None, "rc * rc is not a finite number")
     assert parse("1 / (rc * rc)", NAMES).evaluate({"rc": 1e200}).value is None  # not 0
 
 
@@ -132,7 +132,7 @@ def test_a_value_that_overflows_excludes() -> None:
         ("rc * (2 / 0.0)", 11, "expected something to divide by"),
         ("clip(rc, 1, 0)", 1, "expected a low that is not above the high"),
         ("rc + 1e999", 6, "expected a finite number"),
-        ("rc + 1e308 * 10", 6, "expected something to compute, but 1e+308 * 10 is no finite number"),
+        ("rc + 1e308 * 10", 6, "expected something to compute, but 1e+308 * 10 is not a finite number"),
         ("9" * 500, 1, "expected a finite number, found “99"),
         (" " * LONGEST + "1", LONGEST + 1, "expected at most 20,000 characters"),
         ("-" * DEEPEST + "1", DEEPEST + 1, "expected at most 32 levels"),

@@ -210,7 +210,7 @@ def mood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("answer", "why"),
     [
         ("text", "python: it answered a str, not a list with one entry for each of 4 responses"),
-        ("nan", "python: it answered nan, which is no finite number"),
+        ("nan", "python: it answered nan, which is not a finite number"),
         ("late", "python: took longer than 0.5 s"),
         ("raises", "python: KeyError: 'tone'"),
     ],
@@ -262,7 +262,7 @@ def by_service(service: RewardService, timeout_s: float = SECONDS) -> dict[str, 
     ("body", "why"),
     [
         (b"very good", "http: answered something that is not JSON: b'very good'"),
-        (b'{"values": [NaN, NaN, NaN, NaN]}', "http: it answered nan, which is no finite number"),
+        (b'{"values": [NaN, NaN, NaN, NaN]}', "http: it answered nan, which is not a finite number"),
     ],
     ids=["text", "nan"],
 )

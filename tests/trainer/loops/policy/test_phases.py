@@ -191,17 +191,17 @@ def test_a_resumed_run_keeps_the_budgets_of_its_prompts(examples_file: Path, tin
         (
             {"phases": [{"begins": "plateau", "window": 4, "temperature": "set"}]},
             "phases.0.window",
-            "it cannot begin before step 5",
+            "the phase cannot begin before step 5",
         ),
         (
             {"steps": 8, "phases": [SET | {"step": 5}, {"begins": "pass_rate", "window": 4, "temperature": "set"}]},
             "phases.1.window",
-            "it cannot begin before step 9",
+            "the phase cannot begin before step 9",
         ),
         (
             {"steps": 8, "phases": [{"begins": "plateau", "window": 4, "temperature": "set"}] * 2},
             "phases.1.window",
-            "it cannot begin before step 9",
+            "the phase cannot begin before step 9",
         ),
         ({"phases": [SEARCH | {"highest": 0.4}]}, "phases.0.highest", "not above the lowest"),
         (
@@ -210,7 +210,7 @@ def test_a_resumed_run_keeps_the_budgets_of_its_prompts(examples_file: Path, tin
             "a search needs held-out prompts",
         ),
         ({"phases": [TOGGLE], "rollout": SMALL["rollout"] | {"replace_flat": 1}}, "phases.0.lengths", "set that to 0"),
-        ({"phases": [{"prompts": "some"}]}, "phases.0.prompts", "say which: by rate_above"),
+        ({"phases": [{"prompts": "some"}]}, "phases.0.prompts", "say which prompts: by rate_above"),
         (
             {"phases": [TOGGLE], "rewards": [{"kind": "rubric", "weight": 0.5}]},
             "phases.0.correct",
@@ -227,7 +227,7 @@ def test_a_resumed_run_keeps_the_budgets_of_its_prompts(examples_file: Path, tin
         ),
         ({"pass_rates": {"threshold": 1.5}}, "pass_rates.threshold", "no score is above 1, and no reward above 1"),
         ({"phases": [SET], "runner": {"kind": "async"}}, "phases", "sample ahead"),
-        ({"phases": [SET], "optim": {"processes": 2}}, "phases", "told of no phase"),
+        ({"phases": [SET], "optim": {"processes": 2}}, "phases", "cannot change phase"),
     ],
 )
 def test_what_cannot_work_is_said_at_its_field(changes: dict[str, Any], path: str, words: str) -> None:

@@ -193,7 +193,7 @@ def test_a_stop_in_the_first_step_of_a_stage_leaves_the_stage_before(
 @pytest.mark.parametrize(
     ("changes", "path", "words"),
     [
-        ({"stages": [{"do": "distil", "steps": 3}]}, "stages.0.do", "no stage before it has trained"),
+        ({"stages": [{"do": "distil", "steps": 3}]}, "stages.0.do", "no earlier stage trains"),
         ({"imitation": {"form": "tags"}}, "imitation.form_of", "name the tags"),
         ({"optim": {"processes": 2}}, "optim.processes", "set it to 1"),
         ({"objective": {"name": "distill", "teacher": "t"}}, "objective.name", "choose an objective with rewards"),
@@ -218,7 +218,7 @@ def test_a_stage_that_the_run_ends_before_is_said_before_a_launch_and_works_from
     (problem,) = small(CROSS, steps=2).launch_problems()
     assert (
         problem.path == "stages.2"
-        and "the run ends with step 2, and this stage would begin with step 3" in problem.message
+        and "the run ends with step 2, and the stage would begin with step 3" in problem.message
     )
     assert list(small(CROSS, steps=3).launch_problems()) == []
 

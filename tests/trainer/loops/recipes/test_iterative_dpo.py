@@ -337,17 +337,17 @@ WAITS = {"begins": "plateau", "window": 4, "metric": "reward/mean", "learning_ra
     ("changes", "field", "words"),
     [
         ({"phases": [ODD | {"step": 4}], "steps": 6}, "phases.0.step", "in the middle of one; choose 3 or 5"),
-        ({"phases": [WAITS], "steps": 8}, "phases.0.window", "it cannot begin before step 9"),
+        ({"phases": [WAITS], "steps": 8}, "phases.0.window", "the phase cannot begin before step 9"),
         (
             {"phases": [WAITS | {"metric": "eval/score"}], "steps": 6},
             "phases.0.window",
-            "it cannot begin before step 7",
+            "the phase cannot begin before step 7",
         ),
         ({"phases": [WAITS], "steps": 9, "rewards": [JUDGED, TRUTH]}, "phases.0.metric", "choose 'eval/score'"),
         (
             {"phases": [ODD | {"lengths": "toggle"}]},
             "phases.0.lengths",
-            "pairs are learnt by which of two answers is better",
+            "this recipe learns which of two answers is better",
         ),
         ({"phases": [ODD | {"order": "uncertain"}]}, "phases.0.order", "rounds keep no pass rates"),
         ({"data": {"order": {"uncertain": 1.0}}}, "data.order.uncertain", "rounds keep no pass rates"),

@@ -149,16 +149,20 @@ def problems(recipe: str, **changes: Any) -> dict[str, str]:
     ("phase", "path", "words"),
     [
         ({"temperature": "set"}, "temperature", "samples none, so it has no temperature"),
-        ({"lengths": "toggle"}, "lengths", "no response has a reward"),
-        ({"verification": "on"}, "verification", "no response has a reward"),
-        ({"order": "uncertain"}, "order", "a run without rewards learns nothing of pass rates"),
+        ({"lengths": "toggle"}, "lengths", "this field of a phase needs rewards"),
+        ({"verification": "on"}, "verification", "this field of a phase needs rewards"),
+        ({"order": "uncertain"}, "order", "a run without rewards measures no pass rates"),
         ({"order": "mixed", "uncertain_share": 1.0}, "uncertain_share", "choose 'easy_first' or 'data'"),
         ({"order": "mixed", "data_share": 0.0}, "data_share", "no order has a share"),
         ({"begins": "pass_rate"}, "begins", "no pass rate to wait for; choose 'step' or 'plateau'"),
-        ({"begins": "plateau", "window": 4, "learning_rate": "times"}, "window", "it cannot begin before step 5"),
+        (
+            {"begins": "plateau", "window": 4, "learning_rate": "times"},
+            "window",
+            "the phase cannot begin before step 5",
+        ),
         ({"begins": "plateau", "metric": "eval/loss", "learning_rate": "times"}, "window", "before step 39, and the"),
         ({"step": 5, "learning_rate": "times"}, "step", "the run ends after step 4"),
-        ({"step": 2, "prompts": "some"}, "prompts", "say which: by rate_above, rate_up_to, tags or domains"),
+        ({"step": 2, "prompts": "some"}, "prompts", "say which prompts: by rate_above, rate_up_to, tags or domains"),
         ({"step": 2, "wrong": 1}, "wrong", "unknown key"),
     ],
 )
@@ -170,7 +174,7 @@ def test_what_makes_no_sense_is_refused_at_its_field(recipe: str, phase: dict[st
 def test_a_plateau_that_no_evaluation_can_show_is_said_at_the_form(recipe: str) -> None:
     waits = {"begins": "plateau", "window": 4, "metric": "eval/loss", "learning_rate": "times"}
     seldom = problems(recipe, steps=30, phases=[waits], evaluation={"every": 0})
-    assert "eval/loss is measured before and after the run only" in seldom["phases.0.metric"]
+    assert "eval/loss is measured only before and after the run" in seldom["phases.0.metric"]
     none = problems(recipe, steps=30, phases=[waits], evaluation={"max_examples": 0})
     assert "needs held-out examples; set evaluation.max_examples above 0" in none["phases.0.metric"]
     config = configured(recipe, steps=30, phases=[waits])

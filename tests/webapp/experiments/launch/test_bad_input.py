@@ -59,13 +59,13 @@ def rewarded(*parts, expression="") -> dict:
 
 def test_a_recipe_without_phases_says_on_its_form_what_it_has_instead(cast, version, model, launch):
     page = render_to_string("experiments/_form.html", {"form": RunForm.blank(cast.researcher, "alternating")})
-    assert "No phases: its warm-up and its turns say who is trained and when." in page
+    assert "No phases: its warm-up and its turns set who is trained and when." in page
     for recipe in ("policy", "iterative_dpo"):
         assert "No phases" not in render_to_string(
             "experiments/_form.html", {"form": RunForm.blank(cast.researcher, recipe)}
         )
     said = refused(launch, "phases", recipe="chain", config={"steps": 4, "phases": [{"step": 2}]})
-    assert said == "this recipe has no phases: its stages say what changes and when; take them away"
+    assert said == "this recipe has no phases: its stages set what changes and when; remove them"
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_phase_by_tags_of_data_without_any_is_refused(launch):
 def test_a_stage_that_the_run_ends_before_is_refused_where_a_person_launches_it(launch):
     stages = [{"do": "reinforce", "steps": 80}, {"do": "imitate", "steps": 20}]
     said = refused(launch, "stages.1", recipe="chain", config={"steps": 60, "stages": stages})
-    assert "the run ends with step 60, and this stage would begin with step 81" in said
+    assert "the run ends with step 60, and the stage would begin with step 81" in said
     assert launch(recipe="chain", config={"steps": 81, "stages": stages})
 
 
@@ -116,7 +116,7 @@ def test_the_form_marks_the_stage_beforehand(cast, version, model):
     page = render_to_string("experiments/_form.html", {"form": form})
     assert page.count('class="warn">never entered: the run ends with step 10') == 2
     for first in (16, 26):
-        assert f"the run ends with step 10, and this stage would begin with step {first}" in page
+        assert f"the run ends with step 10, and the stage would begin with step {first}" in page
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_the_form_marks_the_stage_beforehand(cast, version, model):
         (
             {"begins": "plateau", "metric": "eval/accuracy", "prompts": "all"},
             "window",
-            "it cannot begin before step 191",
+            "the phase cannot begin before step 191",
         ),
         ({"step": 50, "prompts": "all"}, "step", "the run ends after step 40"),
     ],

@@ -10,7 +10,7 @@ from webapp.core.problems import Conflict
 
 
 class Command(BaseCommand):
-    help = "Set who administers this installation and who may make workspaces; without EMAIL, list these people"
+    help = "Set who administers this installation and who may make workspaces; without EMAIL, list those people"
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("email", nargs="?")

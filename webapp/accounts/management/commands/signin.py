@@ -26,7 +26,7 @@ class Command(BaseCommand):
         if new is not None:
             user = _made(email, new, user)
         if user is None:
-            raise CommandError(f"There is no account {email}. With --new WORKSPACE it is made.")
+            raise CommandError(f"There is no account {email}. Give --new WORKSPACE to make it.")
         if not user.is_active:
             raise CommandError(f"The account {email} is closed.")
         self.stdout.write(f"{public_url()}/sign-in/link/{create_sign_in_link(user)}")
@@ -35,11 +35,11 @@ class Command(BaseCommand):
 @transaction.atomic
 def _made(email: str, workspace: str, before: User | None) -> User:
     if before and before.verified:
-        raise CommandError(f"There is an account {email} already: leave --new out.")
+        raise CommandError(f"The account {email} already exists: leave out --new.")
     try:
         validate_email(email.strip())
         return create_workspace(workspace, get_or_create_user(email)).user
     except ValidationError as problem:
-        raise CommandError(f"{email} is no e-mail address.") from problem
+        raise CommandError(f"{email} is not an e-mail address.") from problem
     except Invalid as problem:
         raise CommandError(problem.message) from problem

@@ -15,17 +15,20 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("email")
-        parser.add_argument("--workspace", help="slug; needed only by people in several")
+        parser.add_argument("--workspace", help="slug of the workspace; needed only for people in several workspaces")
         parser.add_argument("--scope", choices=list(areas.Right), default=areas.Right.WRITE.value)
         parser.add_argument(
             "--area",
             action="append",
             metavar="AREA:RIGHT",
-            help=f"instead of all areas, such as datasets:read; several times for several of {', '.join(areas.Area)}",
+            help=f"one area, such as datasets:read, instead of all; may be repeated; the areas are {', '.join(areas.Area)}",
         )
         parser.add_argument("--name", default="command line")
         parser.add_argument(
-            "--days", type=int, default=services.TOKEN_DAYS, help="until it ends; 0: until it is revoked"
+            "--days",
+            type=int,
+            default=services.TOKEN_DAYS,
+            help="days until the token expires; 0: it is valid until it is revoked",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

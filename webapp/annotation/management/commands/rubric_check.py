@@ -21,13 +21,13 @@ AUTO = "auto"
 
 
 class Command(JsonCommand):
-    help = "Print structural hints about the rubrics of a file, in any format that can be imported: how many there are, and where"
+    help = "Check the structure of the rubrics in a file, in any format that can be imported, and print where and how often there are hints"
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", type=Path)
         parser.add_argument("--format", choices=[AUTO, *REGISTRY], default=AUTO)
         parser.add_argument(
-            "--show", type=int, default=20, help="how many rubrics with hints are listed, in file order"
+            "--show", type=int, default=20, help="list at most this many rubrics with hints, in the order of the file"
         )
 
     def handle(self, *args: Any, file: Path, format: str, show: int, **options: Any) -> None:

@@ -13,18 +13,30 @@ from webapp.core.problems import Problem
 
 
 class Command(BaseCommand):
-    help = "Copy the database and all files that it names, as they are at one moment, into a folder or a bucket"
+    help = "Copy the database and all its files, as they are at one moment, to a folder or a bucket"
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "folder", type=where, nargs="?", default=settings.BACKUP_FOLDER, help="or a bucket; BACKUP_FOLDER if absent"
+            "folder", type=where, nargs="?", default=settings.BACKUP_FOLDER, help="or a bucket; default: BACKUP_FOLDER"
         )
         parser.add_argument(
-            "--key-file", type=Path, default=settings.BACKUP_KEY_FILE, help="a passphrase to encrypt with, in a file"
+            "--key-file",
+            type=Path,
+            default=settings.BACKUP_KEY_FILE,
+            help="file with the passphrase that encrypts the backup",
         )
 
-        parser.add_argument("--keep-daily", type=int, help="then remove all but the last of so many days (and weeks)")
-        parser.add_argument("--keep-weekly", type=int, default=0, help="beside --keep-daily: the last of so many weeks")
+        parser.add_argument(
+            "--keep-daily",
+            type=int,
+            help="afterwards keep only the last backup of each of this many days (and weeks), and remove the others",
+        )
+        parser.add_argument(
+            "--keep-weekly",
+            type=int,
+            default=0,
+            help="with --keep-daily: also keep the last backup of each of this many weeks",
+        )
 
     def handle(self, *args: Any, folder: str | None, key_file: Path | None, **options: Any) -> None:
         if folder is None:

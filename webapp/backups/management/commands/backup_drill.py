@@ -13,13 +13,11 @@ from webapp.core.problems import Problem
 
 
 class Command(BaseCommand):
-    help = (
-        "Restore the newest backup beside the installation, compare every row and file, open pages, and remove it again"
-    )
+    help = "Restore the newest backup beside the installation, compare every row and file, open pages, and remove the copy again"
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "folder", type=where, nargs="?", default=settings.BACKUP_FOLDER, help="or a bucket; BACKUP_FOLDER if absent"
+            "folder", type=where, nargs="?", default=settings.BACKUP_FOLDER, help="or a bucket; default: BACKUP_FOLDER"
         )
         parser.add_argument("--key-file", type=Path, default=settings.BACKUP_KEY_FILE)
 

@@ -14,12 +14,14 @@ from webapp.core.problems import Problem
 
 
 class Command(BaseCommand):
-    help = "Make an installation from a backup, in a folder that is empty; compare every row and file before it is done"
+    help = "Make an installation from a backup, in an empty folder, and compare every row and file"
     requires_system_checks = []  # there need not be a database yet
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "backup", type=where, help=f"a folder or bucket of backups (the newest), or one in it: NAME{ENDING}"
+            "backup",
+            type=where,
+            help=f"a folder or bucket of backups (the newest is restored), or one backup in it: NAME{ENDING}",
         )
         parser.add_argument("--into", type=Path, required=True, help="the new TOUCHSTONE_VAR: an empty folder")
         parser.add_argument("--database", help="the address of an empty database; an embedded Postgres if absent")
@@ -50,16 +52,16 @@ class Command(BaseCommand):
 
 def remarks(kept: manifest.Manifest, into: Path, unreadable: int) -> list[str]:
     """What whoever restores must know."""
-    said = [f"Not in the backup, as it lies elsewhere: {path}" for path in kept.elsewhere]
-    said += [f"Not in the backup, as it was gone: {path}" for path in kept.lost]
+    said = [f"Not in the backup, because it is stored elsewhere: {path}" for path in kept.elsewhere]
+    said += [f"Not in the backup, because it did not exist any more: {path}" for path in kept.lost]
     if mark_of((into / "secret_key").read_text()) != kept.key_mark:
         said.append(
-            "secret_key is another one than before: everybody signs in again, and keys of endpoints and secrets of webhooks "
-            "must be entered again. If you kept the old one, put it there before you start."
+            "secret_key is not the former one: everybody must sign in again, and keys of endpoints and secrets of webhooks must be "
+            "entered again. If you still have the former key, put it there before you start."
         )
     elif unreadable:
         said.append(
-            f"{unreadable:,} stored secrets (keys of endpoints, secrets of webhooks, second factors) open under no key that is "
-            "known: name the key of before in SECRET_KEY_FALLBACKS and run manage.py reencrypt, or enter them again."
+            f"{unreadable:,} stored secrets (keys of endpoints, secrets of webhooks, second factors) cannot be decrypted with any "
+            "known key: put the former key into SECRET_KEY_FALLBACKS and run manage.py reencrypt, or enter the secrets again."
         )
     return said

@@ -8,10 +8,10 @@ from webapp.core import audit_chain
 
 
 class Command(BaseCommand):
-    help = "Seal what is not sealed yet, read the whole audit log and say whether it was changed; prints the chain's last digest"
+    help = "Seal new entries, check whether the audit log was changed, and print the last digest of its chain"
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--expect", help="a digest printed earlier, which must be part of the chain still")
+        parser.add_argument("--expect", help="a digest printed earlier, which must still be part of the chain")
 
     def handle(self, *args: Any, expect: str | None, **options: Any) -> None:
         audit_chain.seal()
@@ -20,6 +20,6 @@ class Command(BaseCommand):
             raise CommandError("The audit log was changed: " + "; ".join(found.problems))
         if expect and not audit_chain.holds(expect):
             raise CommandError(
-                f"The digest {expect} is not part of the chain: its end was cut off, or it is another log."
+                f"The digest {expect} is not part of the chain: the end of the log was cut off, or this is another log."
             )
         self.stdout.write(f"{found.sealed} entries, unchanged. Last digest: {found.head}")

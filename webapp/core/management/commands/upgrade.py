@@ -10,7 +10,7 @@ from webapp.version import VERSION
 
 
 class Command(BaseCommand):
-    help = "Bring the database to the schema of this code, and check that it is there"
+    help = "Bring the database to the schema of this version, and check the result"
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--check", action="store_true", help="only look; apply nothing")
@@ -22,6 +22,6 @@ class Command(BaseCommand):
             listed = "\n".join(f"  {each}" for each in found)
             raise CommandError(
                 f"The database is not what Touchstone {VERSION} expects:\n{listed}\n"
-                "Nothing was started on it. docs/upgrading.md says what to do."
+                "No service was started. docs/upgrading.md says what to do."
             )
         self.stdout.write(f"The database is what Touchstone {VERSION} expects.")

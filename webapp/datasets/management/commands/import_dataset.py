@@ -19,17 +19,24 @@ from webapp.datasets.models import ImportJob
 
 
 class Command(JsonCommand):
-    help = "Import a file as a dataset version; exit status 1 when it is refused"
+    help = "Import a file as a dataset version; the exit status is 1 if the file is refused"
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path, help="a file, a ZIP archive or a folder of files of one format")
         parser.add_argument("--name", required=True, help="the dataset's name; an existing one gets a new version")
         parser.add_argument("--format", choices=[AUTO, *REGISTRY], default=AUTO)
         parser.add_argument("--map", action="append", default=[], metavar="FIELD=COLUMN", help="for format table")
-        parser.add_argument("--keep-good", action="store_true", help="import the good lines of a file with bad ones")
-        parser.add_argument("--heldout-share", type=float, help="share held out of examples without a split")
-        parser.add_argument("--group-by", default="", metavar="FIELD", help="domain, source or meta.NAME: see the docs")
-        parser.add_argument("--workspace", help="slug; needed only where there are several")
+        parser.add_argument("--keep-good", action="store_true", help="if the file has bad lines, import the good ones")
+        parser.add_argument(
+            "--heldout-share", type=float, help="share of the examples without a split that is held out"
+        )
+        parser.add_argument(
+            "--group-by",
+            default="",
+            metavar="FIELD",
+            help="keep examples with the same value on one side of the split: domain, source or meta.NAME",
+        )
+        parser.add_argument("--workspace", help="slug of the workspace; needed only if there are several")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not options["file"].exists():

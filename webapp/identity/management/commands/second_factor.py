@@ -10,7 +10,7 @@ from webapp.identity import second_factor
 
 
 class Command(BaseCommand):
-    help = "Delete the second factors of a person, who then signs in without one and can set up another."
+    help = "Delete the second factors of a person. The person then signs in without one and can set up another."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("email")
@@ -18,7 +18,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         user = User.objects.filter(email=options["email"].strip().lower()).first()
         if user is None:
-            raise CommandError(f"Nobody has the address {options['email']}.")
+            raise CommandError(f"There is no account {options['email']}.")
         if second_factor.forget(user):
             self.stdout.write(f"{user.email} has no second factor any more.")
         else:

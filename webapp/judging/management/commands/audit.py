@@ -16,12 +16,12 @@ class Command(JsonCommand):
     requires_system_checks = []  # reads a file, nothing else
     help = (
         'Audits judges from lines {"judge", "pair", "group", "label", "given", "swapped"}: label "A", "B" or "tie", '
-        "verdicts the same or null where one is missing; swapped as it was said, before un-swapping."
+        "verdicts likewise, or null for a missing one; in swapped orders the verdict as the judge gave it, before un-swapping."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", type=Path)
-        parser.add_argument("--keep-good", action="store_true", help="name bad lines on stderr, and audit the others")
+        parser.add_argument("--keep-good", action="store_true", help="list bad lines on stderr, and audit the others")
 
     def handle(self, *args: Any, file: Path, keep_good: bool = False, **options: Any) -> None:
         lines = Lines(file, parse_case, LineProblem)

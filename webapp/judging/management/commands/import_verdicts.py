@@ -32,9 +32,11 @@ class Command(JsonCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", type=Path)
         parser.add_argument("--format", choices=[AUTO, *REGISTRY], default=AUTO)
-        parser.add_argument("--dataset", help="keep the verdicts, on the pairs of this dataset's newest version")
-        parser.add_argument("--keep-good", action="store_true", help="name bad lines on stderr, and use the others")
-        parser.add_argument("--workspace", help="slug; needed only with --dataset, where there are several")
+        parser.add_argument("--dataset", help="store the verdicts, for the pairs of this dataset's newest version")
+        parser.add_argument("--keep-good", action="store_true", help="list bad lines on stderr, and use the others")
+        parser.add_argument(
+            "--workspace", help="slug of the workspace; needed only with --dataset, if there are several"
+        )
 
     def handle(self, *args: Any, file: Path, format: str, dataset: str | None, **options: Any) -> None:
         data = _newest(owner := acting_owner(options["workspace"]), dataset) if dataset else None

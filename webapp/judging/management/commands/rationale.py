@@ -20,7 +20,7 @@ class Command(JsonCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", type=Path)
-        parser.add_argument("--keep-good", action="store_true", help="name bad lines on stderr, and use the others")
+        parser.add_argument("--keep-good", action="store_true", help="list bad lines on stderr, and use the others")
 
     def handle(self, *args: Any, file: Path, keep_good: bool = False, **options: Any) -> None:
         lines = Lines(file, parse_sample, LineProblem)

@@ -26,8 +26,10 @@ class Command(BaseCommand):
     help = "Load the demo and start its run"
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--data", action="store_true", help="only the data and its projects, which need no model")
-        parser.add_argument("--link", action="store_true", help="only make the owner and print a sign-in link")
+        parser.add_argument(
+            "--data", action="store_true", help="load only the data and its projects, which need no model"
+        )
+        parser.add_argument("--link", action="store_true", help="make only the owner, and print a sign-in link")
 
     def handle(self, *args: Any, **options: Any) -> None:
         membership = owner()

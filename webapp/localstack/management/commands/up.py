@@ -24,19 +24,19 @@ class Command(BaseCommand):
     requires_system_checks = []  # the migrate step runs them, with the database there
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--no-demo", action="store_true", help="neither load the demo nor start its run")
+        parser.add_argument("--no-demo", action="store_true", help="do not load the demo or start its run")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if (settings.VAR / RESTORING).exists():
             raise CommandError(
-                f"{settings.VAR} is not restored yet: wait for `manage.py restore`, or remove the folder."
+                f"{settings.VAR} is not restored completely: wait for `manage.py restore` to end, or remove the folder."
             )
         close_to_others(settings.VAR)
         try:
             held = lock.take(settings.VAR)
         except lock.AlreadyRunning as running:
             self.stdout.write(f"Touchstone is already running (process {running.pid}) at {public_url()}")
-            self.stdout.write("Stop it with Ctrl-C where it was started, or choose another folder: TOUCHSTONE_VAR.")
+            self.stdout.write("Stop it with Ctrl-C in its terminal, or choose another folder with TOUCHSTONE_VAR.")
             return
         with held:
             self._run(demo=not options["no_demo"])
