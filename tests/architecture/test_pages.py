@@ -1,4 +1,4 @@
-"""The pages of docs/ and README.md: sentences that a reader who learnt English at school reads at once, links that lead somewhere, nothing twice.
+"""The pages of docs/, README.md, CONTRIBUTING.md and SECURITY.md have plain sentences, links that lead somewhere, and no line twice.
 
 `PATTERNS` are the constructions that kept coming back while the pages were read aloud. Code, and *names of buttons and fields*, are left out.
 `results/` is written by commands and is not read here.
@@ -32,7 +32,7 @@ LONG = 60  # characters of a line that nobody writes twice by chance
 @cache
 def pages() -> tuple[Path, ...]:
     docs = sorted(path for path in (ROOT / "docs").rglob("*.md") if path.parent != ROOT / "docs" / "results")
-    return ROOT / "README.md", *docs
+    return *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")), *docs
 
 
 def prose(text: str) -> str:
@@ -104,7 +104,7 @@ def test_code_and_names_are_not_read():
 def test_every_link_of_a_page_leads_somewhere():
     wrong = [
         f"{page.relative_to(ROOT)}: {link}"
-        for page in (*pages(), ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md")
+        for page in (*pages(), ROOT / "CHANGELOG.md")
         for link in LINK.findall(FENCE.sub("", page.read_text()))
         if not re.match(r"[a-z]+:", link) and broken(page, link)
     ]
