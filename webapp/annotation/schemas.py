@@ -7,6 +7,7 @@ from ninja import Path, Schema
 from pydantic import Field
 
 from webapp.core.strict_query import OneOf
+from webapp.datasets.api.references import DatasetRef
 
 from .kinds import KINDS, Settings
 from .models import MAX_OVERLAP
@@ -20,18 +21,10 @@ Overlap = Annotated[int, Field(ge=1, le=MAX_OVERLAP, description="Different peop
 Guidelines = Annotated[str, Field(max_length=100_000, description="Markdown")]
 
 
-class ProjectDatasetIn(Schema):
-    """A dataset by id or by name; without `version` its newest one."""
-
-    id: Id | None = None
-    name: str | None = Field(None, max_length=120)
-    version: Number | None = None
-
-
 class ProjectIn(Schema):
     name: str = Field(min_length=1, max_length=120)
     kind: KindName
-    dataset: ProjectDatasetIn
+    dataset: DatasetRef
     overlap: Overlap = 2
     strategy: StrategyName = "order"
     settings: dict[str, Any] = Field(
@@ -55,7 +48,7 @@ class StateIn(Schema):
 
 class SizeIn(Schema):
     kind: KindName
-    dataset: ProjectDatasetIn
+    dataset: DatasetRef
     overlap: Overlap = 2
 
 

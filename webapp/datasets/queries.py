@@ -293,3 +293,14 @@ def not_imported(version: DatasetVersion) -> dict[str, int]:
     for canonical in examples.values_list("canonical", flat=True).iterator():
         found.update(json.loads(canonical).get("meta", {}).get("not_imported", {}))
     return dict(found.most_common())
+
+
+def version_of(workspace_id: int, id: int | None, name: str | None, number: int | None) -> DatasetVersion | None:
+    """The version with this number, else the newest, of the workspace's dataset with this id, else with this name."""
+    if id is None and not name:
+        return None
+    which = {"dataset__name": name} if id is None else {"dataset_id": id}
+    found = DatasetVersion.objects.filter(dataset__workspace_id=workspace_id, **which).select_related("dataset")
+    if number is not None:
+        found = found.filter(number=number)
+    return found.order_by("-number").first()

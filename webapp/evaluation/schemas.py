@@ -6,16 +6,10 @@ from typing import Annotated, Any, Literal
 from ninja import Schema
 from pydantic import ConfigDict, Field
 
+from webapp.datasets.api.references import DatasetRef
 from webapp.datasets.api.versions import LeakOut, NearOut
 
 Id = Annotated[int, Field(ge=1, lt=2**63)]
-
-
-class EvaluationDatasetIn(Schema):
-    """One version of a dataset; without `version` the newest."""
-
-    id: Id
-    version: Annotated[int, Field(ge=1, lt=2**31)] | None = None
 
 
 class EvaluationDatasetOut(Schema):
@@ -75,7 +69,7 @@ class EvaluationIn(Schema):
 
     recipe: str
     config: dict[str, Any] = Field(default_factory=dict, description="What differs from the recipe's defaults")
-    dataset: EvaluationDatasetIn | None = None
+    dataset: DatasetRef | None = None
     recording: Id | None = Field(None, description="Recorded verdicts, by id")
     name: str = ""
 

@@ -112,3 +112,28 @@ def test_the_form_takes_scores_where_scores_are_read(client, cast):
     page = client.get("/evaluations/new?recipe=reward_benchmark").content.decode()
     assert "8 scores of 1 model<" in page and "Recorded scores" in page
     assert "scores of" not in client.get("/evaluations/new?recipe=judge_audit").content.decode()
+
+
+@pytest.mark.django_db
+def test_a_dataset_is_named_as_everywhere_in_the_api(cast):
+    made = datasets.create_dataset(cast.researcher, "lists")
+    for examples in (make_examples(), make_examples()[:3]):
+        datasets.freeze(cast.researcher, datasets.new_version(cast.researcher, made, examples, None, {"from": "test"}))
+    api = ApiClient(cast.researcher)
+    sent = {"file": SimpleUploadedFile("scores.jsonl", as_file(scored()))}
+    stored = api.client.post("/api/v1/evaluations/recordings", sent).json()
+    body = {"recipe": "reward_benchmark", "recording": stored["id"]}
+    for ref, number in (
+        ("lists", 2),
+        (made.pk, 2),
+        ({"name": "lists", "version": 1}, 1),
+        ({"id": made.pk, "version": 1}, 1),
+    ):
+        answer = api.post("/evaluations", body | {"dataset": ref})
+        assert answer.status_code == 201, answer.json()
+        assert answer.json()["dataset"]["version"] == number
+        sized = api.post("/projects/size", {"dataset": ref, "kind": "rating", "overlap": 1})
+        assert sized.status_code == 200, sized.json()
+    for ref in ("nobody's", {"name": "lists", "version": 3}, {}):
+        answer = api.post("/evaluations", body | {"dataset": ref})
+        assert (answer.status_code, answer.json()["error"]["fields"][0]["path"]) == (422, "dataset")

@@ -7,11 +7,9 @@ from django.http import HttpRequest
 from ninja import Router, Status
 
 from webapp.accounts.access import require
-from webapp.accounts.models import Membership
 from webapp.core.paging import Limit, page
-from webapp.core.problems import Invalid
 from webapp.core.strict_query import OneOf
-from webapp.datasets.models import DatasetVersion
+from webapp.datasets.api.references import find
 
 from .. import access, queries
 from .. import schemas as s
@@ -24,23 +22,6 @@ from ..work import inbox as own
 from . import advice, serializers, services, size_estimate
 
 router = Router(tags=["annotation"])
-
-
-def _version(membership: Membership, choice: s.ProjectDatasetIn) -> DatasetVersion:
-    """Raises Invalid at `dataset` where there is none."""
-    found = DatasetVersion.objects.filter(dataset__workspace_id=membership.workspace_id).select_related("dataset")
-    if choice.id is not None:
-        found = found.filter(dataset_id=choice.id)
-    elif choice.name:
-        found = found.filter(dataset__name=choice.name)
-    else:
-        raise Invalid("A dataset is missing.", {"dataset": "name one by its id or its name"})
-    if choice.version is not None:
-        found = found.filter(number=choice.version)
-    version = found.order_by("-number").first()
-    if version is None:
-        raise Invalid("There is no such dataset.", {"dataset": "this workspace has no such dataset or version"})
-    return version
 
 
 def _shown(project: Project) -> dict[str, Any]:
@@ -86,7 +67,7 @@ def create(request: HttpRequest, payload: s.ProjectIn) -> Status[dict[str, Any]]
         membership,
         name=payload.name,
         kind=payload.kind,
-        dataset=_version(membership, payload.dataset),
+        dataset=find(membership.workspace_id, payload.dataset),
         overlap=payload.overlap,
         strategy=payload.strategy,
         settings=payload.settings,
@@ -100,7 +81,7 @@ def create(request: HttpRequest, payload: s.ProjectIn) -> Status[dict[str, Any]]
 @router.post("/projects/size", response=s.SizeOut, summary="How many tasks a project would make; nothing is written")
 def size(request: HttpRequest, payload: s.SizeIn) -> size_estimate.Size:
     membership = access.may_write(require(request))
-    return size_estimate.expected(_version(membership, payload.dataset), payload.kind, payload.overlap)
+    return size_estimate.expected(find(membership.workspace_id, payload.dataset), payload.kind, payload.overlap)
 
 
 @router.get("/projects/mine", response=s.WaitingList, summary="Projects that ask for your own judgement")

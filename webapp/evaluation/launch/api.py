@@ -13,7 +13,7 @@ from webapp.core.paging import Limit, page
 from webapp.core.priorities import Priority
 from webapp.core.problems import Invalid
 from webapp.core.strict_query import OneOf
-from webapp.datasets.models import DatasetVersion
+from webapp.datasets.api.references import find
 
 from .. import access, queries, serializers
 from .. import schemas as s
@@ -66,7 +66,7 @@ def create(
         membership,
         recipe=payload.recipe,
         config=payload.config,
-        dataset=_version(membership, payload.dataset),
+        dataset=None if payload.dataset is None else find(membership.workspace_id, payload.dataset),
         recording=_recording(membership, payload.recording),
         name=payload.name,
         key=once.key(idempotency_key, payload.model_dump()),
@@ -138,18 +138,6 @@ def rerun(
 def _move(request: HttpRequest, evaluation_id: int, to: str) -> dict[str, Any]:
     membership = require(request)
     return serializers.evaluation(services.move(membership, access.evaluation_write(membership, evaluation_id), to))
-
-
-def _version(membership: Membership, choice: s.EvaluationDatasetIn | None) -> DatasetVersion | None:
-    if choice is None:
-        return None
-    rows = DatasetVersion.objects.filter(dataset__workspace=membership.workspace, dataset_id=choice.id)
-    if choice.version is not None:
-        rows = rows.filter(number=choice.version)
-    found = rows.select_related("dataset").order_by("-number").first()
-    if found is None:
-        raise Invalid("There is no such dataset.", {"dataset": "this workspace has no such dataset or version"})
-    return found
 
 
 def _recording(membership: Membership, recording_id: int | None) -> Recording | None:

@@ -6,7 +6,8 @@ from typing import Any, Literal
 from ninja import Schema
 from pydantic import ConfigDict, Field
 
-from ..launch.schemas import DatasetRef
+from webapp.datasets.api.references import DatasetRef
+
 from ..schemas import Id
 
 

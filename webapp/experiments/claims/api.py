@@ -10,9 +10,10 @@ from pydantic import ConfigDict, Field
 from trainer.metrics.claims import PLANS, RULE
 from webapp.accounts.access import require
 from webapp.core.paging import Limit, page
+from webapp.datasets.api.references import DatasetRef
 
 from .. import access, queries
-from ..launch.schemas import DatasetRef, choice
+from ..launch.schemas import choice
 from ..models import ClaimStudy
 from ..parameters import LaunchKey
 from . import services, views

@@ -11,6 +11,7 @@ from trainer.judges.base import BaseSpec
 from trainer.rewards import functions
 from trainer.rewards.parts import spec_problem
 from webapp.accounts.models import Membership
+from webapp.datasets import queries as stored
 from webapp.datasets.models import DatasetVersion
 from webapp.datasets.versions import services as datasets
 from webapp.datasets.versions import training_counts
@@ -209,16 +210,7 @@ def _teacher_problems(base: RegisteredModel, slots: list[FilledSlot]) -> Iterato
 
 def version_of(membership: Membership, choice: DatasetChoice) -> DatasetVersion | None:
     """None where the workspace has none such."""
-    versions = DatasetVersion.objects.filter(dataset__workspace=membership.workspace).select_related("dataset")
-    if choice.id is not None:
-        versions = versions.filter(dataset_id=choice.id)
-    elif choice.name:
-        versions = versions.filter(dataset__name=choice.name)
-    else:
-        return None
-    if choice.version is not None:
-        versions = versions.filter(number=choice.version)
-    return versions.order_by("-number").first()
+    return stored.version_of(membership.workspace_id, choice.id, choice.name, choice.version)
 
 
 def missing(choice: DatasetChoice) -> str:

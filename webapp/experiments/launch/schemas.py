@@ -5,30 +5,17 @@ from typing import Annotated, Any
 from ninja import Schema
 from pydantic import ConfigDict, Field
 
+from webapp.datasets.api.references import DatasetIn, DatasetRef, named
 from webapp.datasets.api.versions import LeakOut, NearOut
 
 from ..lifecycle.schemas import NotBefore, Retries
 from ..models import RETRIES
-from ..schemas import Id
 from .checks import DatasetChoice
 
 
-class RunDatasetIn(Schema):
-    """One version of a dataset; without `version` the newest."""
-
-    id: Id
-    version: Id | None = None
-
-
-DatasetRef = Annotated[
-    Id | str | RunDatasetIn, Field(description="A dataset by id or name, or one of its versions", examples=["demo"])
-]
-
-
-def choice(ref: int | str | RunDatasetIn) -> DatasetChoice:
-    if isinstance(ref, RunDatasetIn):
-        return DatasetChoice(id=ref.id, version=ref.version)
-    return DatasetChoice(id=ref) if isinstance(ref, int) else DatasetChoice(name=ref)
+def choice(ref: int | str | DatasetIn) -> DatasetChoice:
+    meant = named(ref)
+    return DatasetChoice(id=meant.id, name=meant.name, version=meant.version)
 
 
 class LaunchIn(Schema):

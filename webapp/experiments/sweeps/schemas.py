@@ -7,7 +7,8 @@ from ninja import Schema
 from pydantic import ConfigDict, Field
 from pydantic.config import JsonDict
 
-from ..launch.schemas import DatasetRef
+from webapp.datasets.api.references import DatasetRef
+
 from ..models import Sweep, SweepTrial
 from ..schemas import Id, RunStateName
 

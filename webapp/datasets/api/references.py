@@ -1,0 +1,45 @@
+"""How a request names a dataset: everywhere by its id, by its name, or as one of its versions."""
+
+from typing import Annotated
+
+from ninja import Schema
+from pydantic import Field
+
+from webapp.core.problems import Invalid
+
+from .. import queries
+from ..models import DatasetVersion
+
+Id = Annotated[int, Field(ge=1, lt=2**63)]
+Number = Annotated[int, Field(ge=1, lt=2**31)]
+
+
+class DatasetIn(Schema):
+    """A dataset by id or by name; without `version` its newest one."""
+
+    id: Id | None = None
+    name: str | None = Field(None, max_length=120)
+    version: Number | None = None
+
+
+DatasetRef = Annotated[
+    Id | str | DatasetIn, Field(description="A dataset by id or name, or one of its versions", examples=["demo"])
+]
+
+
+def named(ref: int | str | DatasetIn) -> DatasetIn:
+    """The one form of all three."""
+    if isinstance(ref, DatasetIn):
+        return ref
+    return DatasetIn(id=ref, name=None) if isinstance(ref, int) else DatasetIn(name=ref)
+
+
+def find(workspace_id: int, ref: int | str | DatasetIn) -> DatasetVersion:
+    """The version that is meant. Raises Invalid at `dataset` where there is none."""
+    choice = named(ref)
+    if choice.id is None and not choice.name:
+        raise Invalid("A dataset is missing.", {"dataset": "name one by its id or its name"})
+    version = queries.version_of(workspace_id, choice.id, choice.name, choice.version)
+    if version is None:
+        raise Invalid("There is no such dataset.", {"dataset": "this workspace has no such dataset or version"})
+    return version
