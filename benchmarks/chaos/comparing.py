@@ -190,7 +190,7 @@ def _compared(name: str, sides: Sequence[tuple[Values, Values]]) -> ChaosFinding
 
 
 def metrics(site: Site, run: Launched) -> Values:
-    rows = site.rows("SELECT key, step, value, histogram FROM experiments_metricpoint WHERE run_id = %s", run.id)
+    rows = site.rows("SELECT key, step, value, histogram FROM experiments_point WHERE run_id = %s", run.id)
     return {(key, step): (value, histogram) for key, step, value, histogram in rows if not key.startswith(CLOCK)}
 
 
@@ -233,7 +233,7 @@ def _last_values(site: Site, run: int, lines: list[dict[str, Any]]) -> list[str]
     for line in lines:
         if line["data"]["kind"] == "metrics":
             told |= {(key, line["step"]): value for key, value in line["data"]["values"].items()}
-    rows = site.rows("SELECT key, step, value FROM experiments_metricpoint WHERE run_id = %s", run)
+    rows = site.rows("SELECT key, step, value FROM experiments_point WHERE run_id = %s", run)
     stored = {(key, step): value for key, step, value in rows if value is not None}
     return [f"run {run}: {key} is {stored.get(key)}, told was {told.get(key)}" for key in told.keys() | stored.keys()
             if told.get(key) != stored.get(key)]  # fmt: skip

@@ -4,8 +4,11 @@ import re
 
 from tests.architecture import sources
 
-DOOR = {"points.py", "sql.py", "writing.py"}
-TOUCHES = re.compile(r"\bMetricPoint\b|experiments_metricpoint|\brun\.points\b|\bpoints__|prefetch_related\(\"points\"")
+DOOR = {"points.py", "sql.py", "writing.py", "models.py"}
+TOUCHES = re.compile(
+    r"\b(MetricPoint|MetricStretch|experiments_(metric)?point|experiments_metricstretch|run__points|run__stretches)\b"
+    r"|\brun\.(points|stretches)\b|\bmodels import .*\bPoint\b"
+)
 
 
 def test_only_their_own_modules_touch_the_rows_of_points():

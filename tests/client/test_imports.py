@@ -20,7 +20,7 @@ from touchstone.http import Server
 from typer.testing import CliRunner
 
 from trainer.contracts import jsonlines
-from webapp.experiments.models import MetricPoint, Run
+from webapp.experiments.models import Point, Run
 
 FILES = Path(__file__).parent / "files"
 BOARD = FILES / "tensorboard"
@@ -28,7 +28,7 @@ database = pytest.mark.django_db
 
 
 def points(name: str, key: str) -> dict[int, float | None]:
-    return dict(MetricPoint.objects.filter(run__name=name, key=key).values_list("step", "value"))
+    return dict(Point.objects.filter(run__name=name, key=key).values_list("step", "value"))
 
 
 @database
@@ -53,10 +53,10 @@ def test_event_files_become_runs_by_their_folders(remote):
 @database
 def test_what_is_sent_again_is_the_same_run(remote, tmp_path):
     imports.send(remote, BOARD, "kept")
-    before = (Run.objects.count(), MetricPoint.objects.count())
+    before = (Run.objects.count(), Point.objects.count())
     moved = shutil.copytree(BOARD, tmp_path / "moved")
     imports.send(remote, moved, "kept")
-    assert (Run.objects.count(), MetricPoint.objects.count()) == before == (3, 15)
+    assert (Run.objects.count(), Point.objects.count()) == before == (3, 15)
 
 
 @database
@@ -142,7 +142,7 @@ def test_a_folder_is_followed_while_it_is_written(remote, tmp_path, monkeypatch)
     looks = []
 
     def wait(seconds: float) -> None:
-        looks.append(dict(MetricPoint.objects.values_list("step", "value")))
+        looks.append(dict(Point.objects.values_list("step", "value")))
         if len(looks) == 2:
             raise KeyboardInterrupt
         with path.open("ab") as file:

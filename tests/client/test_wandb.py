@@ -7,7 +7,7 @@ import touchstone.wandb as wandb
 from touchstone.http import Server
 from touchstone.spool import Sender, Spool, send_kept
 
-from webapp.experiments.models import Artifact, MetricPoint, Run
+from webapp.experiments.models import Artifact, Point, Run
 from webapp.tracking.models import LoggedRun
 
 pytestmark = pytest.mark.django_db
@@ -50,8 +50,8 @@ def test_what_is_logged_is_a_run_like_any_other(begun, remote, settings, tmp_pat
     row = Run.objects.get()
     assert (str(row), row.state, row.experiment.name, row.step) == ("one", "finished", "shim", 2)
     assert row.config == {"optim.lr": "0.0001", "seed": "3", "epochs": "4"}
-    assert list(MetricPoint.objects.filter(key="loss").order_by("step").values_list("value", flat=True)) == [2, 1, 0]
-    assert set(MetricPoint.objects.values_list("key", flat=True)) == {"loss", "eval.score", "on"}
+    assert list(Point.objects.filter(key="loss").order_by("step").values_list("value", flat=True)) == [2, 1, 0]
+    assert set(Point.objects.values_list("key", flat=True)) == {"loss", "eval.score", "on"}
     tags = LoggedRun.objects.get().tags
     assert tags["notes"] == "as before" and tags["tag.nightly"] == "yes" and tags["said"] == "word"
     assert tags["alert.1"] == "WARN: Low score · it fell" and tags["summary.best"] == "model-2"
@@ -68,9 +68,9 @@ def test_steps_commits_and_what_goes_by(begun, remote, caplog):
     wandb.log({"d": float("nan"), "odd": object()}, step=6)
     run.finish()
     sent(run, remote)
-    points = {(row.key, row.step): row.value for row in MetricPoint.objects.all()}
+    points = {(row.key, row.step): row.value for row in Point.objects.all()}
     assert points == {("a", 5): 1.0, ("b", 5): 2.0, ("c", 5): 1.0, ("d", 6): None}
-    assert MetricPoint.objects.get(key="d").not_finite == "NaN"
+    assert Point.objects.get(key="d").not_finite == "NaN"
     assert "went by" in caplog.text and "is not logged" in caplog.text
 
 
@@ -83,7 +83,7 @@ def test_a_server_that_is_away_loses_nothing(begun, remote, wire):
     wandb.log({"loss": 0.5})
     run.finish()
     assert sent(run, remote).problem == ""
-    assert list(MetricPoint.objects.order_by("step").values_list("value", flat=True)) == [1.0, 0.5]
+    assert list(Point.objects.order_by("step").values_list("value", flat=True)) == [1.0, 0.5]
 
 
 def test_answers_that_get_lost_double_nothing(begun, remote, wire):
@@ -99,7 +99,7 @@ def test_answers_that_get_lost_double_nothing(begun, remote, wire):
     wandb.log({"loss": 1.0})
     run.finish()
     assert sent(run, remote).refused == []
-    assert Run.objects.count() == 1 and MetricPoint.objects.count() == 1
+    assert Run.objects.count() == 1 and Point.objects.count() == 1
     assert len([each for each in wire.asked if each.endswith("runs/create")]) == 2
 
 
@@ -121,7 +121,7 @@ def test_a_program_that_died_is_sent_later_and_goes_on(begun, remote):
     wandb.log({"loss": 9.0})
     again.finish()
     sent(again, remote)
-    assert Run.objects.get().state == "finished" and MetricPoint.objects.count() == 4
+    assert Run.objects.get().state == "finished" and Point.objects.count() == 4
 
 
 def test_no_two_programs_send_one_run(begun, remote):
@@ -139,7 +139,7 @@ def test_what_the_server_refuses_is_told_and_the_rest_is_sent(begun, remote):
     run.finish()
     sender = sent(run, remote)
     assert len(sender.refused) == 1 and "params" in sender.refused[0]
-    assert MetricPoint.objects.count() == 1
+    assert Point.objects.count() == 1
 
 
 def test_a_wrong_token_keeps_everything_on_disk(begun, remote, wire):
@@ -148,7 +148,7 @@ def test_a_wrong_token_keeps_everything_on_disk(begun, remote, wire):
     run.finish()
     wrong = Server("http://touchstone.test", "ts_wrong", transport=wire, sleep=lambda seconds: None)
     assert "API token" in sent(run, wrong).problem
-    assert sent(run, remote).problem == "" and MetricPoint.objects.count() == 1
+    assert sent(run, remote).problem == "" and Point.objects.count() == 1
 
 
 def test_a_config_never_changes_once_it_was_sent(begun, remote, caplog):

@@ -20,6 +20,7 @@ import django
 LINK = re.compile(r'(?:href|src|hx-get)="(/[^"#]*)"')
 ELSEWHERE = ("/static/", "/sign-out", "/sign-in")
 NONE = 10**9  # an id that nothing has
+POINT = ("run_id", "key", "step", "value", "histogram")
 EACH = 25  # addresses of one page that differ in their query or ids
 
 
@@ -77,7 +78,14 @@ def upgraded(name: str) -> dict[str, object]:
     publishes = published()  # first: then there is a publication to be opened
     opened = crawl()
     told = {"opened": opened, "unlinked": others(opened), "search": search(), "publishes": publishes}
-    return {**told, "tokens": tokens()}
+    return {**told, "tokens": tokens(), "points": points()}
+
+
+def points() -> list[list[object]]:
+    """Every point as it is read now."""
+    from webapp.experiments.models import Point
+
+    return [list(row) for row in Point.objects.values_list(*POINT)]
 
 
 def client():

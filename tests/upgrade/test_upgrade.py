@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import pytest
 from django.conf import settings
 from psycopg import sql
 
+from tests.upgrade.crawl import POINT
 from webapp.accounts import areas
 
 HERE = Path(__file__).parent
@@ -42,6 +43,17 @@ def database(dump: Path) -> Iterator[str]:
             admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
+def stored_points(name: str) -> list[list[object]]:
+    """As every commit so far has stored them at first: a row each."""
+    read = sql.SQL("SELECT {} FROM experiments_metricpoint").format(sql.SQL(", ").join(map(sql.Identifier, POINT)))
+    with psycopg.connect(dbname=name, **server()) as made:
+        return in_order(made.execute(read).fetchall())
+
+
+def in_order(rows: Iterable[Iterable[object]]) -> list[list[object]]:
+    return sorted(map(list, rows), key=lambda row: row[:3])
+
+
 @pytest.fixture(scope="module")
 def crawler(tmp_path_factory) -> Iterator[subprocess.Popen[str]]:
     """A process that upgrades and looks through one database after the other; what it complains of stands in `errors`."""
@@ -64,6 +76,7 @@ def test_there_are_databases_to_upgrade():
 @pytest.mark.parametrize("dump", DUMPS, ids=lambda dump: dump.stem)
 def test_every_page_opens_after_the_upgrade(crawler, dump):
     with database(dump) as name:
+        points = stored_points(name)
         print(name, file=crawler.stdin, flush=True)
         said = crawler.stdout.readline()
     assert said.strip(), crawler.errors.read_text()[-3000:]
@@ -74,4 +87,5 @@ def test_every_page_opens_after_the_upgrade(crawler, dump):
     assert {address for address, status in told["unlinked"].items() if status >= 500} <= {"/readyz"}  # without services
     assert all(any(address.startswith(page) for address in told["opened"]) for page in PAGES)
     assert told["search"] > 0 and told["publishes"]
+    assert in_order(told["points"]) == points != []
     assert told["tokens"] == [areas.everywhere("write")]  # they keep what they could

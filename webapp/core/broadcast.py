@@ -1,12 +1,17 @@
 """Tells open browsers about a change. Losing a message is harmless: pages load their state when they connect."""
 
 import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
 from django.db import transaction
 
 logger = logging.getLogger(__name__)
+Message = tuple[str, dict[str, object]]  # its group and what it says
+_gathered: ContextVar[list[Message] | None] = ContextVar("gathered", default=None)
 
 
 def send(group: str, message: dict[str, object]) -> None:
@@ -14,15 +19,44 @@ def send(group: str, message: dict[str, object]) -> None:
 
     Consumers receive it through their method `broadcast(event)` as `event["message"]`.
     """
-    transaction.on_commit(lambda: send_now(group, message))
+    gathered = _gathered.get()
+    if gathered is None:
+        transaction.on_commit(lambda: send_now(group, message))
+    else:
+        gathered.append((group, message))
+
+
+@contextmanager
+def together() -> Iterator[None]:
+    """Messages of this block go out one after the other over one connection. A connection for each costs more than the message."""
+    if _gathered.get() is not None:
+        yield
+        return
+    messages: list[Message] = []
+    token = _gathered.set(messages)
+    try:
+        yield
+    finally:
+        _gathered.reset(token)
+    if messages:
+        transaction.on_commit(lambda: _deliver(messages))
 
 
 def send_now(group: str, message: dict[str, object]) -> None:
     """As `send`, whatever becomes of the current transaction: for how far long work has come, never for what it did."""
+    _deliver([(group, message)])
+
+
+def _deliver(messages: Sequence[Message]) -> None:
     layer = get_channel_layer()
     if layer is None:
         return
+
+    async def send_all() -> None:
+        for group, message in messages:
+            await layer.group_send(group, {"type": "broadcast", "message": message})
+
     try:
-        async_to_sync(layer.group_send)(group, {"type": "broadcast", "message": message})
+        async_to_sync(send_all)()
     except Exception:  # the change is committed; a broker that is away must not turn it into an error
-        logger.warning("cannot broadcast to %s", group, exc_info=True)
+        logger.warning("cannot broadcast to %s", ", ".join(group for group, _ in messages), exc_info=True)

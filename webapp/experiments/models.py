@@ -13,10 +13,12 @@ from webapp.inference.models import RegisteredModel
 
 from .after.models import ChainStep
 from .claims.models import ClaimRun, ClaimStudy, ClaimTask
+from .metrics.models import MetricLevel, MetricPoint, MetricStretch, Point
 from .sweeps.models import Sweep, SweepRun, SweepTrial
 from .table.models import SHOWN_NAME, RunChange, RunColumn, RunStar, RunTag, RunValue, RunView, RunViewChoice
 
 __all__ = ["ChainStep", "RunChange", "RunColumn", "RunStar", "RunTag", "RunValue", "RunView", "RunViewChoice"]
+__all__ += ["MetricLevel", "MetricPoint", "MetricStretch", "Point"]
 __all__ += ["ClaimRun", "ClaimStudy", "ClaimTask", "Sweep", "SweepRun", "SweepTrial"]
 
 LOGGED = "logged"
@@ -298,47 +300,6 @@ class RunQuestion(models.Model):
 ALIVE = frozenset({Run.State.STARTING, Run.State.RUNNING, Run.State.BLOCKED, Run.State.PAUSING, Run.State.STOPPING})
 ACTIVE = (Run.State.QUEUED, *sorted(ALIVE), Run.State.PAUSED)
 OVER = frozenset({Run.State.STOPPED, Run.State.FINISHED, Run.State.FAILED})
-
-
-class MetricPoint(models.Model):
-    """Value of one metric at one step. A resumed run repeats steps; the repeat replaces the point."""
-
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="points")
-    key = models.CharField(max_length=250)
-    step = models.PositiveIntegerField()
-    value = models.FloatField(null=True)  # null where only a histogram was sent, and where it is not a finite number
-    # "NaN", "Infinity" or "-Infinity" of a logged run; "" of all others
-    not_finite = models.CharField(max_length=9, blank=True, default="", db_default="")
-    histogram = models.JSONField(null=True)  # {"edges": [...], "counts": [...]}
-    time = models.DateTimeField()
-
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["run", "key", "step"], name="one_point_per_step")]
-
-    def __str__(self) -> str:
-        return f"{self.key}@{self.step}"
-
-
-class MetricLevel(models.Model):
-    """A stretch of one metric's points, condensed: see `metrics.levels`. Made by workers from points alone, so that any of it may be
-    deleted at any time; it is, from the step on that comes again."""
-
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="levels")
-    key = models.CharField(max_length=250)
-    level = models.PositiveSmallIntegerField()
-    number = models.PositiveIntegerField()  # its place among those of its level: 0, 1, 2, ...
-    last_step = models.PositiveIntegerField()
-    points = models.BinaryField()
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(
-                fields=["run", "key", "level", "last_step"], include=["number"], name="one_level_per_stretch"
-            )
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.key}~{self.level}.{self.number}"
 
 
 class Rollout(models.Model):

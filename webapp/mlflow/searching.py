@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
-from django.db.models import F, Model, OuterRef, Q, QuerySet, TextField, Value
+from django.db.models import F, Model, Q, QuerySet, TextField, Value
 from django.db.models.expressions import Combinable, OrderBy
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, Coalesce
@@ -170,7 +170,7 @@ def conditions(text: str) -> list[Condition]:
 def _operand(kind: str, name: str) -> Combinable:
     """The value that a condition or an order of runs is about."""
     if kind == "metrics":
-        return points.last_value(OuterRef("run_id"), name)
+        return points.LastValue("run_id", name)
     if kind == "params":
         return KeyTextTransform(name, "run__config")
     if kind == "tags" and name != RUN_NAME:

@@ -8,6 +8,8 @@ from pathlib import Path
 import psycopg
 import pytest
 from django.conf import settings as django_settings
+from django.db import transaction
+from django.utils import timezone
 from psycopg import sql
 
 from tests.upgrade import make
@@ -37,8 +39,21 @@ def installation(transactional_db, settings, tmp_path, monkeypatch):
             queue.submit(annotator, seat, make.content(project.kind, 0, True))
     make.judge(owner)
     make.run(owner, tmp_path)
+    pack_points()
     write_files(settings.VAR)
     return owner
+
+
+def pack_points() -> None:
+    """Points as runs send them; those of `make.run` are rows, as they were once."""
+    from webapp.experiments.bulk import StepMetrics
+    from webapp.experiments.metrics import writing
+    from webapp.experiments.models import Run
+
+    run = Run.objects.order_by("id").first()
+    told = (StepMetrics(step, timezone.now(), {"reward/mean": 1 / step, "packed": 0.1}) for step in range(1000, 1300))
+    with transaction.atomic():
+        writing.steps(run.pk, told)
 
 
 def write_files(var: Path) -> None:

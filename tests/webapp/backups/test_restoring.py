@@ -120,6 +120,7 @@ def test_all_that_an_installation_holds_at_one_moment_comes_back(
         with rows.snapshot(server.url()) as seen:
             after = texts(seen)
             torn = [seen.execute(query.encode()).fetchone() for query in TORN]
+            (packed,) = seen.execute("SELECT count(*) FROM experiments_point WHERE step >= 1000").fetchone()
             (secret,) = seen.execute("SELECT secret FROM webhooks_webhook").fetchone()
     finally:
         server.stop()
@@ -129,6 +130,7 @@ def test_all_that_an_installation_holds_at_one_moment_comes_back(
     assert sealed.unseal(secret) == "of before"  # the former key was in the backup, and nobody needs it any more
     assert before[MOVED].replace(str(settings.VAR).encode(), str(home).encode()) == after[MOVED]
     assert torn == [(0,), (0,), (0,)]
+    assert packed == 600 and after["experiments_metricstretch"].count(b"\n") == 8
 
 
 @pytest.fixture

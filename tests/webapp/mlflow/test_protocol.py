@@ -8,7 +8,7 @@ from django.utils import timezone
 from tests.cast import ApiClient, browser
 from webapp.accounts.administration import quotas
 from webapp.experiments.lifecycle import jobs, waiting_line
-from webapp.experiments.models import Experiment, MetricPoint, Run
+from webapp.experiments.models import Experiment, Point, Run
 from webapp.tracking import services
 from webapp.tracking.models import LoggedRun
 
@@ -83,10 +83,10 @@ def test_a_batch_of_a_thousand_is_taken_and_one_more_is_not(speaker):
     key = speaker.run()
     rows = [(f"k{n}", n / 7, 1) for n in range(1_000)]
     assert speaker.log(key, *rows).status_code == 200
-    assert MetricPoint.objects.count() == 1_000
+    assert Point.objects.count() == 1_000
     assert error(speaker.log(key, *rows, ("more", 1, 1))) == (400, "INVALID_PARAMETER_VALUE")
     assert error(speaker.log(key, *rows, tags=[{"key": "t", "value": ""}])) == (400, "INVALID_PARAMETER_VALUE")
-    assert MetricPoint.objects.count() == 1_000
+    assert Point.objects.count() == 1_000
 
 
 def test_what_comes_twice_is_stored_once_and_what_comes_late_replaces_nothing(speaker):
@@ -95,7 +95,7 @@ def test_what_comes_twice_is_stored_once_and_what_comes_late_replaces_nothing(sp
         assert speaker.log(key, ("loss", 2.0, 1, 1_000), params=[{"key": "p", "value": "1"}]).status_code == 200
     speaker.log(key, ("loss", 3.0, 1, 5_000))
     speaker.log(key, ("loss", 9.0, 1, 2_000))  # was under way for long
-    assert list(MetricPoint.objects.values_list("value", flat=True)) == [3.0]
+    assert list(Point.objects.values_list("value", flat=True)) == [3.0]
     speaker.log(key, ("loss", 1.0, 4, 6_000), ("loss", 0.5, 4, 7_000), ("loss", 0.7, 4, 6_500))  # one step thrice
     assert speaker.metrics(key) == {"loss": 0.5}
 
@@ -115,7 +115,7 @@ def test_a_batch_is_stored_whole_or_not_at_all(speaker):
     assert error(speaker.log(key, ("m", 1.0, 2**31)))[0] == 400
     assert error(speaker.log(key, ("m", "many", 1)))[0] == 400
     assert error(speaker.log(key, ("m", True, 1)))[0] == 400
-    assert not MetricPoint.objects.exists()
+    assert not Point.objects.exists()
     assert speaker.told(key)["data"]["params"] == [{"key": "p", "value": "1"}]
 
 

@@ -12,7 +12,7 @@ from tests import overlay
 from tests.cast import browser, make_cast
 from tests.e2e.live import server  # noqa: F401
 from webapp.accounts.tokens.services import create_token
-from webapp.experiments.models import Artifact, MetricPoint, Run
+from webapp.experiments.models import Artifact, Point, Run
 from webapp.tracking.models import LoggedRun
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
@@ -126,7 +126,7 @@ def test_its_client_logs_reads_and_finds(program, tmp_path, settings):
     run = Run.objects.get()
     assert (run.state, run.step, str(run), run.config) == ("finished", 5, "tiny", {"lr": "0.0001", "layers": "2"})
     assert LoggedRun.objects.get().tags["note"] == "kept"
-    assert MetricPoint.objects.filter(run=run).count() == 6 + 5 + 1 + 1 + 1_000
+    assert Point.objects.filter(run=run).count() == 6 + 5 + 1 + 1 + 1_000
     assert set(Artifact.objects.values_list("path", flat=True)) == {"files/notes/a.txt", "files/weights/b.bin"}
     page = browser(cast.reviewer).get(f"/runs/{run.pk}/lineage").content.decode()
     assert "files/notes/a.txt" in page and "through MLflow" in page
@@ -150,7 +150,7 @@ def test_two_programs_log_to_one_run_at_once(program):
     both = [program(many.replace("NAMES", each), cast.researcher) for each in names]
     for each in both:
         ended(each)
-    assert MetricPoint.objects.count() == 8 * 20
+    assert Point.objects.count() == 8 * 20
 
 
 def test_a_trainer_of_transformers_logs_by_the_address_alone(program):
@@ -159,4 +159,4 @@ def test_a_trainer_of_transformers_logs_by_the_address_alone(program):
     run = Run.objects.get()
     assert (run.state, str(run), run.experiment.name) == ("finished", "by transformers", "Default")
     assert run.config["max_steps"] == "4" and run.summary["train_loss"] > 0
-    assert MetricPoint.objects.filter(run=run, key="loss").count() == 4
+    assert Point.objects.filter(run=run, key="loss").count() == 4

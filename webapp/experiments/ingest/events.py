@@ -25,6 +25,7 @@ from trainer.contracts import (
     RunEvent,
     StateData,
 )
+from webapp.core import broadcast
 from webapp.core.tasks import enqueue
 
 from .. import bulk, recipe_metrics
@@ -119,13 +120,17 @@ def _store(run: Run, fresh: list[RunEvent], begins: int) -> None:
     Run.objects.filter(id=run.id).update(**fields)
     measured = ((step.step, step.values) for step in gathered.steps.values())
     facts.keep_metrics(run.experiment.workspace_id, run, measured)
-    broadcasts.metrics(run.id, gathered.steps.values())
-    broadcasts.rollouts(run.id, gathered.counts)
-    broadcasts.log(run.id, gathered.lines)
+    shown = bool(fields.keys() - {"heartbeat_at", "last_seq"})
+    with broadcast.together():
+        broadcasts.metrics(run.id, gathered.steps.values())
+        broadcasts.rollouts(run.id, gathered.counts)
+        broadcasts.log(run.id, gathered.lines)
+        if shown and not gathered.states:
+            broadcasts.run_changed(run)
     moved = [
         _follow(run, event, data, begins) for event, data in gathered.states
     ]  # every one in turn: a batch may hold a whole life
-    if not any(moved) and fields.keys() - {"heartbeat_at", "last_seq"}:
+    if shown and moved and not any(moved):
         broadcasts.run_changed(run)
 
 

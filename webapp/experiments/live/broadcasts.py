@@ -20,8 +20,9 @@ def workspace_group(workspace_id: int) -> str:
 def run_changed(run: Run) -> None:
     """State, progress or summary changed: both the run's own page and the lists show it."""
     message = {"type": "run", **serializers.run(run, config=False)}
-    broadcast.send(run_group(run.id), message)
-    broadcast.send(workspace_group(run.experiment.workspace_id), message)
+    with broadcast.together():
+        broadcast.send(run_group(run.id), message)
+        broadcast.send(workspace_group(run.experiment.workspace_id), message)
 
 
 def metrics(run_id: int, steps: Iterable[StepMetrics]) -> None:

@@ -106,9 +106,4 @@ def points(run: Run, key: str, after_step: int | None = None, limit: int = MAX_P
 def histograms(run: Run, key: str, most: int = MAX_HISTOGRAMS) -> dict[str, Any]:
     """`{"key", "steps": [{"step", "edges", "counts"}]}`: at most `most`, evenly spread, the newest always among them."""
     rows = stored_points.histograms(run.id, key, most)
-    return {"key": key, "steps": [{"step": step, **_json(histogram)} for step, histogram in rows]}
-
-
-def _json(value: Any) -> Any:
-    """Raw cursors hand jsonb out as text, because Django turns off the driver's own decoding."""
-    return json.loads(value) if isinstance(value, str) else value
+    return {"key": key, "steps": [{"step": step, **histogram} for step, histogram in rows]}

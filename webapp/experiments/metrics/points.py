@@ -3,21 +3,19 @@
 Sums over many points are computed by the database, or the points come as arrays; pages of points come as rows.
 """
 
+import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import reduce
 from itertools import pairwise
-from operator import or_
 from typing import Any
 
 import numpy as np
 from django.db import connection
-from django.db.models import FloatField, Max, Q, QuerySet, Subquery
-from django.db.models.expressions import Combinable
+from django.db.models import F, FloatField, Func, Value
 
-from ..models import MetricPoint
 from . import levels, sql
+from .models import Point
 
 # a row of the binary form of COPY: how many cells, and each behind its length
 COPIED = np.dtype(
@@ -70,12 +68,17 @@ def newest(run_ids: Collection[int]) -> dict[int, list[NewestPoint]]:
     return found
 
 
-def last_value(run_id: Combinable, key: str) -> Combinable:
-    """The finite value of the newest point, as a part of a query over rows that have a run."""
-    return Subquery(
-        MetricPoint.objects.filter(run_id=run_id, key=key).order_by("-step").values("value")[:1],
-        output_field=FloatField(),
-    )
+class LastValue(Func):
+    """The finite value of the newest point of a key, as a part of a query over rows that have a run."""
+
+    output_field = FloatField(null=True)
+
+    def __init__(self, run: str, key: str) -> None:
+        super().__init__(F(run), Value(key))
+
+    def as_sql(self, compiler: Any, connection: Any, *_: Any, **__: Any) -> tuple[str, Any]:
+        (run, of_run), (key, of_key) = (compiler.compile(each) for each in self.get_source_expressions())
+        return sql.LAST_VALUE.format(run=run, key=key), [*of_run, *of_key] * 2
 
 
 def copied(
@@ -124,27 +127,29 @@ def _pieces(copied: bytearray) -> Iterator[tuple[int, levels.Points]]:
 
 def page(run_id: int, key: str, after_step: int | None, limit: int) -> list[dict[str, Any]]:
     """Points by step, as the API tells them: `step`, `value`, `not_finite`, `time`, `histogram`."""
-    rows = _behind(run_id, key, after_step).values("step", "value", "not_finite", "time", "histogram")[:limit]
-    return [dict(row) for row in rows]
+    found = _rows(sql.PAGE, run=run_id, key=key, after=_after(after_step), most=limit)
+    return [
+        {"step": step, "value": value, "not_finite": not_finite, "time": time, "histogram": _json(histogram)}
+        for step, value, time, not_finite, histogram in found
+    ]
 
 
 def numbers(run_id: int, key: str, after_step: int | None, limit: int) -> list[LoggedPoint]:
     """Points by step, without those that have only a histogram."""
-    rows = _behind(run_id, key, after_step).exclude(value=None, not_finite="")
+    found = _rows(sql.NUMBERS, run=run_id, key=key, after=_after(after_step), most=limit)
     return [
         LoggedPoint(key, step, time, float(not_finite) if value is None else value)
-        for step, time, value, not_finite in rows.values_list("step", "time", "value", "not_finite")[:limit]
+        for step, value, time, not_finite, _ in found
     ]
 
 
-def _behind(run_id: int, key: str, after_step: int | None) -> QuerySet[MetricPoint]:
-    found = MetricPoint.objects.filter(run_id=run_id, key=key).order_by("step")
-    return found if after_step is None else found.filter(step__gt=after_step)
+def _after(step: int | None) -> int:
+    return -1 if step is None else step
 
 
 def values(run_id: int, keys: Collection[str]) -> Iterator[tuple[str, int, float]]:
     """(key, step, finite value) of all points of the keys."""
-    found = MetricPoint.objects.filter(run_id=run_id, key__in=keys, value__isnull=False)
+    found = Point.objects.filter(run_id=run_id, key__in=keys, value__isnull=False)
     for key, step, value in found.values_list("key", "step", "value"):
         if value is not None:
             yield key, step, value
@@ -152,24 +157,21 @@ def values(run_id: int, keys: Collection[str]) -> Iterator[tuple[str, int, float
 
 def first_values(run_ids: Iterable[int], key: str, step: int) -> list[float]:
     """The first finite value at `step` or behind it, for each run that has one."""
-    found = MetricPoint.objects.filter(run__in=run_ids, key=key, step__gte=step, value__isnull=False)
-    first = found.order_by("run_id", "step").distinct("run_id").values_list("value", flat=True)
-    return [value for value in first if value is not None]
+    return [value for (value,) in _rows(sql.FIRST_VALUES, runs=list(run_ids), key=key, after=step - 1)]
 
 
 def times(places: Mapping[int, tuple[str, int]]) -> dict[int, datetime]:
     """When the point was made, by run, of (key, step) of each run; runs without such a point are left out."""
     if not places:
         return {}
-    wanted = reduce(or_, (Q(run_id=run_id, key=key, step=step) for run_id, (key, step) in places.items()))
-    return dict(MetricPoint.objects.filter(wanted).values_list("run_id", "time").order_by())
+    keys, steps = zip(*places.values(), strict=True)
+    return dict(_rows(sql.TIMES, runs=list(places), keys=list(keys), steps=list(steps)))
 
 
 def highest(run_id: int, key: str, after_step: int) -> float | None:
     """The highest finite value behind the step."""
-    behind = MetricPoint.objects.filter(run_id=run_id, key=key, step__gt=after_step)
-    found: float | None = behind.aggregate(highest=Max("value"))["highest"]
-    return found
+    [(found,)] = _rows(sql.HIGHEST, run=run_id, key=key, after=after_step)
+    return None if found is None else float(found)
 
 
 def summaries(run_id: int, keys: Collection[str]) -> list[PointSummary]:
@@ -199,8 +201,8 @@ def typical(workspace_id: int, key: str, newest_runs: int) -> list[tuple[str, fl
 
 
 def histograms(run_id: int, key: str, most: int) -> list[tuple[int, Any]]:
-    """(step, histogram as JSON) by step: at most `most`, evenly spread, the newest always among them."""
-    return _rows(sql.HISTOGRAMS, run=run_id, key=key, most=most)
+    """(step, histogram) by step: at most `most`, evenly spread, the newest always among them."""
+    return [(step, _json(found)) for step, found in _rows(sql.HISTOGRAMS, run=run_id, key=key, most=most)]
 
 
 def _rows(statement: str, **given: Any) -> list[Any]:
@@ -208,3 +210,8 @@ def _rows(statement: str, **given: Any) -> list[Any]:
         cursor.execute(statement, given)
         found: list[Any] = cursor.fetchall()
     return found
+
+
+def _json(value: Any) -> Any:
+    """Raw cursors hand jsonb out as text, because Django turns off the driver's own decoding."""
+    return json.loads(value) if isinstance(value, str) else value

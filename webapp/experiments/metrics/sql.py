@@ -1,77 +1,153 @@
-"""The statements of `points`, which say how points lie in the database."""
+"""The statements of `points`, which say how points lie in the database: as rows and in stretches.
 
-# For each run a loose scan of the index (run, key, step): from key to key, and of each the last step.
+A step of a metric is in one of the two, so that both together, in one statement, are all points, whatever moves between them meanwhile.
+"""
+
+# The points of one metric behind a step, by step. Stretches do not overlap: the first that matters is the last that begins at the step
+# or before it, and in the order of their first steps all their points are in order.
+BEHIND = """
+    SELECT * FROM (
+        (
+            SELECT step, value, time, not_finite, histogram FROM experiments_metricpoint
+            WHERE run_id = {run} AND key = {key} AND step > {after} {only} ORDER BY step LIMIT {most}
+        ) UNION ALL (
+            SELECT point.step, point.value, point.time, '', NULL FROM experiments_metricstretch AS stretch
+            CROSS JOIN LATERAL unnest(steps, numbers, times) WITH ORDINALITY AS point(step, value, time, place)
+            WHERE stretch.run_id = {run} AND stretch.key = {key} AND point.step > {after}
+                AND stretch.first_step >= coalesce((
+                    SELECT max(first_step) FROM experiments_metricstretch
+                    WHERE run_id = {run} AND key = {key} AND first_step <= {after}
+                ), 0)
+            ORDER BY stretch.first_step, point.place LIMIT {most}
+        )
+    ) AS either ORDER BY step LIMIT {most}
+"""
+FINITE = "AND value IS NOT NULL"
+NUMBER = "AND (value IS NOT NULL OR not_finite <> '')"
+PAGE = BEHIND.format(run="%(run)s", key="%(key)s", after="%(after)s", most="%(most)s", only="")
+NUMBERS = BEHIND.format(run="%(run)s", key="%(key)s", after="%(after)s", most="%(most)s", only=NUMBER)
+
+# For each run a loose scan of the indexes (run, key, step): from key to key, and of each the last step.
 NEWEST = """
 SELECT wanted.run_id, latest.key, latest.step, latest.time, latest.value, latest.not_finite, latest.has_histogram
 FROM unnest(%(runs)s::bigint[]) AS wanted(run_id)
 CROSS JOIN LATERAL (
     WITH RECURSIVE keys AS (
-        (SELECT key FROM experiments_metricpoint WHERE run_id = wanted.run_id ORDER BY key LIMIT 1)
+        SELECT least(
+            (SELECT key FROM experiments_metricpoint WHERE run_id = wanted.run_id ORDER BY key LIMIT 1),
+            (SELECT key FROM experiments_metricstretch WHERE run_id = wanted.run_id ORDER BY key LIMIT 1)
+        )::text AS key
         UNION ALL
-        SELECT (
-            SELECT key FROM experiments_metricpoint WHERE run_id = wanted.run_id AND key > keys.key ORDER BY key LIMIT 1
-        ) FROM keys WHERE keys.key IS NOT NULL
+        SELECT least(
+            (SELECT key FROM experiments_metricpoint
+                WHERE run_id = wanted.run_id AND key > keys.key ORDER BY key LIMIT 1),
+            (SELECT key FROM experiments_metricstretch
+                WHERE run_id = wanted.run_id AND key > keys.key ORDER BY key LIMIT 1)
+        )::text FROM keys WHERE keys.key IS NOT NULL
     )
     SELECT keys.key, newest.* FROM keys CROSS JOIN LATERAL (
-        SELECT step, time, value, not_finite, histogram IS NOT NULL AS has_histogram FROM experiments_metricpoint
-        WHERE run_id = wanted.run_id AND key = keys.key ORDER BY step DESC LIMIT 1
+        (
+            SELECT step, time, value, not_finite, histogram IS NOT NULL AS has_histogram FROM experiments_metricpoint
+            WHERE run_id = wanted.run_id AND key = keys.key ORDER BY step DESC LIMIT 1
+        ) UNION ALL (
+            SELECT last_step, times[cardinality(times)], numbers[cardinality(numbers)], '', false
+            FROM experiments_metricstretch
+            WHERE run_id = wanted.run_id AND key = keys.key ORDER BY first_step DESC LIMIT 1
+        ) ORDER BY step DESC LIMIT 1
     ) AS newest
 ) AS latest
 ORDER BY wanted.run_id, latest.key
 """
+# of one run and key, as a part of another statement; the two are given twice
+LAST_VALUE = """(
+    SELECT value FROM (
+        (SELECT step, value FROM experiments_metricpoint WHERE run_id = {run} AND key = {key} ORDER BY step DESC LIMIT 1)
+        UNION ALL
+        (
+            SELECT last_step, numbers[cardinality(numbers)] FROM experiments_metricstretch
+            WHERE run_id = {run} AND key = {key} ORDER BY first_step DESC LIMIT 1
+        )
+    ) AS newest ORDER BY step DESC LIMIT 1
+)"""
 COPIED = """
 COPY (
     SELECT wanted.place, found.step, found.value, found.time
     FROM unnest(%(places)s::int[], %(keys)s::text[], %(after)s::int[]) AS wanted(place, key, after)
-    CROSS JOIN LATERAL (
-        SELECT step, value, time FROM experiments_metricpoint
-        WHERE run_id = %(run)s AND key = wanted.key AND step > wanted.after AND value IS NOT NULL
-        ORDER BY step LIMIT %(most)s
-    ) AS found
+    CROSS JOIN LATERAL ({found}) AS found
 ) TO STDOUT (FORMAT binary)
+""".replace(
+    "{found}", BEHIND.format(run="%(run)s", key="wanted.key", after="wanted.after", most="%(most)s", only=FINITE)
+)
+FIRST_VALUES = """
+SELECT found.value FROM unnest(%(runs)s::bigint[]) AS wanted(run_id) CROSS JOIN LATERAL ({found}) AS found
+ORDER BY wanted.run_id
+""".replace("{found}", BEHIND.format(run="wanted.run_id", key="%(key)s", after="%(after)s", most="1", only=FINITE))
+HIGHEST = "SELECT max(value) FROM ({found}) AS found".replace(
+    "{found}", BEHIND.format(run="%(run)s", key="%(key)s", after="%(after)s", most="NULL", only=FINITE)
+)
+TIMES = """
+SELECT wanted.run_id, found.time
+FROM unnest(%(runs)s::bigint[], %(keys)s::text[], %(steps)s::int[]) AS wanted(run_id, key, step)
+CROSS JOIN LATERAL (
+    SELECT time FROM experiments_metricpoint
+    WHERE run_id = wanted.run_id AND key = wanted.key AND step = wanted.step
+    UNION ALL
+    SELECT times[array_position(steps, wanted.step)] FROM (
+        SELECT steps, times FROM experiments_metricstretch
+        WHERE run_id = wanted.run_id AND key = wanted.key AND first_step <= wanted.step
+        ORDER BY first_step DESC LIMIT 1
+    ) AS stretch WHERE wanted.step = ANY(steps)
+) AS found
+"""
+# all finite values of one metric of one run, in no order
+ALL = """
+    SELECT step, value, time FROM experiments_metricpoint
+    WHERE run_id = {run} AND key = {key} AND value IS NOT NULL
+    UNION ALL
+    SELECT point.step, point.value, point.time FROM experiments_metricstretch
+    CROSS JOIN LATERAL unnest(steps, numbers, times) AS point(step, value, time)
+    WHERE run_id = {run} AND key = {key}
 """
 SUMMARIES = """
-SELECT key, (array_agg(value ORDER BY step DESC))[1], min(value), max(value), max(step)
-FROM experiments_metricpoint WHERE run_id = %(run)s AND key = ANY(%(keys)s) AND value IS NOT NULL GROUP BY key
-"""
+SELECT wanted.key, (array_agg(value ORDER BY step DESC))[1], min(value), max(value), max(step)
+FROM unnest(%(keys)s::text[]) AS wanted(key) CROSS JOIN LATERAL ({found}) AS found GROUP BY wanted.key
+""".replace("{found}", ALL.format(run="%(run)s", key="wanted.key"))
 # Every n-th point of each run, n chosen so that at most `most` remain; the newest is always among them.
 SPARKS = """
 SELECT run_id, value FROM (
     SELECT run_id, step, value,
         row_number() OVER (PARTITION BY run_id ORDER BY step DESC) - 1 AS back,
         count(*) OVER (PARTITION BY run_id) AS n
-    FROM unnest(%(runs)s::bigint[], %(keys)s::text[]) AS wanted(run_id, key)
-        JOIN experiments_metricpoint USING (run_id, key)
-    WHERE value IS NOT NULL
-) AS found
+    FROM unnest(%(runs)s::bigint[], %(keys)s::text[]) AS wanted(run_id, key) CROSS JOIN LATERAL ({found}) AS found
+) AS numbered
 WHERE back %% greatest(ceil(n::numeric / %(most)s)::int, 1) = 0
 ORDER BY run_id, step
-"""
+""".replace("{found}", ALL.format(run="wanted.run_id", key="wanted.key"))
 # the mean of each run in each of so many stretches of steps; the same stretches for all runs, so that seeds can be laid together
 MEANS = """
 WITH points AS (
     SELECT run_id, step, value, extract(epoch FROM time)::float8 AS at, min(step) OVER () AS low, max(step) OVER () AS high
-    FROM experiments_metricpoint WHERE run_id = ANY(%(runs)s) AND key = %(key)s AND value IS NOT NULL
+    FROM unnest(%(runs)s::bigint[]) AS wanted(run_id) CROSS JOIN LATERAL ({found}) AS found
 )
 SELECT run_id, place, avg(value), min(at), avg(at), low, high - low + 1 FROM (
     SELECT *, CASE WHEN high - low + 1 <= %(points)s THEN step - low
         ELSE (step - low)::bigint * %(points)s / (high - low + 1) END AS place FROM points
 ) AS placed
 GROUP BY run_id, place, low, high ORDER BY run_id, place
-"""
+""".replace("{found}", ALL.format(run="wanted.run_id", key="%(key)s"))
 TYPICAL = """
 WITH newest AS (
     SELECT run.id, run.recipe, row_number() OVER (PARTITION BY run.recipe ORDER BY run.id DESC) AS back
     FROM experiments_run AS run JOIN experiments_experiment AS experiment ON experiment.id = run.experiment_id
     WHERE experiment.workspace_id = %(workspace)s AND run.first_metric_at IS NOT NULL
 ), medians AS (
-    SELECT newest.recipe, percentile_cont(0.5) WITHIN GROUP (ORDER BY point.value) AS median
-    FROM newest JOIN experiments_metricpoint AS point ON point.run_id = newest.id AND point.key = %(key)s
-    WHERE newest.back <= %(most)s AND point.value IS NOT NULL
+    SELECT newest.recipe, percentile_cont(0.5) WITHIN GROUP (ORDER BY found.value) AS median
+    FROM newest CROSS JOIN LATERAL ({found}) AS found
+    WHERE newest.back <= %(most)s
     GROUP BY newest.recipe, newest.id
 )
 SELECT recipe, percentile_cont(0.5) WITHIN GROUP (ORDER BY median), count(*) FROM medians GROUP BY recipe
-"""
+""".replace("{found}", ALL.format(run="newest.id", key="%(key)s"))
 HISTOGRAMS = """
 SELECT step, histogram FROM (
     SELECT step, histogram, row_number() OVER (ORDER BY step DESC) - 1 AS back, count(*) OVER () AS n

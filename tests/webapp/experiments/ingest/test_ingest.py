@@ -9,10 +9,11 @@ from django.db import OperationalError, connection, connections
 from django.test import AsyncClient
 
 from trainer.contracts import jsonlines
+from webapp.core import broadcast
 from webapp.experiments.ingest import events
 from webapp.experiments.launch import services as launch_services
 from webapp.experiments.lifecycle import services as lifecycle
-from webapp.experiments.models import RETRIES, LogLine, MetricPoint, Rollout, Run
+from webapp.experiments.models import RETRIES, LogLine, Point, Rollout, Run
 
 from ..conftest import NOON, Trainer
 
@@ -71,7 +72,7 @@ def test_a_repeated_batch_changes_nothing(trainer, run):
     batch = [trainer.metrics(1, **{"reward/mean": 0.5}), trainer.event("log", message="once")]
     for _ in range(3):
         assert reply(trainer.post(*batch)) == {"acked": 3, "command": "continue"}
-    assert MetricPoint.objects.count() == 1
+    assert Point.objects.count() == 1
     assert LogLine.objects.count() == 1
 
 
@@ -99,7 +100,7 @@ def test_a_resumed_step_replaces_points_and_rollouts(trainer, run):
         trainer.metrics(1, **{"policy/ratio_raw": 2.0}),
         trainer.event("rollouts", 1, rollouts=[trainer.rollout(response="new"), trainer.rollout(index=1)]),
     )
-    point = MetricPoint.objects.get()
+    point = Point.objects.get()
     assert (point.value, point.histogram) == (2.0, histogram), "what is not sent again stays"
     assert [r.content["response"] for r in Rollout.objects.order_by("index")] == ["new", "red"]
 
@@ -160,7 +161,7 @@ def test_a_run_that_was_given_up_keeps_its_data_but_must_end(trainer, run):
     late = trainer.metrics(1, **{"reward/mean": 1.0})
     assert reply(trainer.post(late)) == {"acked": 2, "command": "abandon"}
     assert reply(trainer.post(late)) == {"acked": 2, "command": "continue"}, "a repeat is only a lost answer"
-    assert MetricPoint.objects.count() == 1
+    assert Point.objects.count() == 1
 
 
 def test_an_older_attempt_is_fenced_off(trainer, run, cast):
@@ -254,6 +255,16 @@ def test_a_nul_that_a_model_sampled_is_made_visible(trainer):
     assert Rollout.objects.get().content["response"] == "a␀b \\u0000 \\"
 
 
+def test_pages_hear_of_a_batch_over_one_connection(trainer, monkeypatch, django_capture_on_commit_callbacks):
+    delivered = []
+    monkeypatch.setattr(
+        broadcast, "_deliver", lambda messages: delivered.append([told["type"] for _, told in messages])
+    )
+    with django_capture_on_commit_callbacks(execute=True):
+        trainer.post(trainer.metrics(1, loss=0.5), trainer.event("log", message="said"))
+    assert delivered == [["batch", "log", "run", "run"]]
+
+
 def test_a_lost_database_is_a_pause_and_not_an_error(trainer, monkeypatch):
     def away(*args):
         raise OperationalError("server closed the connection unexpectedly")
@@ -287,7 +298,7 @@ def test_the_same_events_from_many_posts_at_once_are_stored_once(trainer):
         acked = list(pool.map(send, range(6)))
     assert acked == [17] * 6
     assert list(LogLine.objects.order_by("id").values_list("message", flat=True)) == [f"line {i}" for i in range(1, 9)]
-    assert MetricPoint.objects.count() == 8
+    assert Point.objects.count() == 8
 
 
 def test_a_batch_costs_the_same_queries_whatever_its_size(trainer, django_assert_max_num_queries):

@@ -7,7 +7,7 @@ from django.test.utils import CaptureQueriesContext
 from tests.e2e.seed import seed_run
 from tests.webapp.experiments.conftest import make_version
 from webapp.datasets.models import DatasetVersion
-from webapp.experiments.models import LogLine, MetricPoint, Run
+from webapp.experiments.models import LogLine, Point, Run
 
 TABS = ("", "/rollouts", "/log", "/config", "/lineage", "/history")
 
@@ -161,7 +161,7 @@ def test_settings_that_come_to_the_same_compare(launch, api):
 
 def test_pages_carry_no_inline_script_or_style(launch, page):
     run = seed_run(launch(), steps=3)
-    assert MetricPoint.objects.filter(run=run).exists()
+    assert Point.objects.filter(run=run).exists()
     for path in (
         "/experiments",
         "/runs/new",

@@ -1,0 +1,47 @@
+"""What open pages are told goes out after commit, and what belongs together goes out at once."""
+
+import pytest
+from django.db import transaction
+
+from webapp.core import broadcast
+
+pytestmark = pytest.mark.django_db
+ONE, TWO, THREE = (("group", {"type": name}) for name in ("one", "two", "three"))
+
+
+@pytest.fixture
+def delivered(monkeypatch):
+    found = []
+    monkeypatch.setattr(broadcast, "_deliver", lambda messages: found.append(list(messages)))
+    return found
+
+
+def test_messages_of_a_block_are_delivered_at_once(delivered, django_capture_on_commit_callbacks):
+    with django_capture_on_commit_callbacks(execute=True):
+        broadcast.send(*ONE)
+        with broadcast.together():
+            broadcast.send(*TWO)
+            with broadcast.together():
+                broadcast.send(*THREE)
+        assert delivered == []
+    assert delivered == [[ONE], [TWO, THREE]]
+
+
+def test_a_block_that_fails_tells_nobody_and_the_next_one_goes_on(delivered, django_capture_on_commit_callbacks):
+    with django_capture_on_commit_callbacks(execute=True):
+        with pytest.raises(ValueError, match="no"), transaction.atomic(), broadcast.together():
+            broadcast.send(*ONE)
+            raise ValueError("no")
+        with broadcast.together():
+            broadcast.send(*TWO)
+    assert delivered == [[TWO]]
+
+
+def test_a_broker_that_is_away_keeps_nobody_from_going_on(monkeypatch, caplog):
+    class Away:
+        async def group_send(self, group, message):
+            raise ConnectionError
+
+    monkeypatch.setattr(broadcast, "get_channel_layer", Away)
+    broadcast.send_now(*ONE)
+    assert "cannot broadcast to group" in caplog.text
