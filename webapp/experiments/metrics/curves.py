@@ -24,24 +24,25 @@ def metric_keys(run_id: int) -> tuple[list[str], list[str]]:
 
 
 def curves(run: Run, keys: list[str] | None = None, max_points: int = 600) -> str:
-    """JSON: `{"curves": {key: {"steps", "values", "times"}}, "keys", "histograms", "last_seq"}`.
+    """JSON: `{"curves": {key: {"steps", "values", "times"}}, "more", "keys", "histograms", "last_seq"}`.
 
-    At most `max_points` + 2 per curve; `times` in seconds since 1970, for the time axis.
+    At most `max_points` + 2 per curve; `times` in seconds since 1970, for the time axis. `more`: keys behind the first `MAX_CURVES`.
 
     Without `keys`, those of all curves. `last_seq` is read first: what arrives meanwhile comes again by websocket. Text, because
     objects of so many numbers take ten times the memory, once for each viewer who comes just now.
     """
     last_seq = Run.objects.values_list("last_seq", flat=True).get(id=run.id)
     known, with_histograms = metric_keys(run.id)
-    drawn = _drawn(run.id, known if keys is None else [key for key in keys if key in known], max_points)
+    asked = known if keys is None else [key for key in keys if key in known]
+    drawn = _drawn(run.id, asked[:MAX_CURVES], max_points)
     written = ", ".join(f"{json.dumps(key)}: {curve}" for key, curve in drawn)
-    beside = {"keys": known, "histograms": with_histograms, "last_seq": last_seq}
+    beside = {"more": asked[MAX_CURVES:], "keys": known, "histograms": with_histograms, "last_seq": last_seq}
     return f'{{"curves": {{{written}}}, {json.dumps(beside)[1:]}'
 
 
 def _drawn(run_id: int, keys: list[str], max_points: int) -> Iterator[tuple[str, str]]:
     """Key and curve, as JSON, of those of the keys that have values."""
-    for key, found in drawn(run_id, keys[:MAX_CURVES], max_points):
+    for key, found in drawn(run_id, keys, max_points):
         times = np.round(found["at"] / 1e6 + levels.EPOCH_S, 3)
         curve = {"steps": found["step"].tolist(), "values": found["value"].tolist(), "times": times.tolist()}
         yield key, json.dumps(curve)

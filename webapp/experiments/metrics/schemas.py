@@ -35,6 +35,9 @@ class CurveOut(Schema):
 
 class CurvesOut(Schema):
     curves: dict[str, CurveOut]
+    more: list[str] = Field(
+        description="Keys that were asked for and are not in this answer, because it holds 200 curves: ask for them by `keys`"
+    )
     keys: list[str]
     histograms: list[str]
     last_seq: int

@@ -7,6 +7,7 @@ import { align, smooth } from "./series.js";
 import uPlot from "../vendor/uplot.js";
 
 const DASH = [5, 4];
+const MANY = 100; // charts of a board from which even a first picture waits until somebody looks
 const MOST_KEYS = 12; // lines that a legend, a tip and the words tell of
 const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 2e6, 5e6, 1e7];
 const SPANS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800];
@@ -35,8 +36,8 @@ export function faint(name, alpha) {
 
 /** Charts that move together. Redraws are gathered into one animation frame, and only for charts on the screen. */
 export class Board {
-  constructor({ axis = "step", smoothing = 0, zoom = null, origin = 0, onzoom = null, backdrop = null, name = "board" } = {}) {
-    Object.assign(this, { axis, smoothing, zoom, origin, onzoom, backdrop });
+  constructor({ axis = "step", smoothing = 0, zoom = null, origin = 0, onzoom = null, backdrop = null, onseen = null, name = "board" } = {}) {
+    Object.assign(this, { axis, smoothing, zoom, origin, onzoom, backdrop, onseen });
     this.charts = new Set();
     this.dirty = new Set();
     this.frame = 0;
@@ -46,6 +47,7 @@ export class Board {
         entry.target.chart.visible = entry.isIntersecting;
         if (entry.isIntersecting) this.touch(entry.target.chart);
       }
+      this.onseen?.();
     }, { rootMargin: "200px" });
     this.sized = new ResizeObserver((entries) => entries.forEach((entry) => entry.target.chart.fit()));
     const repaint = () => {
@@ -68,7 +70,7 @@ export class Board {
     this.frame ||= requestAnimationFrame(() => {
       this.frame = 0;
       for (const each of this.dirty) {
-        if (!each.visible && each.plot) continue; // the first picture is always drawn, later ones when looked at
+        if (!each.visible && (each.plot || this.charts.size > MANY)) continue; // of few charts the first picture is always drawn
         this.dirty.delete(each);
         each.draw();
       }

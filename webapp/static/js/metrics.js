@@ -78,6 +78,15 @@ function tracesOf(declared, group, keys) {
   return there.map(({ title, help, x, y }) => ({ id: slug(title), title, help, x: side(x), y: side(y) }));
 }
 
+/** Groups of the charts that nobody declares, by what stands before the first slash of a key; those without one come last. */
+function byPrefix(charts) {
+  const stem = ({ keys: [key] }) => key.slice(0, Math.max(key.indexOf("/"), 0));
+  const stems = [...new Set(charts.map(stem).sort())].filter(Boolean);
+  return [...stems, ""].map((name) => ({
+    id: name ? `other-${slug(name)}` : "other", title: name || "Other", lede: "", small: true, traces: [], histograms: [], charts: charts.filter((chart) => stem(chart) === name),
+  }));
+}
+
 /** Groups in the order of the page, each with the charts to draw for the metric keys that exist. */
 export function layout(declared, keys) {
   const bands = new Set(declared.metrics.flatMap((metric) => [metric.band, ...metric.ends, metric.marks && metric.key]).filter(Boolean));
@@ -86,6 +95,6 @@ export function layout(declared, keys) {
   const groups = [...declared.groups, ...named.map((id) => ({ id, title: id, lede: "", small: false }))];
   const found = groups.map((group) => ({ ...group, charts: chartsOf(declared, group.id, keys, bands), traces: tracesOf(declared, group.id, keys), histograms: declared.histograms.filter((each) => each.group === group.id) }));
   const rest = keys.filter((key) => !metricOf(declared, key) && !bands.has(key));
-  const other = rest.map((key) => ({ id: slug(key), title: key, unit: "", help: `The metric ${key}, as the trainer sends it.`, keys: [key], bands: {}, counts: {} }));
-  return [...found, { id: "other", title: "Other", lede: "", small: true, charts: other, traces: [], histograms: [] }].filter((group) => group.charts.length || group.histograms.length);
+  const undeclared = rest.map((key) => ({ id: slug(key), title: key, unit: "", help: `The metric ${key}, as the trainer sends it.`, keys: [key], bands: {}, counts: {} }));
+  return [...found, ...byPrefix(undeclared)].filter((group) => group.charts.length || group.histograms.length);
 }

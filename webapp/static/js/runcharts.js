@@ -6,10 +6,12 @@ import { csv } from "./csv.js";
 import { annotate, drawn } from "./chartnotes.js";
 import { Phases } from "./chartphases.js";
 import { Histograms } from "./histogram.js";
+import { Later } from "./latercurves.js";
 import { Store, align } from "./series.js";
 import { Trace, pointsOf } from "./trace.js";
 import { api, declared, isOver, onBack, onMessage, run, runId } from "./run.js";
 import { controls } from "./chartcontrols.js";
+import { finder } from "./chartfinder.js";
 import { download, make } from "./format.js";
 import { json } from "./http.js";
 import { toast } from "./toast.js";
@@ -19,11 +21,14 @@ const store = new Store();
 const marks = ["phase/number", "phase/budget"];
 const planned = JSON.parse(document.getElementById("phases-data").textContent);
 const phases = new Phases(document.getElementById("phases"), planned, () => marks.map((key) => store.get(key)), isOver);
-const board = new Board({ origin: Date.parse(run.started_at ?? run.created_at) / 1000, backdrop: phases });
+const board = new Board({ origin: Date.parse(run.started_at ?? run.created_at) / 1000, backdrop: phases, onseen: () => later.ask() });
 const charts = new Map(); // chart id -> Chart
 const byKey = new Map(); // metric key -> charts that draw it
 const sections = new Map();
 const histograms = new Map(); // title -> Histograms
+const looked = (key) => marks.includes(key) || [...(byKey.get(key) ?? [])].some((chart) => chart.visible);
+const later = new Later(api, store, looked, empty);
+const find = finder(place);
 let order = []; // ids of the groups, as the page shows them
 
 function section(group) {
@@ -48,21 +53,34 @@ function add(group, spec) {
   }
   if (existing) {
     Object.assign(existing, { keys: spec.keys, bands: spec.bands, counts: spec.counts }); // a component that came later joins the chart that is there
+    named(existing, spec.keys);
     return;
   }
   const chart = new Chart(board, {
     ...spec,
-    wait: isOver() ? "The run is over and left no value here." : undefined,
+    wait: spec.keys.some((key) => later.keys.has(key)) ? "Loading" : isOver() ? "The run is over and left no value here." : undefined,
     file: `run-${runId}-${spec.id}`,
     lines: () => drawn(every(chart)),
     below: (place) => annotate(place, every(chart), spec.percent),
   });
   Object.assign(chart, { keys: spec.keys, bands: spec.bands, counts: spec.counts });
   chart.element.id = `chart-${spec.id}`;
+  named(chart, spec.keys);
   charts.set(spec.id, chart);
   for (const key of [...spec.keys, ...extra]) byKey.get(key).add(chart);
   section(group).append(chart.element);
   board.add(chart);
+}
+
+/** What a chart is found by. */
+function named({ element, title }, keys) {
+  element.dataset.words = [title, ...keys].join(" ").toLowerCase();
+}
+
+/** Charts of keys of which no curve came: there may be histograms alone, or values that cannot be drawn. */
+function empty(keys) {
+  for (const chart of new Set(keys.flatMap((key) => [...(byKey.get(key) ?? [])])))
+    if (chart.keys?.every((key) => !store.get(key)?.length)) chart.blank.textContent = "No value that can be drawn.";
 }
 
 /** Two metrics against each other, step by step. */
@@ -72,6 +90,7 @@ function trace(group, { x, y, ...spec }) {
   const points = () => pointsOf(store.get(x.key), store.get(y.key), { x: curves(x.ends), y: curves(y.ends) });
   const chart = new Trace(board, { ...spec, x, y, points, file: `run-${runId}-${spec.id}` });
   chart.element.id = `chart-${spec.id}`;
+  named(chart, [x.key, y.key]);
   charts.set(spec.id, chart);
   for (const key of [x.key, y.key, ...x.ends, ...y.ends]) byKey.set(key, (byKey.get(key) ?? new Set()).add(chart));
   section(group).append(chart.element);
@@ -93,10 +112,13 @@ function layout() {
     for (const spec of group.traces) trace(group, spec);
     for (const title of new Set(group.histograms.map((each) => each.chart))) {
       if (histograms.has(title)) continue;
-      histograms.set(title, new Histograms(api, title, group.histograms.filter((each) => each.chart === title)));
+      const specs = group.histograms.filter((each) => each.chart === title);
+      histograms.set(title, new Histograms(api, title, specs));
+      named({ element: histograms.get(title).element, title }, specs.map((each) => each.key));
       section(group).after(histograms.get(title).element);
     }
   }
+  find();
 }
 
 let known = "";
@@ -115,7 +137,10 @@ store.listen((keys) => {
 
 async function load() {
   try {
-    store.load((await json(`${api}/curves?max_points=1000`)).curves);
+    const found = await json(`${api}/curves?max_points=1000`);
+    later.expect(found.more);
+    store.load(found.curves);
+    later.ask();
     await Promise.all([...histograms.values()].map((each) => each.load()));
   } catch (error) {
     toast(`The charts could not be loaded: ${error.message}`, { tone: "bad", id: error.id });
@@ -123,7 +148,8 @@ async function load() {
   place.removeAttribute("aria-busy");
 }
 
-document.getElementById("csv-all").addEventListener("click", () => {
+document.getElementById("csv-all").addEventListener("click", async () => {
+  if (!(await later.all())) return;
   const keys = store.keys();
   const [steps, ...columns] = align(keys.map((key) => store.get(key)), "step");
   const rows = steps.map((step, i) => [step, ...columns.map((column) => column[i] ?? "")]);

@@ -99,6 +99,12 @@ export class Store {
     this.tell(Object.keys(curves));
   }
 
+  /** Keys whose curves come later. */
+  expect(keys) {
+    for (const key of keys) this.curve(key);
+    this.tell(keys);
+  }
+
   /** One websocket message of one step. */
   apply(step, values, time = Date.now() / 1000) {
     for (const [key, value] of Object.entries(values)) this.curve(key).set(step, value, time);

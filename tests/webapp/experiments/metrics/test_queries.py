@@ -59,7 +59,7 @@ def test_a_missing_value_is_not_drawn(run):
 
 def test_other_runs_stay_out(run, launch):
     points(launch(), "a", [(1, 1.0)])
-    assert curves_of(run) == {"curves": {}, "keys": [], "histograms": [], "last_seq": 0}
+    assert curves_of(run) == {"curves": {}, "more": [], "keys": [], "histograms": [], "last_seq": 0}
     assert metrics.points(run, "a")["points"] == []
 
 
@@ -68,6 +68,20 @@ def test_curves_cost_the_same_queries_for_any_number_of_keys(run, django_assert_
         points(run, f"k{i:02}", [(1, 1.0)])
     with django_assert_num_queries(4):
         assert len(curves_of(run)["curves"]) == 30
+
+
+def test_keys_behind_the_first_200_are_named_and_come_when_asked_for(run, django_assert_num_queries):
+    MetricPoint.objects.bulk_create(
+        MetricPoint(run=run, key=f"k{i:03}", step=1, value=i, time=timezone.now()) for i in range(450)
+    )
+    names = [f"k{i:03}" for i in range(450)]
+    with django_assert_num_queries(4):
+        first = curves_of(run)
+    assert (list(first["curves"]), first["more"], first["keys"]) == (names[:200], names[200:], names)
+    second = curves_of(run, keys=first["more"])
+    assert (list(second["curves"]), second["more"]) == (names[200:400], names[400:])
+    last = curves_of(run, keys=second["more"])
+    assert (list(last["curves"]), last["more"], last["curves"]["k449"]["values"]) == (names[400:], [], [449.0])
 
 
 MANY = """

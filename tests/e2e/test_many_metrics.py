@@ -1,0 +1,108 @@
+"""A run with a thousand metrics: each has its chart, of which the curve comes once it is looked at, and a field finds it."""
+
+import csv
+import math
+import os
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.e2e.look import faults
+from tests.webapp.experiments.conftest import make_version
+from webapp.experiments.launch import checks
+from webapp.experiments.launch import services as launch
+from webapp.inference.models import RegisteredModel
+
+pytestmark = pytest.mark.browser
+KEYS = [
+    f"{part}/layer{layer:02}/head{head:02}"
+    for part in ("attention", "gradient")
+    for layer in range(20)
+    for head in range(25)
+]
+
+
+@pytest.fixture
+def run(server, cast, process):
+    version = make_version(cast.owner)
+    RegisteredModel.objects.create(
+        workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/models/smollm2"
+    )
+    choice = checks.DatasetChoice(id=version.dataset_id)
+    run = launch.launch(cast.researcher, recipe="policy", config={"steps": 20}, dataset=choice)
+    trainer = process(run)
+    for step in range(1, 6):
+        own = {"reward/mean": step / 10, "loose": 1.0 * step}
+        values = {key: math.sin(place + step) for place, key in enumerate(KEYS)}
+        trainer.post(trainer.event("metrics", step, values=own | values))
+    return run
+
+
+def chart(page, key: str):
+    return page.locator(f"#chart-{key.replace('/', '-')}")
+
+
+def test_a_thousand_metrics_are_drawn_as_they_come_into_view(open_page, as_researcher, run):
+    page = open_page(as_researcher)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if "/curves" in request.url else None)
+    page.goto(f"/runs/{run.id}")
+    expect(page.locator("#charts .chart-group > h2").last).to_have_text("Other")
+    expect(page.locator("#other-attention .chart")).to_have_count(500)
+    expect(page.locator("#other-gradient .chart")).to_have_count(500)
+    expect(chart(page, "reward/mean").locator("canvas")).to_be_visible()
+    expect(chart(page, "reward/mean").locator(".chart-now")).to_have_text("0.500")  # not among the first 200
+    assert page.locator("#charts canvas").count() < 100
+    look(page, "metrics-top")
+
+    far = chart(page, KEYS[-1])
+    height = page.evaluate("document.documentElement.scrollHeight")
+    before = len(asked)
+    far.scroll_into_view_if_needed()
+    expect(far.locator("canvas")).to_be_visible()
+    expect(far.locator(".chart-now")).not_to_be_empty()
+    assert before < len(asked) < 15
+    assert page.evaluate("document.documentElement.scrollHeight") == height
+    look(page, "metrics-end")
+    assert not faults(page)
+
+
+def test_a_field_finds_metrics_by_their_keys_and_its_words_are_in_the_address(open_page, as_researcher, run):
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{run.id}")
+    expect(page.locator("#other-gradient .chart")).to_have_count(500)
+    page.get_by_label("Find a metric").fill("gradient layer19")
+    shown = page.locator("#charts .chart:visible")
+    expect(shown).to_have_count(25)
+    expect(page.locator("#chart-found")).to_contain_text("25 of 1,0")
+    expect(page.locator("#charts .chart-group:visible")).to_have_count(1)
+    expect(shown.first.locator("canvas")).to_be_visible()
+    look(page, "metrics-found")
+
+    page.reload()
+    expect(page.get_by_label("Find a metric")).to_have_value("gradient layer19")
+    expect(shown).to_have_count(25)
+    page.get_by_label("Find a metric").fill("no such")
+    expect(shown).to_have_count(0)
+    page.get_by_label("Find a metric").fill("")
+    expect(page.locator("#other-attention .chart:visible")).to_have_count(500)
+    assert "find" not in page.url
+
+
+def test_the_table_of_all_metrics_has_those_that_nobody_looked_at(open_page, as_researcher, run):
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{run.id}")
+    expect(page.locator("#other-gradient .chart")).to_have_count(500)
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="All as CSV").click()
+    head, *rows = csv.reader(saved.value.path().read_text().splitlines())
+    assert set(KEYS) <= set(head) and len(rows) == 5
+    assert all(len(row) == len(head) and "" not in row for row in rows)
+
+
+def look(page, name: str) -> None:
+    """Pictures to be judged by a person, where somebody asks for them."""
+    if folder := os.environ.get("TOUCHSTONE_LOOK"):
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            page.screenshot(path=f"{folder}/{name}-{scheme}.png")

@@ -1,0 +1,46 @@
+// Curves of a run with more keys than one answer of /curves holds: they are asked for once somebody looks at their charts.
+import { json } from "./http.js";
+import { toast } from "./toast.js";
+
+const TOGETHER = 40; // keys of a request: they stand in its address
+
+export class Later {
+  /** `looked(key)`: whether somebody looks at it now. `arrived(keys)` is called when their curves are in the store. */
+  constructor(api, store, looked, arrived) {
+    Object.assign(this, { api, store, looked, arrived, keys: new Set(), asking: false });
+  }
+
+  expect(keys) {
+    this.keys = new Set(keys);
+    if (keys.length) this.store.expect(keys);
+  }
+
+  /** Until nothing is missing of what somebody looks at. */
+  async ask() {
+    if (this.asking) return;
+    this.asking = true;
+    await this.fetch(() => [...this.keys].filter(this.looked));
+    this.asking = false;
+  }
+
+  /** Whether every curve is there now. */
+  all() {
+    return this.fetch(() => [...this.keys]);
+  }
+
+  async fetch(wanted) {
+    try {
+      for (let keys = wanted(); keys.length; keys = wanted()) {
+        const some = keys.slice(0, TOGETHER);
+        const { curves } = await json(`${this.api}/curves?max_points=1000&keys=${encodeURIComponent(some.join())}`);
+        for (const key of some) this.keys.delete(key);
+        this.store.load(curves);
+        this.arrived(some);
+      }
+      return true;
+    } catch (error) {
+      toast(`Some charts could not be loaded: ${error.message}`, { tone: "bad", id: error.id });
+      return false;
+    }
+  }
+}
