@@ -5,6 +5,7 @@ import shutil
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TypeVar, cast
 from urllib.parse import urlencode
 
@@ -16,6 +17,7 @@ from django.db.models import Count, Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -26,14 +28,19 @@ from webapp.accounts.audit_log.queries import audit_of_all
 from webapp.accounts.models import Membership, User, Workspace
 from webapp.accounts.sessions.services import end_sessions_of
 from webapp.backups import queries as backups
-from webapp.core import audit_chain, health, schema, sure, syslog
+from webapp.core import audit_chain, health, reconciling, schema, sure, syslog
+from webapp.core.models import AuditEntry
 from webapp.core.paging import Page, page
 from webapp.core.problems import Problem
 from webapp.datasets import queries as datasets
 from webapp.experiments.lifecycle import waiting_line
+from webapp.experiments.models import Run
 from webapp.version import VERSION
+from webapp.weights.models import WeightsJob
 
 PAGE = 50
+COMPARED = {"runs": "Runs", "jobs": "Jobs that need weights"}
+ROUND_LATE = timedelta(minutes=1)  # six rounds of upkeep
 Row = TypeVar("Row", bound=Model)
 
 
@@ -131,6 +138,48 @@ def audit_log(request: HttpRequest) -> HttpResponse:
         "sending": syslog.standing() if settings.AUDIT_SYSLOG else None,
     }
     return render(request, "installation/audit.html", context)
+
+
+@administrators
+@never_cache
+@require_safe
+def reconciler(request: HttpRequest) -> HttpResponse:
+    """When Ray was heard, what was compared, and what differed, newest first. Nobody is asked: workers have written it down."""
+    try:
+        found = page(reconciling.repairs(), request.GET.get("cursor"), PAGE, "-id")
+    except Problem:  # a cursor of another list, cut or typed by hand: begin at the beginning
+        found = page(reconciling.repairs(), None, PAGE, "-id")
+    now, rounds = timezone.now(), reconciling.rounds()
+    context = {
+        "heard": reconciling.last_heard(),
+        "silence": reconciling.silence(),
+        "compared": [{"label": label, "round": rounds.get(kind)} for kind, label in COMPARED.items()],
+        "late": [
+            label.lower()
+            for kind, label in COMPARED.items()
+            if kind not in rounds or now - rounds[kind].at > ROUND_LATE
+        ],
+        "today": reconciling.repairs().filter(created_at__gte=now - timedelta(days=1)).count(),
+        "rows": _linked(request, found.items),
+        "next": found.next,
+    }
+    return render(request, "installation/reconciler.html", context)
+
+
+def _linked(request: HttpRequest, entries: Sequence[AuditEntry]) -> list[tuple[AuditEntry, str]]:
+    """With the pages of runs and jobs that are there, in the workspace in which the administrator acts: others they may not open."""
+    membership: Membership | None = getattr(request, "membership", None)
+    here = [each for each in entries if membership and each.workspace_id == membership.workspace_id]
+    ids = {each.object_id for each in here}
+    runs = set(Run.objects.filter(pk__in=ids).values_list("pk", flat=True))
+    jobs = set(WeightsJob.objects.filter(pk__in=ids).values_list("pk", flat=True))
+    pages = {"run": ("run", runs), "weightsjob": ("weights_job", jobs)}
+
+    def href(entry: AuditEntry) -> str:
+        name, there = pages[entry.object_type]
+        return reverse(name, args=[entry.object_id]) if entry in here and entry.object_id in there else ""
+
+    return [(each, href(each)) for each in entries]
 
 
 @administrators

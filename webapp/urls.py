@@ -27,6 +27,7 @@ urlpatterns = [
     path("installation/directories/<int:directory_id>/keys", directories.new_key, name="directory_key_new"),
     path("installation/directories/keys/<int:key_id>/revoke", directories.revoke, name="directory_key_revoke"),
     path("installation/audit", installation.audit_log, name="installation_audit"),
+    path("installation/reconciler", installation.reconciler, name="installation_reconciler"),
     path("installation/limits", installation.limits, name="installation_limits"),
     path("installation/workspaces/<int:workspace_id>", installation.limits, name="workspace_limits"),
     path("scim/v2/", include("webapp.identity.scim.urls")),

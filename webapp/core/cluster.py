@@ -14,7 +14,7 @@ from django.core.cache import cache
 
 from webapp.localstack.places import facts, write_facts
 
-from . import ray_client
+from . import ray_client, reconciling
 from .ray_client import JobResources, RayAway, RayRefused
 
 logger = logging.getLogger(__name__)
@@ -78,7 +78,9 @@ def look() -> None:
         return
     try:
         nodes = read(ray_client.client().nodes())
-    except (RayAway, RayRefused):
+        reconciling.heard()
+    except (RayAway, RayRefused) as error:
+        reconciling.not_heard(str(error))
         nodes = []
     if not nodes:  # one that has just started has not looked at its machines yet
         cache.delete(ASKED)

@@ -3,6 +3,9 @@
 from django.conf import settings
 from django.db import models
 
+RECONCILED = ("run.reconciled", "weights_job.reconciled")
+"""Actions of the reconciler: see `webapp.core.reconciling`."""
+
 
 class AuditEntry(models.Model):
     """Who did what to which object, written in the same transaction as the change itself."""
@@ -23,6 +26,8 @@ class AuditEntry(models.Model):
         indexes = [
             models.Index(fields=["workspace", "-id"], name="audit_newest_first"),
             models.Index(fields=["object_type", "object_id", "-id"], name="audit_of_an_object"),
+            # few among millions of entries, and a page of their own
+            models.Index(fields=["-id"], name="audit_reconciled", condition=models.Q(action__in=RECONCILED)),
         ]
 
     def __str__(self) -> str:

@@ -9,34 +9,39 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 from django.db import transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, Model, Q, QuerySet
 from django.utils import timezone
 
 from trainer import tracing
 
-from . import artifact_store, ray_client
+from . import artifact_store, ray_client, reconciling
 from .addresses import internal_url
 from .artifact_store import StoreAway
 from .problems import Problem
 from .ray_client import JobResources, RayAway, RayClient, RayJob, RayRefused
 from .tasks import AHEAD, enqueue, written_ahead
 
+if TYPE_CHECKING:  # the lowest app names the types of the one above it, and imports nothing of it
+    from webapp.accounts.models import Workspace
+
 logger = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=60)  # how long one try to submit may take before another worker may try
 LOST = timedelta(seconds=20)  # a launch this long overdue has lost its task
+NOT_ASKED = "was not asked"
 LONGEST_WAIT_S = 30
 SLACK = timedelta(milliseconds=500)  # a countdown may end a moment before the time it was made for
 
 
 class RayRow(Protocol):
-    """What the row of such a job has; further: `state`, `next_try_at`, `heartbeat_at` and `state_at`."""
+    """What the row of such a job has; further: `next_try_at`, `heartbeat_at` and `state_at`."""
 
     pk: Any
     attempt: Any
+    state: Any
     tries: Any
     ray_job_id: Any
 
@@ -56,7 +61,8 @@ class Entrypoint:
 @dataclass(frozen=True)
 class RayJobKind(Generic[Row]):
     """One kind of job. `prefix` begins the names of its jobs in Ray; `task` hands one over by its id; `reason` is the column that
-    says why a job waits; a job in a state of `alive` is with Ray or about to be; `tell` brings a row up to date and tells open pages."""
+    says why a job waits; a job in a state of `alive` is with Ray or about to be; `tell` brings a row up to date and tells open pages;
+    `repair` is the action of the audit log that says what the reconciler mended, in the workspace that `where` names."""
 
     rows: QuerySet[Any]
     prefix: str
@@ -64,6 +70,8 @@ class RayJobKind(Generic[Row]):
     reason: str
     alive: Collection[str]
     tell: Callable[[Row], object]
+    repair: str
+    where: "Callable[[Row], Workspace]"
     busy: Callable[[str], bool] = lambda name: False
     """Whether the job of this name goes on for others than the one that it is named after."""
 
@@ -144,11 +152,23 @@ class RayJobKind(Generic[Row]):
         if not noted:
             client.stop(name)
 
+    def repaired(self, job: Row, *, believed: str, ray: str, done: str, attempt: int | None = None) -> None:
+        """Writes down what the reconciler has mended, in the transaction of the repair. `attempt`: that which it found, if the job has
+        another one by now."""
+        told = {"believed": believed, "ray": ray, "done": done}
+        reconciling.record(self.where(job), self.repair, cast(Model, job), attempt=attempt or int(job.attempt), **told)
+
     def noted_late(self, job: Row) -> bool:
         """Of a job that speaks: Ray took it, and what was to note that came to its end before. False: it has another attempt by now."""
         job.ray_job_id = self.name(job)
-        rows = self.attempt(job, state__in=self.alive, ray_job_id="")
-        return bool(rows.update(ray_job_id=job.ray_job_id, next_try_at=None))
+        with transaction.atomic():
+            rows = self.attempt(job, state__in=self.alive, ray_job_id="")
+            noted = rows.update(ray_job_id=job.ray_job_id, next_try_at=None)
+            if noted:
+                believed = f"{job.state}, not handed over"
+                done = f"its process speaks, so it was noted that Ray has it as {job.ray_job_id}"
+                self.repaired(job, believed=believed, ray=NOT_ASKED, done=done)
+        return bool(noted)
 
     def tidy(self, now: datetime) -> None:
         """Upkeep: queues again the launches whose task was lost, and mends times that lie ahead."""
@@ -156,10 +176,13 @@ class RayJobKind(Generic[Row]):
             self.rows.filter(written_ahead(column), state__in=self.alive).update(**{column: now})
         overdue = Q(next_try_at__lt=now - LOST) | Q(next_try_at__gt=now + LEASE + AHEAD)
         lost = self.rows.filter(overdue, state__in=("queued", "starting"), ray_job_id="")
-        for pk in lost.values_list("pk", flat=True):
+        for job in lost.all():
             with transaction.atomic():
-                if lost.filter(pk=pk).update(next_try_at=now):
-                    enqueue(self.task, pk)
+                if lost.filter(pk=job.pk).update(next_try_at=now):
+                    enqueue(self.task, job.pk)
+                    believed = f"{job.state}, a worker is about to hand it over"
+                    done = "no worker did so in time, so it was queued for one again"
+                    self.repaired(job, believed=believed, ray=NOT_ASKED, done=done)
 
 
 def ask(job: RayRow) -> tuple[RayClient | None, RayJob | None]:
@@ -168,10 +191,23 @@ def ask(job: RayRow) -> tuple[RayClient | None, RayJob | None]:
     client = None
     try:
         client = ray_client.client()
-        return client, client.job(job.ray_job_id)
+        found = client.job(job.ray_job_id)
+        reconciling.heard()
+        return client, found
     except (RayAway, RayRefused) as error:
+        reconciling.not_heard(str(error))
         logger.warning("cannot ask for job %s: %s", job.ray_job_id, error)
         return client, None
+
+
+def said(found: RayJob | None) -> str:
+    """What `ask` heard, for the reconciler's page."""
+    if found is None:
+        return "did not answer"
+    if found.status == "UNKNOWN":
+        return "does not know the job"
+    code = "" if found.exit_code is None else f", exit code {found.exit_code}"
+    return f"{found.status.lower()}{code}"
 
 
 def death(found: RayJob) -> str:

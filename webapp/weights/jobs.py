@@ -7,9 +7,9 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from webapp.core import cluster, hearing
-from webapp.core.ray_client import JobResources, RayClient
-from webapp.core.ray_jobs import LEASE, Entrypoint, RayJobKind, ask, death, kill, last_lines
+from webapp.core import cluster, hearing, reconciling
+from webapp.core.ray_client import JobResources, RayClient, RayJob
+from webapp.core.ray_jobs import LEASE, Entrypoint, RayJobKind, ask, death, kill, last_lines, said
 from webapp.inference.folders import stored
 
 from . import gpus, line, tokens
@@ -31,7 +31,14 @@ def _told(job: WeightsJob) -> None:
 
 
 WEIGHTS: RayJobKind[WeightsJob] = RayJobKind(
-    WeightsJob.objects.all(), "weights", "workers.weights.launch", "problem", ALIVE, _told
+    WeightsJob.objects.select_related("workspace"),
+    "weights",
+    "workers.weights.launch",
+    "problem",
+    ALIVE,
+    _told,
+    "weights_job.reconciled",
+    lambda job: job.workspace,
 )
 
 
@@ -88,27 +95,31 @@ def watch() -> None:
     now = timezone.now()
     since = hearing.since(HEARING_KEY, now)
     WEIGHTS.tidy(now)
+    alive = asked = 0
     for job in WeightsJob.objects.select_related("workspace").filter(state__in=ALIVE):
+        alive += 1
         try:
-            _inspect(job, now, since)
+            asked += _inspect(job, now, since)
         except Exception:  # one odd job must not keep the others from being watched
             logger.exception("cannot inspect weights job %s", job.pk)
+    reconciling.compared("jobs", alive, asked)
 
 
-def _inspect(job: WeightsJob, now: datetime, since: datetime) -> None:
+def _inspect(job: WeightsJob, now: datetime, since: datetime) -> bool:
+    """Mends what differs from what Ray says. Whether Ray had to be asked."""
     if not job.ray_job_id and job.heartbeat_at and not WEIGHTS.noted_late(job):
-        return
+        return False
     if not job.ray_job_id:
         if job.state == State.STOPPING:
             stop(job.pk)
-        return
+        return False
     quiet = now - (job.heartbeat_at or job.state_at)
     overdue = job.state == State.STOPPING and now - max(job.state_at, since) > STOP_GRACE
     if quiet < QUIET and not overdue:
-        return
+        return False
     client, found = ask(job)
     if found and found.has_ended:
-        _finish(job, death(found), client)
+        _finish(job, death(found), client, found)
     elif found and found.status == "PENDING" and not overdue:
         waits = f"Ray waits until a machine of the cluster has {in_words(wanted(job))} free."
         WEIGHTS.attempt(job, state=State.STARTING).update(problem=waits)
@@ -120,7 +131,8 @@ def _inspect(job: WeightsJob, now: datetime, since: datetime) -> None:
             if overdue
             else f"No sign of life for {quiet.total_seconds():.0f} s"
         )
-        _finish(job, why, client)
+        _finish(job, why, client, found)
+    return True
 
 
 def in_words(asked: JobResources) -> str:
@@ -130,11 +142,13 @@ def in_words(asked: JobResources) -> str:
     return ", ".join(words for number, words in parts if number) or "a place"
 
 
-def _finish(job: WeightsJob, reason: str, client: RayClient | None) -> None:
-    """`failed`, or `stopped` where that was asked for, with the last lines of the process in the log."""
-    lines = last_lines(client, job)
+def _finish(job: WeightsJob, reason: str, client: RayClient | None, found: RayJob | None) -> None:
+    """`failed`, or `stopped` where that was asked for, with the last lines of the process in the log. `found` is what Ray said of it."""
+    lines, believed = last_lines(client, job), job.state
     with transaction.atomic():
         WeightsJob.objects.select_for_update(no_key=True).get(pk=job.pk)
         if move(job, State.STOPPED if job.state == State.STOPPING else State.FAILED, problem=reason):
+            as_what = "counts as stopped" if job.state == State.STOPPED else "was given up as failed"
+            WEIGHTS.repaired(job, believed=believed, ray=said(found), done=f"{reason}, so it {as_what}")
             told = (WeightsLogLine(job=job, level="error", message=line) for line in (f"{reason}.", *lines))
             WeightsLogLine.objects.bulk_create(told)

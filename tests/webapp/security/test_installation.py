@@ -15,6 +15,7 @@ PAGES = (
     "/installation/people",
     "/installation/audit",
     "/installation/directories",
+    "/installation/reconciler",
     "/installation/limits",
     "/installation/workspaces/1",
 )

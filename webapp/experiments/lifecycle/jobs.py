@@ -7,6 +7,7 @@ their checkpoints, from which one whose process was lost goes on, and pauses.
 import json
 import logging
 import shutil
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 import httpx
@@ -16,11 +17,11 @@ from django.utils import timezone
 
 from trainer.config import ConfigInvalid, resolve, stored
 from trainer.contracts import CARRIES
-from webapp.core import cluster, hearing, locks
+from webapp.core import cluster, hearing, locks, reconciling
 from webapp.core.addresses import internal_url
 from webapp.core.logs import asked_by
 from webapp.core.ray_client import RayClient, RayJob
-from webapp.core.ray_jobs import LEASE, Entrypoint, RayJobKind, ask, death, kill, last_lines
+from webapp.core.ray_jobs import LEASE, Entrypoint, RayJobKind, ask, death, kill, last_lines, said
 from webapp.core.tasks import enqueue
 
 from ..live import broadcasts
@@ -37,6 +38,11 @@ QUIET = timedelta(seconds=8)  # four missed signs of life: worth asking Ray
 SILENT = timedelta(seconds=60)  # no sign of life for this long while we could hear one, and no word from Ray: given up
 STALLED = timedelta(minutes=5)  # the same where it may well live: it loads torch, its machine swaps, its network is cut
 HEARING_KEY = "experiments:hearing"
+DONE: Mapping[str, str] = {
+    State.FAILED: "was given up as failed",
+    State.STOPPED: "counts as stopped",
+    State.PAUSED: "counts as paused",
+}
 
 
 def _told(run: Run) -> None:
@@ -45,7 +51,15 @@ def _told(run: Run) -> None:
 
 
 RUN: RayJobKind[Run] = RayJobKind(
-    Run.objects.all(), "run", "workers.runs.launch", "state_reason", ALIVE, _told, together.goes_on
+    Run.objects.select_related("experiment__workspace"),
+    "run",
+    "workers.runs.launch",
+    "state_reason",
+    ALIVE,
+    _told,
+    "run.reconciled",
+    lambda run: run.experiment.workspace,
+    together.goes_on,
 )
 
 
@@ -126,13 +140,16 @@ def watch() -> datetime:
     RUN.tidy(now)
     _put_back()
     waiting_line.let_in()
+    alive = asked = 0
     for run in waiting_line.launched(ALIVE).with_names():
+        alive += 1
         try:
             if told := lifecycle.used_up(run, now):
                 lifecycle.stop_used_up(run, told)
-            _inspect(run, now, since)
+            asked += _inspect(run, now, since)
         except Exception:  # one odd run must not keep the others from being watched
             logger.exception("cannot inspect run %s", run.id)
+    reconciling.compared("runs", alive, asked)
     return since
 
 
@@ -151,30 +168,32 @@ def _web_answers() -> bool:
         return False
 
 
-def _inspect(run: Run, now: datetime, since: datetime) -> None:
+def _inspect(run: Run, now: datetime, since: datetime) -> bool:
+    """Mends what differs from what Ray says. Whether Ray had to be asked."""
     if not run.ray_job_id and run.heartbeat_at and not RUN.noted_late(run):
-        return
+        return False
     if not run.ray_job_id:
         if run.state in ENDS:
             stop(run.id)
-        return
+        return False
     quiet = now - (run.heartbeat_at or run.state_at)
     overdue = stopping.is_overdue(run, now, since)
     if quiet < QUIET and not overdue:
-        return
+        return False
     client, job = ask(run)
     if job and job.status == "PENDING" and not overdue and (waits := resources.waits(run)):
         _say(run, waits, now)
     elif job and job.has_ended:
-        _lost(run, _death(run, job), client, may_go_on=not job.was_killed or run.step > run.start_step)
+        _lost(run, _death(run, job), client, job, may_go_on=not job.was_killed or run.step > run.start_step)
     elif overdue:
         _kill(client, run)
         at_once = run.stop_by is not None
         told = "It was ended before it had finished its step" if at_once else "It did not stop by itself and was killed"
-        _end(run, f"{told}; its last checkpoint remains", client)
+        _end(run, f"{told}; its last checkpoint remains", client, job)
     elif now - max(run.heartbeat_at or run.state_at, since) > (STALLED if job or not run.heartbeat_at else SILENT):
         _kill(client, run)
-        _lost(run, f"No sign of life for {quiet.total_seconds():.0f} s", client)
+        _lost(run, f"No sign of life for {quiet.total_seconds():.0f} s", client, job)
+    return True
 
 
 def _kill(client: RayClient | None, run: Run) -> None:
@@ -193,14 +212,16 @@ def _say(run: Run, reason: str, now: datetime) -> None:
             _told(run)
 
 
-def _lost(run: Run, reason: str, client: RayClient | None, may_go_on: bool = True) -> None:
-    """A run whose process is gone goes on by itself from its last checkpoint, if it may."""
+def _lost(run: Run, reason: str, client: RayClient | None, found: RayJob | None, may_go_on: bool = True) -> None:
+    """A run whose process is gone goes on by itself from its last checkpoint, if it may. `found` is what Ray said of it."""
     if not (may_go_on and lifecycle.may_go_on(run)):
-        return _end(run, reason, client)
-    lines = last_lines(client, run)
+        return _end(run, reason, client, found)
+    lines, believed, lost = last_lines(client, run), run.state, run.attempt
     with transaction.atomic():
         Run.objects.select_for_update(no_key=True).get(id=run.id)
         if lifecycle.go_on(run, reason):
+            done = f"{reason}, so it continues as attempt {run.attempt}"
+            RUN.repaired(run, believed=believed, ray=said(found), done=done, attempt=lost)
             _write_down(run, [f"{run.state_reason}, as attempt {run.attempt}.", *lines], level="warning")
 
 
@@ -220,13 +241,14 @@ def _memory_knobs(run: Run) -> str:
         return ""
 
 
-def _end(run: Run, reason: str, client: RayClient | None) -> None:
+def _end(run: Run, reason: str, client: RayClient | None, found: RayJob | None) -> None:
     """`failed`, or `stopped` or `paused` where that was asked for, with the last lines of the process on the page."""
-    lines = last_lines(client, run)
+    lines, believed = last_lines(client, run), run.state
     with transaction.atomic():
         # locked first: a last event that arrives at this moment is either seen here or finds the run over
         Run.objects.select_for_update(no_key=True).get(id=run.id)
         if move(run, ENDS.get(run.state, State.FAILED), reason=reason):
+            RUN.repaired(run, believed=believed, ray=said(found), done=f"{reason}, so it {DONE[run.state]}")
             _write_down(
                 run, [f"{reason}. Last lines of the process:" if lines else f"{reason}.", *lines], level="error"
             )

@@ -37,6 +37,7 @@ WORDS = {
     "run.notes": "Notes written",
     "run.budget": "Budget of a judge changed",
     "run.alarm_asked": "Responses of an alarm sent to people",
+    "run.reconciled": "Compared with Ray, and mended",
     "run.reasons_matched": "Reasons matched",
     "run.hidden": "Deleted by the program that logs it",
     "run.restored": "Restored",
@@ -136,4 +137,4 @@ def _why(entry: AuditEntry) -> str:
         return str(detail.get("name") or "no name")
     if "then" in detail:
         return ": ".join(str(detail[key]) for key in ("then", "reason") if detail.get(key))
-    return str(detail.get("reason", ""))
+    return str(detail.get("done") or detail.get("reason", ""))

@@ -397,7 +397,7 @@ def test_the_last_event_wins_against_upkeep(live, run, ray):
     ray.jobs[f"run-{run.id}-1"]["status"] = "SUCCEEDED"
     stale = fresh(run)
     live.post(live.event("state", state="finished"))
-    jobs._end(stale, "gone", None)
+    jobs._end(stale, "gone", None, None)
     assert fresh(run).state == "finished"
     assert not LogLine.objects.exists()
 

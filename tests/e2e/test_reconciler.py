@@ -1,0 +1,56 @@
+"""The reconciler's page as an administrator meets it: in both themes, on a desk and on a phone, with and without a word from Ray."""
+
+import os
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.cast import browser
+from tests.e2e.test_accessibility import AXE, LOOK, NAMED
+from tests.webapp.experiments.conftest import launch, model, version  # noqa: F401 - fixtures
+from webapp.core import audit, reconciling
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+PAGE = "/installation/reconciler"
+DONE = "Its process is gone: Ray does not know the job any more, perhaps because Touchstone or Ray was restarted, so it continues as attempt 2"
+
+
+def is_for_everybody(page, name: str) -> None:
+    """No fault of axe, nothing wider than the window; a picture of it in the folder of TOUCHSTONE_LOOK."""
+    page.evaluate(AXE.read_text())
+    assert page.evaluate(LOOK) + page.evaluate(NAMED) == [], name
+    assert not page.evaluate("document.documentElement.scrollWidth > innerWidth"), name
+    if folder := os.environ.get("TOUCHSTONE_LOOK"):
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=f"{folder}/reconciler-{name}.png", full_page=True)
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_an_administrator_sees_what_was_heard_what_was_compared_and_what_was_mended(
+    open_page, cast, request, theme, width
+):
+    page = open_page(browser(cast.owner), color_scheme=theme)
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto("/installation")
+    page.get_by_role("navigation", name="Installation").get_by_role("link", name="Reconciler").click()
+    expect(page.get_by_role("heading", name="Nothing has differed")).to_be_visible()
+    is_for_everybody(page, f"empty-{theme}-{width}")
+    run = request.getfixturevalue("launch")()
+    reconciling.heard()
+    for kind in reconciling.KINDS:
+        reconciling.compared(kind, 12, 2)
+    told = {"attempt": 1, "believed": "running", "ray": "does not know the job", "done": DONE}
+    audit.record_all(cast.workspace, None, "run.reconciled", [run] * 60, **told)
+    page.goto(PAGE)
+    expect(page.get_by_role("alert")).to_have_count(0)
+    is_for_everybody(page, f"mended-{theme}-{width}")
+    page.get_by_role("link", name="Older ones").click()
+    expect(page.get_by_role("row")).to_have_count(11)
+    reconciling.not_heard("Ray does not answer at http://head:8265: connection refused")
+    page.goto(PAGE)
+    expect(page.get_by_role("alert")).to_contain_text("Ray has not answered since")
+    is_for_everybody(page, f"silent-{theme}-{width}")
+    page.get_by_role("link", name=f"Run {run.pk}").first.click()
+    page.wait_for_url(f"**/runs/{run.pk}")

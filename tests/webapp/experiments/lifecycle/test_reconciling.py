@@ -1,0 +1,188 @@
+"""What the reconciler mends is written down once, with what Ray said, what was believed and what was done."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from tests.at_once import at_once
+from tests.cast import browser
+from tests.webapp.experiments.lifecycle.test_jobs import ago, fresh, live, ray, set_row, watch_for  # noqa: F401 - fixtures
+from webapp.core import audit, cluster, ray_jobs, reconciling
+from webapp.experiments.lifecycle import jobs
+from webapp.experiments.models import Run
+from webapp.weights import jobs as weights
+from webapp.weights import services
+from webapp.weights.models import WeightsJob
+
+PAGE = "/installation/reconciler"
+
+
+def entries() -> list[tuple[str, int, dict]]:
+    return [(each.action, each.object_id, each.detail) for each in reconciling.repairs().order_by("id")]
+
+
+@pytest.fixture
+def job(cast, model, version) -> WeightsJob:
+    made = services.generate(cast.workspace, cast.researcher.user, model, version, {"split": ""})
+    fields = {"state": "running", "ray_job_id": f"weights-{made.pk}-1", "heartbeat_at": ago(60), "state_at": ago(60)}
+    WeightsJob.objects.filter(pk=made.pk).update(next_try_at=None, **fields)
+    return made
+
+
+def test_a_run_that_lost_its_process_says_what_ray_said_and_goes_on(live, run, ray):  # noqa: F811
+    set_row(run, losses=0, step=3)
+    ray.jobs[f"run-{run.pk}-1"].update(status="FAILED", exit_code=-9)
+    watch_for(600)
+    [(action, pk, detail)] = entries()
+    assert (action, pk, detail["attempt"], detail["believed"]) == ("run.reconciled", run.pk, 1, "running")
+    assert detail["ray"] == "failed, exit code -9" and detail["done"].endswith("so it continues as attempt 2")
+    watch_for(600)
+    assert len(entries()) == 1
+
+
+@pytest.mark.parametrize(("state", "believed"), [("running", "running"), ("stopping", "stopping")])
+def test_a_run_that_is_given_up_or_ended_says_so(live, run, ray, state, believed):  # noqa: F811
+    set_row(run, state=state)
+    ray.jobs.clear()
+    watch_for(600)
+    [(_, _, detail)] = entries()
+    assert (detail["believed"], detail["ray"]) == (believed, "does not know the job")
+    assert detail["done"].endswith("counts as stopped" if state == "stopping" else "was given up as failed")
+
+
+def test_a_silent_run_ends_without_a_word_of_ray(live, run, ray):  # noqa: F811
+    ray.broken = True
+    set_row(run, heartbeat_at=ago(400))
+    watch_for(600)
+    [(_, _, detail)] = entries()
+    assert detail["ray"] == "did not answer" and detail["done"].startswith("No sign of life")
+
+
+def test_a_lost_launch_and_a_submission_that_nobody_noted_are_written_down(live, run, ray, launch):  # noqa: F811
+    set_row(run, ray_job_id="", heartbeat_at=timezone.now())
+    other = launch()
+    set_row(other, next_try_at=ago(30))
+    jobs.watch()
+    jobs.watch()
+    found = {pk: detail for _, pk, detail in entries()}
+    assert len(entries()) == 2 and {each["ray"] for each in found.values()} == {ray_jobs.NOT_ASKED}
+    assert found[run.pk]["done"].endswith(f"Ray has it as run-{run.pk}-1")
+    assert found[other.pk]["believed"].startswith("queued") and "queued for one again" in found[other.pk]["done"]
+
+
+def test_what_agrees_is_not_written_down(live, run, ray):  # noqa: F811
+    jobs.watch()
+    set_row(run, heartbeat_at=timezone.now())
+    jobs.watch()
+    assert entries() == [] and reconciling.rounds()["runs"].asked == 0
+
+
+def test_a_job_that_needs_weights_is_mended_and_written_down(job, ray):  # noqa: F811
+    weights.watch()
+    [(action, pk, detail)] = entries()
+    assert (action, pk, detail["believed"]) == ("weights_job.reconciled", job.pk, "running")
+    assert detail["done"].endswith("was given up as failed")
+    assert (reconciling.rounds()["jobs"].alive, reconciling.rounds()["jobs"].asked) == (1, 1)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("lost", ["process", "process that may go on", "launch", "note"])
+def test_of_many_reconcilers_at_once_one_writes(live, run, ray, lost):  # noqa: F811
+    if lost == "launch":
+        set_row(run, state="queued", ray_job_id="", next_try_at=ago(30))
+    elif lost == "note":
+        set_row(run, ray_job_id="", heartbeat_at=timezone.now())
+    else:
+        ray.jobs.clear()
+        set_row(run, losses=0 if lost == "process that may go on" else 99, step=3)
+    at_once([jobs.watch] * 6)
+    assert [action for action, _, _ in entries()] == ["run.reconciled"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_reconcilers_of_jobs_one_writes(job, ray):  # noqa: F811
+    at_once([weights.watch] * 6)
+    assert len(entries()) == 1
+
+
+def test_a_repair_that_is_undone_is_not_written_down(live, run, ray, monkeypatch):  # noqa: F811
+    def fails(*args, **kwargs):
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(jobs, "_write_down", fails)
+    ray.jobs.clear()
+    jobs.watch()
+    assert entries() == [] and fresh(run).state == "running"
+
+
+def test_when_ray_was_heard_and_since_when_it_is_silent_is_kept(ray):  # noqa: F811
+    cluster.look()
+    heard = reconciling.last_heard()
+    assert heard and reconciling.silence() is None
+    ray.broken = True
+    cluster.look()
+    first = reconciling.silence()
+    cluster.look()
+    assert first and reconciling.silence() == first and "500" in first.why and reconciling.last_heard() == heard
+    ray.broken = False
+    cluster.look()
+    assert reconciling.silence() is None and reconciling.last_heard() > heard
+
+
+@pytest.mark.django_db
+def test_the_page_says_in_words_that_nothing_differed_and_that_nothing_was_heard(as_owner):
+    page = as_owner.get(PAGE).content.decode()
+    assert "Nothing has differed" in page and "Nobody has heard from Ray" in page
+    assert "The comparison stands still" in page and "runs and jobs that need weights" in page
+    reconciling.heard()
+    for kind in reconciling.KINDS:
+        reconciling.compared(kind, 12, 2)
+    page = as_owner.get(PAGE).content.decode()
+    assert "stands still" not in page and "Nobody has heard" not in page and "asked about 2" in page
+
+
+@pytest.mark.django_db
+def test_the_page_says_since_when_ray_is_silent_and_what_to_do(as_owner):
+    reconciling.not_heard("Ray does not answer at http://head:8265: refused")
+    page = as_owner.get(PAGE).content.decode()
+    assert "Ray has not answered since" in page and "http://head:8265: refused" in page and "What to do" in page
+
+
+def mended(where, run: Run, count: int = 1) -> None:
+    rows = [run] * count
+    told = {"attempt": 1, "believed": "running", "ray": "failed", "done": "It was given up as failed"}
+    audit.record_all(where, None, "run.reconciled", rows, **told)
+
+
+def test_the_page_lists_newest_first_page_by_page_in_as_many_queries(cast, as_owner, run):
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as seen:
+            assert as_owner.get(PAGE).status_code == 200
+        return len(seen)
+
+    mended(cast.workspace, run)
+    queries()
+    before = queries()
+    mended(cast.workspace, run, 60)
+    assert queries() == before
+    first = as_owner.get(PAGE).content.decode()
+    assert first.count("given up as failed") == 50 and f'href="/runs/{run.pk}"' in first
+    older = as_owner.get(f"{PAGE}?cursor={first.split('?cursor=')[1].split(chr(34))[0]}").content.decode()
+    assert older.count("given up as failed") == 11
+    assert as_owner.get(f"{PAGE}?cursor=x").content.decode().count("given up as failed") == 50
+
+
+def test_runs_of_other_workspaces_and_deleted_ones_have_no_link(cast, as_owner, run):
+    mended(cast.outsider.workspace, run)
+    assert f"/runs/{run.pk}" not in as_owner.get(PAGE).content.decode()
+    mended(cast.workspace, Run(pk=10**9))
+    page = as_owner.get(PAGE).content.decode()
+    assert "Run 1000000000" in page and "/runs/1000000000" not in page
+
+
+def test_the_history_of_a_run_says_it_too(live, run, ray, cast):  # noqa: F811
+    ray.jobs.clear()
+    jobs.watch()
+    page = browser(cast.reviewer).get(f"/runs/{run.pk}/history").content.decode()
+    assert "Compared with Ray, and mended" in page and "was given up as failed" in page
