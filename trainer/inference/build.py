@@ -19,8 +19,11 @@ HOSTS = "TOUCHSTONE_SAMPLER_HOSTS"
 """Environment: hosts of vLLM servers other than this machine, separated by commas. A config alone reaches none."""
 
 
-def build_sampler(config: OnPolicyConfig, model_dir: Path, tokenizer: Any) -> JoinableSampler:
-    """Raises SamplerInvalid or ModelInvalid with what to do."""
+def build_sampler(
+    config: OnPolicyConfig, model_dir: Path, tokenizer: Any, device: str | None = None
+) -> JoinableSampler:
+    """`device`: of a model that samples in this process; by default `best_device`. Raises SamplerInvalid or ModelInvalid with
+    what to do."""
     from .local import LocalSampler, stop_token_ids
     from .models import best_device
 
@@ -32,7 +35,7 @@ def build_sampler(config: OnPolicyConfig, model_dir: Path, tokenizer: Any) -> Jo
 
             desk = ("desk", model_dir, config.model.dtype, wanted.precision)
             return LentSampler(once(desk, lambda: LentModel(_local(config, model_dir))), tokenizer, wanted.max_batch)
-        return LocalSampler(_local(config, model_dir, rank), tokenizer, wanted.max_batch)
+        return LocalSampler(_local(config, model_dir, rank, device), tokenizer, wanted.max_batch)
     from .vllm.sampler import VllmSampler
 
     stop_ids = stop_token_ids(generation_config(model_dir), tokenizer)
@@ -40,14 +43,14 @@ def build_sampler(config: OnPolicyConfig, model_dir: Path, tokenizer: Any) -> Jo
     return VllmSampler(engine, tokenizer, stop_ids, wanted.folder, sleep_level(config, best_device()))
 
 
-def _local(config: OnPolicyConfig, model_dir: Path, rank: int | None = None) -> Any:
+def _local(config: OnPolicyConfig, model_dir: Path, rank: int | None = None, device: str | None = None) -> Any:
     """The model that samples in this process; with adapters of `rank` beside its weights, else with weights of its own."""
     from .low_rank import with_low_rank
     from .models import best_device, load_apart, load_model
     from .quantised import in_whole_numbers
 
     load, precision = load_model if rank else load_apart, config.sampler.precision
-    model = load(model_dir, config.model.dtype).to(best_device())
+    model = load(model_dir, config.model.dtype).to(device or best_device())
     if rank:
         model = with_low_rank(model, rank)
     return in_whole_numbers(model, precision) if precision != "model" else model

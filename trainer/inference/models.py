@@ -149,6 +149,14 @@ def best_device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
+def second_device() -> str:
+    """Where a model lies that works beside one on `best_device`: on a GPU of its own if torch sees several, else at the same place."""
+    import torch
+
+    device = best_device()
+    return "cuda:1" if device == "cuda" and torch.cuda.device_count() > 1 else device
+
+
 def check_directory(directory: Path, known: bool = False) -> None:
     """Config, architecture and file format, before anything heavy is imported. Raises ModelInvalid.
 

@@ -288,7 +288,7 @@ def make(job: StageJob) -> AlternatingStage:
     config: AlternatingConfig = job.config
     examples = read_examples(job.examples)  # before anything heavy: a mistake in them needs no model to be found
     from trainer.inference.build import build_sampler
-    from trainer.inference.models import best_device, load_model, load_tokenizer
+    from trainer.inference.models import best_device, load_model, load_tokenizer, second_device
 
     base = job.models["base"]
     tokenizer = load_tokenizer(base)
@@ -309,7 +309,8 @@ def make(job: StageJob) -> AlternatingStage:
         for line in mine.told(role):
             job.monitor.log(line, level="warning")
     learner = Learner(model, config)
-    sampler = build_sampler(halves["writer"], base, tokenizer)
+    # the role that is trained and the one that speaks are two models, of which no tensor is used by both
+    sampler = build_sampler(halves["writer"], base, tokenizer, second_device())
     job.monitor.log(
         f"{len(prompts.train):,} training and {len(prompts.heldout):,} held-out pairs in {config.rounds} rounds; "
         f"{learner.size:,} trained parameters of each role"

@@ -1,0 +1,54 @@
+"""A run of `alternating` without adapters on cards that are none, in a process of its own, which knows of them from then on.
+
+`python -m tests.trainer.loops.recipes.alternating_on_cards DATA MODEL OUT DEVICE`: the sampler is on DEVICE, the learner on `card:0`. The
+last line says as JSON where everything lay.
+"""
+
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from tests.trainer.cards import cards
+from tests.trainer.loops.recipes.test_alternating import config, script
+from tests.trainer.running import run
+from trainer.inference import models
+from trainer.loops.registry import make_stage
+
+
+def places(tensors: Iterable[Tensor | None]) -> list[str]:
+    return sorted({str(tensor.device) for tensor in tensors if tensor is not None and tensor.dim()})
+
+
+def main(data: str, model: str, out: str, device: str) -> None:
+    made: list[Any] = []
+
+    def make(job: Any) -> Any:
+        made.append(make_stage(job))
+        return made[0]
+
+    models.best_device, models.second_device = lambda: "card:0", lambda: device
+    script()
+    with cards() as moves:
+        done = run(config(model={"lora": None}), Path(data), Path(model), Path(out), make=make)
+    (stage,) = made
+    learner, parameters = stage._learner, stage._learner.parameters.values()
+    told = {
+        "done": done,
+        "trained": places(parameters),
+        "gradients": places(parameter.grad for parameter in parameters),
+        "moments": places(learner.optimizer.own_state().values()),
+        "reference": places(learner._frozen.parameters()),
+        "speaks": places(stage._sampler._model.parameters()),
+        "waits": places(tensor for held in stage._roles._waiting.values() for tensor in held.values()),
+        "shapes": sorted({tuple(parameter.shape) for parameter in parameters}),
+        "moves": [list(move) for move in moves],
+    }
+    print(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

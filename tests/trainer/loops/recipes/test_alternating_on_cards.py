@@ -1,0 +1,61 @@
+"""The two models of `alternating` on two cards: each with all that belongs to it on its own, and what goes between them."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from trainer.inference import models
+
+from .test_alternating import data, moved, tiny_dir, weights  # noqa: F401  fixtures among them
+
+LEARNER, SAMPLER, MACHINE = "card:0", "card:1", "cpu"
+
+
+def ran(data: Path, model: Path, out: Path, device: str) -> dict[str, Any]:  # noqa: F811
+    here = [sys.executable, "-m", "tests.trainer.loops.recipes.alternating_on_cards", str(data), str(model), str(out)]
+    done = subprocess.run([*here, device], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[4])  # noqa: S603
+    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    assert told["done"], (out / "events.jsonl").read_text()[-3000:]
+    return told
+
+
+def test_each_model_is_on_its_card_and_only_weights_go_from_one_to_the_other(
+    data: Path,  # noqa: F811
+    tiny_dir: Path,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    """An operation on tensors of two places ends the run, as on GPUs."""
+    two = ran(data, tiny_dir, tmp_path / "two", SAMPLER)
+    assert two["trained"] == two["moments"] == two["reference"] == [LEARNER]
+    assert two["gradients"] in ([], [LEARNER])
+    assert two["speaks"] == [SAMPLER]
+    assert two["waits"] == [MACHINE], "weights and moments of the role that is not trained take no place on a card"
+    between = [move for move in two["moves"] if MACHINE not in move[:2] and "meta" not in move[:2]]
+    assert {(source, target) for source, target, _, _ in between} == {(LEARNER, SAMPLER)}
+    assert all(shape in two["shapes"] and not whole for _, _, shape, whole in between), "weights and nothing else"
+    tokens = {target for source, target, _, whole in two["moves"] if whole and source == MACHINE}
+    assert tokens == {LEARNER, SAMPLER}, "each is told the tokens by the machine"
+
+    one = ran(data, tiny_dir, tmp_path / "one", LEARNER)
+    assert one["speaks"] == [LEARNER] and not [move for move in one["moves"] if SAMPLER in move[:2]]
+    for step in (2, 6):
+        by_two, by_one = weights(tmp_path / "two", step), weights(tmp_path / "one", step)
+        assert by_two.keys() == by_one.keys()
+        assert not any(moved(by_one[owner], by_two[owner]) for owner in by_one), "to the last bit"
+
+
+@pytest.mark.parametrize(
+    ("count", "chosen", "place"), [(0, "", "cpu"), (1, "", "cuda"), (2, "", "cuda:1"), (2, "cpu", "cpu")]
+)
+def test_the_second_model_has_a_card_of_its_own_where_there_are_two(
+    monkeypatch: pytest.MonkeyPatch, count: int, chosen: str, place: str
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: count > 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
+    monkeypatch.setenv(models.CHOICE, chosen)
+    assert models.second_device() == place
