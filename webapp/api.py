@@ -33,6 +33,7 @@ from webapp.evaluation.api import router as evaluations
 from webapp.experiments.api import router as experiments
 from webapp.experiments.claims.api import router as claims
 from webapp.experiments.ingest.api import router as ingest
+from webapp.experiments.sharing.api import router as sharing
 from webapp.experiments.sweeps.api import router as sweeps
 from webapp.experiments.table.api import router as runs_table
 from webapp.experiments.table.compare_api import router as runs_compared
@@ -216,6 +217,7 @@ ROUTERS = (
     experiments,
     claims,
     sweeps,
+    sharing,
     ingest,
 )
 api.add_decorator(known_query, mode="view")

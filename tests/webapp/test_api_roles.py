@@ -94,10 +94,13 @@ def least(label: str) -> Role:
         "/webhooks" in label
         or label == "GET /tokens/all"
         or "/time-outs" in label
+        or "/share-links/allowed" in label
         or ("/members" in label and label != "GET /members")
     ):
         return Role.OWNER
     reading = label.startswith("GET ") and label not in NOT_TO_READ
+    if "/share-links" in label:  # whoever sees the list knows what leaves the workspace
+        return Role.RESEARCHER
     return Role.REVIEWER if reading or label in REVIEWING else Role.RESEARCHER
 
 

@@ -34,11 +34,11 @@ class Area(StrEnum):
 
 ABOUT = {
     Area.ACCOUNT: "your own tokens and notices, what you watch",
-    Area.ADMINISTRATION: "members, invitations, webhooks, time-outs, everybody's tokens",
+    Area.ADMINISTRATION: "members, invitations, webhooks, time-outs, whether share links are allowed, everybody's tokens",
     Area.ANNOTATION: "projects, tasks, answers, comments",
     Area.DATASETS: "datasets, versions, examples, imports, curation",
     Area.EVALUATION: "evaluations, recordings, leaderboards",
-    Area.EXPERIMENTS: "experiments, runs, recipes, claims, reports, lineage; live messages",
+    Area.EXPERIMENTS: "experiments, runs, recipes, claims, reports, share links, lineage; live messages",
     Area.JUDGING: "judges, their trials and verdicts, verifiers",
     Area.MODELS: "models, endpoints, jobs with weights, trying",
 }
@@ -53,6 +53,7 @@ OF: Mapping[str, Area | None] = {
     "watches": Area.ACCOUNT,
     "tokens/all": Area.ADMINISTRATION,
     "members": Area.ADMINISTRATION,
+    "share-links/allowed": Area.ADMINISTRATION,
     "time-outs": Area.ADMINISTRATION,
     "webhooks": Area.ADMINISTRATION,
     "assignments": Area.ANNOTATION,
@@ -76,6 +77,7 @@ OF: Mapping[str, Area | None] = {
     "recipes": Area.EXPERIMENTS,
     "reports": Area.EXPERIMENTS,
     "runs": Area.EXPERIMENTS,
+    "share-links": Area.EXPERIMENTS,
     "judge-kinds": Area.JUDGING,
     "judge-trials": Area.JUDGING,
     "judges": Area.JUDGING,

@@ -77,6 +77,8 @@ class Workspace(models.Model):
     # after how many minutes without use, and after how many in any case, its people sign in again: see `time_outs`
     idle_minutes = models.PositiveIntegerField(null=True, blank=True)
     session_minutes = models.PositiveIntegerField(null=True, blank=True)
+    # whether its people may show comparisons and reports by links that need no account
+    allows_share_links = models.BooleanField(default=False, db_default=False)
     created_at = models.DateTimeField(auto_now_add=True)
     members = models.ManyToManyField(  # type: ignore[attr-defined, unused-ignore]  # the checker takes our relation `models` for this
         User, through="Membership", related_name="workspaces"

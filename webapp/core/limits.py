@@ -27,12 +27,13 @@ class TooMany(Problem):
 
 
 @contextmanager
-def measured(person: int) -> Iterator[None]:
-    """Counts the seconds that the block takes for this person. Raises TooMany for who has had COMPUTING_S of them.
+def measured(whom: int | str) -> Iterator[None]:
+    """Counts the seconds that the block takes for a person, by their id, or for all who have a link. Raises TooMany for who has had
+    COMPUTING_S of them.
 
     For what is computed from files and texts of one's own: how much that is decides the text, not the number of requests.
     """
-    most, key = int(COMPUTING_S * 1000), f"computing:{person}"
+    most, key = int(COMPUTING_S * 1000), f"computing:{whom}"
     if wait := seconds_to_wait(key, most, by=0):
         raise TooMany(wait, f"The server has computed for you for {COMPUTING_S:g} of the last {WINDOW_S} seconds")
     began = time.monotonic()

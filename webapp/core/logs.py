@@ -13,7 +13,7 @@ NOBODY = "-"
 current_request_id: ContextVar[str] = ContextVar("current_request_id", default=NOBODY)
 current_person: ContextVar[str] = ContextVar("current_person", default=NOBODY)  # the id of the account
 BREAKS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\x85\u2028\u2029]")  # a tab does no harm
-IN_ADDRESS = re.compile(r"/(sign-in/link|invite|join|verify|personal-data)/[A-Za-z0-9_~.%-]+")
+IN_ADDRESS = re.compile(r"/(sign-in/link|invite|join|verify|personal-data|shared)/[A-Za-z0-9_~.%-]+")
 
 
 def asked_by() -> str:

@@ -175,6 +175,10 @@ HOLDINGS = (
     Holding(
         "experiments.RunViewChoice", "user", "run_table_defaults", "The saved view that your table of runs opens with.", GONE
     ),
+    Holding(
+        "experiments.ShareLink", "created_by", "share_links", "Links by which you have shared runs.", GONE, hide=("digest",),
+        also=IN_WORKSPACE,
+    ),
     Holding("notices.Watch", "user", "watches", "What you have said that you watch, or do not.", GONE),
     Holding("notices.NoticeSettings", "user", "notice_settings", "How you want to be told.", GONE),
     Holding(

@@ -56,7 +56,7 @@ def test_a_link_asks_before_it_takes_a_session_over(cast):
     assert b"data-submit-at-once" in Client().get(path).content
 
 
-@pytest.mark.parametrize("where", ["sign-in/link", "invite", "join"])
+@pytest.mark.parametrize("where", ["sign-in/link", "invite", "join", "shared"])
 def test_no_key_of_a_link_is_in_the_log(where):
     record = logging.makeLogRecord({"msg": "Not Found: %s?x=1", "args": (f"/{where}/{SECRET}",)})
     assert NoSecrets().filter(record)

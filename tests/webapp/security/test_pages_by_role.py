@@ -24,7 +24,7 @@ from webapp.evaluation.launch import services as evaluations
 from webapp.evaluation.recordings import services as recordings
 from webapp.experiments.after import services as chains
 from webapp.experiments.launch import checks, services
-from webapp.experiments.models import ClaimStudy, Sweep
+from webapp.experiments.models import ClaimStudy, ShareLink, Sweep
 from webapp.identity.models import GroupRole
 from webapp.inference.endpoints import services as endpoints
 from webapp.inference.models import RegisteredModel
@@ -38,19 +38,19 @@ PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>")
 ANNOTATORS = {  # what is about oneself, one's own tasks, and what one sends along; and the doors
     "home", "search", "version", "api_docs", "healthz", "readyz", "verifiers", "verifier_try", "workspaces", "switch_workspace",
     "profile", "theme", "tokens", "token_revoke", "sessions_end", "address_check", "verify", "project_work", "project_work_guidelines",
-    "sign_in", "sign_in_link", "sign_out", "account_login", "account_logout", "invite", "project_join", "account_reauthenticate",
+    "shared", "shared_compare", "shared_curves", "sign_in", "sign_in_link", "sign_out", "account_login", "account_logout", "invite", "project_join", "account_reauthenticate",
     "openid_connect_login", "openid_connect_callback", "/runs", "sessions_used", "saml_login", "saml_acs", "saml_finish_acs", "saml_metadata", "saml_sls", "personal_data", "personal_data_download", "personal_data_link", "erase_account",
 }  # fmt: skip
 OWNERS = {
     "member_change", "invite_cancel", "audit", "audit_export", "webhooks", "webhook", "webhook_act", "webhook_delivery", "sign_in_rules",
-    "map_group", "unmap_group", "ask_second_factor", "limit_sessions", "POST members",
+    "map_group", "unmap_group", "ask_second_factor", "limit_sessions", "share_links_allow", "POST members",
 }  # fmt: skip
 # forms, which nobody needs who may not send them
 RESEARCHERS_READ = {
     "chain_new",
     "chain_recipe",
     "claim_new", "dataset_derive", "endpoint_edit", "endpoint_new", "evaluation_again", "evaluation_new", "import_new", "judge_edit", "judge_examples", "judge_new", "judge_pick",
-    "judge_try", "model_edit", "model_new", "model_promote", "model_stage", "project_new", "project_settings", "report_edit", "report_new", "run_fork", "run_new", "run_rollouts_dataset", "sweep_new", "trainable", "try", "weights_new",
+    "judge_try", "model_edit", "model_new", "model_promote", "model_stage", "project_new", "project_settings", "report_edit", "report_new", "run_fork", "run_new", "run_rollouts_dataset", "share_links", "share_new", "sweep_new", "trainable", "try", "weights_new",
 }  # fmt: skip
 REVIEWERS_CHANGE = {
     "notice_settings",
@@ -130,6 +130,9 @@ def addresses(cast) -> dict[str, str]:
             at_once=1,
         ).pk,
         "report_id": reports.create(cast.researcher, "What we saw", "## Words").pk,
+        "link_id": ShareLink.objects.create(
+            workspace=cast.workspace, name="l", digest="d" * 64, created_by=cast.researcher.user
+        ).pk,
         "behind_id": 0,
         "step_id": chains.add(cast.researcher, run, chains.StepAsked(kind="run", dataset=chosen, with_output=False)).pk,
         "what": "run",

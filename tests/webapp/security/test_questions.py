@@ -31,6 +31,7 @@ REMOVES = {
     "model_alias_remove": {None},
     "run_delete": {None},
     "sessions_end": {None},
+    "share_withdraw": {None},
     "token_revoke": {None},
     "probe_delete": {None},
     "webhook_act": {("action", "delete"), ("action", "secret")},
@@ -49,7 +50,7 @@ KEEPS = {
     "notices_read", "notice_settings", "watch", "sweep_add", "sweep_resume", "sweep_stop",
     "report_act",
     "report_version_restore",
-    "switch_workspace", "theme", "train_on_answers", "verifier_try", "view_save", "webhook", "weights_job_act",
+    "share_links_allow", "switch_workspace", "theme", "train_on_answers", "verifier_try", "view_save", "webhook", "weights_job_act",
 }  # fmt: skip
 
 

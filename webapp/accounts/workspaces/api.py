@@ -1,12 +1,13 @@
 """Who asks, and the workspaces they belong to."""
 
 from django.http import HttpRequest
-from ninja import Router, Schema
+from ninja import Field, Router, Schema
 
 from webapp.core.paging import Limit, page
 
 from ..access import require
-from . import queries
+from ..models import Role
+from . import queries, services
 
 router = Router(tags=["accounts"])
 
@@ -36,6 +37,12 @@ class WorkspaceList(Schema):
     next: str | None
 
 
+class ShareLinksRule(Schema):
+    allowed: bool = Field(
+        description="Whether people of the workspace may share comparisons by links that need no account"
+    )
+
+
 @router.get("/me", response=MeOut, summary="Who this token or session is")
 def me(request: HttpRequest) -> dict[str, object]:
     membership = require(request)
@@ -57,3 +64,15 @@ def workspaces(request: HttpRequest, cursor: str | None = None, limit: Limit = 5
     if getattr(request, "api_token", None):  # a key opens one workspace and does not tell of others
         mine = mine.filter(workspace=membership.workspace)
     return page(mine, cursor, limit, "id")
+
+
+@router.get("/share-links/allowed", response=ShareLinksRule, summary="Whether the workspace allows share links")
+def share_links_rule(request: HttpRequest) -> dict[str, bool]:
+    return {"allowed": require(request, Role.OWNER).workspace.allows_share_links}
+
+
+@router.put("/share-links/allowed", response=ShareLinksRule, summary="Allow or forbid share links")
+def change_share_links_rule(request: HttpRequest, payload: ShareLinksRule) -> dict[str, bool]:
+    """No share link of the workspace opens while this is false. A change holds at once."""
+    workspace = services.allow_share_links(require(request, Role.OWNER), payload.allowed)
+    return {"allowed": workspace.allows_share_links}

@@ -33,3 +33,14 @@ def create_workspace(name: str, owner: User) -> Membership:
     membership = Membership.objects.create(user=owner, workspace=workspace, role=Role.OWNER)
     audit.record(workspace, owner, "workspace.created", workspace)
     return membership
+
+
+@transaction.atomic
+def allow_share_links(membership: Membership, allowed: bool) -> Workspace:
+    """Whether people of the workspace may show runs and reports by links that need no account. Without it no link of the workspace opens,
+    from now on; those that were not withdrawn open again once it is allowed again."""
+    changed = Workspace.objects.filter(pk=membership.workspace_id).exclude(allows_share_links=allowed)
+    if changed.update(allows_share_links=allowed):
+        audit.record(membership, membership.user, "workspace.share_links", membership.workspace, allowed=allowed)
+    membership.workspace.allows_share_links = allowed
+    return membership.workspace

@@ -3,14 +3,16 @@
 from typing import cast
 
 from django.conf import settings
+from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import path
 from django.views.decorators.http import require_http_methods, require_POST
 
+from ..access import member, require
 from ..authentication.middleware import SESSION_KEY
-from ..models import User
+from ..models import Role, User
 from . import queries, services
 from .forms import WorkspaceForm
 
@@ -38,7 +40,17 @@ def switch_workspace(request: HttpRequest, workspace_id: int) -> HttpResponse:
     return redirect(settings.LOGIN_REDIRECT_URL)
 
 
+@member(Role.OWNER)
+@require_POST
+def share_links_allow(request: HttpRequest) -> HttpResponse:
+    """By the pressed button's `allow`: "yes" or "no"."""
+    allowed = services.allow_share_links(require(request), request.POST.get("allow") == "yes").allows_share_links
+    messages.success(request, "Share links are allowed." if allowed else "Share links are forbidden. None opens now.")
+    return redirect("share_links")
+
+
 urls = [
+    path("settings/share-links/allowed", share_links_allow, name="share_links_allow"),
     path("workspaces", workspaces, name="workspaces"),
     path("workspaces/<int:workspace_id>/switch", switch_workspace, name="switch_workspace"),
 ]

@@ -17,7 +17,7 @@ from .. import access as runs_access
 from ..models import Run
 from . import columns, comparing, queries
 from .api import split
-from .comparing import Family, RunComparison
+from .comparing import Curves, Family, RunComparison
 from .language import QueryProblem
 
 router = Router(tags=["runs"])
@@ -111,21 +111,7 @@ def compare(
     membership = runs_access.may_read(require(request))
     runs = chosen(membership, ids, q)
     found = comparing.compared(membership.workspace_id, runs, None if named is None else split(named))
-    base = next((i for i, each in enumerate(found.families) if baseline in _ids(found, each)), None)
-    body = {
-        "runs": _runs(found),
-        "families": [{"label": each.label, "runs": each.places} for each in found.families],
-        "config": found.config,
-        "keys": found.keys,
-        "metrics": [
-            {"key": key, "label": comparing.label_of(key), "last": [_short(value) for value in values]}
-            for key, values in found.metrics.items()
-        ],
-        "finals": [_finals(found, key, base) for key in list(found.metrics)[:FINALS]],
-        "baseline": base,
-        "unlike": {str(pk): why for pk, why in found.unlike.items()},
-    }
-    return _written(body)
+    return written(told(found, baseline))
 
 
 @router.get("/runs/table/curves", response=ComparedCurves, summary="One metric of up to 1,000 runs")
@@ -138,7 +124,29 @@ def curves(
 ) -> HttpResponse:
     """Fewer points a run the more runs there are: 50,000 in all."""
     runs = chosen(runs_access.may_read(require(request)), ids, q)
-    found = comparing.curves(runs, key, points)
+    return written(told_curves(key, comparing.curves(runs, key, points)))
+
+
+def told(found: RunComparison, baseline: int | None) -> dict[str, Any]:
+    """As `RunsComparedOut` has it; `baseline` is the id of a run."""
+    base = next((i for i, each in enumerate(found.families) if baseline in _ids(found, each)), None)
+    return {
+        "runs": _runs(found),
+        "families": [{"label": each.label, "runs": each.places} for each in found.families],
+        "config": found.config,
+        "keys": found.keys,
+        "metrics": [
+            {"key": key, "label": comparing.label_of(key), "last": [_short(value) for value in values]}
+            for key, values in found.metrics.items()
+        ],
+        "finals": [_finals(found, key, base) for key in list(found.metrics)[:FINALS]],
+        "baseline": base,
+        "unlike": {str(pk): why for pk, why in found.unlike.items()},
+    }
+
+
+def told_curves(key: str, found: Curves) -> dict[str, Any]:
+    """As `ComparedCurves` has it."""
     drawn = [
         {
             "run": pk,
@@ -147,10 +155,10 @@ def curves(
         }
         for pk, (values, times) in found.held.items()
     ]
-    return _written({"key": key, "points": found.points, "exact": found.exact, "steps": found.steps, "curves": drawn})
+    return {"key": key, "points": found.points, "exact": found.exact, "steps": found.steps, "curves": drawn}
 
 
-def _written(body: dict[str, Any]) -> HttpResponse:
+def written(body: dict[str, Any]) -> HttpResponse:
     """Without spaces, and without going through the schema, which took as long as all else for a thousand runs: a test compares them."""
     return HttpResponse(json.dumps(body, separators=(",", ":"), ensure_ascii=False), content_type="application/json")
 

@@ -1,6 +1,6 @@
 """Up to a thousand runs beside each other: where their configs differ, what they came to, and curves, folded by seed."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,9 +64,14 @@ class RunComparison:
     unlike: dict[int, str] = field(default_factory=dict)
 
 
-def compared(workspace_id: int, runs: Sequence[Run], keys: Sequence[str] | None = None) -> RunComparison:
+def compared(
+    workspace_id: int,
+    runs: Sequence[Run],
+    keys: Sequence[str] | None = None,
+    shown: Callable[[Any], Any] = lambda value: value,
+) -> RunComparison:
     """`runs` are the workspace's, with their names. `keys`: at most `MOST_KEYS`; None: what recipes show on top, then the others.
-    Six queries, whatever the number of runs."""
+    `shown` makes of a value of a config what is told of it. Six queries, for any number of runs."""
     ids = [run.pk for run in runs]
     place = {run_id: i for i, run_id in enumerate(ids)}
     known = dict(_rows(KEYS, workspace=workspace_id, runs=ids))
@@ -78,7 +83,7 @@ def compared(workspace_id: int, runs: Sequence[Run], keys: Sequence[str] | None 
     for column, run_id, number, text in _rows(VALUES, runs=ids, columns=asked):
         held[column][place[run_id]] = number if text is None else text
     seeds = _seeds(runs)
-    config = [_differing(path, held[pk]) for pk, path in differing.items()]
+    config = [_differing(path, held[pk], shown) for pk, path in differing.items()]
     return RunComparison(
         runs=list(runs),
         seeds=seeds,
@@ -109,9 +114,10 @@ def _seeds(runs: Sequence[Run]) -> list[float | None]:
     return [float(seed) if isinstance(seed, (int, float)) else None for seed in held]
 
 
-def _differing(path: str, values: list[Any]) -> dict[str, Any]:
+def _differing(path: str, values: list[Any], shown: Callable[[Any], Any]) -> dict[str, Any]:
     different = list(dict.fromkeys(values))
-    return {"path": path, "values": different, "held": [different.index(value) for value in values]}
+    held = [different.index(value) for value in values]
+    return {"path": path, "values": [shown(value) for value in different], "held": held}
 
 
 def _families(runs: Sequence[Run], config: list[dict[str, Any]]) -> list[Family]:

@@ -1,5 +1,6 @@
 // Runs beside each other: curves over each other with a band over seeds, last values with intervals and what they gain on a baseline,
 // where the configs differ, and any two columns against each other. One answer of the API holds it all but the curves.
+// The page of a share link is the same, asks the link instead of the API, and leads nowhere.
 import { Board, Chart } from "./chart.js";
 import { controls } from "./chartcontrols.js";
 import { SERIES, gridded, groups as grouped, line } from "./familylines.js";
@@ -11,13 +12,14 @@ import { toast } from "./toast.js";
 const CHARTS = 6; // drawn at first
 const page = document.getElementById("compare");
 const asked = new URLSearchParams(page.dataset.asked);
+const leads = page.dataset.asked !== undefined;
 const address = new URLSearchParams(location.search);
-const state = { folded: true, hidden: new Set(), baseline: Number(address.get("baseline")) || null, data: null };
+const state = { folded: true, hidden: new Set(), baseline: address.has("baseline") ? Number(address.get("baseline")) || 0 : null, data: null };
 const board = new Board();
 const charts = new Map(); // key -> { chart, curves: answer of the API }
 
 const complain = (error) => toast(`The comparison could not be loaded: ${error.message}`, { tone: "bad", id: error.id });
-const api = (path, more) => json(`/api/v1/runs/table/${path}?${new URLSearchParams([...asked, ...Object.entries(more)])}`);
+const api = (path, more) => json(`${page.dataset.source}${path}?${new URLSearchParams([...asked, ...Object.entries(more)])}`);
 const words = (value) => (value === null ? "–" : typeof value === "number" ? String(Number(value.toPrecision(6))) : value);
 
 /** Places, label, colour of each line: a family of seeds, or a run by itself. */
@@ -98,8 +100,8 @@ function drawFinals() {
     });
     const swatch = make("span", "swatch");
     swatch.dataset.series = (i % SERIES) + 1;
-    const name = make("a", "row-link", family.label);
-    name.href = family.runs.length > 1 ? `/experiments?${new URLSearchParams({ q: `is:any run:${family.runs.map((place) => runs[place].id).join(",")}` })}` : `/runs/${id}`;
+    const name = make(leads ? "a" : "span", "row-link", family.label);
+    if (leads) name.href = family.runs.length > 1 ? `/experiments?${new URLSearchParams({ q: `is:any run:${family.runs.map((place) => runs[place].id).join(",")}` })}` : `/runs/${id}`;
     const why = family.runs.map((place) => state.data.unlike[runs[place].id]).find(Boolean);
     const names = make("td", "", make("div", "run-name", swatch, make("span", "", name, make("small", "muted block", runs[family.runs[0]].experiment), ...(why ? [make("small", "warn block", `does not compare: ${why}`)] : []))));
     const cells = finals.flatMap((metric) => [estimate(metric.families[i], metric.share), ...(metric.against ? [i === baseline ? make("td", "num muted", "baseline") : difference(metric.against[i], metric)] : [])]);
@@ -116,17 +118,24 @@ function drawFinals() {
 }
 
 async function setBaseline(id) {
-  state.baseline = id;
+  state.baseline = id ?? 0;
   const next = new URLSearchParams(location.search);
-  if (id) next.set("baseline", id);
+  if (id || !leads) next.set("baseline", state.baseline); // a link may have a baseline of its own
   else next.delete("baseline");
   history.replaceState(null, "", `?${next}`);
+  wireShare();
   try {
     state.data = await overview();
     drawFinals();
   } catch (error) {
     complain(error);
   }
+}
+
+/** What is shared has the baseline that is shown. */
+function wireShare() {
+  const share = document.getElementById("share");
+  if (share) share.search = new URLSearchParams([...asked, ...(state.baseline ? [["baseline", state.baseline]] : [])]);
 }
 
 // ---- where the configs differ ----
@@ -173,7 +182,7 @@ function drawScatter() {
   }
   const draw = () => {
     const colours = new Map(groups().flatMap((group) => group.places.map((i) => [i, group.colour])));
-    const points = state.data.runs.map((run, i) => ({ label: run.name, href: `/runs/${run.id}`, hidden: state.hidden.has(run.id), colour: colours.get(i), x: all.find((each) => each.name === x.value).values[i], y: all.find((each) => each.name === y.value).values[i] }));
+    const points = state.data.runs.map((run, i) => ({ label: run.name, href: leads ? `/runs/${run.id}` : null, hidden: state.hidden.has(run.id), colour: colours.get(i), x: all.find((each) => each.name === x.value).values[i], y: all.find((each) => each.name === y.value).values[i] }));
     scatter(place, points, { x: x.selectedOptions[0].text, y: y.selectedOptions[0].text, logX: document.getElementById("scatter-log").checked });
   };
   for (const control of [x, y, document.getElementById("scatter-log")]) control.onchange = draw;
@@ -189,7 +198,7 @@ function redraw() {
   state.scatter?.();
 }
 
-const overview = () => api("compare", state.baseline ? { baseline: state.baseline } : {});
+const overview = () => api("compare", state.baseline || (state.baseline === 0 && !leads) ? { baseline: state.baseline } : {});
 
 function wire() {
   const fold = document.getElementById("compare-fold");
@@ -217,6 +226,7 @@ function wire() {
 
 try {
   state.data = await overview();
+  wireShare();
   drawFinals();
   drawConfig();
   const shares = new Map(state.data.finals.map((each) => [each.key, each.share]));

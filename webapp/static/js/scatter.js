@@ -1,4 +1,4 @@
-// Two columns of many runs against each other, as SVG: a point is a link to its run.
+// Two columns of many runs against each other, as SVG: a point is a link to its run, where it has one.
 import { make, number } from "./format.js";
 
 const [WIDTH, HEIGHT, LEFT, BOTTOM, AIR] = [720, 320, 56, 36, 12];
@@ -19,7 +19,7 @@ function scale(values, from, to, log) {
   return { at: (value) => from + ((size(value) - low) / span) * (to - from), ends: [Math.min(...values), Math.max(...values)] };
 }
 
-/** `points`: { label, href, x, y, colour, hidden }. What has no place is counted in words. */
+/** `points`: { label, href or null, x, y, colour, hidden }. What has no place is counted in words. */
 export function scatter(place, points, { x, y, logX }) {
   const seen = points.filter((point) => !point.hidden);
   const placed = seen.filter((point) => point.x !== null && point.y !== null && (!logX || point.x > 0));
@@ -32,7 +32,8 @@ export function scatter(place, points, { x, y, logX }) {
     const dot = svg("circle", { cx: across.at(point.x).toFixed(1), cy: up.at(point.y).toFixed(1), r: 4 });
     dot.style.fill = `var(${point.colour})`;
     const title = svg("title", {}, `${point.label}: ${x} ${number(point.x)}, ${y} ${number(point.y)}`);
-    return svg("a", { href: point.href, "aria-label": title.textContent }, svg("g", {}, title, dot));
+    const drawn = svg("g", {}, title, dot);
+    return point.href ? svg("a", { href: point.href, "aria-label": title.textContent }, drawn) : drawn;
   });
   const text = (words, attributes) => svg("text", { class: "scatter-text", ...attributes }, words);
   const drawn = svg(

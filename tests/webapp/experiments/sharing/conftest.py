@@ -1,0 +1,56 @@
+"""Two runs that are shared, and runs beside them that are not."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.webapp.experiments.conftest import make_version
+from webapp.accounts.workspaces.services import allow_share_links
+from webapp.experiments.launch import checks, services
+from webapp.experiments.metrics import facts
+from webapp.experiments.models import MetricPoint, Run, ShareLink
+from webapp.experiments.sharing import services as sharing
+from webapp.inference.models import RegisteredModel
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def scored(run: Run, key: str, score: float) -> Run:
+    facts.keep_metrics(run.experiment.workspace_id, run, [(1, {key: score})])
+    MetricPoint.objects.create(run=run, key=key, step=1, value=score, time=NOON)
+    return run
+
+
+@pytest.fixture
+def allowed(cast):
+    allow_share_links(cast.owner, True)
+
+
+@pytest.fixture
+def two(launch) -> list[Run]:
+    """Of one config with the seeds 0 and 1."""
+    runs = [launch(name=f"ours {seed}", config={"steps": 4, "seed": seed}) for seed in (0, 1)]
+    return [scored(run, "eval/score", 0.25 + run.config["seed"]) for run in runs]
+
+
+@pytest.fixture
+def secret_run(launch) -> Run:
+    """Of the same workspace, and not shared."""
+    return scored(launch(name="kept back", config={"steps": 5}), "eval/kept_back", 0.777)
+
+
+@pytest.fixture
+def elsewhere(cast) -> Run:
+    """Of another workspace."""
+    owner = cast.outsider
+    version = make_version(owner, "foreign", digest="e" * 64)
+    RegisteredModel.objects.create(workspace=owner.workspace, name="smollm2-135m-instruct", source="local", path="/m/o")
+    choice = checks.DatasetChoice(id=version.dataset_id)
+    run = services.launch(owner, recipe="policy", config={"steps": 6}, dataset=choice, name="far away")
+    return scored(run, "eval/far_away", 0.888)
+
+
+@pytest.fixture
+def link(cast, allowed, two) -> tuple[ShareLink, str]:
+    """Made by the researcher; the row and its secret."""
+    return sharing.share(cast.researcher, two, "For the paper")

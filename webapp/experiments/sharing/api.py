@@ -1,0 +1,42 @@
+"""Share links over the API, for researchers and owners."""
+
+from typing import Annotated
+
+from django.db.models import Value
+from django.http import HttpRequest
+from ninja import Field, Path, Router, Status
+
+from webapp.accounts.access import require
+from webapp.core.paging import Limit, page
+
+from .. import access as runs_access
+from . import access, queries, services
+from . import schemas as s
+
+router = Router(tags=["runs"])
+LinkId = Path[Annotated[int, Field(ge=1, lt=2**63)]]
+
+
+@router.get("/share-links", response=s.ShareLinkList, summary="Links that show comparisons without an account")
+def share_links(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -> object:
+    """The links of the workspace that nobody has withdrawn, newest first."""
+    return page(queries.links(access.may_share(require(request)).workspace_id), cursor, limit)
+
+
+@router.post("/share-links", response={201: s.ShareLinkMade}, summary="Share a comparison; its link is shown only now")
+def share(request: HttpRequest, payload: s.ShareLinkIn) -> Status[object]:
+    """People who have the link see the names of these runs and their experiments, the config fields that differ, and all metrics. 403 with
+    `share_links_not_allowed` where no owner has allowed such links."""
+    membership = access.may_share(require(request))
+    runs = runs_access.runs_read(membership, list(dict.fromkeys(payload.runs)))
+    link, secret = services.share(membership, runs, payload.name, payload.days, payload.baseline)
+    rows = queries.links(membership.workspace_id).annotate(url=Value(services.address(secret)))
+    return Status(201, rows.get(pk=link.pk))
+
+
+@router.delete("/share-links/{int:link_id}", response={204: None}, summary="Withdraw a share link")
+def withdraw(request: HttpRequest, link_id: LinkId) -> Status[None]:
+    """The link stops at once. Anybody who may share may withdraw it. Withdrawing twice is no error."""
+    membership = access.may_share(require(request))
+    services.withdraw(membership, access.link_write(membership, link_id))
+    return Status(204, None)

@@ -1,0 +1,88 @@
+"""Links are made and withdrawn, and it is noted when somebody opens one. A secret is returned once; only its digest is stored."""
+
+import secrets
+from collections.abc import Sequence
+from datetime import timedelta
+
+from django.db import transaction
+from django.utils import timezone
+
+from webapp.accounts.models import Membership, hash_secret
+from webapp.core import audit
+from webapp.core.addresses import public_url
+from webapp.core.problems import Invalid, Problem
+from webapp.core.texts import stripped
+
+from ..models import Run, SharedRun, ShareLink
+from .models import MAX_NAME
+
+DAYS = 30  # where nobody says otherwise
+MOST_DAYS = 365
+MINUTE = timedelta(minutes=1)
+
+
+class NotAllowed(Problem):
+    def __init__(self) -> None:
+        message = "This workspace does not allow share links. An owner can allow them under Settings, Share links."
+        super().__init__(message, code="share_links_not_allowed", status=403)
+
+
+@transaction.atomic
+def share(
+    membership: Membership, runs: Sequence[Run], name: str = "", days: int | None = DAYS, baseline: int | None = None
+) -> tuple[ShareLink, str]:
+    """A new link to the comparison of `runs`, which are the membership's, and its secret, which cannot be read again.
+
+    It ends after so many `days`; None: when somebody withdraws it. `baseline` is the id of one of the runs. Raises Invalid at `name`,
+    `days` or `baseline`, NotAllowed.
+    """
+    link, secret = _made(membership, name or f"Comparison of {len(runs)} runs", days)
+    ids = [run.pk for run in runs]
+    if baseline is not None and baseline not in ids:
+        raise Invalid("This is not a baseline.", {"baseline": "must be one of the runs"})
+    SharedRun.objects.bulk_create(
+        SharedRun(link=link, run=run, place=place, baseline=run.pk == baseline) for place, run in enumerate(runs)
+    )
+    audit.record(membership, membership.user, "share_link.made", link, name=link.name, days=days, runs=ids)
+    return link, secret
+
+
+def _made(membership: Membership, name: str, days: int | None) -> tuple[ShareLink, str]:
+    membership.workspace.refresh_from_db(fields=["allows_share_links"])
+    if not membership.workspace.allows_share_links:
+        raise NotAllowed
+    if days is not None and not 1 <= days <= MOST_DAYS:
+        raise Invalid("A link cannot last that long.", {"days": f"must be between 1 and {MOST_DAYS}, or null"})
+    secret = secrets.token_urlsafe(32)
+    link = ShareLink.objects.create(
+        workspace=membership.workspace,
+        name=stripped(name, MAX_NAME, "A link needs a name.", "name"),
+        digest=hash_secret(secret),
+        created_by=membership.user,
+        expires_at=None if days is None else timezone.now() + timedelta(days=days),
+    )
+    return link, secret
+
+
+def address(secret: str) -> str:
+    return f"{public_url()}/shared/{secret}"
+
+
+@transaction.atomic
+def withdraw(membership: Membership, link: ShareLink) -> None:
+    """From now on the link opens nothing. Withdrawing twice is no error."""
+    if ShareLink.objects.filter(pk=link.pk, withdrawn_at=None).update(withdrawn_at=timezone.now()):
+        audit.record(
+            membership, membership.user, "share_link.withdrawn", link, name=link.name, whose=link.created_by_id
+        )
+
+
+@transaction.atomic
+def note_opened(link: ShareLink) -> None:
+    """The first time is an entry of the audit log; after that the minute of the last time is kept."""
+    now = timezone.now()
+    rows = ShareLink.objects.filter(pk=link.pk)
+    if rows.filter(first_opened_at=None).update(first_opened_at=now, last_opened_at=now):
+        audit.record(link.workspace, None, "share_link.first_opened", link, name=link.name)
+    elif link.last_opened_at is None or now - link.last_opened_at > MINUTE:
+        rows.update(last_opened_at=now)

@@ -1,0 +1,132 @@
+"""The pages of those who share: a link is made, seen once, listed and withdrawn."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme, urlencode
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from webapp.accounts.access import member, require
+from webapp.accounts.models import Membership, Role
+from webapp.core import sure
+from webapp.core.numbers import whole
+from webapp.core.paging import page
+from webapp.core.problems import Invalid, Problem
+
+from ..models import Run, ShareLink
+from ..table import comparing
+from ..table.compare_api import chosen
+from . import access, queries, services, shown
+from .forms import ShareForm
+
+PAGE = 50
+MOST_NAMED = 12  # runs and fields that the form names
+
+
+@member(access.SHARER)
+@never_cache
+@require_http_methods(["GET", "POST"])
+def share_new(request: HttpRequest) -> HttpResponseBase:
+    """`?ids=` or `?q=` as the page Compare takes them, and `?baseline=`. The link is in the answer to the form and nowhere else."""
+    membership = require(request)
+    query, ids = request.GET.get("q"), ",".join(request.GET.getlist("ids"))
+    try:
+        runs = chosen(membership, ids, query)
+    except Problem as problem:
+        messages.info(request, f"{problem.message} {' '.join(problem.fields.values()).capitalize()}.")
+        return redirect("runs")
+    asked = {"ids": ids} if query is None else {"q": query}
+    baseline = _one_of(runs, request.GET.get("baseline", ""))
+    form = ShareForm(request.POST or None, initial={"name": f"Comparison of {len(runs)} runs"})
+    context: dict[str, Any] = {"form": form, "back": f"{reverse('runs_compare')}?{urlencode(asked)}"}
+    if form.is_valid():
+        try:
+            link, secret = services.share(membership, runs, form.cleaned_data["name"], form.days(), baseline)
+        except services.NotAllowed as problem:
+            form.add_error(None, problem.message)
+        else:
+            return render(
+                request, "experiments/sharing/made.html", context | {"link": link, "url": services.address(secret)}
+            )
+    return render(request, "experiments/sharing/new.html", context | _about(membership, runs))
+
+
+def _one_of(runs: list[Run], text: str) -> int | None:
+    number = whole(text)
+    return number if number in {run.pk for run in runs} else None
+
+
+def _about(membership: Membership, runs: list[Run]) -> dict[str, Any]:
+    """What strangers will see, before it is shared."""
+    found = comparing.compared(membership.workspace_id, runs, [], shown.value)
+    paths = [row["path"] for row in found.config]
+    hidden = [row["path"] for row in found.config if shown.HIDDEN in row["values"]]
+    return {
+        "allowed": membership.workspace.allows_share_links,
+        "owns": membership.may(Role.OWNER),
+        "count": len(runs),
+        "names": [str(run) for run in runs[:MOST_NAMED]],
+        "more_names": max(0, len(runs) - MOST_NAMED),
+        "experiments": queries.experiments(runs),
+        "paths": paths[:MOST_NAMED],
+        "more_paths": max(0, len(paths) - MOST_NAMED),
+        "hidden": hidden[:MOST_NAMED],
+        "metrics": len(found.keys),
+    }
+
+
+@member(access.SHARER)
+@never_cache
+@require_GET
+def share_links(request: HttpRequest) -> HttpResponseBase:
+    membership = require(request)
+    try:
+        found = page(queries.links(membership.workspace_id), request.GET.get("cursor"), PAGE)
+    except Invalid:
+        return redirect("share_links")
+    working = set(access.working().filter(pk__in=[row.pk for row in found.items]).values_list("pk", flat=True))
+    rows = [(row, _standing(row, row.pk in working), _where(row)) for row in found.items]
+    context = {"rows": rows, "next": found.next, "here": request.get_full_path(), "owns": membership.may(Role.OWNER)}
+    return render(request, "experiments/sharing/links.html", context)
+
+
+def _standing(row: ShareLink, works: bool) -> str:
+    """Why it opens nothing; empty where it does."""
+    if row.over:
+        return "ended"
+    if not row.run_count:  # type: ignore[attr-defined]  # see `queries.links`
+        return "its runs were deleted"
+    return "" if works else "closed"
+
+
+def _where(row: ShareLink) -> str:
+    """The page in the workspace that shows the same."""
+    return f"{reverse('runs_compare')}?{urlencode({'ids': ','.join(map(str, queries.run_ids(row)))})}"
+
+
+@member(access.SHARER)
+@require_POST
+def share_withdraw(request: HttpRequest, link_id: int) -> HttpResponseBase:
+    membership = require(request)
+    back = _back(request)
+    link = access.link_write(membership, link_id)
+    text = "People who have the link see nothing by it from then on. You cannot undo this, but you can share the same again by another link."
+    title = f"Withdraw the link “{link.name}”?"
+    if link.withdrawn_at is None and (
+        asked := sure.question(request, title=title, text=text, yes="Withdraw", back=back)
+    ):
+        return asked
+    services.withdraw(membership, link)
+    messages.success(request, f"The link “{link.name}” is withdrawn.")
+    return redirect(back)
+
+
+def _back(request: HttpRequest) -> str:
+    """Where the button was."""
+    target = request.POST.get("next", "")
+    safe = url_has_allowed_host_and_scheme(target, {request.get_host()}, require_https=request.is_secure())
+    return target if safe and target.startswith("/") else reverse("share_links")
