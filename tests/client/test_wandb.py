@@ -71,7 +71,7 @@ def test_steps_commits_and_what_goes_by(begun, remote, caplog):
     points = {(row.key, row.step): row.value for row in Point.objects.all()}
     assert points == {("a", 5): 1.0, ("b", 5): 2.0, ("c", 5): 1.0, ("d", 6): None}
     assert Point.objects.get(key="d").not_finite == "NaN"
-    assert "went by" in caplog.text and "is not logged" in caplog.text
+    assert "already at step 5" in caplog.text and "is not logged" in caplog.text
 
 
 def test_a_server_that_is_away_loses_nothing(begun, remote, wire):
