@@ -24,21 +24,10 @@ def run(arguments: list[str]) -> int:
     )
     parser.add_argument("--data", type=Path, required=True, help="examples, JSON Lines")
     parser.add_argument("--model", type=Path, required=True, help="directory of a model")
-    parser.add_argument(
-        "--slot",
-        type=slot_of,
-        action="append",
-        default=[],
-        metavar="ROLE=DIR",
-        help="directory of another model that the config names, with its role; may be repeated",
-    )
-    parser.add_argument(
-        "--judges", type=Path, help="JSON: the judges and reward services that the config names (docs/rewards.md)"
-    )
+    add_access(parser)
     parser.add_argument("--teacher", type=Path, help="the same as --slot teacher=DIR")
     parser.add_argument("--out", type=Path, required=True, help="directory for events and checkpoints")
     parser.add_argument("--resume", action="store_true", help="continue from the newest checkpoint in OUT")
-    parser.add_argument("--verbose", action="store_true", help="print progress too")
     options = parser.parse_args(arguments)
     config = config_of(options.recipe, options.config)
     if not options.data.is_file():
@@ -46,6 +35,22 @@ def run(arguments: list[str]) -> int:
     if not options.resume and (options.out / "events.jsonl").exists():
         parser.error(f"{options.out} already holds a run; give --resume or another directory")
     return _run(config, options, access_of(RECIPES[options.recipe], config, options.judges))
+
+
+def add_access(parser: argparse.ArgumentParser) -> None:
+    """The options of one run and of several alike: what a config may name, and how much is printed."""
+    parser.add_argument(
+        "--slot",
+        type=slot_of,
+        action="append",
+        default=[],
+        metavar="ROLE=DIR",
+        help="directory of another model that a config names, with its role; may be repeated",
+    )
+    parser.add_argument(
+        "--judges", type=Path, help="JSON: the judges and reward services that a config names (docs/rewards.md)"
+    )
+    parser.add_argument("--verbose", action="store_true", help="print progress too")
 
 
 def models(arguments: list[str]) -> int:

@@ -5,7 +5,7 @@ import signal
 import sys
 from pathlib import Path
 
-from trainer.cli import access_of, config_of, slot_of
+from trainer.cli import access_of, add_access, config_of
 from trainer.config import RECIPES, RecipeConfig
 from trainer.config.together import RECIPES as TOGETHER
 from trainer.config.together import why_apart
@@ -23,21 +23,12 @@ def shared(arguments: list[str]) -> int:
     parser.add_argument("--config", type=Path, required=True, nargs="+", help="JSON, one file for each run")
     parser.add_argument("--data", type=Path, required=True, help="examples, JSON Lines")
     parser.add_argument("--model", type=Path, required=True, help="directory of the base model")
-    parser.add_argument(
-        "--slot",
-        type=slot_of,
-        action="append",
-        default=[],
-        metavar="ROLE=DIR",
-        help="directory of another model that the configs name, with its role; may be repeated",
-    )
-    parser.add_argument("--judges", type=Path, help="JSON: the judges and reward services that the configs name")
+    add_access(parser)
     parser.add_argument("--out", type=Path, required=True, help="directory for the folders of the runs")
     parser.add_argument("--steps", type=int, default=1, help="steps of a turn (default: 1)")
     parser.add_argument(
         "--resume", action="store_true", help="continue each run from its newest checkpoint, if it has one"
     )
-    parser.add_argument("--verbose", action="store_true", help="print progress too")
     options = parser.parse_args(arguments)
     configs = {file.stem: config_of(options.recipe, file) for file in options.config}
     if len(configs) < len(options.config):

@@ -200,7 +200,7 @@ def test_an_export_of_neptune_is_read(remote, tmp_path):
         pq.write_table(pa.Table.from_pylist(chosen, schema), tmp_path / f"CAP-1_part_{part}.parquet")
     (sent,) = imports.send(remote, tmp_path)
     assert (sent.experiment, sent.name, sent.points, sent.params) == ("lab/caps", "small", 2, 3)
-    assert dict(sent.unsaid) == {"string_series of log": 1, "values of loss at steps that are no whole number": 1}
+    assert dict(sent.unsaid) == {"string_series of log": 1, "values of loss at steps that are not whole numbers": 1}
     assert points("small", "loss") == {0: 2.0, 1: 1.0}
     assert Run.objects.get().config == {"sys/name": "small", "config/lr": "0.5", "config/layers": "3"}
 

@@ -120,7 +120,7 @@ def test_enter_in_a_field_starts_what_is_chosen(open_page, as_researcher, data, 
     page.get_by_label("Seeds").fill("1")
     page.get_by_label("Model", exact=True).dispatch_event("change")
     page.get_by_label("Seeds").press("Enter")
-    expect(page.get_by_text("one seed has no spread")).to_be_visible()
+    expect(page.get_by_text("one seed does not show how much seeds differ")).to_be_visible()
     page.get_by_label("Seeds").fill("2")
     page.locator("textarea[name=shared]").fill(json.dumps({"steps": 4, "reward": {"matcher": "words"}}))
     page.get_by_label("Seeds").press("Enter")

@@ -87,7 +87,7 @@ def test_a_killed_run_goes_on_by_itself_to_the_same_metrics(stack: Stack, api: h
     lost = wait(api, stack, killed, lambda run: run["attempt"] == 2 or is_over(run), timeout_s=300)
     assert lost["attempt"] == 2 and lost["progress"]["step"] < STEPS, "it was killed before its end"
     lines = [line["message"] for line in api.get(f"runs/{killed}/log").json()["lines"]]
-    told = "It goes on by itself from its last checkpoint (1 of 2), as attempt 2."
+    told = "It continues by itself from its last checkpoint (1 of 2), as attempt 2."
     assert any("ended without a message" in line and line.endswith(told) for line in lines), lines
     assert wait(api, stack, killed, is_over)["state"] == "finished"
     resumed, expected = points(api, killed), points(api, whole)

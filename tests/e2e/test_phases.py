@@ -69,7 +69,7 @@ def test_phases_are_drawn_behind_the_curves_as_they_come(open_page, as_researche
     look(page, "phases-phone")
     trainer.post(trainer.event("state", 6, state="finished"))
     expect(rows.nth(2)).to_contain_text(
-        "never came: once the mean reward has levelled off over 8 steps; phase 1 went on"
+        "never began: once the mean reward has levelled off over 8 steps; phase 1 continued"
     )
 
 

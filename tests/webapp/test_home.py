@@ -24,7 +24,7 @@ def test_an_empty_workspace_leads_to_its_first_dataset_and_model(as_researcher):
 
 
 def test_who_comes_before_the_demo_is_there_is_told_that_it_comes(cast, as_owner, version):  # noqa: F811
-    comes = "The demo’s run comes by itself"
+    comes = "The demo’s run starts by itself"
     assert comes not in as_owner.get("/").content.decode(), "nobody prepares anything for other people"
     type(cast.owner.user).objects.filter(pk=cast.owner.user_id).update(email="demo@localhost")
     page = as_owner.get("/").content.decode()

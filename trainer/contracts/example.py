@@ -71,7 +71,7 @@ class Preference(Record):
         if self.verdict == "compared" and self.strength is None:
             raise ValueError("a compared pair needs a strength from -3 to 3")
         if self.verdict == "cannot_assess" and self.strength is not None:
-            raise ValueError("a pair that could not be assessed has no strength")
+            raise ValueError("a pair that cannot be assessed has no strength")
         return self
 
 

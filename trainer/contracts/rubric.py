@@ -34,7 +34,7 @@ class Criterion(Record):
     @classmethod
     def _non_zero(cls, points: float) -> float:
         if points == 0:
-            raise ValueError("points must not be 0: a criterion that moves no score has no place in a rubric")
+            raise ValueError("points must not be 0: a criterion of weight 0 does not change the score")
         return points
 
 

@@ -227,7 +227,7 @@ def _request_head(url: str, headers: dict[str, str]) -> tuple[str, str, int, byt
     except ValueError as error:
         raise BadAddress(f"{url} is no address: {error}") from error
     if parts.scheme not in ("http", "https") or not host:
-        raise BadAddress(f"{url} is no address of a chat API")
+        raise BadAddress(f"{url} is not an address of a chat API")
     path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=-._~")
     path += f"?{quote(parts.query, safe='/%:@!$&()*+,;=-._~?')}" if parts.query else ""
     shown = f"[{host}]" if ":" in host else host

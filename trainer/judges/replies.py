@@ -104,7 +104,7 @@ def _object(body: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise _bad(f"something that is not JSON: {excerpt(body)}") from error
     if not isinstance(answer, dict):
-        raise _bad(f"JSON that is no object: {excerpt(body)}")
+        raise _bad(f"JSON that is not an object: {excerpt(body)}")
     return answer
 
 

@@ -124,7 +124,7 @@ def read_shape(folder: Path) -> ModelShape:
     except (ValueError, RecursionError) as error:
         raise ShapeUnknown("its config.json is no JSON") from error
     if not isinstance(config, dict):
-        raise ShapeUnknown("its config.json is no object")
+        raise ShapeUnknown("its config.json is not an object")
     return ModelShape.of(config)
 
 

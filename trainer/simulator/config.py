@@ -112,7 +112,7 @@ class Latency(Section):
 
 
 class Learner(Section):
-    step_s: float = knob(5.0, "Of a step, whatever its tokens", unit="s", ge=0)
+    step_s: float = knob(5.0, "Of a step, independent of its tokens", unit="s", ge=0)
     token_s: float = knob(0.0006, "Device seconds per token; divided by the learner's devices", unit="s", ge=0)
     push_s: float = knob(2.0, "Giving out the weights; engines load them when they need them", unit="s", ge=0)
     rest_s: float = knob(0.0, "Before it asks for the next batch: records, evaluation, checkpoint", unit="s", ge=0)

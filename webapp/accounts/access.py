@@ -36,7 +36,7 @@ def by_hand(request: HttpRequest, what: str, code: str) -> Membership:
 def at_least(membership: Membership, role: Role) -> Membership:
     """The membership, if it carries the rights of `role`; else PermissionDenied."""
     if not membership.may(role):
-        raise PermissionDenied(f"This needs the role {role.label}; yours is {Role(membership.role).label}.")
+        raise PermissionDenied(f"You need the role {role.label} for this; yours is {Role(membership.role).label}.")
     return membership
 
 

@@ -30,7 +30,7 @@ class Proof(models.TextChoices):
     NONE = "", "not verified"
     INVITATION = "invitation", "verified by an invitation"  # which an owner passed on
     MAIL = "mail", "verified by mail"
-    SERVER = "server", "verified by whoever runs the server"
+    SERVER = "server", "verified by the person who runs the server"
     COMPANY = "company", "verified by your company's sign-in"
 
 

@@ -268,8 +268,8 @@ class PublishedCase(models.Model):
         UNDECIDED = "undecided", "nothing stands for the task yet"
         UNRESOLVED = "unresolved", "left unresolved by a reviewer"
         SOURCE = "source", "stands by a way that was not chosen"
-        GONE = "gone", "the version that was built on has no such example"
-        CHANGED = "changed", "its responses are others in the version that was built on"
+        GONE = "gone", "the base version has no such example"
+        CHANGED = "changed", "its responses differ from those in the base version"
 
     publication = models.ForeignKey(Publication, on_delete=models.CASCADE, related_name="cases", db_index=False)
     fate = models.CharField(max_length=8, choices=Fate.choices)

@@ -264,7 +264,7 @@ class TaskAnswerOut(Schema):
     guidelines: int | None
     suggestion: str
     suggested_by: str
-    gold_right: bool | None = Field(description="Also null while a rubric or rationale waits to be matched")
+    gold_right: bool | None = Field(description="Also null while a rubric or rationale is not matched yet")
     gold_detail: dict[str, Any] | None = Field(description='{"found": [index], "of", "recall", "least", "matcher"}')
     submitted_at: datetime
 

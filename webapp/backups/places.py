@@ -74,7 +74,7 @@ def at(where: str | Path) -> BackupPlace:
 
 
 def no_backups_here(title: str, other: str) -> BackupProblem:
-    return BackupProblem(f"{title} is no folder of backups, and it is not empty: {other} lies in it.")
+    return BackupProblem(f"{title} is not a folder of backups, and it is not empty: {other} lies in it.")
 
 
 class FolderPlace:

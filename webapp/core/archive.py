@@ -53,7 +53,7 @@ class ArchiveStretch:
             while first < last:
                 piece = file.read(min(PIECE, last - first))
                 if not piece:
-                    raise Gone(f"{self.path.name} has become shorter while it was sent")
+                    raise Gone(f"{self.path.name} became shorter while it was sent")
                 first += len(piece)
                 yield piece
 

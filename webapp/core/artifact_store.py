@@ -82,7 +82,7 @@ def read(
                     obstore.get_range(_client(within_s), name, start=at - start, end=min(at + BLOCK, until) - start)
                 )
             if not block:
-                raise StoreLost(f"{_address()} holds too little of {file.path}.")
+                raise StoreLost(f"{_address()} has only a part of {file.path}.")
             at += len(block)
             yield block
 
@@ -122,7 +122,7 @@ def keep(place: str, folder: Path, files: Iterable[ModelFile], beat: Callable[[]
                 stream.seek(start)
                 content = stream.read(end - start)
                 if len(content) != end - start:
-                    raise OSError(f"{folder / file.path} has become shorter while it was copied")
+                    raise OSError(f"{folder / file.path} became shorter while it was copied")
                 _put(name, content, beat)
 
 
@@ -182,7 +182,7 @@ def _address() -> str:
 
 def _client(within_s: float | None = None) -> Store:
     if not used():
-        raise UnusableBucket("The files lie in object storage, and ARTIFACT_STORE names none any more.")
+        raise UnusableBucket("The files are in object storage, but ARTIFACT_STORE is not set any more.")
     return _opened(_address(), buckets.access(NAME), buckets.RETRY_S, within_s)
 
 

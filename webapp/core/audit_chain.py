@@ -61,9 +61,9 @@ def verify(shown: int = 20) -> Verified:
     for row in _seals():
         sealed += 1
         if row.digest != digest(before, row.entry, row.actor):
-            problems.append(f"entry {row.entry_id} is not what was sealed, or one before it was taken out")
+            problems.append(f"entry {row.entry_id} was changed after it was sealed, or an entry before it was removed")
         if row.entry.actor_id not in (row.actor, None):
-            problems.append(f"entry {row.entry_id} names another person than when it was sealed")
+            problems.append(f"entry {row.entry_id} does not name the same person as when it was sealed")
         before = row.digest
     waiting = AuditEntry.objects.filter(seal=None).count()
     return Verified(sealed, waiting, before, problems[:shown])

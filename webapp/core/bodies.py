@@ -88,9 +88,9 @@ class _Gate:
         if size <= self.limit:
             return
         if size > LARGEST:
-            raise BodyRefused(413, f"A request has at most {LARGEST // 10**9} GB.")
+            raise BodyRefused(413, f"A request can have at most {LARGEST // 10**9} GB.")
         if self.limit == SMALL and not await self.known(self.scope):
-            raise BodyRefused(413, f"A request has at most {SMALL // 10**6} MB. Sign in to send files.")
+            raise BodyRefused(413, f"A request can have at most {SMALL // 10**6} MB. Sign in to send files.")
         if shutil.disk_usage(tempfile.gettempdir()).free - (size - self.size) < ROOM:
             raise BodyRefused(507, "The server has no space for this file. Ask the person who runs it to free some.")
         self.limit = max(

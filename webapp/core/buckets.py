@@ -61,7 +61,7 @@ def open_bucket(address: str, by: BucketAccess, within_s: float | None = None) -
     parts = urlsplit(address)
     if parts.username or parts.password or parts.query:
         raise UnusableBucket(
-            f"The address of a bucket holds no credentials: {by.name}_ACCESS_KEY and {by.name}_SECRET are for them."
+            f"The address of a bucket must not hold credentials: set {by.name}_ACCESS_KEY and {by.name}_SECRET."
         )
     make = _MAKE.get(parts.scheme)
     if make is None or not parts.netloc:
@@ -80,24 +80,24 @@ def open_bucket(address: str, by: BucketAccess, within_s: float | None = None) -
         return make(parts.netloc, parts.path.strip("/"), endpoint, by, common)
     except (BaseError, ValueError, OSError) as error:
         logger.warning("no client for %s: %s", address, type(error).__name__)
-        raise UnusableBucket(f"{address} cannot be used: look at its address and the credentials.") from None
+        raise UnusableBucket(f"{address} cannot be used: check its address and the credentials.") from None
 
 
 def no_such(address: str, by: BucketAccess) -> str:
-    return f"There is no bucket {address}: make it first, or look at its address and {by.name}_ENDPOINT."
+    return f"There is no bucket {address}: make it first, or check its address and {by.name}_ENDPOINT."
 
 
 def said(error: BaseError, address: str, by: BucketAccess) -> str:
     """In our words: those of the library hold addresses, and addresses may hold signatures."""
     status = re.search(r"status code: (\d{3})", str(error))
     if isinstance(error, PermissionDeniedError | UnauthenticatedError):
-        return f"{address} refuses us: look at the credentials, and at what they may do."
+        return f"{address} refuses this server: check the credentials and their permissions."
     if status and status[1] == "404":
         return no_such(address, by)
     if status:
-        return f"{address} answers {status[1]}; nothing is lost, and it can be tried again."
+        return f"{address} answers {status[1]}; nothing is lost; try again."
     return (
-        f"{address} does not answer, or not as a bucket does ({type(error).__name__}): look at its address, "
+        f"{address} does not answer, or its answer is not that of a bucket ({type(error).__name__}): check its address, "
         f"{by.name}_ENDPOINT and the credentials."
     )
 

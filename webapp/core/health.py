@@ -87,7 +87,7 @@ class ServiceWatch:
             return ServiceState("late", f"no answer within {self._wait_s:g} s")
         if error := future.exception():
             logger.error("the check of %s failed", name, exc_info=error)
-            return ServiceState("away", f"the check itself failed: {type(error).__name__}")
+            return ServiceState("away", f"the check failed: {type(error).__name__}")
         return future.result()
 
 

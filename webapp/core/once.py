@@ -32,7 +32,7 @@ class KeyReused(Invalid):
         super().__init__(
             "This key was used for another request.",
             {
-                "Idempotency-Key": "came with a different request before. Send the same request again, or use another key"
+                "Idempotency-Key": "was sent before with a different request. Send the same request again, or use another key"
             },
             code="key_reused",
         )

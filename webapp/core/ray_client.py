@@ -186,7 +186,7 @@ def local_head() -> str:
     if "address" not in found:
         if up:
             return "Ray has not been started yet; it starts after the other services"
-        return "Ray was never started on this machine: manage.py up starts it, or RAY_ADDRESS names a cluster"
+        return "Ray was never started on this machine: start it with manage.py up, or name a cluster with RAY_ADDRESS"
     if "since" not in found:
         return "Ray does not answer" if up else "Ray is stopped"
     since = datetime.fromisoformat(found["since"])
@@ -195,4 +195,4 @@ def local_head() -> str:
         return f"Ray is stopped; it was last started at {told}"
     if abs(datetime.now(UTC) - since) < STARTING:
         return f"Ray has been starting since {told}"
-    return f"Ray was started at {told} and does not answer"
+    return f"Ray was started at {told}, but it does not answer"

@@ -213,11 +213,9 @@ def said(found: RayJob | None) -> str:
 def death(found: RayJob) -> str:
     """Why the process of a job that has ended spoke no last word."""
     if found.status == "UNKNOWN":
-        return (
-            "Its process is gone: Ray does not know the job any more, perhaps because Touchstone or Ray was restarted"
-        )
+        return "Its process is gone: Ray does not know the job any more. Perhaps Touchstone or Ray was restarted"
     end = f"Its process ended without a message (Ray: {found.status.lower()})"
-    return f"{end}: it was killed, which is what the system does when memory runs out" if found.was_killed else end
+    return f"{end}: it was killed; the system does this when memory runs out" if found.was_killed else end
 
 
 def kill(client: RayClient | None, job: RayRow) -> None:

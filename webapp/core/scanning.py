@@ -21,7 +21,7 @@ PATIENCE_S = 60.0  # until clamd is reached, and for each piece
 SCAN_S = 600.0  # clamd answers once it has seen all of a file: above its MaxScanTime, which is 120 s where clamd.conf does not say
 LONGEST_ANSWER = 4096
 FOUND = "The virus scanner found {what} in {name}. Nothing of it was kept."
-UNSCANNED = "The virus scanner did not check {name}, and this installation accepts no unchecked file. Try again later, or ask the person who runs it."
+UNSCANNED = "The virus scanner did not check {name}, and this installation does not accept unchecked files. Try again later, or ask the person who runs it."
 
 
 class NotScanned(Exception):

@@ -149,7 +149,7 @@ def _of_columns(table: str, expected: dict[str, DatabaseColumn], there: dict[str
             yield f"{table}.{name} is ordered by {there[name].collation or 'nothing'}, not by {column.collation}"
     for name in there.keys() - expected.keys():
         if there[name].filled and not there[name].fills_itself:
-            yield f"{table} has a column {name} that nobody fills"
+            yield f"{table} has a column {name} that this version does not fill"
 
 
 def _of_keys(model: type[Model], there: set[tuple[str, tuple[str, ...], str]]) -> Iterator[str]:

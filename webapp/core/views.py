@@ -83,4 +83,4 @@ def server_error(request: HttpRequest) -> HttpResponse:
         )
         response["Retry-After"] = response["Refresh"] = str(RETRY_AFTER_S)
         return response
-    return problem(request, 500, "Something broke on our side", "Give the id below when you report it.")
+    return problem(request, 500, "An error happened on the server", "Give the id below when you report it.")

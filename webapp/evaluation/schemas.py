@@ -31,7 +31,7 @@ class EvaluationOut(Schema):
     state: str
     problem: str = Field(description="Why it failed or was paused or, of one that is queued, what it waits for")
     priority: Literal["low", "normal", "high"] = Field(
-        description="Of its jobs, among what the workspace has in the line"
+        description="Priority of its jobs among those of the workspace that wait in the line"
     )
     progress: dict[str, Any]
     dataset: EvaluationDatasetOut | None

@@ -136,7 +136,9 @@ class RunOut(Schema):
     retries: int = Field(description="How often in a row it goes on by itself where its process is lost")
     last_seq: int
     forked_from: int | None
-    start_step: int = Field(description="Of the checkpoint that it went on from; 0: it began anew")
+    start_step: int = Field(
+        description="Step of the checkpoint that it continued from; 0: it started from the beginning"
+    )
     created_at: datetime
     started_at: datetime | None
     first_metric_at: datetime | None

@@ -110,7 +110,9 @@ def _answer(request: HttpRequest, error: Exception) -> HttpResponse:
         logger.error("the database does not answer: %s", error)
         return _told(503, CODES[503], "The database does not answer. Try again.")
     logger.exception("error %s in %s %s", getattr(request, "id", ""), request.method, request.path, exc_info=error)
-    return _told(500, "INTERNAL_ERROR", f"Something broke on our side. Quote {getattr(request, 'id', '')} in a report.")
+    return _told(
+        500, "INTERNAL_ERROR", f"An error happened on the server. Quote {getattr(request, 'id', '')} in a report."
+    )
 
 
 def _words(problem: Problem) -> str:

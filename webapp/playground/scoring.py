@@ -82,7 +82,7 @@ class ScoreRequest:
             return Rubric(criteria=tuple(rows))
         except ValidationError as error:
             said = "; ".join(item["msg"].removeprefix("Value error, ") for item in error.errors()[:3])
-            raise Invalid("This is no rubric.", {"criteria": said}) from error
+            raise Invalid("This is not a rubric.", {"criteria": said}) from error
 
     @property
     def prompt(self) -> Sequence[Message]:

@@ -228,7 +228,7 @@ class TestAddresses:
     def test_refused_credentials_are_told_and_never_shown(self, server, caplog):
         caplog.set_level(logging.DEBUG)
         server.failing = lambda method, path: 403
-        with pytest.raises(BackupProblem, match="refuses us: look at the credentials") as told:
+        with pytest.raises(BackupProblem, match="refuses this server: check the credentials") as told:
             open_store(WHERE, None, create=True)
         assert SECRET not in str(told.value) + caplog.text and told.value.__cause__ is None
 

@@ -98,5 +98,5 @@ def test_a_local_head_that_is_silent_says_since_when_it_starts_or_that_it_is_sto
     now, morning = datetime.now(UTC), datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
     assert told(morning) == "Ray is stopped; it was last started at 2026-01-02 03:04:05 UTC"
     with take(settings.VAR):
-        assert told(morning) == "Ray was started at 2026-01-02 03:04:05 UTC and does not answer"
+        assert told(morning) == "Ray was started at 2026-01-02 03:04:05 UTC, but it does not answer"
         assert told(now) == f"Ray has been starting since {now:%Y-%m-%d %H:%M:%S} UTC"

@@ -16,7 +16,7 @@ CHANGES = [
     ("DROP TABLE inference_endpointlease", "there is no table inference_endpointlease"),
     ("ALTER TABLE core_auditentry ALTER COLUMN action TYPE text", "core_auditentry.action is text, not character varying("),
     ("ALTER TABLE datasets_example ALTER COLUMN excerpt DROP NOT NULL", "datasets_example.excerpt may be null"),
-    ("ALTER TABLE annotation_job ADD COLUMN old text NOT NULL", "has a column old that nobody fills"),
+    ("ALTER TABLE annotation_job ADD COLUMN old text NOT NULL", "has a column old that this version does not fill"),
     ("DROP INDEX open_jobs", "annotation_job: there is no open_jobs"),
     ("ALTER TABLE annotation_answer DROP CONSTRAINT one_answer_per_revision", "there is no one_answer_per_revision"),
     ("DROP TRIGGER members_stay ON datasets_versionmember", "datasets_versionmember: there is no trigger members_stay"),

@@ -116,7 +116,7 @@ def test_a_file_that_was_not_looked_at(cast, clamd, settings, caplog, monkeypatc
     assert answer.status_code == status and ImportJob.objects.count() == imports
     assert "unseen" in caplog.text
     if status == 503:
-        assert "accepts no unchecked file" in answer.content.decode()
+        assert "does not accept unchecked files" in answer.content.decode()
 
 
 def test_a_scan_may_take_longer_than_the_way_of_a_piece(cast, clamd, monkeypatch):

@@ -68,7 +68,7 @@ OUTCOME = (
     Metric(
         "eval/votes",
         "cast",
-        "A rubric that cannot be read, a question that is too long and a judgement without a decision are no vote.",
+        "A rubric that cannot be read, a question that is too long and a judgement without a decision are not votes.",
         "judge",
         chart="Votes on held-out pairs",
         optional=True,

@@ -219,7 +219,7 @@ def _read_rubric(spec: PairwiseRubricSpec, subject: Mapping[str, Any], answer: A
     number = keeper.pop("number")
     problem = read.problem
     if number > len(ids):
-        problem = "; ".join(filter(None, ["the gatekeeper is no criterion of the rubric", problem]))
+        problem = "; ".join(filter(None, ["the gatekeeper is not a criterion of the rubric", problem]))
     keeper["criterion"] = ids[number - 1] if 1 <= number <= len(ids) else None
     parsed = read.parsed or {"items": {}, "missing": list(ids)}
     return Reading(

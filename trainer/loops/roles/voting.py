@@ -15,7 +15,7 @@ def voted(trials: Trials, prompts: Sequence[Prompt], k: int, tell: Tell) -> dict
     """`eval/voting` with its interval over pairs, and `eval/votes` and `eval/votes_missing`. May raise StopRequested.
 
     The same rubrics decide both orders. A rubric that cannot be read, a question that is too long and a judgement without a
-    decision are no vote.
+    decision are not votes.
     """
     rubrics = trials.rubrics(prompts, k, tell.watch("writing rubrics to vote by"))
     asked = [one for own in rubrics for rubric in own for swapped in ORDERS if (one := trials.asked(rubric, swapped))]

@@ -18,7 +18,7 @@ class LimitsForm(forms.Form):
         required=False,
         min_value=0,
         max_value=10_000,
-        help_text="The GPUs that its runs and jobs hold together. More runs and jobs wait; one that asks for more than this is refused.",
+        help_text="The GPUs that its runs and jobs hold together. More runs and jobs wait; a run that asks for more than this is refused.",
     )
     imports_at_once = forms.IntegerField(
         label="Imports at once", required=False, min_value=0, max_value=10_000, help_text="Further imports are refused."

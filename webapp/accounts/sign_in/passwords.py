@@ -30,7 +30,7 @@ class NotGuessable:
         if {core, core.translate(AS_LETTERS)} & _common():
             raise ValidationError("It is a common password with a few more characters.", "common_word")
         if found := self._known(password, user):
-            raise ValidationError(f"Without {found}, hardly anything of it is left.", "known_words")
+            raise ValidationError(f"Without {found}, it is too short.", "known_words")
 
     def get_help_text(self) -> str:
         return "Do not use a common word with a few more characters, anything about you or this program, or a row of the keyboard."

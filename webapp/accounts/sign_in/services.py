@@ -34,8 +34,7 @@ def sign_up(email: str, name: str, password: str | None, proof: str = Proof.NONE
         raise Invalid(
             "There is an account with this address.",
             {
-                "email": "has an account already. Sign in if it is yours, or ask for an invitation to this address, which "
-                "gives you the account"
+                "email": "already has an account. If it is yours, sign in, or ask for an invitation to this address: opening it gives you the account"
             },
         ) from error
 

@@ -13,7 +13,9 @@ def acting_owner(slug: str | None) -> Membership:
     slugs = list(dict.fromkeys(owner.workspace.slug for owner in owners))
     if not slugs:
         raise CommandError(
-            f"There is no workspace {slug!r}." if slug else "There is no workspace yet; run make run once."
+            f"There is no workspace {slug!r}."
+            if slug
+            else "There is no workspace yet. Run `make run` once; it makes one."
         )
     if len(slugs) > 1 and "demo" not in slugs:
         raise CommandError(f"There are several workspaces; choose one with --workspace: {', '.join(slugs)}.")

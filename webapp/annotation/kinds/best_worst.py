@@ -126,7 +126,7 @@ class BestWorst(TaskKind):
         best, worst = (values[part] for part in _PARTS)
         if CANNOT in (best, worst):
             if best != worst:
-                raise Undecided("worst", "choose both, or say of both that they cannot be assessed")
+                raise Undecided("worst", "choose both, or mark both as impossible to assess")
             return _content(None, None)
         if best == worst:
             raise Undecided("worst", "must be a different response than the best one")

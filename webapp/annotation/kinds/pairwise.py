@@ -48,7 +48,7 @@ class PairwiseAnswer(Answered):
         if self.verdict == "compared" and self.strength is None:
             raise ValueError("choose one of the seven steps, or say why there is no choice")
         if self.verdict == "cannot_assess" and self.strength is not None:
-            raise ValueError("a pair that could not be assessed has no strength")
+            raise ValueError("a pair that cannot be assessed has no strength")
         return self
 
 

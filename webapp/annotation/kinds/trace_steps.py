@@ -98,7 +98,7 @@ class TraceSteps(TaskKind):
         seen: dict[int, str] = {}
         for index, one in enumerate(record.steps):
             if one.step not in wanted:
-                fields[f"steps.{index}.step"] = f"names step {one.step}, which is no step of the agent"
+                fields[f"steps.{index}.step"] = f"names step {one.step}, which is not a step of the agent"
             elif one.step in seen:
                 fields[f"steps.{index}.step"] = "is judged twice"
             seen[one.step] = one.verdict

@@ -146,7 +146,7 @@ def invite_revoke(request: HttpRequest, project_id: int, invite_id: int) -> Http
     project = access.project_write(membership, project_id)
     invite = access.invite(project, invite_id)
     back = reverse("project_people", args=[project_id])
-    text = "Nobody can join with it any more. People who have joined stay."
+    text = "The link stops working. People who have joined stay."
     if asked := sure.question(request, title="Revoke this link?", text=text, yes="Revoke", back=back):
         return asked
     services.revoke_invite(membership, invite)

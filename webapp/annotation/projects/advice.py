@@ -89,7 +89,7 @@ def next_steps(membership: Membership, project: Project, far: Progress, people: 
         steps.append(
             _step(
                 "Look at its tasks",
-                "Then open the project. Nobody is asked before that.",
+                "Then open the project. People get tasks only after that.",
                 "project_tasks",
                 project,
                 icon="eye",

@@ -52,7 +52,7 @@ def collect(
 def _chosen(known: list[Project], project_id: int) -> Project:
     found = next((project for project in known if project.pk == project_id), None)
     if found is None:
-        why = "is not an open project that collects tried answers. Choose another, or name a new one"
+        why = "is not an open project that collects answers from trials. Choose another, or name a new one"
         raise Invalid("The pair cannot be sent there.", {"project": why})
     return found
 
@@ -60,7 +60,7 @@ def _chosen(known: list[Project], project_id: int) -> Project:
 def _begun(membership: Membership, record: Example, name: str) -> tuple[Project, Task, bool]:
     """A new dataset and a new project, opened. Raises Invalid at `new_project`."""
     try:
-        dataset = datasets.create_dataset(membership, name, "Answers that were compared while models were tried.")
+        dataset = datasets.create_dataset(membership, name, "Answers that people compared in trials of models.")
         version = growing.version(membership, dataset, [record], None, LINEAGE)
         project = projects.create(membership, name=name, kind="pairwise", dataset=version)
     except Invalid as problem:

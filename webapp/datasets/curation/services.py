@@ -30,7 +30,7 @@ def derive(
     if job is None and not filters.narrow:
         raise Invalid("No filter is set, so nothing would be removed.", {"filters": "narrow nothing"})
     if job and job.state != CurationJob.State.FINISHED:
-        raise Conflict("That job has not finished yet; wait until it has found everything.")
+        raise Conflict("That job has not finished yet; wait until it has ended.")
     params = {"filters": {} if job else query(filters), "keep": keep, "job": job and job.pk, "note": note[:500]}
     return _queued(membership, version, CurationJob.Kind.DERIVE, params)
 

@@ -73,7 +73,7 @@ def _example(row: Row, task: str, model: str) -> dict[str, Any]:
     if row.get("target") is not None:
         data["reference"] = str(row["target"])
     if others := [name for name in row.get("metrics") or [] if name not in data["meta"]["scores"]]:
-        unsaid.append(f"metrics that are no number of one document: {', '.join(map(str, others))}")
+        unsaid.append(f"metrics that are not a number for one document: {', '.join(map(str, others))}")
     choices = [more for _, more in asked if isinstance(more, str)]
     if len(choices) == len(asked):
         _choices(row, data, choices)

@@ -183,7 +183,7 @@ def _messages(value: list[Any], field: str) -> tuple[list[Row], list[str]]:
             raise BadRow(f"{field}.{index}.role", f"must be one of {', '.join(KNOWN)}; found {role!r}")
         content = each.get("content")
         if isinstance(content, list) and any(isinstance(part, dict) and "text" not in part for part in content):
-            unsaid.append("parts of messages that are no text, such as images")
+            unsaid.append("parts of messages that are not text, such as images")
         if each.get("tool_calls") or each.get("function_call"):
             unsaid.append("calls of tools within the prompt")
         made.append({"role": role, "content": graders.content_text(content)})

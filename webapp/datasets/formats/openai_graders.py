@@ -183,7 +183,9 @@ def _multi(grader: Row, item: Row, result: GradedItem, points: float, depth: int
         return
     weights = weighted(str(grader.get("calculate_output") or ""), frozenset(map(str, parts)))
     if weights is None:
-        result.unsaid.append(f"{_name(grader)}: its formula is no weighted sum, so each of its parts counts the same")
+        result.unsaid.append(
+            f"{_name(grader)}: its formula is not a weighted sum, so each of its parts counts the same"
+        )
     for name, part in list(parts.items())[:MOST]:
         weight = 1.0 if weights is None else weights.get(str(name), 0.0)
         if weight:

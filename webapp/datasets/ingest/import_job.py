@@ -114,11 +114,11 @@ def _broken_off(job: ImportJob, taken: ImportCheckpoint | None, error: Exception
     where = f"{DEATHS} times at the same place, soon behind row {taken.rows:,} of {name}. Nothing was imported."
     if isinstance(error, processes.Died):
         return (
-            f"The process that reads the file {error.how}, {where} If the system's log says that memory ran out, import the "
-            "file on a machine with more, or shorten the rows after that one. Otherwise import these rows as separate "
-            "files, to find the row at fault."
+            f"The process that reads the file {error.how}, {where} If the system's log says that memory ran out, import the file on "
+            "a machine with more memory, or shorten the rows after that one. Otherwise import these rows as separate files, to "
+            "find the bad row."
         )
-    return f"The import broke off, {where} The error was: {_said(error)}. The server's log has more of it."
+    return f"The import broke off, {where} The error was: {_said(error)}. The server's log has the details."
 
 
 def _name(job: ImportJob, taken: ImportCheckpoint) -> str:
@@ -301,7 +301,7 @@ def _conclude(job: ImportJob, loader: Loader, given: ImportSource) -> None:
     if job.rejected_count and not job.keep_good:
         lines = f"{counted(job.rejected_count, 'lines')} {'was' if job.rejected_count == 1 else 'were'}"
         job.counts = {"good": loader.good, "rejected": job.rejected_count}
-        raise _Refused(f"{lines} refused, so nothing was imported. Correct the file, or import its good lines only.")
+        raise _Refused(f"{lines} refused, so nothing was imported. Correct the file, or import only its good lines.")
     if not loader.good:
         raise _Refused("No line of the file can be imported." if job.rejected_count else "The file holds no examples.")
     version, new = loader.finish()

@@ -45,7 +45,7 @@ class Died(RuntimeError):
 
     def __init__(self, code: int) -> None:
         self.how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
-        kept = "what it had read is kept, and the import goes on from there"
+        kept = "what it had read is kept, and the import continues from there"
         super().__init__(f"The process that reads the file {self.how} before it was done; {kept}.")
 
 

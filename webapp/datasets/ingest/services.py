@@ -130,7 +130,9 @@ def _open(workspace_id: int, name: str) -> None:
     if known and known.deleting_at:
         raise Invalid("This dataset is being deleted.", {"name": "is that of a dataset that is being deleted"})
     if known and known.archived_at:
-        raise Invalid("This dataset is archived.", {"name": "is that of an archived dataset; restore it first"})
+        raise Invalid(
+            "This dataset is archived.", {"name": "is the name of an archived dataset; restore that dataset first"}
+        )
 
 
 def _mapping(importer: str, mapping: Mapping) -> Mapping:

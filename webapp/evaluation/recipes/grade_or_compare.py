@@ -21,7 +21,7 @@ MET = {"met": 1.0, "not_met": 0.0}
 COLLECT = {
     "grades": "Collect grades next: a minute of grading adds more than a minute of comparing.",
     "comparisons": "Collect comparisons next: a minute of comparing adds more than a minute of grading.",
-    "": "Neither can be told to add more for a minute: collect both, and look again.",
+    "": "Neither adds measurably more for a minute: collect both, and look again.",
 }
 
 
@@ -38,7 +38,8 @@ class GradeOrCompareConfig(RecipeConfig):
     )
     ridge: float = knob(
         1.0,
-        "How firmly the fitted weights keep to the rubric's own points: small numbers follow the comparisons, large ones the rubric",
+        "How strongly the fitted weights are pulled to the rubric's own points: with small numbers they follow the comparisons, "
+        "with large ones the rubric",
         gt=0,
         le=1000,
         advanced=True,
@@ -69,9 +70,7 @@ def run(context: Context) -> RecipeOutcome:
         _grade(data, each)
     if not data.compared_C or not data.verdicts:
         lacks = "compared two responses" if not data.compared_C else "graded a response"
-        raise NothingToScore(
-            f"nobody has {lacks} of this dataset's examples with a rubric in the project that was chosen"
-        )
+        raise NothingToScore(f"in the chosen project, nobody has {lacks} of this dataset's examples with a rubric")
     grades = {key: {text: mean(met) for text, met in given.items()} for key, given in data.verdicts.items()}
     points = {
         key: {c.text: c.points for c in each.rubric.criteria} for key, each in data.examples.items() if each.rubric
@@ -182,7 +181,7 @@ def _scores(found: Fused) -> r.Table:
             "Rank correlation",
             "Kendall's tau with comparisons that the score has not seen: 1 the same order, 0 none, -1 the other way round",
         ),
-        ("Minutes per prompt", "people's time that the score rests on, without the comparison it is held against"),
+        ("Minutes per prompt", "people's time behind the score, without the comparison that it is tested on"),
         ("Per minute", "rank correlation divided by minutes per prompt"),
     ]
     note = (
@@ -199,7 +198,10 @@ def _next(found: Fused) -> r.Table:
         [r.text("More comparisons", _known("both")), _cell(found.more_comparisons, "both")],
         [r.text("Difference", _known("both")), _cell(found.difference, "both")],
     ]
-    columns = [("Collect", ""), ("Gain per minute", "rank correlation added to the other, per minute of its own time")]
+    columns = [
+        ("Collect", ""),
+        ("Gain per minute", "how much rank correlation it adds to the other, per minute of its own time"),
+    ]
     note = COLLECT[found.collect] if found.difference.value is not None else ""
     return r.table("What to collect next", columns, rows, note)
 
@@ -214,7 +216,7 @@ def _weights(found: Fused) -> Iterator[r.Table]:
         for each in found.weights
     ]
     left_out = counted(found.weights_left_out, "further criteria") if found.weights_left_out else ""
-    note = "Criteria of one prompt alone keep their points: no other prompt tells of them."
+    note = "Criteria that occur in only one prompt keep their points, because no other prompt says anything about them."
     if rows:
         columns = [
             ("Criterion", ""),

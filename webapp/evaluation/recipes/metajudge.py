@@ -37,7 +37,7 @@ class MetaJudgeConfig(RecipeConfig):
     judges: list[MetaJudgeChoice] = knob([], "Judges to compare", min_length=1, max_length=8)
     matcher: int = knob(..., "Scores how far reasons are the same", source="judges:reason_matcher", ge=1)
     second_matcher: int | None = knob(
-        None, "Another matcher, to see whether it tells the same", source="judges:reason_matcher"
+        None, "Another matcher, to see whether both give the same result", source="judges:reason_matcher"
     )
     decomposer: int | None = knob(
         None, "Takes human rationales apart first; empty: reasons are used as they are stored", source="judges:reasons"

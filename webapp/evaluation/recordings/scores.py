@@ -37,7 +37,7 @@ def parse(row: Any) -> RecordedScore:
     row = fields(row, ", ".join(FIELDS))
     score = row.get("score")
     if "score" not in row:
-        raise LineProblem("score", "is missing; null says that the response has none")
+        raise LineProblem("score", "is missing; write null if the response has none")
     if score is not None and (isinstance(score, bool) or not isinstance(score, int | float)):
         raise LineProblem("score", f"expected a number or null, found {score!r:.60}")
     if score is not None and not isfinite(score):

@@ -72,7 +72,7 @@ def _endpoint_problem(workspace_id: int, kind: str, endpoint_id: int) -> str:
     if row is None:
         return "this workspace has no such endpoint"
     if row.kind != kind:
-        return f"{row.name} is no chat API but of kind {row.kind}"
+        return f"{row.name} is not a chat API, but of kind {row.kind}"
     return f"{row.name} is archived; restore it, or choose another" if row.archived_at else ""
 
 
@@ -107,7 +107,7 @@ def _start(evaluation: Evaluation, model_id: int, config: Any, most: int) -> Wei
     rows = RegisteredModel.objects.filter(workspace_id=evaluation.workspace_id, pk=model_id)
     model, version = rows.select_related("base").first(), evaluation.dataset_version
     if model is None or version is None:
-        raise Halted("A model that the config names, or the dataset, is gone.")
+        raise Halted("A model that the config names, or the dataset, does not exist any more.")
     try:
         with transaction.atomic():
             given = evaluation.workspace, audit.asked_by(evaluation), model, version

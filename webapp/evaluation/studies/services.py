@@ -24,8 +24,8 @@ from ..sources.registry import SOURCES, Options, RowSource
 
 KIND = "study"  # of the lineage of a study's dataset
 GUIDELINES = (
-    "Decide which response is better **by the rubric beside the prompt alone**, whatever you would have looked for "
-    "yourself. Go through its points one by one; what it does not mention does not count."
+    "Decide which response is better **only by the rubric beside the prompt**, even if you would have looked for something else. "
+    "Go through its points one by one. Do not count anything that the rubric does not mention."
 )
 
 

@@ -131,7 +131,7 @@ def _carry_out(evaluation: Evaluation) -> bool:
     except Exception:
         # a mistake of ours would otherwise be taken up again and again, for ever
         logger.exception("evaluation %s failed", evaluation.pk)
-        _fail(evaluation, "Something broke on our side while it was scored; the server's log says what.")
+        _fail(evaluation, "An error happened on the server while it was scored; the server's log has the details.")
     return False
 
 
@@ -175,8 +175,8 @@ def _rows(evaluation: Evaluation, found: list[FoundCase]) -> Iterator[Case]:
 def _pause(evaluation: Evaluation, why: str) -> None:
     """By itself: what was asked is kept, and resuming goes on behind it."""
     told = (
-        f"{why} Answers are kept, and judges are not asked for them again. Mend the cause and resume the evaluation, or run "
-        "it again with other settings."
+        f"{why} Answers are kept, and judges are not asked for them again. Remove the cause and resume the evaluation, or run it "
+        "again with other settings."
     )
     if _running(evaluation).update(state=State.PAUSED, problem=told, progress=evaluation.progress):
         evaluation.state, evaluation.problem = State.PAUSED, told
@@ -237,7 +237,7 @@ class RecipeWork:
             version = sources.newest(self.evaluation.workspace_id, dataset)
             if version is None:
                 raise NothingToScore(
-                    f"Dataset {dataset}, in which people have graded, is gone, archived or has no version."
+                    f"Dataset {dataset}, in which people have graded, is deleted, is archived or has no version."
                 )
             yield str(version), queries.examples(version)
 
@@ -326,7 +326,7 @@ class RecipeWork:
 
     def _of_endpoint(self, writer: Writer, examples: Sequence[Example]) -> list[WrittenText]:
         if writer.endpoint is None:
-            raise TypeError("the writer is no endpoint")
+            raise TypeError("the writer is not an endpoint")
         rows = Endpoint.objects.filter(workspace_id=self.evaluation.workspace_id)
         endpoint, budget = rows.get(pk=writer.endpoint), self._budget()
         try:

@@ -32,7 +32,7 @@ class StepForm(RunForm):
     @property
     def _first(self) -> Run:
         if self.first is None:
-            raise ValueError("the form does not know yet which run comes before")
+            raise ValueError("choose first which run comes before")
         return self.first
 
     @property

@@ -103,7 +103,7 @@ def why(step: ChainStep) -> str:
     if before.state == Run.State.FINISHED:
         return f"{before} has finished: it is about to be launched"
     if before.state in OVER:
-        goes_on = f"It is launched once {before} is resumed and finishes; cancel it if that will not be"
+        goes_on = f"It is launched once {before} is resumed and finishes. Cancel it if {before} will not be resumed"
         return (
             f"{before} was stopped. {goes_on}" if before.state == Run.State.STOPPED else f"{before} failed. {goes_on}"
         )

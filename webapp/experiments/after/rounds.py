@@ -72,7 +72,7 @@ def _launch(step: ChainStep, first: Run) -> None:
         with transaction.atomic():  # what a refusal has written of it is undone
             membership = Membership.objects.filter(workspace_id=step.workspace_id, user=step.created_by).first()
             if step.created_by is None or membership is None or not membership.may(access.WRITER):
-                raise StepRefused("The person who asked for it may no longer launch anything here")
+                raise StepRefused("The person who asked for it is no longer allowed to launch anything here")
             if step.kind == Kind.RUN:
                 step.run = _train(membership, step, first)
                 ChainStep.objects.filter(behind=step).update(after=step.run, behind=None)

@@ -45,7 +45,7 @@ class ChainStepOut(Schema):
     state: str = Field(description="waiting, launched, refused or cancelled")
     reason: str = Field(description="What it waits for, or why it was not launched")
     after: int | None = Field(description="The run that it waits for")
-    behind: int | None = Field(description="The step that it waits for, as long as that is no run yet")
+    behind: int | None = Field(description="The step that it waits for, until that becomes a run")
     run: int | None
     evaluation: int | None
     created_at: datetime

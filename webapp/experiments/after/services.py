@@ -127,7 +127,9 @@ def _checked_evaluation(membership: Membership, run: Run, behind: ChainStep | No
             [FieldProblem("recipe", "after a run, only an evaluation of its responses is possible: 'policy'")]
         )
     if "responses" in asked.config:
-        raise ConfigInvalid([FieldProblem("responses", "leave it out: the responses are those of the run before it")])
+        raise ConfigInvalid(
+            [FieldProblem("responses", "leave this out: the evaluation takes the responses of the run before it")]
+        )
     before = behind.asked["config"] if behind else run.config
     if not before.get("evaluation", {}).get("max_examples") or not leaves_a_policy(
         behind.asked["recipe"] if behind else run.recipe

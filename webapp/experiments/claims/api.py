@@ -123,7 +123,7 @@ class ClaimMakingOut(Schema):
 class ClaimStandingOut(ClaimStudyOut):
     making: ClaimMakingOut | None = Field(description="The job that makes the task for which it waits")
     rule: str
-    changed: bool = Field(description="The plan decides by something else than when the study was launched")
+    changed: bool = Field(description="The plan's rule of decision has changed since the study was launched")
     claims: list[ClaimOut]
     table: list[ClaimStudyRunOut]
 

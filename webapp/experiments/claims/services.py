@@ -178,13 +178,23 @@ def _checked(
     """Raises ConfigInvalid for what is wrong whatever the data are."""
     problems = []
     if not 2 <= seeds <= MOST_SEEDS:
-        problems.append(FieldProblem("seeds", f"2 to {MOST_SEEDS}: one seed has no spread"))
+        problems.append(
+            FieldProblem("seeds", f"must be 2 to {MOST_SEEDS}: one seed does not show how much seeds differ")
+        )
     if not isinstance(shared.get("steps"), int):
         problems.append(FieldProblem("steps", "say how many steps every run has, as a whole number"))
     if dataset is None and model is not None:
-        problems.append(FieldProblem("dataset", "name the data too, or leave out the model: then both are the plan's"))
+        problems.append(
+            FieldProblem(
+                "dataset", "also name the data, or leave out the model too: then the plan's data and model are used"
+            )
+        )
     if dataset is not None and model is None:
-        problems.append(FieldProblem("model.name", "name a model too, or leave out the data: then both are the plan's"))
+        problems.append(
+            FieldProblem(
+                "model.name", "also name a model, or leave out the data too: then the plan's data and model are used"
+            )
+        )
     if problems:
         raise ConfigInvalid(problems)
 
@@ -235,7 +245,9 @@ def _of_who_asked(study: ClaimStudy) -> Membership:
     rows = Membership.objects.filter(workspace_id=study.workspace_id, user=study.created_by_id)
     found = rows.select_related("user", "workspace").first()
     if found is None or not found.may(access.WRITER):
-        raise Conflict("Whoever asked for it may not launch anything here any more. Launch the claim anew.")
+        raise Conflict(
+            "The person who asked for it is no longer allowed to launch anything here. Launch the claim again."
+        )
     return found
 
 

@@ -107,7 +107,7 @@ def _maker(job: WeightsJob) -> Membership:
     rows = Membership.objects.filter(asked, workspace=job.workspace).select_related("user", "workspace").order_by("pk")
     found = next((row for row in rows if row.may(access.WRITER)), None)
     if found is None:
-        raise Invalid("Nobody who asked for this task may launch runs here any more. Ask for it again.")
+        raise Invalid("The people who asked for this task are no longer allowed to launch runs here. Ask for it again.")
     return found
 
 

@@ -129,7 +129,9 @@ def post_events(request: HttpRequest, run_id: int) -> IngestReply:
     try:
         return events.apply(run_id, token, _read(request, EventBatch))
     except events.Fenced:
-        raise Problem("This attempt is over: a newer one has taken the run.", code="fenced", status=401) from None
+        raise Problem(
+            "This attempt has ended: a newer attempt of the run has started.", code="fenced", status=401
+        ) from None
 
 
 @router.get(
@@ -214,7 +216,9 @@ def _beat(run: Run, token: str) -> None:
     try:
         events.apply(run.id, token, EventBatch(attempt=run.attempt))
     except events.Fenced:
-        raise Problem("This attempt is over: a newer one has taken the run.", code="fenced", status=401) from None
+        raise Problem(
+            "This attempt has ended: a newer attempt of the run has started.", code="fenced", status=401
+        ) from None
 
 
 Body = TypeVar("Body", bound=Record)

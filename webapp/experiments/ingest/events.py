@@ -218,13 +218,15 @@ def _lose(run: Run, event: RunEvent, reason: str) -> bool:
         left = "Its last checkpoint remains" if has_made else "It had not made a step"
         return move(run, ENDS[run.state], reason=f"{reason}. {left}")
     if not has_made:
-        return move(run, State.FAILED, reason=f"{reason}. It had not made a step, so it does not go on by itself")
+        return move(
+            run, State.FAILED, reason=f"{reason}. It had not finished a step, so it does not continue by itself"
+        )
     if lifecycle.may_go_on(run) and lifecycle.go_on(run, reason):
         message = f"{run.state_reason}, as attempt {run.attempt}."
         line = LogLine(run=run, time=event.time, step=run.step, level="warning", message=message)
         broadcasts.log(run.id, LogLine.objects.bulk_create([line]))
         return True
-    return move(run, State.FAILED, reason=f"{reason}. Resume goes on from the last checkpoint")
+    return move(run, State.FAILED, reason=f"{reason}. Resume continues from the last checkpoint")
 
 
 def _of_an_earlier_attempt(run: Run, event: RunEvent, begins: int) -> bool:

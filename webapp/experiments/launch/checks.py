@@ -186,7 +186,7 @@ def _model(membership: Membership, slot: ResolvedSlot, problems: list[FieldProbl
         problems.append(FieldProblem(field, why))
     elif found.head not in slot.heads:
         reason = (
-            "writes text; a reward needs a model that scores it"
+            "writes text; a reward needs a model that scores texts"
             if found.head == RegisteredModel.Head.LM
             else "scores texts and cannot write texts"
         )

@@ -46,7 +46,7 @@ class ForkIn(Schema):
     name: str = ""
     start_step: Annotated[int, Field(ge=0, lt=2**31)] = Field(
         0,
-        description="Go on from the checkpoint of this step; 0 begins anew. Data, model and adapters must be the same",
+        description="Continue from the checkpoint of this step; 0: start from the beginning. Data, model and adapters must be the same",
     )
     not_before: NotBefore = None
     retries: Retries | None = Field(None, description="null: as often as the run that it comes from")

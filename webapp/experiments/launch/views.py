@@ -50,7 +50,10 @@ def run_fork(request: HttpRequest, run_id: int) -> HttpResponseBase:
         return _submitted(request, RunForm.posted(membership, request.POST, forked_from=run))
     start = whole(request.GET.get("step", ""), 9) or 0
     if start and not any(each.step == start for each in starting_points.checkpoints(run)):
-        messages.info(request, f"{run} no longer keeps its checkpoint of step {start}: this form begins anew.")
+        messages.info(
+            request,
+            f"{run} no longer keeps its checkpoint of step {start}: a run of this form starts from the beginning.",
+        )
         start = 0
     return render(request, "experiments/run_new.html", {"form": RunForm.of_run(membership, run, start)})
 

@@ -110,6 +110,7 @@ def waits(run: Run) -> str:
 
 def missing(gone: int) -> str:
     return (
-        f"the cluster had {counted(gone, 'GPUs')}, and now Ray tells of none. It goes on once they are back. If they are gone for good, "
-        f"whoever runs this installation removes {cluster.REMEMBERED} in its folder, and runs train on the processor"
+        f"the cluster had {counted(gone, 'GPUs')}, and now Ray reports none. It continues once they are back. If they will not come "
+        f"back, the person who runs this installation can remove {cluster.REMEMBERED} in its folder; runs then train on the "
+        "processor"
     )

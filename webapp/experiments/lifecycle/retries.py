@@ -27,4 +27,4 @@ def moment(losses: int, now: datetime) -> datetime | None:
 def words(run: Run, at: datetime | None, now: datetime) -> str:
     """What becomes of a run that has just lost a process."""
     when = f", not before {moments.words(at, now)}" if at else ""
-    return f"It goes on by itself from its last checkpoint{when} ({run.losses + 1} of {run.retries})"
+    return f"It continues by itself from its last checkpoint{when} ({run.losses + 1} of {run.retries})"

@@ -46,7 +46,7 @@ def extend(membership: Membership, run: Run, steps: int) -> Run:
         reason = f"{user} uses the model that this run has trained, and extending would change it. Fork the run from its last checkpoint instead."
         raise Conflict(reason, "in_use")
     if not starting_points.checkpoints(run):
-        raise Conflict("The run keeps no checkpoint to go on from. Run it again with more steps.", "no_checkpoint")
+        raise Conflict("The run keeps no checkpoint to continue from. Run it again with more steps.", "no_checkpoint")
     sources = (State.FINISHED, State.STOPPED)
     _again(run, sources, actor=membership.user, config=config, steps_total=steps, **_wanted(run))
     return run
@@ -90,7 +90,7 @@ def stop_as(actor: User | None, run: Run, reason: str) -> Run:
     if run.state in OVER or run.state == State.STOPPING:
         return run
     if run.is_logged:
-        move(run, State.STOPPED, actor=actor, reason="Marked as stopped; the program that logs it was not told")
+        move(run, State.STOPPED, actor=actor, reason="Marked as stopped; the program that logs it does not know this")
         return run
     if _over_at_once(actor, run, reason):
         return run
@@ -233,7 +233,7 @@ def delete(membership: Membership, run: Run) -> None:
         if row is None:
             raise Conflict("Stop the run first: only runs that are over can be deleted.", code="still_running")
         if starting_points.awaiting(row).exists():
-            raise Conflict("A run that goes on from its checkpoint has not taken it over yet.", code="in_use")
+            raise Conflict("Another run continues from its checkpoint and has not copied it yet.", code="in_use")
         for model in RegisteredModel.objects.filter(artifact__run=row):
             _delete_output(membership, model)
         audit.record(membership, membership.user, "run.delete", run, name=str(run), number=run.number)

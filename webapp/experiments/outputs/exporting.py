@@ -68,7 +68,7 @@ def _finish(job: WeightsJob, outcome: dict[str, Any]) -> dict[str, Any]:
     try:
         found = [ArtifactData.model_validate(each) for each in outcome.get("artifacts", [])]
     except ValidationError as error:
-        raise Invalid("The export told something that cannot be read.") from error
+        raise Invalid("The export sent a message that cannot be read.") from error
     if not found:
         raise Invalid("The run has no model to export.")
     run = Run.objects.with_names().select_for_update(of=("self",), no_key=True).get(pk=job.params["run"])

@@ -40,7 +40,7 @@ def hold(source: Artifact) -> None:
         raise Conflict("The checkpoint lies in object storage, and ARTIFACT_STORE names none.", code="no_checkpoint")
     Run.objects.select_for_update(no_key=True).filter(id=source.run_id).first()
     if not Artifact.objects.filter(id=source.id).exclude(files=[]).exists():
-        raise Conflict(f"The checkpoint of step {source.step} has just given way to a newer one.", code="no_checkpoint")
+        raise Conflict(f"The checkpoint of step {source.step} was just replaced by a newer one.", code="no_checkpoint")
 
 
 def awaiting(run: Run) -> QuerySet[Run]:

@@ -57,7 +57,7 @@ def trained_as(model: RegisteredModel) -> BaseSpec:
     artifact = getattr(model, "artifact", None)
     if artifact is None:
         raise Conflict(
-            f"No run of this installation has trained {model}, so how it is asked is not known.", "not_trained"
+            f"No run of this installation has trained {model}, so it is not known how to ask it.", "not_trained"
         )
     spec = _asked_as(artifact.run, model.role)
     if spec is None:

@@ -24,5 +24,5 @@ def model_as_judge(request: HttpRequest, model_id: int) -> HttpResponseBase:
     except Problem as problem:
         messages.error(request, problem.message)
         return redirect("model", model_id)
-    messages.success(request, f"{version} answers as {model} was trained to. Audit it before it rewards anything.")
+    messages.success(request, f"{version} answers as {model} was trained to. Audit it before you use it in a reward.")
     return redirect("judge", version.judge_id)

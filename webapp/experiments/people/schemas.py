@@ -42,7 +42,7 @@ class MatchShareOut(Schema):
 class MatcherAgreementOut(Schema):
     matcher: str
     judgements: int = Field(description="That people have matched")
-    agree: MatchShareOut = Field(description="Pairs of reasons, one of each list, of which both say the same")
+    agree: MatchShareOut = Field(description="Pairs of reasons, one of each list, that both say are the same")
     recall: MatchShareOut = Field(description="Of people's matches, those that the matcher found")
     precision: MatchShareOut = Field(description="Of the matcher's, those that people confirm")
 

@@ -51,7 +51,7 @@ NOTE_S = 1.0  # between two signs of life
 WAVE = 64  # questions at a time
 KEPT = timedelta(days=2)  # answered questions; what was called is in the verdict store for good
 OVER = "the run is over, or ends"
-BROKEN = "something broke on the server while it was asked; the server's log says what"
+BROKEN = "an error happened on the server while it was asked; the server's log has the details"
 
 
 def answer(judge_id: int) -> None:

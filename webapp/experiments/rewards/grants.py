@@ -16,7 +16,7 @@ from webapp.judging.models import JudgeVersion
 
 from ..models import Run
 
-NO_RECORDED = "uses recorded outputs, which cannot answer new questions; a reward needs a judge that can be asked"
+NO_RECORDED = "uses recorded outputs, which cannot answer new questions; a reward needs a judge that can answer them"
 
 
 def judges(run: Run) -> dict[str, JudgeGrant]:

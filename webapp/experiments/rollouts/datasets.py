@@ -36,7 +36,7 @@ def start(membership: Membership, run: Run, wanted: WantedResponses, name: str) 
     Raises Invalid at `run` where its questions are none of the data, at `steps` where these hold none, or more than MOST, and as `start_gathering`.
     """
     if not asked_the_data(run):
-        reason = "was asked about pairs of answers, so its questions are not prompts of the data"
+        reason = "was asked about pairs of answers, so its prompts are questions about pairs, not prompts of the data"
         raise Invalid("These responses cannot make a dataset.", {"run": reason})
     check(run, wanted, MOST)
     origin = {"from": KIND, "run": run.pk, "name": f"{run.experiment.name}, {run}", "wanted": asdict(wanted)}
@@ -59,7 +59,7 @@ def _gathered(job: ImportJob, heard: Heard) -> tuple[Iterator[str], dict[str, An
     found = gather(sampled, known, wanted, f"{run.base.name}, run {run.pk}", form_fault(wanted))
     if not found.examples:
         why = f"; {found.left_out_words}" if found.left_out else ""
-        raise Invalid("No response is left.", {"wanted": f"Of {counted(len(sampled), 'responses')} none is left{why}."})
+        raise Invalid("No response is left.", {"wanted": f"None of {counted(len(sampled), 'responses')} is left{why}."})
     facts = {"prompts": len(found.examples), "responses": found.responses, "left_out": dict(found.left_out)}
     return (each.canonical() for each in found.examples), {**facts, "left_out_words": found.left_out_words}
 

@@ -117,7 +117,7 @@ def run_rollouts_dataset(request: HttpRequest, run_id: int) -> HttpResponseBase:
     membership = require(request)
     run = access.run_read(membership, run_id)
     if not datasets.asked_the_data(run):
-        raise Http404("its questions are not prompts of the data")
+        raise Http404("its prompts are questions about pairs, not prompts of the data")
     if "count" in request.POST:
         return redirect(f"{request.path}{_url(request.POST)}")
     sent = request.POST if request.method == "POST" else request.GET

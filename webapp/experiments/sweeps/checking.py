@@ -151,7 +151,7 @@ def _axis(found: Checked, at: str, raw: Mapping[str, Any], known: Mapping[str, I
 
 def _why_no_key(path: str) -> str:
     if path == "seed":
-        return "seeds are an axis of their own: say how many"
+        return "seeds are not a key of a sweep: set the number of seeds instead"
     return f"this config has no single value at {path}" if path else "choose a key"
 
 
@@ -159,7 +159,7 @@ def _range(found: Checked, at: str, raw: Mapping[str, Any], key: Input, method: 
     low, high, scale, points = (raw.get(name) for name in ("low", "high", "scale", "points"))
     before = len(found.problems)
     if key.kind not in ("int", "float"):
-        found.say(f"{at}.low", f"{key.path} is no number: list its values")
+        found.say(f"{at}.low", f"{key.path} is not a number: list its values")
         return None
     if not (isinstance(low, (int, float)) and isinstance(high, (int, float)) and math.isfinite(low + high)):
         found.say(f"{at}.low", "a range has two numbers for its ends")

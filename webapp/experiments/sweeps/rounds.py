@@ -161,7 +161,7 @@ def _next(sweep: Sweep, trials: Sequence[SweepTrial]) -> bool:
         move(
             sweep,
             Sweep.State.FAILED,
-            "The person who launched it may no longer launch runs here. Start a new sweep yourself.",
+            "The person who launched it is no longer allowed to launch runs here. Start a new sweep yourself.",
         )
         return False
     try:
@@ -171,7 +171,7 @@ def _next(sweep: Sweep, trials: Sequence[SweepTrial]) -> bool:
         return False
     if values is None:
         sweep.wanted = len(trials)
-        sweep.state_reason = "Every configuration of the keys has been tried"
+        sweep.state_reason = "All configurations of the keys have been tried"
         sweep.save(update_fields=["wanted", "state_reason"])
         return True  # the next round sees whether it is over
     return _launch(membership, sweep, number, values)

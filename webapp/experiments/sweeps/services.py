@@ -82,7 +82,7 @@ def resume(membership: Membership, sweep: Sweep) -> Sweep:
     with transaction.atomic():
         row = Sweep.objects.select_for_update().get(pk=sweep.pk)
         if row.state not in (State.STOPPED, State.FAILED):
-            raise Conflict(f"Only stopped and failed sweeps go on; this one is {row.state}.", "not_resumable")
+            raise Conflict(f"Only stopped and failed sweeps can be resumed; this one is {row.state}.", "not_resumable")
         if row.trials.count() >= row.wanted:
             raise Conflict("All its trials have been launched. Add some, or resume single runs.", "nothing_left")
         move(row, State.RUNNING)

@@ -36,7 +36,7 @@ class ComparedRun(Schema):
 
 
 class ComparedFamily(Schema):
-    label: str = Field(description="What tells it from the others, or the name of its only run")
+    label: str = Field(description="How it differs from the others, or the name of its only run")
     runs: list[int] = Field(description="Places in `runs`")
 
 

@@ -258,7 +258,7 @@ def _number(value: Piece) -> float:
 
 def _compared(term: Term, attribute: str, read: Callable[[Piece], float]) -> Q:
     if term.operator == "~":
-        raise QueryProblem("Numbers are compared by : = != < <= > >=", term.start, term.end)
+        raise QueryProblem("Compare numbers with : = != < <= > >=", term.start, term.end)
     if len(term.values) > 1 and term.operator not in PLAIN:
         raise QueryProblem("Compare with one number.", term.values[1].start, term.values[-1].end)
     either = Q()

@@ -34,9 +34,7 @@ class RunTableRow(Schema):
     notes: str
     starred: bool = Field(description="By you; nobody else sees it")
     archived_at: datetime | None
-    values: dict[str, float | str | None] = Field(
-        description="Of each column that was asked for and is no fact of every run"
-    )
+    values: dict[str, float | str | None] = Field(description="Values of the requested columns that not every run has")
 
 
 class RunTable(Schema):

@@ -61,7 +61,7 @@ def tag_name(text: str) -> str:
     """In small letters. Raises Invalid at `tags`."""
     name = " ".join(text.replace("\0", "").lower().split())
     if not name or len(name) > MAX_TAG or "," in name or '"' in name:
-        raise Invalid("That is no tag.", {"tags": "1 to 40 characters, without commas and quotes"})
+        raise Invalid("This is not a tag.", {"tags": "1 to 40 characters, without commas and quotes"})
     return name
 
 

@@ -31,7 +31,7 @@ SCHEMA = {
     "additionalProperties": False,
 }
 # hosted caches begin at 1,024 tokens; about twice that, whatever the tokenizer
-LONG = " ".join(f"Line {number} of a list that is only here to be long." for number in range(200))
+LONG = " ".join(f"Line {number} of a list that only makes this prompt long." for number in range(200))
 Finding = dict[str, Any]
 _ASKED = Example(key="test", prompt=(Message(role="user", content="Say hello."),))
 TRIED = as_json(Item("test", _ASKED, None, "Hello. This is a test.", tokens=7, longest=64))

@@ -160,7 +160,7 @@ def _signing(secret: str) -> str:
         reason = "must be Base64, with or without whsec_ before it; `openssl rand -base64 32` makes one"
         raise Invalid("The secret cannot be used.", {"secret": reason}) from error
     if len(raw) < SHORTEST_SIGNING:
-        raise Invalid("The secret is too short.", {"secret": f"must stand for at least {SHORTEST_SIGNING} bytes"})
+        raise Invalid("The secret is too short.", {"secret": f"must decode to at least {SHORTEST_SIGNING} bytes"})
     return secret
 
 
@@ -169,7 +169,7 @@ def _sealed(secret: str) -> str:
     if not secret:
         return ""
     if len(secret) > LONGEST_SECRET or not (secret.isascii() and secret.isprintable()) or " " in secret:
-        reason = f"must be at most {LONGEST_SECRET} plain characters without blanks: it travels in a header"
+        reason = f"must be at most {LONGEST_SECRET} ASCII characters without blanks, because it is sent in a header"
         raise Invalid("The key cannot be used.", {"secret": reason})
     return seal(secret)
 

@@ -23,7 +23,7 @@ def endpoint_target(endpoint: Endpoint) -> Target:
     """
     _in_use(endpoint)
     if endpoint.kind != Kind.CHAT:
-        raise Conflict(f"The endpoint {endpoint.name} is no chat API but of kind {endpoint.kind}.", "not_chat")
+        raise Conflict(f"The endpoint {endpoint.name} is not a chat API, but of kind {endpoint.kind}.", "not_chat")
     return _target(endpoint)
 
 
@@ -31,7 +31,9 @@ def reward_target(endpoint: Endpoint) -> Target:
     """A reward service: the address to which responses are posted, and the secret that signs, as `key`. Raises as `endpoint_target` does."""
     _in_use(endpoint)
     if endpoint.kind != Kind.REWARD:
-        raise Conflict(f"The endpoint {endpoint.name} is no reward service but of kind {endpoint.kind}.", "not_reward")
+        raise Conflict(
+            f"The endpoint {endpoint.name} is not a reward service, but of kind {endpoint.kind}.", "not_reward"
+        )
     return _target(endpoint)
 
 

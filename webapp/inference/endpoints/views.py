@@ -23,7 +23,7 @@ KINDS = {
     Endpoint.Kind.CHAT: "An OpenAI-compatible chat API: vLLM, SGLang, llama.cpp or a hosted provider.",
     Endpoint.Kind.LOCAL: "A registered model. Jobs of the cluster load it, and the worker loads it for trials.",
     Endpoint.Kind.RECORDED: "Replays outputs that you upload, for tests and for audits of judges that you cannot ask.",
-    Endpoint.Kind.REWARD: "Your own service that gives values to responses. Runs post signed responses to it, a group at a time.",
+    Endpoint.Kind.REWARD: "Your own service that gives rewards to responses. Runs post signed responses to it, one group at a time.",
 }
 
 

@@ -114,7 +114,7 @@ def _misfit(given: Shapes, base: RegisteredModel) -> str:
             if place not in under:
                 return f"that has no {place}"
             if len(shape) != 2 or len(under[place]) != 2:
-                return f"{name} is no matrix with as many dimensions as {place}: {shape} and {under[place]}"
+                return f"{name} is not a matrix with as many dimensions as {place}: {shape} and {under[place]}"
             if shape[axis] != under[place][axis]:
                 return (
                     f"{place} is {' x '.join(map(str, under[place]))} there, and it has {shape[axis]:,} in that place"

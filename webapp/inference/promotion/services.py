@@ -42,7 +42,7 @@ def _move(membership: Membership, name: str, model: RegisteredModel, reason: str
         return alias
     if expected is not None and expected != before:
         stands = f"points at {before}" if before else "was removed"
-        raise Conflict(f"{MARK}{name} {stands} by now. Look at it again before you move it.", code="moved")
+        raise Conflict(f"{MARK}{name} {stands} now. Load the page again before you move it.", code="moved")
     if alias is None:
         alias = ModelAlias(workspace=membership.workspace, name=name)
     alias.model, alias.moved_at = model, timezone.now()
@@ -89,7 +89,7 @@ def alias_name(name: str) -> str:
     name = name.strip().removeprefix(MARK)
     if not _NAME.fullmatch(name):
         reason = "must begin with a small letter and have at most 60 small letters, digits, - and _"
-        raise Invalid("This is no alias.", {"name": reason})
+        raise Invalid("This is not an alias.", {"name": reason})
     return name
 
 

@@ -49,7 +49,7 @@ def model_new(request: HttpRequest) -> HttpResponseBase:
             for field, reason in problem.fields.items():
                 form.add_error(field, reason)
         else:
-            messages.success(request, f"{model.name} is registered; its page lists what it can be used as.")
+            messages.success(request, f"{model.name} is registered; its page lists its uses.")
             return redirect("model", model.pk)
     return render(request, "models/model_new.html", {"form": form}, status=422 if form.is_bound else 200)
 
@@ -138,7 +138,7 @@ def model_delete(request: HttpRequest, model_id: int) -> HttpResponseBase:
     except Conflict as problem:
         messages.error(request, problem.message)
         return redirect("model", model_id)
-    messages.success(request, f"{row.name} is off the list; its files stay where they are.")
+    messages.success(request, f"{row.name} was removed from the list; its files stay where they are.")
     return redirect("models")
 
 

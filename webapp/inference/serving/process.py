@@ -154,7 +154,7 @@ def _wait_until_up(place: Path, child: subprocess.Popen[bytes], said: IO[bytes])
             said.seek(0)
             lines = said.read().decode(errors="replace").strip().splitlines()
             reason = lines[-1][:500] if lines else f"it ended with status {child.returncode}"
-            raise CannotAnswer("failed", f"The process of the model could not start: {reason}")
+            raise CannotAnswer("failed", f"The process of the model could not be started: {reason}")
         if time.monotonic() > deadline:
             child.kill()
             raise CannotAnswer("failed", f"The process of the model did not start within {START_S:g} s.")

@@ -32,7 +32,7 @@ from ..verdicts import queries as verdict_queries
 from ..verdicts.store import store
 
 CHUNK = 400  # calls looked up at a time
-NOT_RECORDED = "not recorded: the endpoint has no output under this key"
+NOT_RECORDED = "not recorded: the endpoint has no output for this key"
 CallTarget = Target | LocalTarget
 Keep = Callable[[list[Outcome]], None]
 

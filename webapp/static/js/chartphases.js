@@ -60,7 +60,7 @@ export class Phases {
     const last = Math.max(0, ...steps.keys());
     const all = [{ what: this.what(0), when: "step 1" }, ...this.planned].map((phase, number) => ({ ...phase, number }));
     const rows = all.slice(this.planned[0].when === "step 1" ? 1 : 0).map(({ number, ...phase }) => {
-      const waits = this.over() ? `never came: ${phase.when}; phase ${last} went on` : `not yet: ${phase.when}`;
+      const waits = this.over() ? `never began: ${phase.when}; phase ${last} continued` : `not yet: ${phase.when}`;
       const words = steps.has(number) ? `from step ${steps.get(number)}` : phase.never || waits;
       const row = make("li", "", make("span", "phase-number num", String(number)), " ", make("span", "", phase.what), " ", make("span", "muted", words));
       row.classList.toggle("is-waiting", !steps.has(number));

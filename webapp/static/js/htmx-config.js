@@ -41,7 +41,7 @@ document.addEventListener("htmx:responseError", (event) => {
   }
   const words = {
     403: "You may not do this here.",
-    404: "This is not there any more. Reload the page.",
+    404: "This does not exist any more. Reload the page.",
     503: "The server is busy or starting. Try again in a moment.",
   };
   const message = told.message || words[xhr.status] || `The server could not do this (${xhr.status}). Try again.`;

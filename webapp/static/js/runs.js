@@ -70,7 +70,7 @@ async function chooseEverything() {
   try {
     const found = await json(`${API}/table/count?${new URLSearchParams({ q: query() })}`);
     const most = Number(list.dataset.most);
-    if (found.more || found.count > most) return toast(`The query finds more than ${runs(most)}, the most that can be changed at once. Narrow it.`, { tone: "warn" });
+    if (found.more || found.count > most) return toast(`The query finds more than ${runs(most)}, the most that can be changed together. Narrow the query.`, { tone: "warn" });
     choice.everything = found.count;
     show();
   } catch (error) {

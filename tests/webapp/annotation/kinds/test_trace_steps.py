@@ -65,7 +65,7 @@ def test_the_first_error_is_the_first_step_that_is_wrong():
 
 def test_a_step_that_is_not_the_agents_or_judged_twice_is_refused_at_its_place():
     given = trace_steps(GOOD, WRONG, GOOD)
-    assert refused(given) == {"content.steps.2.step": "names step 3, which is no step of the agent"}
+    assert refused(given) == {"content.steps.2.step": "names step 3, which is not a step of the agent"}
     given["steps"][2]["step"] = 1
     assert refused(given) == {"content.steps.2.step": "is judged twice"}
 

@@ -206,7 +206,7 @@ def test_a_sum_of_graders_weighs_their_points_and_another_formula_does_not():
     for formula in ("max(a, b)", "a * b", "__import__('os').system('true')", "a + c", "a / 0", "(" * 500, ""):
         equal = openai_graders.graded([multi | {"calculate_output": formula}], {})
         assert [each["points"] for each in equal.criteria] == [1.0, 1.0]
-        assert equal.unsaid == ["multi 'both': its formula is no weighted sum, so each of its parts counts the same"]
+        assert equal.unsaid == ["multi 'both': its formula is not a weighted sum, so each of its parts counts the same"]
 
 
 @pytest.mark.parametrize("text", ["a", "1,000 {5000}", "ÄÖ (x) [y] ^$.*+?|\\", "tab\there", "—", "  edges "])

@@ -114,7 +114,10 @@ def test_behind_a_run_that_failed_it_waits_until_that_is_resumed(run, add, finis
     states.move(run, "failed", reason="gone")
     rounds.watch()
     told = queries.why(fresh(step))
-    assert told == "run 1 failed. It is launched once run 1 is resumed and finishes; cancel it if that will not be"
+    assert (
+        told
+        == "run 1 failed. It is launched once run 1 is resumed and finishes. Cancel it if run 1 will not be resumed"
+    )
     assert fresh(step).state == "waiting"
     lifecycle.resume(cast.researcher, run)
     Run.objects.filter(pk=run.pk).update(state="finished")
@@ -130,7 +133,7 @@ def test_what_cannot_be_launched_any_more_says_why_and_ends_what_stands_behind(r
     Membership.objects.filter(pk=cast.researcher.pk).update(role="reviewer")
     rounds.take_up(run.id)
     assert fresh(step).state == "refused"
-    assert fresh(step).reason == "The person who asked for it may no longer launch anything here"
+    assert fresh(step).reason == "The person who asked for it is no longer allowed to launch anything here"
     assert (fresh(last).state, fresh(last).reason) == ("cancelled", "“second” before it was refused")
     entry = AuditEntry.objects.get(action="run.then_refused")
     assert (entry.object_id, entry.actor, entry.detail["reason"]) == (run.id, None, fresh(step).reason)

@@ -223,7 +223,7 @@ def test_the_form_launches_and_names_what_is_wrong(as_researcher, pairs, model):
     assert "raises accuracy and lowers rationale consistency" in page and "pairs" in page
     wrong = {"dataset": f"{pairs.dataset_id}:1", "model": model.name, "seeds": "one", "shared": "{}", "key": "a"}
     answer = as_researcher.post("/experiments/claims/rationale/new", wrong)
-    assert answer.status_code == 422 and "one seed has no spread" in answer.content.decode()
+    assert answer.status_code == 422 and "one seed does not show how much seeds differ" in answer.content.decode()
     answer = as_researcher.post("/experiments/claims/rationale/new", {**wrong, "seeds": "2", "shared": "{"})
     assert answer.status_code == 422 and "not valid JSON" in answer.content.decode()
     right = {**wrong, "seeds": "2", "shared": '{"steps": 4, "data": {"form": "lines"}}'}

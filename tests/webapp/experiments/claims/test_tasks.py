@@ -226,10 +226,10 @@ def test_who_left_launches_nothing(cast, ask, made):
     Membership.objects.filter(pk=cast.researcher.pk).update(role="annotator")
     claims.begin(study.pk)
     study.refresh_from_db()
-    assert study.state == "refused" and "may not launch" in study.problem and not Run.objects.exists()
+    assert study.state == "refused" and "no longer allowed to launch" in study.problem and not Run.objects.exists()
     assert AuditEntry.objects.filter(action="claim.refused").exists()
     page = browser(cast.owner).get(f"/experiments/claims/{study.pk}").content.decode()
-    assert "may not launch anything here any more" in page and "could not be launched" in page
+    assert "is no longer allowed to launch anything here" in page and "could not be launched" in page
 
 
 def test_a_task_is_entered_in_the_name_of_somebody_who_may(cast, ask, made):
@@ -237,7 +237,7 @@ def test_a_task_is_entered_in_the_name_of_somebody_who_may(cast, ask, made):
     Membership.objects.filter(pk=cast.researcher.pk).update(role="annotator")
     job = WeightsJob.objects.get()
     made(job)
-    assert job.state == "failed" and "Nobody who asked" in job.problem
+    assert job.state == "failed" and "The people who asked" in job.problem
     other = ask(cast.owner)
     job.refresh_from_db()
     assert job.state == "queued", "whoever asks next has it tried again"
@@ -293,7 +293,7 @@ def test_the_form_starts_with_nothing_here(cast, as_researcher, made):
     assert "Start with its task" in page and "claim-faults v1" in page
     assert "0 of 4 runs have finished" in as_researcher.get(answer.url).content.decode()
     wrong = as_researcher.post(FORM, {**sent, "seeds": "1", "key": "b"})
-    assert wrong.status_code == 422 and "one seed has no spread" in wrong.content.decode()
+    assert wrong.status_code == 422 and "one seed does not show how much seeds differ" in wrong.content.decode()
 
 
 @pytest.mark.parametrize("own", ["1", ""])

@@ -326,7 +326,7 @@ def test_a_run_that_lost_a_process_of_its_own_goes_on_by_itself(trainer, run):
     reply(lose(trainer, step=2))
     run.refresh_from_db()
     assert (run.state, run.attempt, run.losses, run.ray_job_id) == ("queued", 2, 1, "")
-    assert run.state_reason == f"{LOST}. It goes on by itself from its last checkpoint (1 of 2)"
+    assert run.state_reason == f"{LOST}. It continues by itself from its last checkpoint (1 of 2)"
     assert LogLine.objects.get(run=run).message == f"{run.state_reason}, as attempt 2."
     assert trainer.post(trainer.event("log", message="late")).status_code == 401
 
@@ -341,7 +341,7 @@ def test_it_ends_after_three_losses_in_a_row_without_a_checkpoint_between(traine
         reply(lose(again, step=2))
     run.refresh_from_db()
     assert (run.state, run.attempt) == ("failed", RETRIES + 1)
-    assert run.state_reason == f"{LOST}. Resume goes on from the last checkpoint"
+    assert run.state_reason == f"{LOST}. Resume continues from the last checkpoint"
 
 
 def test_a_loss_before_the_first_step_is_the_end(trainer, run):
@@ -349,7 +349,7 @@ def test_a_loss_before_the_first_step_is_the_end(trainer, run):
     reply(lose(trainer))
     run.refresh_from_db()
     assert (run.state, run.attempt) == ("failed", 1)
-    assert run.state_reason == f"{LOST}. It had not made a step, so it does not go on by itself"
+    assert run.state_reason == f"{LOST}. It had not finished a step, so it does not continue by itself"
 
 
 @pytest.mark.parametrize(("step", "left"), [(2, "Its last checkpoint remains"), (0, "It had not made a step")])

@@ -177,7 +177,7 @@ def test_data_that_a_recipe_cannot_use(launch, cast, make, recipe, path, words):
         (
             {"kind": "reward_model", "model": "smollm2-135m-instruct"},
             "rewards.0.model",
-            "writes text; a reward needs a model that scores it",
+            "writes text; a reward needs a model that scores texts",
         ),
     ],
 )

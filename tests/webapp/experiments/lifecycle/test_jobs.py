@@ -195,7 +195,7 @@ def test_a_run_that_loses_its_process_goes_on_by_itself(live, run, ray, lost):
     watch_for(600)
     found = fresh(run)
     assert (found.state, found.attempt, found.losses, found.attempt_at) == ("queued", 2, 1, asked)
-    assert found.state_reason.endswith("It goes on by itself from its last checkpoint (1 of 2)")
+    assert found.state_reason.endswith("It continues by itself from its last checkpoint (1 of 2)")
     assert "as attempt 2" in LogLine.objects.filter(level="warning").order_by("id")[0].message
     assert live.post(live.event("log", message="late")).status_code == 401, "the lost one, if it still lives, is nobody"
     if lost == "it fell silent":
@@ -284,7 +284,7 @@ def test_a_process_that_was_killed_may_have_wanted_memory_and_the_page_says_what
     ray.jobs[f"run-{run.id}-1"].update(status="FAILED", exit_code=code)
     jobs.watch()
     assert fresh(run).state == "failed"
-    assert "what the system does when memory runs out" in fresh(run).state_reason
+    assert "the system does this when memory runs out" in fresh(run).state_reason
     assert "lower optim.micro_batch_tokens (now 1024)" in fresh(run).state_reason
 
 
@@ -296,7 +296,7 @@ def test_a_killed_run_ends_even_where_its_recipe_cannot_say_what_to_lower(live, 
     ray.jobs[f"run-{run.id}-1"].update(status="FAILED", exit_code=137)
     jobs.watch()
     assert fresh(run).state == "failed"
-    assert fresh(run).state_reason.endswith("what the system does when memory runs out")
+    assert fresh(run).state_reason.endswith("the system does this when memory runs out")
 
 
 def test_a_job_that_ray_forgot_ends_its_run(live, run, ray):

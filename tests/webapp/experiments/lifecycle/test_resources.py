@@ -275,7 +275,7 @@ def test_whoever_asks_for_a_gpu_waits_for_a_machine_that_starts_anew(launch, ray
     run = launch()
     jobs.launch(run.id)
     waiting_line.let_in()
-    assert not ray.jobs and "the cluster had 4 GPUs, and now Ray tells of none" in reason(run)
+    assert not ray.jobs and "the cluster had 4 GPUs, and now Ray reports none" in reason(run)
     assert resources.wanted().gpus == 1, "one on its way already does not land on a processor"
     assert cluster.REMEMBERED in reason(run)
     (settings.VAR / cluster.REMEMBERED).unlink()  # the way out

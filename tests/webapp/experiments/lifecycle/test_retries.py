@@ -45,7 +45,7 @@ def test_each_try_says_when_it_comes_takes_no_place_and_stands_in_the_history(li
     assert timedelta(seconds=25) < found.not_before - now <= timedelta(seconds=30)
     at = moments.words(found.not_before, now)
     last = LogLine.objects.filter(run=run, level="warning").order_by("id").last()
-    assert f"It goes on by itself from its last checkpoint, not before {at} (2 of 3), as attempt 3." in last.message
+    assert f"It continues by itself from its last checkpoint, not before {at} (2 of 3), as attempt 3." in last.message
     other = launch()
     jobs.launch(run.id)
     jobs.launch(other.id)
@@ -109,7 +109,7 @@ def test_ticks_at_once_retry_once(live, run, ray):  # noqa: F811
     at_once([jobs.watch] * 4)
     found = fresh(run)
     assert (found.state, found.attempt, found.losses) == ("queued", 2, 2)
-    assert LogLine.objects.filter(run=run, message__contains="It goes on by itself").count() == 1
+    assert LogLine.objects.filter(run=run, message__contains="It continues by itself").count() == 1
 
 
 def test_by_the_form(cast, version, model, run):

@@ -276,7 +276,7 @@ def test_a_forked_run_owns_the_checkpoint_that_it_goes_on_from(launch, run, trai
     starting_points.adopt(source, other)
     assert len(bucket.asked) == sent, "no request of a person waits for a copy"
     Run.objects.filter(id=run.id).update(state="finished")
-    with pytest.raises(Conflict, match="has not taken it over yet"):
+    with pytest.raises(Conflict, match="has not copied it yet"):
         lifecycle.delete(cast.researcher, run)
     for step in range(3, 4 + PolicyConfig().checkpoint.keep):
         keep(trainer, node, folder(tmp_path / f"later-{step}", policy=bytes([step])), step)
@@ -285,7 +285,7 @@ def test_a_forked_run_owns_the_checkpoint_that_it_goes_on_from(launch, run, trai
     storing._take_over(other, lambda: None)
     storing.prune(run.id)
     assert "checkpoints/step-000002" not in storing.checkpoints(run)
-    with pytest.raises(Conflict, match="given way"):
+    with pytest.raises(Conflict, match="replaced by a newer one"):
         starting_points.hold(source)
     storing.remove(run.id)
     node_of(other, tmp_path / "n").fetch("checkpoints/step-000002", tmp_path / "got")

@@ -42,7 +42,9 @@ def test_each_combination_is_a_trial_with_its_seeds_as_ordinary_runs(cast, sweep
 def test_every_wrong_field_is_told_at_its_place_and_nothing_is_launched(cast, wish):
     assert refusals(cast, wish(axes=[{"path": "optim.lr", "values": [1e-4, -1.0]}])).keys() == {"axes.0.values"}
     assert "axes.0.path" in refusals(cast, wish(axes=[{"path": "optim.speed", "values": [1]}]))
-    assert "axis of their own" in refusals(cast, wish(axes=[{"path": "seed", "values": [1]}]))["axes.0.path"]
+    assert (
+        "seeds are not a key of a sweep" in refusals(cast, wish(axes=[{"path": "seed", "values": [1]}]))["axes.0.path"]
+    )
     assert refusals(cast, wish(axes=[])).keys() == {"axes"}
     twice = [{"path": "optim.lr", "values": [1e-4]}, {"path": "optim.lr", "values": [1e-3]}]
     assert refusals(cast, wish(axes=twice)).keys() == {"axes.1.path"}
@@ -265,7 +267,7 @@ def test_it_fails_with_a_reason_when_it_can_launch_nothing_any_more(cast, sweep)
     finish(runs(row, 1)[0], 0.1, row.metric)
     rounds.advance(row.pk)
     row.refresh_from_db()
-    assert row.state == "failed" and "may no longer launch" in row.state_reason
+    assert row.state == "failed" and "is no longer allowed to launch" in row.state_reason
     cast.researcher.role = "researcher"
     cast.researcher.save()
     services.resume(cast.researcher, row)

@@ -114,7 +114,7 @@ def test_archived_runs_are_found_by_those_who_ask_for_them(three, names, cast):
         ("optim.lr>1", "optim.lr", "Did you mean config.optim.lr?"),
         ("eval/score>high", "high", "high is no number"),
         ("eval/score>nan", "nan", "nan is no number"),
-        ("eval/score~3", "eval/score~3", "Numbers are compared"),
+        ("eval/score~3", "eval/score~3", "Compare numbers"),
         ("eval/score>1,2", "2", "Compare with one number"),
         ("created>yesterday", "yesterday", "Write a day as"),
         ("created:2026-13-45", "2026-13-45", "Write a day as"),

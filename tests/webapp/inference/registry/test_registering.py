@@ -129,7 +129,7 @@ def test_an_adapter_of_another_base_is_refused_before_anything_loads_it(api, ada
         f"the adapter was trained on another model than base: {PLACE}.weight is 8 x 6 there, and it has 7 in that place",
     )
     weights(adapter / "adapter_model.safetensors", {f"{laid}.lora_A.weight": [4], f"{laid}.lora_B.weight": []})
-    assert "lora_A.weight is no matrix" in refused(api, adapter, base=base.pk)[1]
+    assert "lora_A.weight is not a matrix" in refused(api, adapter, base=base.pk)[1]
     weights(adapter / "adapter_model.safetensors", {f"{laid.replace('.0.', '.9.')}.lora_A.weight": [4, 6]})
     assert "that has no model.layers.9." in refused(api, adapter, base=base.pk)[1]
     assert RegisteredModel.objects.count() == 1

@@ -48,9 +48,7 @@ def _criterion(item: Any, field: str, at: int, asked: Callable[[Row, str], Asked
         raise BadRow(field, "must be a criterion")
     found = asked(item, field)
     if isinstance(found.weight, bool) or not isinstance(found.weight, int | float) or found.weight <= 0:
-        raise BadRow(
-            f"{field}.weight", "must be a number above 0: a criterion that moves no score has no place in a rubric"
-        )
+        raise BadRow(f"{field}.weight", "must be a number above 0: a criterion of weight 0 does not change the score")
     criterion: Row = {"id": found.id or f"c{at + 1}", "text": found.text}
     criterion["points"] = -found.weight if found.turned else found.weight
     criterion |= {name: item[name] for name in OURS if item.get(name) is not None}

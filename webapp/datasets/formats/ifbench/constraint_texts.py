@@ -49,7 +49,7 @@ TEXTS = {
     "sentence:alliteration_increment": "Has more alliterating words in each sentence than in the one before.",
     "sentence:increment": "Has exactly {small_n} more words in each sentence than in the one before.",
     "sentence:keyword": "Contains “{word}” in sentence {N}.",
-    "words:alphabet": "Starts each word with the next letter of the alphabet, beginning anew after Z.",
+    "words:alphabet": "Starts each word with the next letter of the alphabet, beginning again after Z.",
     "words:consonants": "Has at least one cluster of two or more consonants in every word.",
     "words:keywords_specific_position": "Has “{keyword}” as word {m} of sentence {n}.",
     "words:last_first": "Begins each sentence with the last word of the one before.",

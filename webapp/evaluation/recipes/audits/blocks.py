@@ -380,7 +380,7 @@ def spending(ids_by_judge: Mapping[str, Sequence[int]], context: Context) -> Ite
         cells.append(r.number(spent.tokens, "count", "the endpoint reports no tokens"))
         rows.append([*cells, r.number(spent.cost, "money", "the endpoint has no prices")])
     if rows:
-        note = "Of every verdict these numbers rest on, whether it was asked for now or found in the store."
+        note = "For every verdict behind these numbers: whether the judge was asked now, or the verdict was found in the store."
         yield r.table("Cost and latency", ["Judge", "Verdicts", "Latency", "Tokens", "Cost"], rows, note)
 
 

@@ -229,11 +229,14 @@ def _table(found: Mapping[str, Agreement]) -> r.Table:
         rows.append([*cells, r.estimate(each.lean, mine, unit="gap"), r.count(each.table.missing, mine, "missing")])
     columns = [
         ("Judge", ""),
-        ("Agreement", "verdicts that are those of most people; a missing one is wrong"),
+        ("Agreement", "verdicts that agree with most people; a missing one is wrong"),
         ("Kappa", "Cohen's kappa, over the verdicts that exist"),
-        ("Precision", "of what the judge calls met, the share people do"),
-        ("Recall", "of what people call met, the share the judge does"),
-        ("Lean", "share the judge calls met minus the share people do: above 0 it is milder"),
+        ("Precision", "share of the criteria that the judge calls met that people call met too"),
+        ("Recall", "share of the criteria that people call met that the judge calls met too"),
+        (
+            "Lean",
+            "share of criteria that the judge calls met, minus the share that people call met: above 0, the judge is milder",
+        ),
         ("Missing", "criteria without a verdict of the judge"),
     ]
     note = "Criteria on which people are evenly split are left out and counted. The criteria of one prompt are resampled together, where there are several."

@@ -73,7 +73,7 @@ def run(context: Context) -> RecipeOutcome:
     for each in [*recorded(context, known), *asked(context)]:
         by_judge[each.case.judge].append(each)
     if not by_judge:
-        raise NothingToScore("no pair has a label that a verdict could be compared with")
+        raise NothingToScore("no pair has a label to compare a verdict with")
     measured = {judge: blocks.measured(rows) for judge, rows in sorted(by_judge.items())}
     protocols = {judge: blocks.protocol(rows) for judge, rows in by_judge.items()}
     bests = {each: _best(measured, [j for j in protocols if protocols[j] == each]) for each in set(protocols.values())}

@@ -218,7 +218,7 @@ def _cases(each: AuditedRubric) -> Iterator[FoundCase]:
 
 def _powers(powers: Counter[str], total: int) -> r.Table:
     rows = [[r.text(words), r.estimate(proportion(powers[name], total), name)] for name, words in POWERS.items()]
-    note = "A criterion that all responses to its prompt meet, or none meets, tells nothing about them."
+    note = "A criterion that all responses to its prompt meet, or none meets, does not distinguish them."
     return r.table("Do criteria tell responses apart?", ["Criteria", "Share"], rows, note)
 
 

@@ -103,7 +103,7 @@ def _ranking(compared: dict[str, list[FoundCase]]) -> r.Table:
         sides = ([case.values[f"score of the {which}"] for case in cases] for which in ("preferred", "other"))
         cells = [r.text(BY[by]), r.estimate(share, f"{by}:right"), r.count(ties, f"{by}:tie")]
         rows.append([*cells, r.estimate(cohens_d(*sides), f"{by}:pair", unit="points")])
-    note = "Of pairs that people decided. A tie is wrong. Cohen's d: how far the scores hold the two answers apart."
+    note = "Over the pairs that people decided. A tie is wrong. Cohen's d: how far apart the scores of the two answers are."
     return r.table("Do scores rank answers as people did?", ["Scores", "Accuracy", "Ties", "Cohen's d"], rows, note)
 
 

@@ -33,7 +33,7 @@ SEVERAL = [
 REJECTION = [
     ("Model", ""),
     ("Responses at most", "most scored responses that a prompt has"),
-    ("Score kept", "expected clipped score of the first success, or of the last response where none succeeds"),
+    ("Score kept", "expected clipped score of the first success, or of the last response if none succeeds"),
     ("Responses drawn", "expected number until the first success"),
     ("Best of as many", "expected best clipped score of all of them"),
 ]
@@ -256,7 +256,7 @@ def several(by_model: Models, threshold: float) -> Iterator[r.Table | r.Curve]:
         yield r.Table("Avg@k", SEVERAL, rows, f"{note} Intervals by prompt: its responses are drawn together.")
         yield r.Curve("pass@k", "k responses", "prompts with a success", passes, note)
         yield r.Curve("Best of N", "N responses", "expected best clipped score", bests)
-        how = "Responses are drawn until one succeeds, N at most; where none does, the last one is kept."
+        how = "Responses are drawn until one succeeds, at most N; if none does, the last one is kept."
         yield r.Table("Rejection sampling", REJECTION, rejections, f"{how} {note}")
         yield r.Curve(
             "Rejection sampling of N", "N responses at most", "expected clipped score of what is kept", kept, how

@@ -206,7 +206,9 @@ def _within(found: Estimate) -> Estimate:
 
 
 def _note(half_width: float, settled: int, places: Sequence[str]) -> str:
-    known = f"{counted(settled, 'prompts')} need no grades, for programs decide all their criteria. " if settled else ""
+    known = (
+        f"{counted(settled, 'prompts')} need no grades, because programs decide all their criteria. " if settled else ""
+    )
     return (
         "Each prompt counts once. The interval holds however wrong the judge is, if the graded prompts were drawn at random: "
         "those “to grade next” are. "

@@ -29,7 +29,7 @@ class GenerateConfig(SampledConfig, CorrectedConfig):
         source="judges:pairwise,pairwise_rubric",
     )
     embeddings: bool = knob(False, "Also measure how far apart in meaning the responses to a prompt are")
-    into: str = knob("", "A dataset, known or new, that gets the responses as a version; empty: none", max_length=120)
+    into: str = knob("", "Dataset, existing or new, that gets the responses as a version; empty: none", max_length=120)
     keep: bool = knob(False, "With a dataset: keep the responses and preferences that the prompts have already")
 
 

@@ -22,7 +22,9 @@ class PassRateConfig(SampledConfig):
     """Models that answer each prompt several times, sampled as training would sample them."""
 
     samples: int = knob(8, "Answers to each prompt; more make each pass rate surer", ge=2, le=64)
-    temperature: float = knob(1.0, "That of training, so that the rates are those that training meets", ge=0, le=2)
+    temperature: float = knob(
+        1.0, "Use the temperature of training, so that the rates are those that training has", ge=0, le=2
+    )
     split: Literal["heldout", "train", ""] = knob("", "Of the dataset; none: all prompts")
     threshold: float = knob(1.0, "Clipped score from which an answer passes", gt=0, le=1)
 
@@ -130,7 +132,7 @@ def _map(counts: Mapping[str, Counts]) -> r.Table:
         ("Out of reach", "no answer passes"),
         ("Not known", "no answer has a score"),
     ]
-    note = "Shares of the prompts with a pass rate. With few answers a prompt that is solved now and then looks out of reach."
+    note = "Shares of the prompts with a pass rate. With few answers, a prompt that is sometimes solved can look out of reach."
     return r.Table("Map of the data", columns, rows, note)
 
 

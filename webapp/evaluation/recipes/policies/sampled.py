@@ -27,9 +27,9 @@ class SampledConfig(RecipeConfig):
     samples: int = knob(1, "Responses to each prompt", ge=1, le=64)
     max_new_tokens: int = knob(256, "Longest response", unit="tokens", ge=1, le=32_768)
     temperature: float = knob(0.7, "0 always takes the likeliest token", ge=0, le=2)
-    top_p: float = knob(1.0, "Nucleus: the likeliest tokens that sum to this", gt=0, le=1)
+    top_p: float = knob(1.0, "Nucleus: sample from the smallest set of tokens that has this probability", gt=0, le=1)
     stop: list[str] = knob([], "Texts that end a response; models of the registry only", max_length=8, advanced=True)
-    seed: int = knob(0, "Decides what is drawn; another seed asks endpoints again", ge=0, lt=2**31)
+    seed: int = knob(0, "Seed of sampling; with another seed, endpoints are asked again", ge=0, lt=2**31)
     split: Literal["heldout", "train", ""] = knob("heldout", "Of the dataset; none: all prompts")
     max_prompts: int | None = knob(None, "Only the first prompts; empty: all", unit="prompts", ge=1)
     judge: int | None = knob(None, "Decides criteria without a verifier", source="judges:criterion,checklist")
@@ -47,7 +47,9 @@ class SampledConfig(RecipeConfig):
                     yield FieldProblem(f"writers.{i}.{field}", "is listed twice")
                 known.add(value)
         if self.stop and any(each.endpoint is not None for each in self.writers):
-            yield FieldProblem("stop", "endpoints are not told where to stop; leave it empty, or choose only models")
+            yield FieldProblem(
+                "stop", "endpoints cannot be given texts to stop at; leave this empty, or choose only models"
+            )
         yield from self.sampler.problems(adapters=False, runner="sync")
 
 

@@ -55,7 +55,7 @@ def run(context: Context) -> RecipeOutcome:
     tried = [*_recorded(context), *_scored(context, groups)]
     tried += [_asked(context, choice.version, groups) for choice in context.config.judges]
     if not tried:
-        raise NothingToScore("the recording holds no score of a response of this dataset")
+        raise NothingToScore("the recording has no score of a response of this dataset")
     styled = [group for group in groups if group.styled]
     listed = [group for group in groups if not group.styled]
     measured = [blocks.measured(each, styled, listed) for each in tried]
@@ -85,7 +85,7 @@ def _groups(context: Context) -> tuple[list[PreferenceGroup], list[FoundCase]]:
         elif context.config.max_groups is None or len(groups) < context.config.max_groups:
             groups.append(group)
     if not groups:
-        raise NothingToScore("no example has responses of which some are right and some are wrong")
+        raise NothingToScore("no example has both right and wrong responses")
     return groups, left
 
 

@@ -119,7 +119,7 @@ def _pools(context: Context, seen: Sequence[SeenPair], most: int) -> tuple[dict[
     for each in seen:
         _pour(pools[each.pair.key], each.own)
     if not _samples(context):
-        return pools, 1, " The generator samples at temperature 0, so another rubric of it would be the same."
+        return pools, 1, " The generator samples at temperature 0, so all its rubrics would be the same."
     draw = 1
     while draw < MOST_DRAWS and (short := [each for each in seen if len(pools[each.pair.key]) < most]):
         inputs = [replace(of_example(each.pair.example, pair=True), criteria=()) for each in short]
@@ -139,7 +139,7 @@ def _by_rubrics(context: Context, seen: Sequence[SeenPair]) -> r.Curve:
     """Each rubric is judged with by itself, and the majority of the verdicts counts; a draw among them is a tie, which is wrong."""
     title, x = "Accuracy by number of rubrics", "rubrics"
     if not _samples(context):
-        note = "The generator samples at temperature 0, so another rubric of it would be the same."
+        note = "The generator samples at temperature 0, so all its rubrics would be the same."
         return r.Curve(title, x, "accuracy", [{"name": "own rubrics", "points": []}], note)
     # rubrics beyond the last point of the curve would be asked for nothing
     most = max(size for size in RUBRIC_SIZES if size <= context.config.sampled_rubrics)
@@ -152,7 +152,9 @@ def _by_rubrics(context: Context, seen: Sequence[SeenPair]) -> r.Curve:
             votes.setdefault(case.key, []).extend([] if case.verdict is None else [case.verdict])
         if draw + 1 in RUBRIC_SIZES:
             cases[draw + 1] = [replace(case, verdict=_majority(votes[case.key])) for case in asked if case.key in votes]
-    note = "Each rubric is judged with by itself; the majority of the verdicts counts, and a draw is a tie, which is wrong."
+    note = (
+        "The judge judges once with each rubric. The majority of the verdicts counts; a draw is a tie, which is wrong."
+    )
     return r.Curve(title, x, "accuracy", [_series("own rubrics", cases, seen)], note)
 
 

@@ -75,7 +75,7 @@ def table(seen: Sequence[SeenPair]) -> r.Table:
         (AGAINST, checked, len(failed), "of these: its checks of the items favour the right response"),
     ]
     if SELF in seen[0].verdicts:
-        words = "by its own rubric it prefers what its checks of the human rubric put below"
+        words = "with its own rubric it prefers the response that its checks of the human rubric put below"
         kinds.insert(0, (INVERSION, compared, len(seen), words))
     for tag, of, whole, meaning in kinds:
         share = proportion(sum(tag in tags[each.pair.key] for each in of), len(of), whole - len(of), "no such pair")

@@ -79,7 +79,9 @@ def run(context: Context) -> RecipeOutcome:
         if pair.example.rubric
     ]
     if not seen:
-        raise NothingToScore("no example has a pair with a label that is a side, and a human rubric")
+        raise NothingToScore(
+            "no example has both a human rubric and a pair whose label prefers one of the two responses"
+        )
     left = list(left_out(context.examples(), ties=False, rubric=True))
     if config.judge:
         _condition(context, config.judge, VANILLA, seen, lambda each: ())

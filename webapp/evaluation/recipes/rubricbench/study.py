@@ -49,7 +49,9 @@ def run(context: Context) -> RecipeOutcome:
     pairs = {pair.key: pair for each in context.examples() if (pair := pair_of(each)) and pair.label}
     judged, unknown = _judged(context, pairs)
     if not judged:
-        raise NothingToScore("no answer of this project is about a pair of this dataset whose label is a side")
+        raise NothingToScore(
+            "this project has no answer about a pair of this dataset whose label prefers one of the two responses"
+        )
     by_arm = {arm: [each for each in judged if each.given.arm == arm] for arm in ARMS}
     difference = _difference(by_arm)
     report = r.Report(
@@ -132,7 +134,7 @@ def _arms(by_arm: Mapping[str, Rows]) -> r.Table:
     columns = [
         ("Arm", ""),
         ("Answers", ""),
-        ("Accuracy", "answers that are the label; a tie or no verdict is wrong"),
+        ("Accuracy", "answers that agree with the label; a tie or no verdict is wrong"),
         ("Ties", ""),
         ("No verdict", "could not be assessed"),
         ("Two people agree", "of pairs with two answers or more in this arm"),

@@ -69,15 +69,15 @@ export class Quarrels {
   gone({ code = "", message = "" }) {
     const { notes, tasks, current, advance } = this.bench;
     const elsewhere = code === "already_submitted";
-    const first = elsewhere ? ["Open it again with what stands here", () => this.replace(), true] : ["Ask for it again", () => this.again(), true];
+    const first = elsewhere ? ["Open it again with the answer shown here", () => this.replace(), true] : ["Ask for it again", () => this.again(), true];
     const goOn = () => {
       tasks.drop(current.assignment.id);
       advance();
     };
     notes.show("gone", {
       tone: "warn",
-      title: elsewhere ? "This task was submitted in another tab or on another machine." : "This task is no longer in your hands.",
-      body: `${elsewhere ? "" : message} What stands here is kept in this browser.`,
+      title: elsewhere ? "This task was submitted in another tab or on another machine." : "This task is no longer assigned to you.",
+      body: `${elsewhere ? "" : message} The answer shown here is kept in this browser.`,
       actions: [first, ["Go on", goOn]],
     });
   }

@@ -236,7 +236,7 @@ async function again() {
   begin(await json(`/api/v1/tasks/${data.task}/review`));
   for (const each of rows()) if (kept[each.id]) decisions[each.id] = kept[each.id];
   select(Math.max(0, rows().findIndex((each) => !decided(each))));
-  toast("The items were matched anew meanwhile. Look at the rows that are open again.", { tone: "warn" });
+  toast("The items were matched again in the meantime. Look at the rows that are open again.", { tone: "warn" });
 }
 
 function save() {

@@ -41,7 +41,7 @@ function text(title, content) {
 export function drawSheet(place, view) {
   const { data } = view;
   if (!data.people.length) {
-    place.replaceChildren(el("p", { class: "soft" }, "No answer stands for this task."));
+    place.replaceChildren(el("p", { class: "soft" }, "This task has no answer."));
     return;
   }
   const head = el("tr", {}, el("th", { scope: "col", class: "what" }, ...heading(data)), ...data.people.map((person, index) => el("th", { scope: "col" }, personHead(person, index, view))), el("th", { scope: "col", class: "result" }, "What stands"));
