@@ -30,10 +30,12 @@ NOW = Turn()
 @dataclass(frozen=True)
 class Keeper:
     """`admit(job, take)`: whether the queued job has a place now and `take`, called under the lock of the line, has moved it there;
-    otherwise it is noted why it waits. `let_in` gives places that came free to the first of the line, once all is committed."""
+    otherwise it is noted why it waits. `let_in` gives places that came free to the first of the line, once all is committed. `lock`
+    keeps everybody else from changing the line until the transaction ends; it comes before the lock of any job."""
 
     admit: Callable[[WeightsJob, Callable[[], bool]], bool]
     let_in: Callable[[], None]
+    lock: Callable[[], None]
 
 
 _keepers: list[Keeper] = []
@@ -49,6 +51,10 @@ def admit(job: WeightsJob, take: Callable[[], bool]) -> bool:
 
 def let_in() -> None:
     _keepers[0].let_in()
+
+
+def lock() -> None:
+    _keepers[0].lock()
 
 
 def waiting() -> QuerySet[WeightsJob]:

@@ -3,7 +3,9 @@
 from decimal import Decimal
 
 import pytest
+from django.db import OperationalError, connection, transaction
 
+from tests.at_once import at_once
 from tests.cast import ApiClient, browser
 from tests.webapp.experiments.conftest import make_version
 from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401  fixtures
@@ -23,6 +25,7 @@ from webapp.evaluation.sources import answering
 from webapp.evaluation.studies import tasks as asking
 from webapp.evaluation.work import running
 from webapp.inference.models import Endpoint, RegisteredModel
+from webapp.weights import line
 from webapp.weights.models import WeightsJob
 
 from .conftest import make_examples
@@ -203,6 +206,33 @@ def test_a_job_that_two_evaluations_wait_for_goes_on(cast, version, model):
     carried_on(one), carried_on(two)
     services.move(cast.researcher, one, "cancelled")
     assert two.jobs.get().state == "queued"
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("to", ["cancelled", "paused"])
+def test_nobody_changes_the_line_while_jobs_are_stopped(cast, version, model, monkeypatch, to):
+    """The line locks jobs in its order, and an evaluation by their ids: at the same time, each could wait for the other."""
+    row = begun(cast, version, {"model": model.pk})
+    carried_on(row)
+    stop_jobs, held = answering.stop_jobs, []
+
+    def seen(evaluation: Evaluation) -> None:
+        held.extend(at_once([line_is_held]))
+        stop_jobs(evaluation)
+
+    monkeypatch.setattr(answering, "stop_jobs", seen)
+    services.move(cast.researcher, row, to)
+    assert held == [True] and row.jobs.get().state == "stopped"
+
+
+def line_is_held() -> bool:
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET LOCAL lock_timeout = '200ms'")
+            line.lock()
+    except OperationalError:
+        return True
+    return False
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from webapp.core.texts import one_line
 from webapp.datasets.models import DatasetVersion
 from webapp.datasets.versions import services as datasets
 from webapp.webhooks.services import announce
+from webapp.weights import line
 
 from .. import queries
 from ..models import MAX_NAME, Evaluation, Recording
@@ -139,6 +140,8 @@ def move(membership: Membership, evaluation: Evaluation, to: str) -> Evaluation:
     if to not in MOVES:
         raise Invalid("Unknown state.", {"state": f"must be one of {', '.join(MOVES)}"})
     with transaction.atomic():
+        if to != State.QUEUED:
+            line.lock()  # it locks several jobs, and so does the line, in an order of its own
         fields: dict[str, Any] = {"state": to, "seen_at": timezone.now()}
         fields |= {"problem": ""} if to == State.QUEUED else {}
         fields |= {"ended_at": timezone.now()} if to == State.CANCELLED else {"ended_at": None}

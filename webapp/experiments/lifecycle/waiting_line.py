@@ -64,7 +64,7 @@ def let_in() -> None:
         tell()
 
 
-weights_line.kept_by(weights_line.Keeper(lambda job, take: admit(claimants.of_job(job), take), let_in))
+weights_line.kept_by(weights_line.Keeper(lambda job, take: admit(claimants.of_job(job), take), let_in, lock))
 
 
 def _row(claimant: Claimant) -> QuerySet[Run] | QuerySet[WeightsJob]:
