@@ -24,7 +24,7 @@ from webapp.annotation.projects import task_services
 from webapp.datasets.models import Dataset
 from webapp.datasets.versions import services as datasets
 from webapp.experiments.lifecycle import tokens
-from webapp.experiments.models import Rollout, Run, RunQuestion
+from webapp.experiments.models import Point, Rollout, Run, RunQuestion
 from webapp.experiments.rewards import asking
 from webapp.inference.endpoints import services as endpoints
 from webapp.inference.models import RegisteredModel
@@ -182,7 +182,7 @@ def test_what_people_preferred_becomes_a_policy_that_learns_on_from_its_own_answ
 
     assert judge.requests > 0 and second.model == policy
     assert set(second.slots.values_list("role", flat=True)) == {"base", "judge"}
-    points = dict(second.points.filter(key="label/first_share").values_list("step", "value"))
+    points = dict(Point.objects.filter(run=second, key="label/first_share").values_list("step", "value"))
     assert set(points.values()) == {0.5}, "this judge has no order bias, in either round"
     pairs = list(Rollout.objects.filter(run=second, phase="train").order_by("step", "group", "index"))
     assert pairs and [row.index for row in pairs[:2]] == [0, 1]
