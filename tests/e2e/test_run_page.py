@@ -156,7 +156,7 @@ def test_two_that_learn_in_turns_show_their_own_steps_alone(open_page, as_resear
     parts = page.locator("article.chart", has=page.get_by_role("heading", name="Parts of the reward, judge"))
     parts.scroll_into_view_if_needed()
     expect(parts.locator(".chart-key")).to_have_text(["form", "outcome"])
-    lacking = page.get_by_role("heading", name="Without a part of the reward, judge")
+    lacking = page.get_by_role("heading", name="Lacking a part, judge")
     expect(lacking).to_be_visible()
     if folder := os.environ.get("TOUCHSTONE_LOOK"):
         page.screenshot(path=f"{folder}/in-turns.png", full_page=True)

@@ -71,10 +71,10 @@ OUTCOME = (
     Metric("reward/std", "Spread of the reward", "Mean standard deviation within a group.", "outcome"),
     Metric(
         "reward/*_excluded",
-        "Without a part of the reward",
+        "Lacking a part of the reward",
         "For each part of the reward, how many of the step's responses lack it: its judge did not answer, or the example has nothing to measure it by.",
         "rollout",
-        chart="Without a part of the reward",
+        chart="Lacking a part",
         unit="responses",
         optional=True,
     ),

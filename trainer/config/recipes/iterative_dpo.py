@@ -313,10 +313,10 @@ REWARD = (
     Metric("reward/mean", "Reward", "Mean over the round's answers.", "reward", better="higher", optional=True),
     Metric(
         "reward/*_excluded",
-        "Without a part of the reward",
+        "Lacking a part of the reward",
         "For each part of the reward, how many of the round's answers, or pairs, lack it.",
         "reward",
-        chart="Without a part of the reward",
+        chart="Lacking a part",
         unit="answers",
         optional=True,
     ),
