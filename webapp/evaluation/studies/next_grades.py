@@ -22,7 +22,7 @@ from webapp.datasets.versions import services as datasets
 
 from ..launch import services
 from ..models import MAX_NAME, Case, Evaluation
-from ..recipes.policies.corrected import NEXT, TITLE, place
+from ..recipes.policies.corrected import CORRECTED, NEXT, TITLE, TO_GRADE, place
 from . import tasks
 
 KIND = "next_grades"  # of the lineage of the dataset that is made
@@ -56,7 +56,7 @@ def needed(evaluation: Evaluation) -> NextGrades | None:
     if block is None or evaluation.state != Evaluation.State.FINISHED:
         return None
     drawn = set(_marked(evaluation).values_list("subject__example", "subject__response"))
-    first = any(row[3].get("low") is None and row[-1].get("value") for row in block["rows"])
+    first = any(row[CORRECTED].get("low") is None and row[TO_GRADE].get("value") for row in block["rows"])
     half_width = evaluation.config["half_width"]
     return NextGrades(
         half_width, len({key for key, _ in drawn}), len(drawn), first, _why(evaluation, block, bool(drawn))
@@ -72,9 +72,9 @@ def _why(evaluation: Evaluation, block: dict[str, Any], drawn: bool) -> str:
         return "This evaluation has no dataset, so there are no texts to ask people about."
     if drawn:
         return ""
-    if any(row[-1].get("value") is None for row in block["rows"]):
+    if any(row[TO_GRADE].get("value") is None for row in block["rows"]):
         return "Grades of all prompts would not be enough for this interval. Run the evaluation again with a larger “half width”."
-    if any(row[3].get("low") is None for row in block["rows"]):
+    if any(row[CORRECTED].get("low") is None for row in block["rows"]):
         return "No prompt is left that people could grade."
     return "The interval is as narrow as it should be, so nobody needs to grade more."
 

@@ -70,6 +70,7 @@ def table(context: Context, by_model: Mapping[str, Sequence["ScoredAnswer"]]) ->
     yield r.table(TITLE, COLUMNS, rows, _note(context.config.half_width, len(settled), [place for place, _ in places]))
 
 
+CORRECTED, TO_GRADE = 3, 6  # places of cells that others read in a row of the table
 COLUMNS = [
     ("Model", ""),
     (
