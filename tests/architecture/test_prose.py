@@ -19,6 +19,7 @@ PROGRAM = ("webapp", "workers", "trainer", "client", "benchmarks", "scripts", "d
 READ = (
     "trainer/config",
     "trainer/contracts",
+    "trainer/curriculum",
     "trainer/judges",
     "trainer/rewards",
     "trainer/rubrics",

@@ -1,4 +1,4 @@
-"""What is sampled next and under which prompt."""
+"""The order of the prompts, their hints, and the number of responses to each."""
 
 from .group_sizes import GroupSizes
 from .order import DataOrder

@@ -7,22 +7,24 @@ from trainer.config.sections.hint import Hint
 
 
 def hint_share(p0: float, gamma: float, t: int, pass0: float) -> float:
-    """Share of the reference reasoning that is shown at iteration t: `p0 exp(-gamma t pass0)`.
+    """The share of the reference reasoning that is shown at iteration t: `p0 exp(-gamma t pass0)`.
 
-    `pass0` is the prompt's pass rate before the run. At 0 the hint never fades.
+    `pass0` is the prompt's pass rate before the run. If it is 0, the hint never fades.
     """
     return p0 * math.exp(-(pass0 * gamma) * t) if pass0 else p0
 
 
 def hint_for(config: Hint, reasoning: tuple[int, ...], pass0: float | None, step: int) -> tuple[int, ...]:
-    """The first tokens of `reasoning` that step 1, 2, ... shows; a share is rounded, halves up. `pass0` None: not known."""
+    """The first tokens of `reasoning` that step 1, 2, ... shows; the share is rounded, halves up. `pass0` is None if it is not known."""
     known = config.unknown if pass0 is None else pass0
     share = hint_share(config.p0, config.gamma, step - 1, known or 0.0)
     return reasoning[: math.floor(share * len(reasoning) + 0.5)]
 
 
 def hint_text(tokenizer: Any, shown: tuple[int, ...]) -> str:
-    """What the prompt says of them; empty for none. A letter of which only a part is there is left out."""
+    """The sentences of the prompt that show these tokens; empty without tokens. A letter at the end of which only some bytes are shown is
+    left out.
+    """
     beginning = str(tokenizer.decode(list(shown), skip_special_tokens=True)).rstrip("\ufffd").strip()
     if not beginning:
         return ""

@@ -1,4 +1,4 @@
-"""Which prompt gets how many of a step's rollouts (dynamic budget: LongCat-Flash-Thinking-2601, 2026, eq. 2)."""
+"""How many of a step's rollouts each prompt gets (dynamic budget: LongCat-Flash-Thinking-2601, 2026, eq. 2)."""
 
 import heapq
 from collections.abc import Callable, Mapping, Sequence
@@ -9,25 +9,26 @@ Value = Callable[[float, int], float]
 
 
 def learning_value(pass_rate: float, rollouts: int) -> float:
-    """What one rollout more is worth: `p (1 - p) / ((n + 1) (n + 2))` after n rollouts (ours).
+    """The worth of one rollout more after n rollouts: `p (1 - p) / ((n + 1) (n + 2))` (ours).
 
-    That is by how much `p (1 - p) / (n + 1)`, the variance of a smoothed pass rate, falls with it. Prompts always or never
-    solved are worth 0.
+    By this much one rollout more lowers `p (1 - p) / (n + 1)`, the variance of a smoothed pass rate. A prompt that is always or
+    never solved is worth 0.
     """
     return _rounded(pass_rate * (1 - pass_rate) / ((rollouts + 1) * (rollouts + 2)))
 
 
 def signal_value(pass_rate: float, rollouts: int) -> float:
-    """`p^n (1 - p) + (1 - p)^n p` after n rollouts: by how much it becomes likelier that they are not all alike (ours).
+    """By how much one rollout more lowers the probability that all outcomes of the group are alike: `p^n (1 - p) + (1 - p)^n p` (ours).
 
-    They are with probability `p^n + (1 - p)^n`. For n = 0 that formula is not a probability, and the value is that of n = 1.
+    After n rollouts all are alike with probability `p^n + (1 - p)^n`. For n = 0 this formula gives no probability, so the value is that of
+    n = 1.
     """
     n, q = max(rollouts, 1), 1 - pass_rate
     return _rounded(pass_rate**n * q + q**n * pass_rate)
 
 
 def variance_value(pass_rate: float, rollouts: int) -> float:
-    """`p (1 - p)`, whatever n: the prompts about which least is sure get all that they may have."""
+    """`p (1 - p)` for every n: the prompts whose outcome is least certain get as many rollouts as they may have."""
     return _rounded(pass_rate * (1 - pass_rate))
 
 
@@ -37,11 +38,11 @@ VALUES: Mapping[ValueName, Value] = {
     "variance": variance_value,
 }
 LASTING: frozenset[ValueName] = frozenset({"learning"})
-"""Those to which responses of earlier steps count: what was learned of the prompt lasts, a group does not."""
+"""The values for which responses of earlier steps count: what was learned of a prompt lasts, a group does not."""
 
 
 def _rounded(value: float) -> float:
-    """To 12 digits: p and 1 - p, whose arithmetic differs by rounding, tie."""
+    """The value to 12 digits, so that p and 1 - p tie, whose arithmetic differs by rounding."""
     return float(f"{value:.12g}")
 
 
@@ -53,11 +54,11 @@ def allocate(
     high: int,
     value: Value = learning_value,
 ) -> list[int]:
-    """Rollouts of each prompt; they sum to `total`.
+    """The number of rollouts of each prompt; the numbers sum to `total`.
 
-    Every prompt gets `low`. Each rollout that is left goes to the prompt where it is worth most, up to `high` for each;
-    ties go to the lower index. `counts` are rollouts from before and count in a prompt's n. Raises ValueError, naming the
-    argument, where the bounds leave no such allocation.
+    Every prompt gets `low`. Each rollout that is left goes to the prompt for which it is worth most, up to `high` for each prompt;
+    if several tie, the lowest index gets it. `counts` are rollouts from before: they count in a prompt's n. Raises ValueError, naming
+    the argument, if the bounds allow no such allocation.
     """
     n = len(pass_rates)
     if high < low:

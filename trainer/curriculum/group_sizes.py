@@ -9,23 +9,23 @@ from .pass_rates import PassCounts
 
 
 class GroupSizes:
-    """The same number for every prompt, or with a budget more where they are worth more."""
+    """The same number of responses for every prompt, or, with a budget, more for prompts for which a response is worth more."""
 
     def __init__(self, size: int, budget: Budget | None, rates: PassCounts) -> None:
         self._size, self._budget, self._rates = size, budget, rates
         self.aimless = ""
-        """Why the latest sizes follow from no pass rate, with what happens instead; empty where they do."""
+        """Why the latest sizes follow from no pass rate, and what happens instead; empty if they follow from pass rates."""
         self._told = False
 
     def take_aimless(self) -> str:
-        """The same, once for as many calls in a row as it lasts."""
+        """The text of `aimless`, given once for all calls in a row in which it lasts."""
         found, self._told = "" if self._told else self.aimless, bool(self.aimless)
         return found
 
     def of(self, keys: Sequence[str], total: int | None = None) -> list[int]:
-        """Sizes of the groups of these prompts, in order; they sum to `total`, by default `size` for each.
+        """The sizes of the groups of these prompts, in order; they sum to `total`, by default `size` for each prompt.
 
-        Raises ValueError where the bounds of the budget leave no such sizes.
+        Raises ValueError if the bounds of the budget allow no such sizes.
         """
         budget, rates = self._budget, self._rates
         if budget is None:

@@ -1,4 +1,4 @@
-"""In which order the training prompts are visited."""
+"""The order in which the training prompts are visited."""
 
 import random
 from functools import lru_cache
@@ -8,7 +8,7 @@ from trainer.seeding import derive_seed
 
 
 class DataOrder:
-    """Endless passes over `count` prompts, each pass in an order of its own that follows from the seed.
+    """Endless passes over `count` prompts; each pass has its own order, which follows from the seed.
 
     A step may span two passes; within a pass every prompt comes exactly once.
     """
@@ -29,7 +29,7 @@ class DataOrder:
         return {"position": self._position, "count": self._count}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Raises ValueError when the state belongs to a data set of another size."""
+        """Raises ValueError if the state belongs to a data set of another size."""
         if state["count"] != self._count:
             raise ValueError(
                 f"the checkpoint was made with {state['count']} training prompts, now there are {self._count}"
@@ -37,14 +37,14 @@ class DataOrder:
         self._position = state["position"]
 
     def at(self, position: int) -> int:
-        """The index at any place of the order, 0 being the first of the run."""
+        """The index at any place of the order; place 0 is the first of the run."""
         epoch, place = divmod(position, self._count)
         return _permutation(self._count, derive_seed(self._seed, "order", epoch))[place] if self._shuffle else place
 
 
 @lru_cache(
     maxsize=8
-)  # a step spans two passes at most, domains with quotas some more; shuffling for each draw would show
+)  # a step spans at most two passes, or some more if domains have quotas; without a cache, shuffling for each draw would show
 def _permutation(count: int, seed: int) -> list[int]:
     order = list(range(count))
     random.Random(seed).shuffle(order)  # noqa: S311 - order, not secrecy

@@ -1,16 +1,16 @@
-"""How often the policy solves each training prompt, kept through a run (METHODS 9)."""
+"""How often the policy solves each training prompt, kept through a run."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 _HARDLY = 0.5
-"""Discounted responses: so few that went the other way are forgotten."""
+"""Discounted responses. If fewer than this went the other way, those are forgotten."""
 
 
 @dataclass(frozen=True)
 class Reach:
-    """Shares of the prompts met so far: solved every time of late, sometimes, never."""
+    """The shares of the prompts seen so far that were lately solved every time, sometimes, and never."""
 
     solved: float
     learnable: float
@@ -18,28 +18,28 @@ class Reach:
 
 
 class PassCounts:
-    """By the key of a prompt: passes among responses, both discounted.
+    """The passes and the responses of each prompt, by its key, both discounted.
 
-    When a prompt is met again, what was known of it counts `keep` times as much as before. So the rate follows the policy, and
-    a visit with many responses says more than one with few. `keep` = 0: the last visit alone counts.
+    When a prompt comes again, its earlier counts are multiplied by `keep`. So the rate follows the policy, and
+    a visit with many responses says more than one with few. With `keep` = 0 the last visit alone counts.
     """
 
     def __init__(self, keep: float) -> None:
         self._keep = keep
         self._known: dict[str, tuple[float, float]] = {}
-        """Discounted passes, and the responses that they are among."""
+        """The discounted passes of each prompt, and its discounted responses."""
 
     def rate(self, key: str) -> float | None:
-        """None for a prompt without a single known outcome."""
+        """The prompt's pass rate; None if no outcome of it is known."""
         passes, responses = self._known.get(key, (0.0, 0.0))
         return passes / responses if responses else None
 
     def responses(self, key: str) -> int:
-        """How many responses the rate rests upon, rounded down."""
+        """How many responses the rate rests on, rounded down."""
         return int(self._known.get(key, (0.0, 0.0))[1])
 
     def learned(self, visits: Mapping[str, Iterable[bool]]) -> None:
-        """The outcomes of a step, by prompt. A prompt without outcomes was not met: nothing is forgotten of it."""
+        """Count the outcomes of a step, by prompt. The counts of a prompt without outcomes stay as they are."""
         for key, outcomes in visits.items():
             found = list(outcomes)
             if found:
@@ -47,7 +47,7 @@ class PassCounts:
                 self._known[key] = (passes * self._keep + sum(found), responses * self._keep + len(found))
 
     def reach(self) -> Reach | None:
-        """None before the first prompt."""
+        """The shares so far; None before the first prompt."""
         if not self._known:
             return None
         count = len(self._known)

@@ -1,4 +1,4 @@
-"""When a curve has levelled off, and which temperature to sample with then (GLM-4.5, 2025: dynamic temperature)."""
+"""When a curve has levelled off, and which temperature samples next (GLM-4.5, 2025: dynamic temperature)."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,8 @@ _ROUNDING = 1e-12
 def level(means: Sequence[float]) -> bool:
     """Whether the slope over `means`, one a step, cannot be told from 0: its two-sided 95% t interval holds 0.
 
-    Least squares over 1..w with w - 2 degrees of freedom, the means taken as independent. False below three of them.
+    The slope is that of least squares over 1..w with w - 2 degrees of freedom; the means are taken as independent. False if there are fewer
+    than three.
     """
     w = len(means)
     if w < 3:
@@ -26,9 +27,9 @@ def level(means: Sequence[float]) -> bool:
 
 
 def warmest(scores: Mapping[float, float | None], within: float) -> float | None:
-    """The highest temperature whose score is at most `within` of the best one's size below it; None without any score.
+    """The highest temperature whose score is at least `best - within |best|`; None if no temperature has a score.
 
-    A temperature without a score is not chosen.
+    A temperature without a score is never chosen.
     """
     known = {temperature: score for temperature, score in scores.items() if score is not None}
     if not known:

@@ -1,4 +1,4 @@
-"""Which prompts come next: all of the data or a part of it, by one order or by several that are mixed."""
+"""Which prompts come next: from all of the data or a part of it, by one order or by a mixture of several."""
 
 import math
 from collections.abc import Collection, Iterator, Sequence, Set
@@ -18,7 +18,7 @@ _UNKNOWN = 0.5
 
 
 class KnownPrompt(NamedTuple):
-    """What is known of a prompt before the run: `rate` None where no probe has asked it."""
+    """What is known of a prompt before the run: `rate` is None if no probe has measured it."""
 
     key: str
     rate: float | None
@@ -31,16 +31,19 @@ def known_of(example: Example) -> KnownPrompt:
 
 
 def replicas(rate: float | None, most: int) -> int:
-    """Groups of a prompt in one pass: `1 + (1 - p) (most - 1)`, rounded, halves up; more, the lower its pass rate before the run
-    (LongCat-Flash-Thinking-2601, 2026: the budget of asynchronous runs). 1 where that is not known."""
+    """How many groups a prompt gets in one pass: `1 + (1 - p) (most - 1)`, rounded, halves up. The lower its pass rate before the run, the
+    more
+    (LongCat-Flash-Thinking-2601, 2026: the budget of asynchronous runs). 1 if the rate is not known.
+    """
     return 1 if rate is None else 1 + math.floor((1 - rate) * (most - 1) + 0.5)
 
 
 class PromptOrder:
-    """Endless passes over the prompts of a pool, which is all of them until a phase narrows it.
+    """Endless passes over the prompts of a pool; the pool holds all prompts until a phase narrows it.
 
-    With a mixture, from the config or from a phase, the places of a step are dealt out among the orders in proportion to their shares, each place to the one that is
-    furthest behind; a prompt comes once a step as long as the pool has others.
+    With a mixture, from the config or from a phase, the places of a step are shared among the orders in proportion to their shares. Each
+    place goes to the
+    order that is furthest behind. A prompt comes once a step as long as the pool has others.
     """
 
     def __init__(
@@ -52,7 +55,7 @@ class PromptOrder:
         rates: PassCounts | None = None,
         most: int = 1,
     ) -> None:
-        """`most`: replicas of a prompt in one pass (`replicas`); without a mixture only."""
+        """`most` is the largest number of replicas of a prompt in one pass (see `replicas`); it has an effect only without a mixture."""
         self._known, self._seed, self._shuffle, self._rates = known, seed, shuffle, rates
         self._pool, self._most = Pool(), most
         self._number = 0
@@ -62,12 +65,12 @@ class PromptOrder:
 
     @property
     def size(self) -> int:
-        """Prompts of the pool."""
+        """How many prompts are in the pool."""
         return self.fitting(self._pool)
 
     @property
     def count(self) -> int:
-        """Prompts of the data."""
+        """How many prompts the data has."""
         return len(self._known)
 
     @property
@@ -77,22 +80,22 @@ class PromptOrder:
 
     @property
     def passes(self) -> float:
-        """How many places have been given out since the pool was named, by its size."""
+        """How many places have been given out since the pool was named, divided by its size."""
         return self._drawn / len(self._places)
 
     @property
     def mixed_by(self) -> tuple[int, Order | None]:
-        """The number of the phase that has named the mixture, and the mixture; 0 and None for that of the config."""
+        """The number of the phase that has named the mixture, and the mixture; 0 and None if the config's mixture holds."""
         return self._mixed
 
     def fitting(self, pool: Pool) -> int:
-        """How many prompts are in it."""
+        """How many prompts belong to `pool`."""
         return sum(pool.holds(each.rate, each.tags, each.domain) for each in self._known)
 
     def narrow(self, number: int, pool: Pool) -> None:
-        """From now on prompts of `pool` alone come, in an order of their own: that of phase `number`.
+        """Draw from now on only prompts of `pool`, in an order that is that of phase `number`.
 
-        Raises ValueError where no prompt fits; nothing has changed then.
+        Raises ValueError if no prompt fits; nothing has changed then.
         """
         if not self.fitting(pool):
             raise ValueError(f"none of the {len(self._known)} training prompts {pool.words}")
@@ -100,15 +103,17 @@ class PromptOrder:
         self._begin()
 
     def blend(self, number: int, mix: Order | None) -> None:
-        """From now on the next prompts come by `mix`, which phase `number` has named; None: as the config says. The order of the data
-        goes on where it is, the one from easy to hard begins anew."""
+        """Draw the next prompts by `mix`, which phase `number` has named; None stands for the config's mixture.
+
+        The order of the data goes on at its place. The order from easy to hard begins again.
+        """
         self._mix_by(number, mix)
         self._start_mix()
         if self._mix is None:
             self._drawn = int(self._data.state_dict()["position"])
 
     def take(self, wanted: int, besides: Collection[int] = ()) -> list[int]:
-        """The next `wanted` indices; of a mixture, besides those that the step has already."""
+        """The next `wanted` indices. With a mixture, indices that the step has already (`besides`) do not come again."""
         self._drawn += wanted
         if self._mix is None:
             return [self._places[place] for place in self._data.take(wanted)]
@@ -124,7 +129,7 @@ class PromptOrder:
         return [self._places[place] for place in chosen]
 
     def at(self, position: int) -> int:
-        """The index at any place of the data's own order, 0 being the first of the run: of runs without phases and mixtures."""
+        """The index at any place of the data's own order, for runs without phases and mixtures; place 0 is the first of the run."""
         return self._places[self._data.at(position)]
 
     def state_dict(self) -> dict[str, Any]:
@@ -137,7 +142,7 @@ class PromptOrder:
         return own | ({"easy": self._easy, "given": dict(self._given), "drawn": self._drawn} if self._mix else {})
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Raises ValueError when the state belongs to a data set of another size, or lacks a part."""
+        """Raises ValueError if the state belongs to a data set of another size, or if a part is missing."""
         if state["count"] != len(self._known):
             raise ValueError(
                 f"the checkpoint was made with {state['count']} training prompts, now there are {len(self._known)}"
@@ -148,7 +153,7 @@ class PromptOrder:
         self._begin()
         self._data.load_state_dict({"position": state["position"], "count": len(self._places)})
         self._drawn = state["position"]
-        if self._mix and "given" in state:  # a fork may mix what was not mixed before
+        if self._mix and "given" in state:  # a fork may mix what its parent did not mix
             self._easy, self._given = state["easy"], dict(state["given"])
             self._drawn = state.get("drawn", state["position"])
 
@@ -169,7 +174,7 @@ class PromptOrder:
 
     def _start_mix(self) -> None:
         self._easy, self._given = 0, dict.fromkeys(("data", "easy_first", "uncertain"), 0)
-        # Ties and prompts without a pass rate, which come last, stand in the order of the data.
+        # Prompts with equal rates stay in the order of the data, and so do those without a rate, which come last.
         places = range(len(self._places)) if self._mix else ()
         self._by_ease = sorted(places, key=lambda place: -self._rate(place, -1.0))
 
@@ -179,7 +184,7 @@ class PromptOrder:
         return max(shares, key=lambda name: shares[name] * places - self._given[name])
 
     def _fresh(self, order: Iterator[int], taken: Set[int]) -> int:
-        """The next place of the pool by this order that the step has not taken; where it has taken all, the next of the data."""
+        """The next place of the pool by this order that the step has not taken; if it has taken all, the next place of the data."""
         for place in islice(order, len(self._places)):
             if place not in taken:
                 return place
@@ -190,13 +195,16 @@ class PromptOrder:
             yield self._data.take(1)[0]
 
     def _ascending(self) -> Iterator[int]:
-        """From the easiest to the hardest, and again."""
+        """The places from the easiest to the hardest, again and again."""
         while True:
             self._easy += 1
             yield self._by_ease[(self._easy - 1) % len(self._places)]
 
     def _by_doubt(self) -> Iterator[int]:
-        """By how much surer a response would make the pass rate: what the run knows, else the probe, else one half."""
+        """The places by how much one more response would reduce the doubt about the pass rate.
+
+        The rate is that of the run if known, else that of the probe, else one half.
+        """
         worth = [self._doubt(place) for place in range(len(self._places))]
         yield from sorted(range(len(self._places)), key=lambda place: (-worth[place], place))
 

@@ -1,7 +1,7 @@
 """Rubric scaffolds: part of the rubric in the rollout prompt (RuscaRL, Zhou et al., 2025).
 
-The first responses of a group see much of the rubric, the last see none of it, and over the run all see less. What the
-policy finds with help it can then learn to do without: log-probabilities are by default those without the scaffold.
+The first responses of a group see much of the rubric and the last see none of it. Over the run all see less. The policy can
+so learn to do without help what it found with help: by default, log-probabilities are those without the scaffold.
 """
 
 import math
@@ -15,14 +15,14 @@ from trainer.seeding import derive_seed
 
 @dataclass(frozen=True)
 class ScaffoldText:
-    """What one response is shown; `text` is empty when it is shown nothing."""
+    """The scaffold that one response is shown; `text` is empty if it is shown none."""
 
     text: str
     shown: int
 
 
 def step_factor(config: Scaffold, step: int, total: int) -> float:
-    """The share at step 1..total, before the group factor; t = (step - 1) / (total - 1).
+    """The share of the rubric at step 1..total, before the group factor; t = (step - 1) / (total - 1).
 
     `sigmoid` 1 / (1 + exp(alpha (t - t0))), `linear` 1 - t, `power` (1 - t)^n, `constant` 1.
     """
@@ -54,7 +54,7 @@ def shown_count(share: float, criteria: int) -> int:
 
 
 def scaffold_for(rubric: Rubric, share: float, seed: int, *purpose: str | int) -> ScaffoldText:
-    """A random choice of `shown_count` criteria, in the rubric's order, put into words."""
+    """A random choice of `shown_count` criteria, in the rubric's order, as text."""
     count = shown_count(share, len(rubric.criteria))
     chooser = random.Random(derive_seed(seed, "scaffold", *purpose))  # noqa: S311 - a choice, not secrecy
     chosen = sorted(chooser.sample(range(len(rubric.criteria)), count))
@@ -62,7 +62,7 @@ def scaffold_for(rubric: Rubric, share: float, seed: int, *purpose: str | int) -
 
 
 def scaffold_text(criteria: list[Criterion]) -> str:
-    """Points to include and points to avoid; a list without entries has no heading. Empty for no criteria."""
+    """Points to include and points to avoid; a list without entries has no heading. Empty if there are no criteria."""
     if not criteria:
         return ""
     include = [criterion.text for criterion in criteria if criterion.points > 0]

@@ -1,4 +1,4 @@
-"""Which phase a run is in. What it has seen decides when the next one begins; all of it is saved with a checkpoint."""
+"""Which phase a run is in. What the run has seen decides when the next phase begins; all of it is saved with a checkpoint."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -16,29 +16,31 @@ _SAVED = ("phases", "began", "means", "passed", "temperature", "budgets")
 
 
 class Schedule:
-    """The phases of a run, in order, each after the one before it. Before the first, the config is as it is written."""
+    """The phases of a run, in order. Before the first begins, the config holds as it is written."""
 
     def __init__(self, phases: Sequence[Phase]) -> None:
         self._phases = tuple(phases)
         self._longest = max((phase.window for phase in phases), default=0)
         self._means: list[float] = []
-        """What the next phase watches, since the newest began: mean rewards of the steps, or values of a metric. No more of them than a
-        window needs."""
+        """The values that the next phase watches, since the newest phase began: mean rewards of the steps, or values of a metric. At most
+        as many as the
+        longest window needs.
+        """
         self._passed: list[float] = []
-        """Of the same steps the shares of responses that the next phase takes for correct."""
+        """The share of responses of each of these steps that the next phase takes for correct."""
         self.began: list[int] = []
         """The first step of each phase that has begun."""
         self.temperature: float | None = None
-        """What the phases have set; None: what the config says."""
+        """The temperature that the phases have set; None if that of the config holds."""
 
         self.budgets: dict[str, float] = {}
-        """Tokens that responses to a prompt may have in a toggle, by the prompt's key."""
+        """How many tokens the responses to a prompt may have in a toggle, by the prompt's key."""
         self.anew = False
-        """Whether a checkpoint came from a run with other phases, so that these begin from the first."""
+        """Whether the checkpoint came from a run with other phases, so that the phases begin with the first."""
 
     @property
     def number(self) -> int:
-        """Of the phase that the run is in, from 1; 0 before the first."""
+        """The number of the phase that the run is in, from 1; 0 before the first."""
         return len(self.began)
 
     @property
@@ -58,34 +60,36 @@ class Schedule:
 
     @property
     def pool(self) -> tuple[int, Pool]:
-        """What prompts are drawn from, and the number of the phase that has said so; 0 and all of them before any has."""
+        """The pool from which prompts are drawn, and the number of the phase that has named it. Before any phase has: 0 and the pool of all
+        prompts.
+        """
         said = [(n, phase) for n, phase in enumerate(self._phases[: self.number], 1) if phase.prompts != "same"]
         return (said[-1][0], said[-1][1].pool) if said else (0, Pool())
 
     @property
     def mix(self) -> tuple[int, Order | None]:
-        """The orders that prompts come in, and the number of the phase that has said so; 0 and None before any has."""
+        """The mixture of orders, and the number of the phase that has named it; 0 and None before any has."""
         said = [(n, phase.mix) for n, phase in enumerate(self._phases[: self.number], 1) if phase.order != "same"]
         return said[-1] if said else (0, None)
 
     @property
     def verifying(self) -> RewardedPhase | None:
-        """The phase by which the policy judges its own responses now."""
+        """The phase that now lets the policy judge its own responses; None if no phase does."""
         said = [phase for phase in rewarded(self._phases[: self.number]) if phase.verification != "same"]
         return said[-1] if said and said[-1].verification == "on" else None
 
     @property
     def lr_times(self) -> float:
-        """Times what `optim` says is the learning rate now."""
+        """The factor by which the learning rate of `optim` is multiplied now."""
         said = [phase.lr_times for phase in self._phases[: self.number] if phase.learning_rate == "times"]
         return said[-1] if said else 1.0
 
     def in_budget(self, step: int) -> bool:
-        """Whether responses have a budget at `step`, which is not before the newest phase."""
+        """Whether responses have a budget at `step`, which is not before the first step of the newest phase."""
         return self.toggle is not None and budget_phase(step - self.toggle[1], self.toggle[0].every)
 
     def due(self, step: int) -> Phase | None:
-        """The next phase where it begins with `step`; changes nothing."""
+        """The next phase if it begins with `step`, else None; changes nothing."""
         for phase in self.waiting[:1]:
             if isinstance(phase, RewardedPhase) and phase.begins == "pass_rate":
                 shares = self._passed[-phase.window :]
@@ -97,7 +101,7 @@ class Schedule:
         return None
 
     def begin(self, step: int, temperature: float | None) -> None:
-        """The next phase begins with `step`; `temperature`: what it samples with, None where that stays."""
+        """Begin the next phase with `step`. `temperature` is that with which it samples; None if the temperature stays."""
         if any(phase.lengths != "same" for phase in rewarded(self.waiting[:1])):
             self.budgets = {}
         self.began.append(step)
@@ -106,7 +110,7 @@ class Schedule:
             self.temperature = temperature
 
     def note(self, rewards: Sequence[float]) -> None:
-        """A step has happened, with these rewards; one without any counts in no window."""
+        """Note the rewards of a step. A step without any reward counts in no window."""
         for phase in rewarded(self.waiting[:1]) if rewards else ():
             correct = sum(reward >= phase.correct - _ROUNDING for reward in rewards)
             self._passed = [*self._passed, correct / len(rewards)][-self._longest :]
@@ -114,7 +118,9 @@ class Schedule:
             self.measured({REWARD: math.fsum(rewards) / len(rewards)})
 
     def measured(self, values: Mapping[str, float]) -> None:
-        """A step or an evaluation has measured this, by key. Without the metric that the next phase waits for it counts in no window."""
+        """Note what a step or an evaluation has measured, by key. If the metric that the next phase waits for is missing, it counts in no
+        window.
+        """
         for phase in self.waiting[:1]:
             if phase.watched in values:
                 self._means = [*self._means, values[phase.watched]][-self._longest :]
@@ -133,9 +139,10 @@ class Schedule:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Nothing for a run that had no phases. A fork whose phases differ from those that had begun begins with its first.
+        """Does nothing if the run that saved `state` had no phases. A fork whose begun phases differ from those of its parent starts before
+        its first phase.
 
-        Raises ValueError where a part of the state is missing, or is not of this version.
+        Raises ValueError if a part of the state is missing or belongs to another version.
         """
         if not state or not self._phases:
             return
@@ -147,7 +154,7 @@ class Schedule:
             self.anew = True
             return
         self.began = list(state["began"])
-        if theirs[began:] == self._phases[began : began + 1]:  # else what was seen was seen for another phase
+        if theirs[began:] == self._phases[began : began + 1]:  # what was seen counts only for the same phase
             self._means, self._passed = list(state["means"]), list(state["passed"])
         self.temperature = state["temperature"]
         self.budgets = dict(state["budgets"])

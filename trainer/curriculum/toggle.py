@@ -12,10 +12,11 @@ _ROUNDING = 1e-9
 def toggle_budget(
     lengths: Sequence[int], rewards: Sequence[float | None], rho: float, correct: float = CORRECT
 ) -> float | None:
-    """Tokens that a prompt's responses may have: the linear `rho`-quantile of the lengths of its correct responses.
+    """How many tokens a prompt's responses may have: the linear `rho`-quantile of the lengths of its correct responses.
 
-    It is estimated once, at the start of the run. A response is correct from reward `correct` on; one without a reward is not.
-    None where no response is correct: there is no budget then.
+    The budget is estimated once, at the start of the run. A response is correct if its reward is `correct` or more; a response without a
+    reward is
+    not. None if no response is correct: there is then no budget.
     """
     found = [
         length
@@ -26,16 +27,16 @@ def toggle_budget(
 
 
 def budget_phase(t: int, m: int) -> bool:
-    """Whether iteration t (from 0) is in a budget phase: floor(t / m) is even, so the first m are."""
+    """Whether iteration t (from 0) is in a budget phase: floor(t / m) is even, so the first m iterations are."""
     return t // m % 2 == 0
 
 
 def toggle_rewards(
     rewards: Sequence[float | None], lengths: Sequence[int], budget: float | None, t: int, m: int, lam: float
 ) -> list[float | None]:
-    """The rewards of a group at iteration t. In a budget phase those of responses above the budget become 0.
+    """The rewards of a group at iteration t. In a budget phase, responses above the budget get 0.
 
-    The budget is not enforced where the group's mean reward is below `lam` (at `lam` it is), nor without a budget, nor
+    The budget is not enforced if the group's mean reward is below `lam` (it is at `lam`), if there is no budget, or
     outside a budget phase. A missing reward stays missing and is left out of the mean.
     """
     known = [reward for reward in rewards if reward is not None]

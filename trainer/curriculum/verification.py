@@ -1,5 +1,4 @@
-"""Self-verification (LongCat-Flash-Thinking-2601, 2026): the policy judges its own responses, against what they are known to be
-worth."""
+"""Self-verification (LongCat-Flash-Thinking-2601, 2026): the policy judges its own responses, whose worth is known."""
 
 import random
 import re
@@ -14,7 +13,7 @@ _MOST = 10
 
 
 class Candidate(NamedTuple):
-    """A response that may be judged. `score`: what it is known to be worth, from 0 to 1."""
+    """A response that may be judged. `score` is its known worth, from 0 to 1."""
 
     group: int
     place: int
@@ -22,9 +21,9 @@ class Candidate(NamedTuple):
 
 
 def hardest(candidates: Sequence[Candidate], wanted: int, seed: int, step: int) -> list[Candidate]:
-    """Which responses are judged: of the groups with the lowest mean score first, one of each at random, then a second of each.
+    """The responses that are judged: one of each group, those of the lowest mean score first, then a second one of each, and so on.
 
-    Chance decides within a group, so that good responses to hard prompts are judged as often as bad ones.
+    Within a group chance decides, so that good responses to hard prompts are judged as often as bad ones.
     """
     groups: dict[int, list[Candidate]] = defaultdict(list)
     for each in candidates:
@@ -41,7 +40,7 @@ def hardest(candidates: Sequence[Candidate], wanted: int, seed: int, step: int) 
 
 
 def question(prompt: str, response: str) -> str:
-    """What the policy is asked about its own response."""
+    """The question to the policy about its own response."""
     return (
         f"Here is a task, and an answer to it.\n\nTask:\n{prompt}\n\nAnswer:\n{response or '(nothing)'}\n\n"
         "How good is the answer? Check it against everything that the task asks for. End with a line 'Score: N', where N is from 0 "
@@ -50,16 +49,16 @@ def question(prompt: str, response: str) -> str:
 
 
 def read_score(text: str) -> float | None:
-    """From 0 to 1: the last score that the text names; None where it names none within bounds."""
+    """The last score that the text names, from 0 to 1; None if it names none or the score is above the largest."""
     found = _SCORE.findall(text)
     value = float(found[-1]) / _MOST if found else None
     return value if value is not None and value <= 1 else None
 
 
 def worth(judged: float | None, known: float, tied: float) -> float:
-    """The reward of a judgement: `(1 - |judged - known|) (1 - tied + tied known)`; 0 where it names no score.
+    """The reward of a judgement: `(1 - |judged - known|) (1 - tied + tied known)`; 0 if the judgement names no score.
 
-    The second factor ties it to the quality of what was judged: seeing that a response is worthless earns less than having written
-    one that is good and seeing that.
+    The second factor ties the reward to the quality of what was judged. To see that a response is worthless earns less than to
+    see that a response is good.
     """
     return 0.0 if judged is None else (1 - abs(judged - known)) * (1 - tied + tied * known)

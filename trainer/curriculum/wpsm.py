@@ -12,11 +12,11 @@ def wpsm_weights(
     alpha: float,
     kept: float | None = None,
 ) -> list[float]:
-    """A weight for each response of a group, to multiply its term with; the divisor stays the group's size.
+    """The weight of each response of a group, by which its term is multiplied; the divisor stays the group's size.
 
-    A response has weight `1 - alpha` where its group's `accuracy` is above `tau`, its advantage is positive (our reading
+    A response has weight `1 - alpha` if its group's `accuracy` is above `tau`, its advantage is positive (our reading
     of "positive sample") and its mean token entropy, in nats, is below `eta`; else 1. `kept` is the prompt's success rate
-    over the run: where there is one, it must be above `tau` too.
+    over the run: if it is given, it must be above `tau` too.
     """
     if accuracy <= tau or (kept is not None and kept <= tau):
         return [1.0] * len(entropies)
