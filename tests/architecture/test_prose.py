@@ -21,6 +21,7 @@ READ = (
     "trainer/contracts",
     "trainer/curriculum",
     "trainer/judges",
+    "trainer/memory",
     "trainer/rewards",
     "trainer/rubrics",
     "webapp/inference",

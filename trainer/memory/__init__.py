@@ -1,5 +1,5 @@
-"""What a run needs of memory, computed before it starts. Torch-free: the web form shows it, the trainer checks it.
+"""How much memory a run needs, computed before it starts. No module here imports torch: the web form shows it, the trainer checks it.
 
-`shape` reads what decides the size of a model, `activations` counts what a pass keeps, `forecast` adds everything up for a
+`shape` reads the numbers that decide the size of a model, `activations` counts what a pass keeps, `forecast` adds everything up for a
 config and a device, `advice` says what to lower. All sizes are bytes.
 """

@@ -1,7 +1,7 @@
 """What a training pass keeps for its backward pass, per token and as a whole.
 
-Counted from the operations of transformers' decoders and of `trainer.loops.learner.head`, and checked against what torch's autograd
-really saves (tests/trainer/memory). D hidden, Q queries, K keys, F width of the MLP, V vocabulary, N tokens of a pass.
+The counts follow from the operations of transformers' decoders and of `trainer.loops.learner.head`. Tests compare them with what torch's
+autograd really saves (tests/trainer/memory). D hidden, Q queries, K keys, F width of the MLP, V vocabulary, N tokens of a pass.
 """
 
 from .shape import ModelShape
@@ -9,17 +9,17 @@ from .shape import ModelShape
 WIDE = 4
 """Bytes of a float32, in which norms and the sums behind logits are computed."""
 ROWS_ON_CPU, ROWS_ON_GPU = 256, 2048
-"""Tokens whose logits exist at once (`trainer.loops.learner.head`)."""
+"""How many tokens have logits at once (`trainer.loops.learner.head`)."""
 
 
 def layer_bytes(shape: ModelShape, element: int, rank: int | None) -> int:
-    """Of one token in one layer. `rank` of the adapters; None where all weights are trained.
+    """Bytes that a pass keeps of one token in one layer. `rank` is that of the adapters; None if all weights are trained.
 
-    Both norms keep their input in float32 (D each) and one scale; attention one sum per head. All weights trained: the norms
-    keep what they scale and what they give, 2 D each; attention its queries, keys, values and its output, 2 Q + 2 K, and no
-    mask (`trainer.inference.tree_attention`); the
-    MLP 4 F. With adapters the base's weights are frozen and the norms give 2 D alone, which the adapters need. They also keep
-    what lies between their two matrices, `rank` numbers for each of the seven.
+    Both norms keep their input in float32 (D each) and one scale; attention keeps one sum per head. If all weights are trained, the norms
+    keep what they scale and what they give, 2 D each; attention keeps its queries, keys, values and output, 2 Q + 2 K, and no
+    mask (`trainer.inference.tree_attention`); the MLP keeps 4 F. With adapters the base's weights are frozen: the norms keep only what
+    they give, 2 D together, because the adapters need it. The adapters also keep what lies between their two matrices, `rank` numbers for
+    each of the seven.
     """
     d, q, k, f = shape.hidden, shape.queries, shape.keys, shape.inner
     kept = WIDE * (2 * d + shape.heads + 2)
@@ -31,7 +31,7 @@ def layer_bytes(shape: ModelShape, element: int, rank: int | None) -> int:
 
 
 def pass_bytes(shape: ModelShape, tokens: int, element: int, rank: int | None, recompute: bool) -> int:
-    """Of a whole pass over `tokens`. With `recompute` each layer keeps its input alone, and one layer at a time all of it."""
+    """Bytes that a whole pass over `tokens` keeps. With `recompute` each layer keeps only its input, and one layer at a time keeps all."""
     layer = tokens * layer_bytes(shape, element, rank)
     ends = tokens * shape.hidden * (2 * element + 2 * WIDE)
     if recompute:
@@ -40,13 +40,14 @@ def pass_bytes(shape: ModelShape, tokens: int, element: int, rank: int | None, r
 
 
 def backward_bytes(shape: ModelShape, tokens: int, element: int) -> int:
-    """Gradients on their way through one layer: of the MLP's two inner tensors and of what goes in and out."""
+    """Bytes of the gradients on their way through one layer: those of the MLP's two inner tensors and of the layer's input and output."""
     return tokens * element * (2 * shape.inner + 2 * shape.hidden)
 
 
 def head_bytes(shape: ModelShape, element: int, trained: bool, on_gpu: bool) -> int:
-    """What the head needs beside the model: three blocks of logits, and where it is trained its gradient in float32 and in
-    the model's precision."""
+    """Bytes that the head needs beside the model: three blocks of logits and, if it is trained, its gradient in float32 and in
+    the model's precision.
+    """
     rows = ROWS_ON_GPU if on_gpu else ROWS_ON_CPU
     logits = rows * shape.vocabulary * (2 * WIDE + element)
     return logits + shape.vocabulary * shape.hidden * (WIDE + element) if trained else logits

@@ -1,4 +1,4 @@
-"""What to lower where a run needs more memory than there is, in order, and what each change gives."""
+"""What to lower if a run needs more memory than there is, in order, and how much each change saves."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from .forecast import Device, Forecast, forecast
 from .shape import BLOCK, BYTES, GIB, ModelShape
 
 _WORTH = 0.01
-"""Share of what a run needs below which a change is not worth its mention."""
+"""A change that saves a smaller share of the run's memory is not mentioned."""
 _LEAST_TOKENS = 64
 _LEAST_CACHE_GB = 0.25
 
 
 @dataclass(frozen=True)
 class FieldChange:
-    """Of the field `path` to `value`; `needed` are the bytes after this change and those before it in the list."""
+    """A change of the field `path` to `value`; `needed` are the bytes after this change and those before it in the list."""
 
     path: str
     value: Any
@@ -28,8 +28,9 @@ class FieldChange:
 
 
 def advice(config: RecipeConfig, shape: ModelShape, device: Device) -> list[FieldChange]:
-    """Changes that make the run fit, each on top of those before it, cheapest first; those that give next to nothing are
-    left out. All that there are, where even they do not suffice."""
+    """Changes that make the run fit, each on top of those before it, cheapest first; a change that saves next to nothing is
+    left out. If even all changes do not suffice, all are listed.
+    """
     found: list[FieldChange] = []
     before = forecast(config, shape, device)
     for path, value, words in _candidates(config):
@@ -39,7 +40,7 @@ def advice(config: RecipeConfig, shape: ModelShape, device: Device) -> list[Fiel
         after = forecast(changed, shape, device)
         saves = before.needed - after.needed
         if saves > _WORTH * before.needed:
-            if found and found[-1].path == path:  # a second step of the same change
+            if found and found[-1].path == path:  # a further step of the same change
                 saves += found.pop().saves
             found.append(FieldChange(path, value, words, saves, after.needed))
             config, before = changed, after
@@ -47,7 +48,7 @@ def advice(config: RecipeConfig, shape: ModelShape, device: Device) -> list[Fiel
 
 
 def problem(found: Forecast, changes: list[FieldChange]) -> str:
-    """Why the run does not fit and what would help, in words; empty where it fits."""
+    """Why the run does not fit and what would help, as text; empty if it fits."""
     if found.fits or found.device is None:
         return ""
     where = found.device.name or ("the GPU" if found.device.kind == "gpu" else "the machine")
@@ -62,7 +63,7 @@ def problem(found: Forecast, changes: list[FieldChange]) -> str:
 
 
 def cache_problem(config: RecipeConfig, shape: ModelShape) -> str:
-    """Why an engine's cache cannot hold the longest prompt with its response, in words; empty where it can."""
+    """Why an engine's cache cannot hold the longest prompt with its response, as text; empty if it can."""
     sampling, element = config.holdings().sampling, BYTES[config.model.dtype]
     if sampling is None or sampling.by != "vllm":
         return ""
@@ -78,7 +79,7 @@ def cache_problem(config: RecipeConfig, shape: ModelShape) -> str:
 
 
 def _candidates(config: RecipeConfig) -> Iterator[tuple[str, Any, str]]:
-    """Paths with a value that takes less memory, the one that costs least first."""
+    """Paths of fields, each with a value that takes less memory and its text; the change that costs least comes first."""
     optim, held = config.optim, config.holdings()
     sampling = held.sampling
     if optim.micro_batch_tokens > max(held.longest, _LEAST_TOKENS):
@@ -106,11 +107,11 @@ def _halves(number: int) -> Iterator[int]:
 
 
 def _adapters(config: RecipeConfig) -> Any:
-    """As a config has them that says nothing about them."""
+    """The adapters of a config that names none."""
     return type(config.model)().lora
 
 
 def _with(config: RecipeConfig, path: str, value: Any) -> RecipeConfig:
-    """A copy with another value at a dotted path; it is measured, not run, so its rules are not asked."""
+    """A copy with another value at a dotted path. The copy is measured and never run, so its rules are not checked."""
     section, _, name = path.partition(".")
     return config.model_copy(update={section: getattr(config, section).model_copy(update={name: value})})

@@ -1,9 +1,9 @@
-"""How much memory a run needs at its worst moment, by what it is for.
+"""How much memory a run needs at its worst moment, and for what.
 
 A run does three things in turns: it samples, it computes gradients, it changes the weights. Weights, gradients and moments
-are there all the time; what a turn needs on top is free again in the next one. So the peak is the former plus the largest turn.
+stay in memory all the time; what a turn needs beside them is free again in the next turn. So the peak is what stays, plus the largest turn.
 
-What is not counted: fragments that an allocator cannot use, and prompts that a scaffold makes longer than
+Not counted are fragments that an allocator cannot use, and prompts that a scaffold makes longer than
 `data.max_prompt_tokens`. `CONTEXT`, `PROGRAM` and vLLM's `WORKSPACE` are given values, of which only `PROGRAM` was measured.
 """
 
@@ -18,22 +18,22 @@ from .activations import WIDE, backward_bytes, head_bytes, pass_bytes
 from .shape import BYTES, GIB, ModelShape
 
 PROGRAM = int(0.6 * GIB)
-"""Of a process on a processor: Python with its libraries, of which torch, transformers and peft took 411 MiB, and its data."""
+"""Bytes of a process on a CPU: Python with its libraries, of which torch, transformers and peft took 411 MiB, and its data."""
 CONTEXT = 1 * GIB
-"""Of a process on a GPU: CUDA's own. A guess that was never measured on a card."""
+"""Bytes of CUDA itself in a process on a GPU. A guess that was never measured on a card."""
 WORKSPACE = 2 * GIB
-"""Activations, kernels and graphs of an engine of vLLM. A guess that was never measured on a card."""
+"""Bytes of the activations, kernels and graphs of an engine of vLLM. A guess that was never measured on a card."""
 _LOGITS = 4
-"""Tensors as large as the logits of all responses that drawing a token needs at once: logits, probabilities, sorted, summed."""
+"""How many tensors as large as the logits of all responses exist while a token is drawn: logits, probabilities, sorted, summed."""
 FEWEST_ROWS, FEWEST_PASSES = 8, 16
-"""Responses and tokens from which the local sampler lays its weights out for a processor (`trainer.inference.local`)."""
+"""The numbers of responses and of tokens from which the local sampler lays its weights out for a CPU (`trainer.inference.local`)."""
 
 Turn = Literal["", "sampling", "gradients", "update"]
 
 
 @dataclass(frozen=True)
 class Device:
-    """Where a run's model is: one GPU, or a machine without one. `memory` in bytes."""
+    """The device of a run's model: one GPU, or a machine without one. `memory` in bytes."""
 
     kind: Literal["gpu", "cpu"]
     memory: int
@@ -42,7 +42,7 @@ class Device:
 
 @dataclass(frozen=True)
 class MemoryPart:
-    """`turn` is empty for what is there all the time."""
+    """A part of what a process holds. `turn` is empty if the part is there all the time."""
 
     label: str
     bytes: int
@@ -65,7 +65,7 @@ class Process:
 
     @property
     def worst(self) -> Turn:
-        """The turn that needs most; empty where there are none."""
+        """The turn that needs most; empty if there are no turns."""
         return max((part.turn for part in self.parts if part.turn), key=self._turn, default="")
 
     def _turn(self, turn: Turn) -> int:
@@ -74,21 +74,21 @@ class Process:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What every process of a run needs. On GPUs each process has one of its own; on a machine without they share its memory."""
+    """What every process of a run needs. With GPUs each process has its own GPU; without, the processes share the machine's memory."""
 
     device: Device | None
     processes: tuple[Process, ...]
 
     @property
     def needed(self) -> int:
-        """Bytes: of the largest process on GPUs, of all together otherwise."""
+        """Bytes: with GPUs those of the largest process, otherwise those of all processes together."""
         if self.device is not None and self.device.kind == "gpu":
             return max(process.peak for process in self.processes)
         return sum(process.count * process.peak for process in self.processes)
 
     @property
     def fits(self) -> bool:
-        """Also where the device is not known."""
+        """Whether the run fits; True if the device is not known."""
         return self.device is None or self.needed <= self.device.memory
 
     @property
@@ -97,7 +97,7 @@ class Forecast:
 
 
 def forecast(config: RecipeConfig, shape: ModelShape, device: Device | None) -> Forecast:
-    """Of a run with this config that trains a model of this shape. Without a device, as on a processor."""
+    """The forecast of a run with this config that trains a model of this shape. Without a device it is that of a CPU."""
     on_gpu = device is not None and device.kind == "gpu"
     base = (
         MemoryPart("CUDA", CONTEXT, "its own") if on_gpu else MemoryPart("Program", PROGRAM, "Python and its libraries")
@@ -119,13 +119,13 @@ def forecast(config: RecipeConfig, shape: ModelShape, device: Device | None) -> 
 
 
 def trained_parameters(config: RecipeConfig, shape: ModelShape) -> int:
-    """Numbers that training changes."""
+    """How many numbers training changes."""
     lora = config.model.lora
     return shape.parameters if lora is None else shape.adapter_parameters(lora.rank)
 
 
 def _learner(config: RecipeConfig, held: Holdings, shape: ModelShape, on_gpu: bool) -> list[MemoryPart]:
-    """Of one process that trains; where `held.processes` share the model, each has its part of what is there all the time."""
+    """The parts of one process that trains. If `held.processes` share the model, each holds its share of what is there all the time."""
     optim, element, ranks = config.optim, BYTES[config.model.dtype], held.processes
     rank = config.model.lora.rank if config.model.lora else None
     trained, every = trained_parameters(config, shape), shape.parameters
@@ -159,7 +159,7 @@ def _learner(config: RecipeConfig, held: Holdings, shape: ModelShape, on_gpu: bo
     parts += [
         MemoryPart("Activations", passes, f"of a pass over {tokens:,} tokens", "gradients"),
         MemoryPart("Backward pass and head", works, "gradients on their way", "gradients"),
-        # torch's optimisers on a GPU make one temporary copy of all that they change; on a processor, of one tensor at a time
+        # torch's optimisers make one temporary copy: on a GPU of all that they change, on a CPU of one tensor at a time
         MemoryPart(
             "Update", trained * WIDE // ranks if on_gpu else _largest(shape, rank) * WIDE, "copies made in it", "update"
         ),
@@ -168,7 +168,7 @@ def _learner(config: RecipeConfig, held: Holdings, shape: ModelShape, on_gpu: bo
 
 
 def _aside(held: Holdings, trained: int, moments: int) -> Iterator[MemoryPart]:
-    """What lies in the machine's memory: beside the rest where the machine has no card, else not on the card."""
+    """Parts that lie in the machine's memory and not on the card."""
     if held.waiting:
         size = held.waiting * (trained + moments) * WIDE
         yield MemoryPart("Who waits", size, "trained weights and moments of the role that is not trained")
@@ -210,8 +210,10 @@ def _sampling(sampling: Sampling, config: RecipeConfig, shape: ModelShape, on_gp
 
 
 def _laid_out(sampling: Sampling, config: RecipeConfig, shape: ModelShape, on_gpu: bool) -> Iterator[MemoryPart]:
-    """Of the process that samples whole batches. Workers never do: responses join and leave what they have under way. In
-    bfloat16 a processor that computes in it is taken for granted; others need less."""
+    """The weights as a process that samples whole batches lays them out. Workers never do this: their responses join and leave at any time.
+
+    The size in bfloat16 is that of a CPU that computes in bfloat16; other CPUs need less.
+    """
     if sampling.by not in ("learner", "local") or on_gpu:
         return
     if sampling.sequences >= FEWEST_ROWS and sampling.new_tokens >= FEWEST_PASSES:

@@ -1,4 +1,4 @@
-"""What decides how much memory a model takes, from its config.json."""
+"""The numbers that decide how much memory a model takes, from its config.json."""
 
 import json
 from collections.abc import Mapping
@@ -10,9 +10,11 @@ from trainer.config.architectures import unknown
 
 GIB = 2**30
 BYTES = {"float32": 4, "bfloat16": 2}
-"""Of one number."""
+"""Bytes of one number, by its type."""
 BLOCK = 256
-"""Tokens. vLLM's cache consists of blocks of 16 to 256 tokens, all of which divide this; one of them it keeps for itself."""
+"""Tokens. vLLM's cache consists of blocks of 16 to 256 tokens, and each of these sizes divides this number. vLLM keeps one block for
+itself.
+"""
 MAX_JSON_BYTES = 20_000_000
 
 
@@ -44,7 +46,7 @@ class ModelShape:
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> "ModelShape":
-        """Raises ShapeUnknown where a number is missing or the architecture is not supported."""
+        """The shape that a config.json describes. Raises ShapeUnknown if a number is missing or the architecture is not supported."""
         kind = str(config.get("model_type"))
         if why := unknown(kind):
             raise ShapeUnknown(why)
@@ -54,7 +56,7 @@ class ModelShape:
         inner = _number(config, "intermediate_size")
         queries, keys = heads * width, key_heads * width
         biased = kind == "qwen2" or bool(config.get("attention_bias"))
-        # Qwen2 has biases at queries, keys and values; llama and qwen3, where they have any, at the output as well.
+        # Qwen2 has biases at queries, keys and values; llama and qwen3, if they have any, have them at the output as well.
         return cls(
             layers=_number(config, "num_hidden_layers"),
             hidden=hidden,
@@ -72,34 +74,34 @@ class ModelShape:
 
     @property
     def queries(self) -> int:
-        """Numbers of one token's queries in one layer."""
+        """How many numbers the queries of one token in one layer are."""
         return self.heads * self.head_width
 
     @property
     def keys(self) -> int:
-        """Numbers of one token's keys in one layer; its values are as many."""
+        """How many numbers the keys of one token in one layer are; its values are as many."""
         return self.key_heads * self.head_width
 
     @property
     def layer_parameters(self) -> int:
-        """Numbers of one layer: four matrices of attention, three of the MLP, the norms, biases where there are any."""
+        """How many numbers one layer has: four matrices of attention, three of the MLP, the norms, and biases if there are any."""
         attention = self.hidden * (2 * self.queries + 2 * self.keys) + self.attention_bias
         norms = 2 * self.hidden + (2 * self.head_width if self.head_norms else 0)
         return attention + 3 * self.hidden * self.inner + self.mlp_bias + norms
 
     @property
     def parameters(self) -> int:
-        """All numbers of the model; a head that is the embedding counts once."""
+        """How many numbers the model has; a head that is the embedding counts once."""
         ends = self.vocabulary * self.hidden * (1 if self.tied else 2)
         return ends + self.layers * self.layer_parameters + self.hidden
 
     @property
     def matrix_parameters(self) -> int:
-        """Of the matrices of the layers, which the optimiser `muon` takes."""
+        """How many numbers the matrices of the layers have, which the optimiser `muon` takes."""
         return self.layers * (self.hidden * (2 * self.queries + 2 * self.keys) + 3 * self.hidden * self.inner)
 
     def adapter_parameters(self, rank: int) -> int:
-        """Of LoRA on every matrix of the layers (Hu et al., 2021): rank x (inputs + outputs) each."""
+        """How many numbers LoRA on every matrix of the layers has (Hu et al., 2021): rank x (inputs + outputs) for each matrix."""
         attention = 2 * (self.hidden + self.queries) + 2 * (self.hidden + self.keys)
         return self.layers * rank * (attention + 3 * (self.hidden + self.inner))
 
@@ -108,12 +110,12 @@ class ModelShape:
         return (cache_bytes // self.cache_bytes(1, element) // BLOCK - 1) * BLOCK
 
     def cache_bytes(self, tokens: int, element: int) -> int:
-        """Of the keys and values of so many tokens, in numbers of `element` bytes."""
+        """Bytes of the keys and values of so many tokens; one number has `element` bytes."""
         return tokens * self.layers * 2 * self.keys * element
 
 
 def read_shape(folder: Path) -> ModelShape:
-    """Of the model in a folder. Raises ShapeUnknown, also where config.json cannot be read."""
+    """The shape of the model in a folder. Raises ShapeUnknown, also if config.json cannot be read."""
     file = folder / "config.json"
     try:
         if file.stat().st_size > MAX_JSON_BYTES:
