@@ -37,11 +37,11 @@ PATTERNS = {
 }
 MOST = {
     "begins with a pronoun: name the thing": 130,
-    "begins with what belongs at the end: subject first": 285,
-    "`where` for a condition: say `if`": 405,
+    "begins with what belongs at the end: subject first": 270,
+    "`where` for a condition: say `if`": 390,
     "whoever, whatever: say who or what": 240,
     "`for` for a reason: say `because`": 15,
-    "names a chapter that is not in this repository": 25,
+    "names a chapter that is not in this repository": 20,
 }
 
 SPOKEN = ("webapp", "workers", "trainer", "client", "templates")
