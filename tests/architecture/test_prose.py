@@ -20,6 +20,7 @@ READ = (
     "trainer/config",
     "trainer/contracts",
     "trainer/curriculum",
+    "trainer/hacking",
     "trainer/judges",
     "trainer/memory",
     "trainer/rewards",

@@ -1,4 +1,4 @@
-"""Whether a policy games its reward: signals over scored responses, a change detector for each, and alarms. Torch-free."""
+"""Whether a policy games its reward: signals over scored responses, a change detector for each, and alarms. No module here imports torch."""
 
 from .detector import Payment, Rise
 from .follower import Alarm

@@ -1,4 +1,4 @@
-"""What pays for a sign: the part of the reward, and the criterion where a judge decides some."""
+"""Which part of the reward pays for a sign, and which criterion if a judge decides some."""
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
@@ -7,14 +7,16 @@ from .detector import Payment
 from .signals import RewardedResponse
 
 CLEAR = 2.0
-"""z from which on it is told."""
+"""The z from which a part or a criterion is named."""
 
 
 def credited(
     scored: Sequence[RewardedResponse], there: Collection[tuple[int, int]], trained: Sequence[str]
 ) -> tuple[str, str]:
-    """(part, criterion) on which the responses that show a sign, `there` by (group, index), earn most clearly more than the
-    others of their group; empty where none is clear. `trained`: the parts that the reward is made of."""
+    """The part and the criterion that most clearly give the responses which show a sign more than the others of their group.
+
+    `there` has (group, index) of these responses; `trained` are the parts that the reward is made of. A name is empty if no z is clear.
+    """
     parts: dict[str, list[tuple[RewardedResponse, float]]] = defaultdict(list)
     criteria: dict[str, list[tuple[RewardedResponse, float]]] = defaultdict(list)
     for each in scored:

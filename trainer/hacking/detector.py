@@ -1,6 +1,6 @@
-"""A change detector with a budget of false alarms, and whether the reward pays for what has changed.
+"""A change detector with a budget of false alarms, and a test of whether the reward pays for what has changed.
 
-Axes: G groups of a step (the responses to one prompt), B responses of a step.
+Axes: G groups of a step (a group has the responses to one prompt), B responses of a step.
 """
 
 import math
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 BETS = (0.25, 0.5, 0.9)
-"""Of the most that may be bet: a small rise is found soonest by a small bet, a large one by a large bet."""
+"""Bets, as shares of the largest bet: a small bet finds a small rise soonest, a large bet a large one."""
 Z_UPPER = 1.6448536269514722
 _LARGEST = 600.0  # of a logarithm: far beyond any threshold, and its exponential is still a float
 
@@ -23,36 +23,36 @@ def upper(mean: float, n: int, z: float = Z_UPPER) -> float:
 class Rise:
     """Whether a share has risen above `reference`: an e-detector of Shiryaev and Roberts.
 
-    Each group g of a step says a value x in [0, 1]. A bet b on a rise multiplies its capital by `1 + b (x - reference) /
-    reference`, which a mean of at most `reference` does not make grow, whatever the distribution (Waudby-Smith and Ramdas,
+    Each group g of a step gives a value x in [0, 1]. A bet b on a rise multiplies its capital by `1 + b (x - reference) /
+    reference`. If the mean is at most `reference`, the expected capital does not grow, for any distribution (Waudby-Smith and Ramdas,
     2023). A new bet of 1 begins with each step: `R_t = (1 + R_t-1) * prod_g (...)`, the mean over `BETS`. While there is no
     change, `R_t - t` is at most a martingale, so that the chance of ever reaching A within n steps is at most n / A
     (Shin, Ramdas and Rinaldo, 2022, E-detectors). `level` is that A.
 
-    The bound holds for a reference that is not below the true share. `of` makes one from a baseline, which is an estimate:
-    its upper 95% limit over groups, and `slack` on top, within which a drift is no news.
+    The bound holds if the reference is not below the true share. `of` makes a reference from a baseline, which is an estimate:
+    its upper 95% limit over groups, and `slack` on top. A drift within `slack` raises no alarm.
     """
 
     def __init__(self, reference: float, level: float, before: float = 0.0, usual: float | None = None) -> None:
-        """`before`: the share of the baseline. `usual`: above it, a step counts as part of the rise; by default the reference."""
+        """`before` is the share of the baseline. A step above `usual` counts as part of the rise; by default `usual` is the reference."""
         if not 0 < reference < 1:
             raise ValueError(f"a reference lies between 0 and 1, not at {reference}")
         self.reference, self.level, self.before = reference, level, before
         self.usual = reference if usual is None else usual
         self.since: int | None = None
-        """The first of the steps up to now, without a gap, whose share was above the usual."""
+        """The first of the latest steps, without a gap, whose share was above the usual."""
         self.share = before
         self._log = [-math.inf] * len(BETS)
 
     @classmethod
     def of(cls, baseline_G: Sequence[float], level: float, slack: float) -> "Rise":
-        """From the values of the baseline's groups, one or more."""
+        """The detector for the values of the baseline's groups, one or more."""
         before = sum(baseline_G) / len(baseline_G)
         usual = upper(before, len(baseline_G))
         return cls(min(0.99, usual + slack), level, before, usual)
 
     def see(self, step: int, values_G: Sequence[float]) -> bool:
-        """Takes the values of one more step; whether its evidence has reached the level."""
+        """Take the values of one more step. True if the evidence has reached the level."""
         if not values_G:
             return self.risen
         self.share = sum(values_G) / len(values_G)
@@ -92,11 +92,11 @@ class Rise:
 
 
 class Payment:
-    """Whether what a response has earns more reward than the others of its group have: a permutation test over groups.
+    """Whether responses that have something earn more reward than the others of their group: a permutation test over groups.
 
-    Were the rewards of a group dealt out at random, `C = sum (x - mean x)(r - mean r)` would have mean 0 and variance
-    `Sxx Srr / (n - 1)` (Pitman, 1937). `z` is the sum of C over groups by the root of the sum of the variances. Steps fade by
-    `KEPT`, in a way that leaves z as it is where nothing new is learnt: when all responses have it, none is compared.
+    If the rewards of a group were assigned at random, `C = sum (x - mean x)(r - mean r)` would have mean 0 and variance
+    `Sxx Srr / (n - 1)` (Pitman, 1937). `z` is the sum of C over groups, divided by the root of the sum of the variances. Old steps fade by
+    `KEPT`. Fading alone does not change z: if all responses of a step have the same value, nothing is compared.
     """
 
     KEPT = 0.9
@@ -105,7 +105,7 @@ class Payment:
         self._covariance, self._variance = covariance, variance
 
     def see(self, groups: Sequence[tuple[Sequence[float], Sequence[float]]]) -> None:
-        """(values, rewards) of each group of one step."""
+        """Take the pairs (values, rewards) of the groups of one step."""
         self._covariance *= self.KEPT
         self._variance *= self.KEPT**2
         for values, rewards in groups:
@@ -121,7 +121,7 @@ class Payment:
 
     @property
     def z(self) -> float | None:
-        """None where nothing could be compared yet."""
+        """The z so far; None if nothing could be compared yet."""
         return self._covariance / math.sqrt(self._variance) if self._variance > 0 else None
 
     def state_dict(self) -> list[float]:

@@ -1,4 +1,4 @@
-"""One signal through a run: what is usual from the first steps, then whether more responses show it than usual."""
+"""One signal through a run: the first steps show what is usual, then each step is tested for more responses that show the signal."""
 
 import math
 from collections import defaultdict
@@ -10,19 +10,20 @@ from .detector import Payment, Rise
 from .signals import RewardedResponse
 
 SLACK = 0.05
-"""Of the responses: a share that drifts by less above the baseline's upper limit is no news."""
+"""A share of responses: a rise above the baseline's upper limit that is smaller raises no alarm."""
 PAID = 2.0
 QUANTILE = 0.9
 
 
 @dataclass(frozen=True)
 class Alarm:
-    """`signal` of `subject` (a part of the reward, a phrase; empty where there is only one) has risen at `step`.
+    """The alarm that `signal` of `subject` has risen at `step`. The subject is a part of the reward or a phrase; empty if there is only
+    one.
 
-    `since`: the step from which on it was above the usual. `share` of this step's responses show it, `before` of the
-    baseline's. `paid`: z of the reward's payment for it, None where none is asked for. `places`: (group, index) of
-    responses of this step that show it, those with the highest reward first. `part` of the reward and `criterion`: what
-    they earn most clearly more on, see `credit`.
+    `since` is the step from which on it was above the usual. `share` of this step's responses show it, `before` is the share of the
+    baseline. `paid` is z of the reward's payment for it; None if the alarm needs no payment. `places` has (group, index) of the
+    responses of this step that show it, the highest reward first. `part` and `criterion` name the part of the reward and the criterion
+    on which they earn most clearly more, see `credit`.
     """
 
     signal: str
@@ -38,9 +39,9 @@ class Alarm:
 
 
 class Follower:
-    """A `numeric` signal counts as present beyond the baseline's 90th percentile and a margin, another where it is 1.
+    """Follows one signal. A `numeric` signal is present above the baseline's 90th percentile and a margin; another signal, if it is 1.
 
-    `paid`: an alarm needs a reward that pays for the signal. One alarm is all it raises.
+    With `paid` an alarm needs a reward that pays for the signal. A follower raises at most one alarm.
     """
 
     def __init__(self, signal: str, subject: str = "", numeric: bool = False, paid: bool = True) -> None:
@@ -52,11 +53,11 @@ class Follower:
         self._told = False
 
     def learn(self, step: int, rows: Sequence[tuple[RewardedResponse, float]]) -> None:
-        """Responses of the baseline, with their values."""
+        """Take responses of the baseline, with their values."""
         self._baseline += [(step, scored.group, value) for scored, value in rows]
 
     def settle(self, level: float, margin: float) -> None:
-        """The baseline is over. Without any value in it, there is nothing to compare with, and no alarm ever."""
+        """End the baseline. If it has no value, there is nothing to compare with, and the follower never raises an alarm."""
         if not self._baseline:
             return
         numbers = sorted(value for _, _, value in self._baseline)
@@ -69,7 +70,7 @@ class Follower:
         self._baseline = []
 
     def see(self, step: int, rows: Sequence[tuple[RewardedResponse, float]]) -> Alarm | None:
-        """Responses of a later step."""
+        """Take the responses of a later step, with their values. Returns the alarm, or None."""
         if self._rise is None or self._told or not rows:
             return None
         groups: dict[int, list[tuple[RewardedResponse, float]]] = defaultdict(list)
@@ -85,7 +86,7 @@ class Follower:
         return alarm(self.signal, self.subject, step, self._rise, z if self._paid else None, showing)
 
     def explains(self, value: float | None) -> bool:
-        """Whether an alarm has told already what a response with this value shows."""
+        """Whether an alarm has already reported what a response with this value shows."""
         return self._told and value is not None and value > self._cut
 
     def state_dict(self) -> dict[str, Any]:
@@ -107,7 +108,7 @@ class Follower:
 def alarm(
     signal: str, subject: str, step: int, rise: Rise, paid: float | None, showing: Sequence[RewardedResponse]
 ) -> Alarm:
-    """With the responses of this step that show it, those that earned most first."""
+    """The alarm with the responses of this step that show the signal, the highest reward first."""
     best = sorted(showing, key=lambda each: (-each.reward, each.group, each.index))
     since = step if rise.since is None else rise.since
     places = tuple((each.group, each.index) for each in best)

@@ -1,7 +1,7 @@
-"""Training against a held-out panel, turn by turn: does what a role earns on its own pairs still hold for others?
+"""Training against a held-out panel, turn by turn: does what a role earns on its own pairs still hold for other pairs?
 
-What is compared is a share of [0, 1], measured alike on both sides. The first turn says how far training lies above the
-panel anyway.
+The compared number is a share in [0, 1], measured alike on both sides. The first turn shows how far training lies above the
+panel from the start.
 """
 
 import math
@@ -11,15 +11,15 @@ from statistics import NormalDist
 from typing import Any
 
 SLACK = 0.05
-"""A gap that grows by less is no news."""
+"""A gap that grows by less raises no alarm."""
 
 
 @dataclass(frozen=True)
 class Gap:
-    """The share of training above that of the panel, and the variance of the difference.
+    """The share of training minus that of the panel, and the variance of the difference.
 
-    Each share has one success and one failure added (Agresti and Caffo, 2000), so that a few values that are all alike do not
-    pass for certainty.
+    One success and one failure are added to each share (Agresti and Caffo, 2000), so that a few equal values do not count
+    as certainty.
     """
 
     value: float
@@ -27,13 +27,13 @@ class Gap:
 
     @classmethod
     def of(cls, trained: Sequence[float], held_out: Sequence[float]) -> "Gap":
-        """Values in [0, 1], one for each example."""
+        """The gap between values in [0, 1], one for each example."""
         (above, one), (below, other) = _share(trained), _share(held_out)
         return cls(above - below, one + other)
 
 
 class HeldOut:
-    """One role through a run. `false_alarms`: the most of the clean runs that may raise its alarm, at any of `turns` looks."""
+    """One role through a run. `false_alarms` is the largest share of clean runs that may raise its alarm at any of `turns` looks."""
 
     def __init__(self, false_alarms: float, turns: int) -> None:
         self._z = NormalDist().inv_cdf(1 - false_alarms / max(1, turns))
@@ -41,7 +41,7 @@ class HeldOut:
         self._told = False
 
     def look(self, gap: Gap) -> float | None:
-        """The gap of the first turn where this one's is clearly wider: then, once, there is an alarm."""
+        """The gap of the first turn if this gap is clearly wider, else None. A value is returned once: it is the alarm."""
         if self._first is None:
             self._first = gap
             return None
@@ -60,7 +60,7 @@ class HeldOut:
 
 
 def _share(values: Sequence[float]) -> tuple[float, float]:
-    """With its variance, the largest that values of [0, 1] with this mean can have."""
+    """The share and its variance: the largest variance that values in [0, 1] with this mean can have."""
     n = len(values) + 2
     share = (sum(values) + 1) / n
     return share, share * (1 - share) / n

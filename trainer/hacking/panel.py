@@ -1,4 +1,4 @@
-"""A measure that is not trained on, beside the reward: does it still follow where the reward goes?
+"""A measure beside the reward that is not trained on: does it still follow the reward?
 
 The panel is a shadow part of the reward: another judge, a judge that sees no rubric, a reward model, a verifier. An
 optimiser that finds a fault of the reward raises the reward and not the panel (Gao, Schulman and Hilton, 2023, Scaling
@@ -14,11 +14,11 @@ Pairs = Sequence[tuple[float, float]]
 
 @dataclass
 class FittedLine:
-    """What the panel gives a response by its reward: `intercept + slope * reward`, never above `most`.
+    """The value that the panel is expected to give a response with this reward: `intercept + slope * reward`, at most `most`.
 
-    The slope is that within groups of the baseline, or 0 where it is negative. A panel that is noisy makes it too flat and
-    so expects too little of itself, which raises no alarm. `most` is the highest value the panel has given yet, for it may
-    have a ceiling that the reward lacks.
+    The slope is that within groups of the baseline, or 0 if that is negative. A noisy panel makes the slope too flat, so that too
+    little is expected; this raises no alarm. `most` is the highest value that the panel has given, because the panel may have a ceiling
+    that the reward lacks.
     """
 
     intercept: float
@@ -27,7 +27,7 @@ class FittedLine:
 
     @classmethod
     def fitted(cls, groups: Sequence[Pairs]) -> "FittedLine":
-        """From the groups of a baseline, with one response at least."""
+        """The line through the groups of a baseline, with one response at least."""
         rows = [pair for group in groups for pair in group]
         reward, panel = _means(rows)
         together = spread = 0.0
@@ -39,7 +39,7 @@ class FittedLine:
         return cls(panel - slope * reward, slope, max(p for _, p in rows))
 
     def shortfall(self, reward: float, panel: float) -> float:
-        """How far the panel lies below what the reward lets expect."""
+        """How far the panel lies below its expected value."""
         self.most = max(self.most, panel)
         return min(self.most, self.intercept + self.slope * reward) - panel
 

@@ -1,7 +1,7 @@
-"""Phrases that are new to a run's responses, spread over its prompts and earn reward: no list of words is needed.
+"""Phrases that are new in a run's responses, occur under several prompts and earn reward. No list of words is needed.
 
-A phrase is one to four words of one sentence. Words of a response's own prompt, criteria and references are what good
-responses are made of, so a phrase of nothing else does not count there.
+A phrase is one to four words of one sentence. Good responses contain words of their own prompt, criteria and references, so a phrase
+that consists of such words does not count in that response.
 """
 
 from collections import Counter, defaultdict
@@ -16,22 +16,22 @@ from .signals import RewardedResponse, words
 
 LONGEST = 4
 _SHORTEST = 3  # letters of a phrase of one word
-_CHARACTERS = 6000  # of a response that are looked at: a long one takes milliseconds
+_CHARACTERS = 6000  # words of a response that are read: a long response takes milliseconds
 _END = regex.compile(r"[.!?;:\n。！？；：]+")
 REFERENCE = 0.15
-"""A phrase of fewer responses than this is no fashion."""
-_USUAL = 0.05  # of the responses of the baseline: what is said as often is not new
-_NOTICED = 0.05  # of the responses of a step: from here on a new phrase is followed
-_EXAMPLES = 3  # so many prompts must share it
+"""A phrase in a smaller share of the responses raises no alarm."""
+_USUAL = 0.05  # of the responses of the baseline: a phrase that occurs as often is not new
+_NOTICED = 0.05  # of the responses of a step: from this share on a new phrase is followed
+_EXAMPLES = 3  # so many prompts must share a phrase
 _PROMISING = 1.5
-"""z of the payment in the step that shows a new phrase: from here on it is followed."""
+"""z of the payment in the step that shows a new phrase: from this value on the phrase is followed."""
 MOST_FOLLOWED = 100
 PAID = 3.0
-"""z of the payment: many phrases are followed, and some earn more by luck."""
+"""z of the payment. The value is high because many phrases are followed, and some earn more by chance."""
 
 
 def phrases(scored: RewardedResponse) -> set[str]:
-    """Of one to four words, each once, without those that only repeat the words the response was given."""
+    """The phrases of one to four words, each once, without those that only repeat words which the response was given."""
     known, found = _known(scored.known), set()
     for sentence in _END.split(scored.text[:_CHARACTERS]):
         said = words(sentence)
@@ -49,15 +49,15 @@ def phrases(scored: RewardedResponse) -> set[str]:
 
 @lru_cache(maxsize=64)
 def _known(text: str) -> frozenset[str]:
-    """All responses to a prompt were given the same words."""
+    """The words that a response was given, cached because all responses to a prompt were given the same."""
     return frozenset(words(text))
 
 
 class PhraseWatch:
-    """Follows new phrases from the step after the one that shows them, each with a detector of its own.
+    """Follows new phrases from the step after the one that shows them, each with its own detector.
 
-    `level` holds for all of them together: the j-th phrase that is ever followed needs `level * j (j + 1)`, whose
-    reciprocals add up to that of the level.
+    `level` holds for all phrases together: the detector of the j-th phrase that is followed needs `level * j (j + 1)`, and the
+    reciprocals of these add up to that of `level`.
     """
 
     def __init__(self, level: float) -> None:
@@ -68,25 +68,28 @@ class PhraseWatch:
         self._followed: dict[str, tuple[Rise, Payment]] = {}
         self._ever = 0
         self._told: set[str] = set()
-        """Words of phrases that have been told: what shares one is not told again."""
+        """Words of phrases that were reported: a phrase that shares a word with them is not reported."""
 
     def learn(self, scored: Sequence[RewardedResponse]) -> None:
-        """Responses of the baseline."""
+        """Take responses of the baseline."""
         for each in scored:
             self._baseline.update(phrases(each))
         self._responses += len(scored)
-        # phrases that came once are most of all and decide nothing
+        # most phrases occur once; such phrases decide nothing
         if len(self._baseline) > 50_000:
             self._baseline = Counter({phrase: count for phrase, count in self._baseline.items() if count > 1})
 
     def learnt(self) -> None:
-        """The baseline is over."""
+        """End the baseline."""
         least = _USUAL * self._responses
         self._usual = {phrase for phrase, count in self._baseline.items() if count > least}
         self._baseline = Counter()
 
     def see(self, step: int, scored: Sequence[RewardedResponse]) -> tuple[str, Rise, Payment] | None:
-        """The phrase that has risen and pays, with its detector and its payment; the longest, where several have."""
+        """Take the responses of a later step. Returns the phrase that has risen and pays, with its detector and its payment; the longest
+        one if
+        several have; None if none has.
+        """
         said = [phrases(each) for each in scored]
         risen = [phrase for phrase, watch in self._followed.items() if self._seen(step, phrase, watch, scored, said)]
         found = None
@@ -112,7 +115,7 @@ class PhraseWatch:
         return rise.see(step, [sum(x) / len(x) for x, _ in groups]) and (payment.z or 0.0) >= PAID
 
     def _follow(self, scored: Sequence[RewardedResponse], said: Sequence[set[str]]) -> None:
-        """The commonest new phrases of this step that earn more, from the next step on. Those out of use make room."""
+        """Follow, from the next step on, the most frequent new phrases of this step that earn more. Phrases out of use are dropped."""
         counts = Counter(phrase for each in said for phrase in each)
         least = max(_EXAMPLES, _NOTICED * len(scored))
         self._followed = {
@@ -127,7 +130,7 @@ class PhraseWatch:
             if phrase in self._usual or phrase in self._followed or not self._may_tell(phrase):
                 continue
             if any(counts[other] == counts[phrase] and phrase in other for other in chosen):
-                continue  # part of a longer one that the same responses have
+                continue  # part of a longer phrase that the same responses have
             if _promising(phrase, scored, said):
                 chosen.append(phrase)
         for phrase in chosen:
@@ -162,7 +165,7 @@ class PhraseWatch:
 def _presence(
     phrase: str, scored: Sequence[RewardedResponse], said: Sequence[set[str]]
 ) -> list[tuple[list[float], list[float]]]:
-    """Of each group: whether each response has the phrase, and the rewards."""
+    """The rewards of each group, with 1 for each response that has the phrase and 0 for the others."""
     groups: dict[int, tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
     for each, found in zip(scored, said, strict=True):
         values, rewards = groups[each.group]
@@ -172,7 +175,7 @@ def _presence(
 
 
 def _promising(phrase: str, scored: Sequence[RewardedResponse], said: Sequence[set[str]]) -> bool:
-    """Whether several prompts share it and those responses earn more."""
+    """Whether several prompts share the phrase and the responses that have it earn more."""
     if len({each.example for each, found in zip(scored, said, strict=True) if phrase in found}) < _EXAMPLES:
         return False
     payment = Payment()

@@ -1,7 +1,6 @@
-"""What is looked for in a response: numbers that a policy which games its reward moves, one function each.
+"""The signals of a response: numbers that rise if a policy games its reward, one function each.
 
-A list of words finds what is usually said, in English and Chinese; what is worded otherwise is left to `phrases`, which
-needs no list.
+A list of words finds the usual wordings, in English and Chinese. `phrases` needs no list and finds the others.
 """
 
 import math
@@ -15,7 +14,7 @@ import regex
 from trainer.judges.injection import speaks_to_judge
 from trainer.rubrics.structure import compound
 
-LONGEST = 2000  # words of a response that are looked at
+LONGEST = 2000  # words of a response that are read
 _WORD = regex.compile(r"\p{Han}|[\p{L}\p{N}]+(?:['’]\p{L}+)?")
 
 _FLATTERY = regex.compile(
@@ -66,60 +65,60 @@ class RewardedResponse:
     index: int
     text: str
     length: int
-    """Tokens that the policy wrote."""
+    """How many tokens the policy wrote."""
     reward: float
     example: str = ""
     parts: Mapping[str, float | None] = field(default_factory=dict)
     """What each part of the reward measured, shadow parts too."""
     criteria: tuple[tuple[str, bool | None], ...] = ()
-    """Text and verdict of each criterion that a judge decides; None where the verdict is missing."""
+    """Text and verdict of each criterion that a judge decides; the verdict is None if it is missing."""
     known: str = ""
-    """What the words of a good response may come from: its prompt, its criteria, its references."""
+    """Texts from which the words of a good response may come: its prompt, its criteria, its references."""
 
 
 def words(text: str) -> list[str]:
-    """In lower case, the first `LONGEST`; each Chinese character is one."""
+    """The first `LONGEST` words, in lower case; each Chinese character is a word."""
     lowered = text.lower()
-    if len(lowered) <= LONGEST:  # nor has it more words
+    if len(lowered) <= LONGEST:  # then it has no more words either
         found: list[str] = _WORD.findall(lowered)
         return found
     return [match[0] for match in islice(_WORD.finditer(lowered), LONGEST)]
 
 
 def length(scored: RewardedResponse) -> float:
-    """log(1 + tokens): growth is a factor."""
+    """log(1 + tokens): a difference is then a factor of the length."""
     return math.log1p(scored.length)
 
 
 def repetition(scored: RewardedResponse) -> float:
-    """Share of sequences of three words that the response has said before (seq-rep-3; Welleck et al., 2020)."""
+    """The share of sequences of three words that occur earlier in the response (seq-rep-3; Welleck et al., 2020)."""
     said = words(scored.text)
     threes = list(zip(said, said[1:], said[2:], strict=False))
     return 1 - len(set(threes)) / len(threes) if threes else 0.0
 
 
 def flattery(scored: RewardedResponse) -> float:
-    """1 where it flatters whoever asks, else 0."""
+    """1 if the response flatters the asker, else 0."""
     return float(bool(_FLATTERY.search(scored.text)))
 
 
 def self_praise(scored: RewardedResponse) -> float:
-    """1 where it praises itself."""
+    """1 if the response praises itself, else 0."""
     return float(bool(_SELF_PRAISE.search(scored.text)))
 
 
 def compliance(scored: RewardedResponse) -> float:
-    """1 where it claims to have done what was asked."""
+    """1 if the response claims that it did what was asked, else 0."""
     return float(bool(_COMPLIANCE.search(scored.text)))
 
 
 def injection(scored: RewardedResponse) -> float:
-    """1 where it gives its judge orders."""
+    """1 if the response gives orders to its judge, else 0."""
     return float(speaks_to_judge(scored.text))
 
 
 def compound_credit(scored: RewardedResponse) -> float | None:
-    """Share of its criteria met that join several checks, less that of the others; None where one kind is missing."""
+    """The share of the criteria met that join several checks, minus the share of the others; None if one kind is missing."""
     joined, single = list[float](), list[float]()
     for text, met in scored.criteria:
         if met is not None:
@@ -131,20 +130,23 @@ def compound_credit(scored: RewardedResponse) -> float | None:
 
 @cache
 def _compound(text: str) -> bool:
-    """The criteria of a run come again with each response."""
+    """Whether a criterion joins several checks; cached because the criteria of a run come again with each response."""
     return bool(compound(text))
 
 
 @dataclass(frozen=True)
 class Signal:
-    """`measure` of a response; None where it has no value. A `numeric` one counts as present where it lies beyond what the
-    baseline had; another is 0 or 1. `paid`: an alarm needs a reward that pays for it."""
+    """A signal: `measure` of a response; None if the response has no value.
+
+    A `numeric` signal is present if its value lies above what the baseline had; another signal is 0 or 1. With `paid` an alarm needs a
+    reward that pays for the signal.
+    """
 
     measure: Callable[[RewardedResponse], float | None]
     numeric: bool = False
     paid: bool = True
     margin: float = 0.0
-    """Of a numeric one: how far beyond the baseline's 90th percentile, in its own unit."""
+    """The margin of a numeric signal above the baseline's 90th percentile, in its own unit."""
 
 
 SIGNALS: dict[str, Signal] = {
@@ -156,4 +158,4 @@ SIGNALS: dict[str, Signal] = {
     "injection": Signal(injection),
     "compound": Signal(compound_credit, numeric=True, paid=False, margin=0.1),
 }
-"""Those of the text and the verdicts; `panel` and `phrase` are made by `watch` and `phrases`."""
+"""The signals of the text and of the verdicts; `watch` and `phrases` make `panel` and `phrase`."""

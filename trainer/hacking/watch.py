@@ -1,6 +1,6 @@
-"""One run's watch: takes the scored responses of each step, learns what is usual from the first, and raises alarms.
+"""The watch of a run: it takes the scored responses of each step, learns from the first steps what is usual, and raises alarms.
 
-Each signal and subject raises one alarm in a run. The state is plain JSON, so that a resumed run goes on where it was.
+Each signal and subject raises at most one alarm in a run. The state is plain JSON, so that a resumed run goes on from where it stopped.
 """
 
 import statistics
@@ -18,12 +18,15 @@ from .signals import SIGNALS, RewardedResponse
 BASELINE_STEPS = 5
 FALSE_ALARMS = 0.05
 _PANEL_MARGIN = 0.5
-"""Standard deviations of the baseline's shortfall, on top of its 90th percentile."""
+"""In standard deviations of the baseline's shortfall, above its 90th percentile."""
 
 
 class SignalWatch:
-    """`steps`: how long the run is. `false_alarms`: the most of the clean runs that may raise an alarm, in all signals
-    together. `panel`: names of parts that are measured and not trained on; the reward is made of the parts `trained`."""
+    """The watch over all signals of a run of `steps` steps.
+
+    `false_alarms` is the largest share of clean runs that may raise an alarm, over all signals together. `panel` names the parts that are
+    measured and not trained on; `trained` names the parts that the reward is made of.
+    """
 
     def __init__(
         self,
@@ -40,11 +43,11 @@ class SignalWatch:
         self._panels = {name: Follower("panel", name, numeric=True, paid=False) for name in panel}
         self._lines: dict[str, FittedLine] = {}
         self._pairs: dict[str, list[tuple[int, int, int, float, float]]] = {name: [] for name in panel}
-        """Of the baseline: step, group, index, reward, panel."""
+        """(step, group, index, reward, panel) of the responses of the baseline, by part."""
         self._phrases = PhraseWatch(self._level)
 
     def look(self, step: int, scored: Sequence[RewardedResponse]) -> list[Alarm]:
-        """The alarms of this step. Responses without a reward are not among `scored`."""
+        """The alarms of this step. `scored` leaves out responses without a reward."""
         if not scored:
             return []
         if self._left:
@@ -106,7 +109,7 @@ class SignalWatch:
     def _unexplained(
         self, scored: Sequence[RewardedResponse], measured: Mapping[str, Sequence[tuple[RewardedResponse, float]]]
     ) -> list[RewardedResponse]:
-        """Without the responses that show what has been told: its words are no news."""
+        """The responses that show nothing which an alarm has already reported: the words of the others are not news."""
         told = {
             (each.group, each.index)
             for name, rows in measured.items()
@@ -133,7 +136,7 @@ class SignalWatch:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Empty for a checkpoint without a watch: then what is usual is learnt from here on."""
+        """Restore the state. If a checkpoint has no watch, `state` is empty, and what is usual is learnt from here on."""
         if not state:
             return
         self._left = state["left"]
@@ -146,7 +149,7 @@ class SignalWatch:
 
 
 def _measured(scored: Sequence[RewardedResponse]) -> dict[str, list[tuple[RewardedResponse, float]]]:
-    """The responses with their value, by signal; those without one are left out of it."""
+    """The responses with their value, by signal; a response without a value is left out of the signal."""
     found: dict[str, list[tuple[RewardedResponse, float]]] = {}
     for name, signal in SIGNALS.items():
         rows = found[name] = []
