@@ -23,6 +23,7 @@ READ = (
     "trainer/hacking",
     "trainer/judges",
     "trainer/memory",
+    "trainer/metrics",
     "trainer/rewards",
     "trainer/rubrics",
     "webapp/inference",

@@ -1,4 +1,4 @@
-"""Claims of papers as plans: what is compared, what decides, and the verdict. Torch-free: the web side reads them too."""
+"""Claims of papers as plans: what is compared, what decides, and the verdict. No module here imports torch: the web side reads them too."""
 
 from .budgets import BUDGETS
 from .curricula import HINTS, STAGES, STAGES_NEAR

@@ -4,7 +4,9 @@ from .plan import Arm, Claim, ClaimPart, Plan, Setting, merged
 from .policies import TINY
 
 _RESPONSES = 80 * 8 * 8
-"""That the arms without replacement sample in all. Replacement samples more a step, so it is read when it has sampled as many."""
+"""The number of responses that an arm without replacement samples in all. An arm with replacement samples more a step, so every arm is read
+at this number of responses.
+"""
 _BY = f"by_{_RESPONSES}"
 _LEVELS = ("easy", "middle", "hard")
 

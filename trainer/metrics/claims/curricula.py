@@ -22,7 +22,7 @@ def _setting(seeds: tuple[int, ...] = _SEEDS, **changes: Any) -> Setting:
 
 
 def _stages(name: str, title: str, hard_up_to: float, setting: Setting, claims: tuple[Claim, ...], **told: Any) -> Plan:
-    """Two stages, the second from step 41 on; hard is a pass rate up to `hard_up_to`."""
+    """A plan of two stages, of which the second begins with step 41. A prompt is hard if its pass rate is at most `hard_up_to`."""
     moderate = {"begins": "step", "step": 1, "prompts": "some", "rate_above": hard_up_to}
     hard = {"begins": "step", "step": 41, "prompts": "some", "rate_above": 0.0, "rate_up_to": hard_up_to}
     return Plan(
@@ -84,7 +84,7 @@ STAGES_NEAR = _stages(
     columns=(*_COLUMNS, ("score at step 40", "eval/rubric_score:at_40"), ("rise since then", _SINCE)),
     summary="The same with hard prompts that are solved a few times in a hundred: does a second stage keep the score rising?",
 )
-"""Planned after `stages`, in whose runs no arm passed a hard prompt; with other seeds."""
+"""A plan made after `stages`, in whose runs no arm passed a hard prompt. Its seeds are others."""
 
 
 def _hint(gamma: float) -> dict[str, Any]:

@@ -1,10 +1,12 @@
-"""Measures of a run that are read off its curves, so that every run of an arm can be measured, whoever launched it.
+"""Measures of a run that are read off its curves, so that any run of an arm can be measured.
 
 A measure is named `metric:reading`. Readings of a curve: `first` and `last` are its first and last values; `change` is the last
-less the first; `mean` is that of all its points; `early` and `late` are the means of the first and the last fifth of its points (of one at least); `rise` is the
-late mean less the early one. `by_N` is its last value by the time that at most N responses had been sampled, so that runs can be
-compared at equal rollouts, however many each step takes. `at_N` is its last value up to step N, `since_N` the last of all less that one, and
-`from_N_to_M` the one at M less the one at N.
+minus the first; `mean` is that of all its points; `early` and `late` are the means of the first and the last fifth of its points (at least
+one point); `rise` is the
+late mean minus the early one. `by_N` is its last value while at most N responses had been sampled, so that runs can be
+compared at equal rollouts, however many each step samples. `at_N` is its last value up to step N. `since_N` is the last of all values minus
+`at_N`.
+`from_N_to_M` is `at_M` minus `at_N`.
 """
 
 import re
@@ -13,13 +15,13 @@ from collections.abc import Iterable, Mapping
 
 READINGS = ("first", "last", "change", "mean", "early", "late", "rise")
 SAMPLED = "rollout/responses"
-"""The curve that says how many responses each step has sampled."""
+"""The curve of the number of responses that each step sampled."""
 _SHARE, _AT = 5, re.compile(r"by_([1-9][0-9]*)")
 _STEPS = re.compile(r"at_(\d+)|since_(\d+)|from_(\d+)_to_(\d+)")
 
 
 def metric_of(measure: str) -> str:
-    """The key of the metric that a measure reads. Raises ValueError for a measure that names no reading."""
+    """The key of the metric that a measure reads. Raises ValueError if the measure names no reading."""
     metric, _, reading = measure.rpartition(":")
     if not metric or not (reading in READINGS or _AT.fullmatch(reading) or _STEPS.fullmatch(reading)):
         raise ValueError(
@@ -40,13 +42,13 @@ def curves_of(measures: Iterable[str]) -> list[str]:
 
 
 def read_by(curve: Mapping[int, float], sampled: Mapping[int, float], most: int) -> float | None:
-    """The last value by the time that at most `most` responses had been sampled; None where nobody counted them."""
+    """The last value while at most `most` responses had been sampled; None if their number is not known."""
     steps = [step for step in sorted(curve) if sum(count for at, count in sampled.items() if at <= step) <= most]
     return curve[steps[-1]] if steps and sampled else None
 
 
 def read(curve: Mapping[int, float], reading: str) -> float | None:
-    """Of values by step. A curve without points has no measure, and one of a single point no `change` and no `rise`."""
+    """A reading of values by step; None for a curve without points, and for `change` and `rise` of a curve with a single point."""
     values = [curve[step] for step in sorted(curve)]
     if not values or (len(values) == 1 and reading in ("change", "rise")):
         return None
@@ -65,7 +67,7 @@ def read(curve: Mapping[int, float], reading: str) -> float | None:
 
 
 def read_steps(curve: Mapping[int, float], reading: str) -> float | None:
-    """None where the curve has no value by then."""
+    """A reading at steps of values by step; None if the curve has no value by then."""
     asked = _STEPS.fullmatch(reading)
     if not asked or not curve:
         return None
@@ -83,7 +85,7 @@ def _by_step(curve: Mapping[int, float], step: int) -> float | None:
 
 
 def measured(curves: Mapping[str, Mapping[int, float]], measures: Iterable[str]) -> dict[str, float | None]:
-    """Each measure of one run; None where the run has no such curve. Raises ValueError for what is no measure."""
+    """Each measure of one run; None if the run has no such curve. Raises ValueError for a text that is not a measure."""
     return {each: _measured(curves, metric_of(each), each.rpartition(":")[2]) for each in measures}
 
 

@@ -1,4 +1,4 @@
-"""Plans about what judges are worth to the policies that learn from them. Torch-free."""
+"""Plans about how good policies become that learn from different judges. Torch-free."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ _JUDGED = RATIONALE.shared
 _SCORE = "eval/rubric_score"
 _FAULT = "(?:cruel|false|rude|vague|dull|late|messy|plain|terse|quaint)"
 TWO_FAULTS = f"(?:um )*{_FAULT}(?: um)* {_FAULT}(?: um)*"
-"""The form of an answer: what is nothing but filler has no fault that a judge could name."""
+"""The form of an answer. An answer of filler alone names no fault, so a judge would have nothing to judge."""
 _TINY: dict[str, Any] = {
     "steps": _JUDGED["steps"],
     "model": {"lora": None},
@@ -22,13 +22,13 @@ _TINY: dict[str, Any] = {
 
 
 def _judge(arm: str, title: str) -> Arm:
-    """Trained as in `rationale`, for as many steps as the policies."""
+    """An arm that trains a judge as in `rationale`, for as many steps as the policies."""
     config = {key: value for key, value in _JUDGED.items() if key != "steps"}
     return Arm(f"{arm}_judge", title, {**config, "reward": {**config["reward"], "arm": arm}}, recipe="judge")
 
 
 def _policy(arm: str, title: str) -> Arm:
-    """What an answer is truly worth is measured, and not rewarded."""
+    """An arm that trains a policy by the judge of `arm`. The true score of its answers is measured, and not rewarded."""
     rewards = [
         {"kind": "judge", "judge": f"{arm} judge", "protocol": "pairwise", "against": "reference"},
         {"kind": "format", "form": "pattern", "pattern": TWO_FAULTS},

@@ -6,8 +6,10 @@ from .plan import Arm, Claim, ClaimPart, Plan, Setting, merged
 from .policies import SMOLLM, SMOLLM_BY_HAND, TINY
 
 _QUARTER = 6.5
-"""Tokens. Of the tiny task a quarter of the most that an answer may have: without a budget the pilot's answers came to have nearly as many.
-On SmolLM2 a quarter of what the pilot's answers had after five steps."""
+"""The smallest number of tokens saved that matters. In the tiny task it is a quarter of the longest answer; without a budget the pilot's
+answers
+became nearly as long as that. On SmolLM2 it is a quarter of the length of the pilot's answers after five steps.
+"""
 
 
 def _toggled(every: int, **budget: float) -> tuple[Arm, Arm]:
@@ -25,7 +27,7 @@ def _lost(at: int) -> tuple[ClaimPart]:
 
 
 def _claims(budgeted: int, free: int) -> tuple[Claim, ...]:
-    """The last steps of the last stretch with a budget and of the last free one: what is measured then is what that phase has left."""
+    """The claims, read at the last step with a budget and at the last free step: what is measured then is what that phase has left."""
     return (
         Claim("after a stretch with a budget, held-out answers are shorter", _saved(budgeted)),
         Claim("and they still are after a free stretch", _saved(free)),
@@ -86,7 +88,7 @@ _DEMO: dict[str, Any] = {
     "scaffold": None,
 }
 
-# A whole rubric is hardly ever met by so small a model, so a response is correct from 0.6 of the rubric's points.
+# So small a model hardly ever meets a whole rubric, so a response is correct from 0.6 of the rubric's points.
 TOGGLE_SMOLLM = Plan(
     "toggle_smollm",
     "Toggle on SmolLM2: length budgets on and off, against none",

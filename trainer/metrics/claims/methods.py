@@ -1,4 +1,4 @@
-"""The methods of the papers that the product offers: what each is, what its authors claim, and where it is tried. Torch-free."""
+"""The methods of the papers that the product offers: what each is, what its authors claim, and which plan tests it. Torch-free."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Method:
-    """`recipe` trains it, with the values of `at` by dotted path above the defaults (no text: the section is off), or `evaluation` measures it. `plans` put its
-    claim to the test."""
+    """A method. `recipe` trains it, with the values of `at` by dotted path above the defaults (an empty text: the section is off), or
+    `evaluation` measures it.
+    `plans` test its claim.
+    """
 
     name: str
     title: str

@@ -1,4 +1,4 @@
-"""Plans about objectives that guard against a sampler that is not the trainer: old weights, well-learned responses. Torch-free."""
+"""Plans about objectives for a sampler that differs from the trainer: old weights, well-learned responses, fewer bits. Torch-free."""
 
 from typing import Any
 
@@ -13,13 +13,13 @@ _LAGGING = {
     "optim": {"minibatch_size": 32},
     "evaluation": {"every": 5, "samples": 8},
 }
-"""Two updates a step and a sampler up to three steps behind: otherwise every ratio is 1, and nothing is cut or weighed."""
+"""Two updates a step and a sampler up to three steps behind: otherwise every ratio is 1, and nothing is clipped or weighted."""
 _ENTROPY = "policy/entropy:late"
 _SCORE = "eval/rubric_score:last"
 
 
 def _bounded(name: str, **more: Any) -> dict[str, Any]:
-    """By sequence, with the same bounds for both objectives."""
+    """An objective by sequence, with the same bounds for both objectives."""
     return {"name": name, "eps_low": 0.02, "eps_high": 0.03, "pop_high": 2.0, **more}
 
 
@@ -72,7 +72,7 @@ WPSM = Plan(
 
 
 def _lagging(name: str, push_every: int) -> dict[str, Any]:
-    """The same advantages, bounds and mean over tokens for both objectives."""
+    """What an arm changes: both objectives have the same advantages, bounds and mean over tokens."""
     objective = {"name": name, "advantage": "centred", "aggregation": "token", "eps_low": 0.2, "eps_high": 0.28}
     return {"objective": objective, "runner": {"push_every": push_every}}
 
@@ -122,11 +122,16 @@ _KL = "policy/mismatch_kl_{}:late"
 _FAR = "policy/mismatch_far_{}:late"
 _NEVER = 1e9
 _BOUND, _BOUND_WHOLE = 2.0, 1.06
-"""Of one token, GLM-5's; and of the geometric mean of a whole response, whose twelve tokens are then twice as likely in all."""
+"""The bound of one token, as in GLM-5, and the bound of the geometric mean of a whole response: at that bound the twelve tokens of a
+response are together
+twice as likely.
+"""
 
 
 def _rounded(precision: str, **bounds: Any) -> dict[str, Any]:
-    """The same loss for all arms: one update a step, so that no ratio is cut, and only the mask of the mismatch differs."""
+    """What an arm changes. All arms have the same loss and one update a step, so that no ratio is clipped and only the mask of the mismatch
+    differs.
+    """
     return {"objective": {"name": "icepop", **bounds}, "sampler": {"precision": precision}}
 
 

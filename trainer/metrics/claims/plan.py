@@ -1,7 +1,7 @@
 """What is compared, and what would make each claim true, written down before the runs. Torch-free.
 
-A claim has parts; each is a number per seed, a difference between two arms or a value of one, and the claim holds when
-all of them do. Settings are the same for every arm but for what the arms are about.
+A claim has parts. Each part is a number per seed, a difference between two arms or a value of one, and the claim holds if
+all its parts do. All arms share their settings, except for what the arms are about.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from .responses import measured_responses, reads
 Size = Literal["tiny", "demo"]
 SIZES: tuple[Size, ...] = ("tiny", "demo")
 RESPONSES = 16
-"""To each held-out prompt, of a plan that measures responses."""
+"""The number of responses to each held-out prompt, in a plan that measures responses."""
 Task = Literal[
     "syllables",
     "graded",
@@ -31,19 +31,22 @@ Task = Literal[
     "rubric_pairs",
     "turns",
 ]
-"""Constructed tasks of `trainer.claims`, each with a model that was taught for it."""
+"""The constructed tasks of `trainer.claims`, each with a model that was taught for it."""
 TASK_FORM = 1
-"""Raise it when the examples of a task, or what its model is taught, change: installations then make them anew."""
+"""Raise this number if the examples of a task, or what its model is taught, change: installations then make them again."""
 
 
 @dataclass(frozen=True)
 class Arm:
-    """`config`: what it changes in the settings that all arms share. `rounds`: offline ones that its steps are cut into.
+    """An arm of a plan. `config` is what it changes in the settings that all arms share. `rounds` is the number of offline rounds that its
+    steps are cut into.
 
-    `recipe`: what trains it, if that is not the plan's; of the settings that all arms share it has the number of steps alone. `uses`: by
-    role of a slot, the earlier arm whose output of the same seed fills it, in place of the model that all runs begin with; a judge's slot
-    by the place of its name in the config, such as `rewards.0.judge`: there the earlier arm trains a judge. `first` is the first output of
-    that arm's recipe, `first/stage-1` the one of this name.
+    `recipe` trains the arm, if it is not that of the plan; of the shared settings such an arm has only the number of steps. `uses` names,
+    by
+    role of a slot, the earlier arm whose output of the same seed fills the slot, in place of the model that all runs begin with. A judge's
+    slot
+    is the path of its name in the config, such as `rewards.0.judge`: there the earlier arm trains a judge. `first` is the first output of
+    that arm's recipe, `first/stage-1` the output of this name.
     """
 
     name: str
@@ -55,16 +58,16 @@ class Arm:
 
     @property
     def decides(self) -> dict[str, Any]:
-        """Without what an arm may have and has not."""
+        """The fields that decide, without optional ones that the arm lacks."""
         return {key: value for key, value in vars(self).items() if value or key not in ("recipe", "uses")}
 
 
 @dataclass(frozen=True)
 class ClaimPart:
-    """`measure` of arm `better`, less that of arm `worse` if there is one, is above 0 by more than chance.
+    """The part that `measure` of arm `better`, minus that of arm `worse` if there is one, is above 0 by more than chance.
 
-    `margin`: the smallest amount that would matter; an interval that stays below it says that the claim does not hold.
-    `sign` -1 is for measures of which less is better.
+    `margin` is the smallest amount that would matter: if the interval stays below it, the claim does not hold.
+    `sign` is -1 for measures of which less is better.
     """
 
     text: str
@@ -83,9 +86,12 @@ class Claim:
 
 @dataclass(frozen=True)
 class Setting:
-    """`wanted`: syllables of a perfect answer to the toy task. `columns`: more of the table of arms than every size has. `over_pairs`: (title,
-    metric, metric that counts its pairs) of evaluations whose own intervals a report shows, as a size with one seed needs them. `judges`: by the place of its name in the config, what
-    each judge that no run trains is; the model as it was given answers."""
+    """A size of a plan. `wanted`: syllables of a perfect answer to the toy task. `columns`: columns of the table of arms beside those of
+    every size.
+    `over_pairs`: (title, metric, metric that counts its pairs) of evaluations whose own intervals a report shows, because a size with one
+    seed needs them.
+    `judges`: the config of each judge that no run trains, by the path of its name in the run's config; the model as it was given answers.
+    """
 
     config: Mapping[str, Any]
     seeds: tuple[int, ...]
@@ -96,7 +102,7 @@ class Setting:
     judges: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def measures(self) -> Iterator[str]:
-        """Those that a report of this size shows beside the plan's."""
+        """The measures that a report of this size shows beside those of the plan."""
         yield from (key for _, key in self.columns)
         for _, metric, count in self.over_pairs:
             yield from (f"{key}:{when}" for key in (metric, *ends_of(metric), count) for when in ("first", "last"))
@@ -104,11 +110,12 @@ class Setting:
 
 @dataclass(frozen=True)
 class Plan:
-    """`recipe`: what trains every arm. `columns`: (title, measure) of the table of arms.
+    """A plan. `recipe` trains every arm. `columns` are (title, measure) of the table of arms.
 
-    `measured` is `responses` where a run answers the held-out prompts once more after its last step, 16 times each, and tells what
-    its responses are worth (`trainer.metrics.claims.responses`), and `curves` where every measure is read off the other curves
-    of the run (`trainer.metrics.claims.curves`). Either way any run of the arm will do, whoever launched it.
+    With `measured` `responses`, a run answers the held-out prompts again after its last step, 16 times each, and reports the measures of
+    these
+    responses (`trainer.metrics.claims.responses`). With `curves`, every measure is read off the other curves
+    of the run (`trainer.metrics.claims.curves`). Either way any run of the arm will do.
     """
 
     name: str
@@ -123,10 +130,10 @@ class Plan:
     columns: tuple[tuple[str, str], ...] = ()
     summary: str = ""
     by_hand: tuple[str, ...] = ()
-    """What has to be here before a page can launch it, step by step, if no job can make it."""
+    """What must be here before a page can launch the plan, step by step, if no job can make it."""
 
     def arm(self, name: str) -> Arm:
-        """Raises KeyError where the plan has no such arm."""
+        """The arm of this name. Raises KeyError if the plan has none."""
         found = next((arm for arm in self.arms if arm.name == name), None)
         if found is None:
             raise KeyError(name)
@@ -146,8 +153,10 @@ class Plan:
         return arm.recipe or self.recipe
 
     def used(self, arm: Arm) -> dict[str, tuple[Arm, str]]:
-        """By role, the arm whose output it uses, and the output's name; none for the first one of that arm's recipe. Raises ValueError
-        where that arm does not stand before it."""
+        """By role, the arm whose output it uses, and the output's name; an empty name stands for the first output of that arm's recipe.
+        Raises ValueError
+        if that arm does not come before this one.
+        """
         found, earlier = {}, {each.name: each for each in self.arms[: self.arms.index(arm)]}
         for role, text in arm.uses.items():
             name, _, output = text.partition("/")
@@ -157,7 +166,7 @@ class Plan:
         return found
 
     def waits_for(self, arm: Arm) -> Arm:
-        """The earlier arm that one with `uses` waits for. Raises ValueError where there are several, or none."""
+        """The earlier arm that an arm with `uses` waits for. Raises ValueError if there are several, or none."""
         found = {used.name: used for used, _ in self.used(arm).values()}
         if len(found) != 1:
             raise ValueError(f"{self.name}: arm {arm.name} waits for {', '.join(found) or 'nothing'}, not for one arm")
@@ -165,38 +174,38 @@ class Plan:
 
     @property
     def passes(self) -> Mapping[Size, float]:
-        """The score from which on pass@k counts a response."""
+        """For each size, the score from which pass@k counts a response."""
         asked = {size: setting.config.get("evaluation", {}).get("closing", {}) for size, setting in self.sizes.items()}
         return {size: closing.get("passed", 1.0) for size, closing in asked.items()}
 
     @property
     def constructed(self) -> Setting | None:
-        """The setting that its constructed task suits; None for a plan that is about given data alone."""
+        """The setting that suits the constructed task; None if the plan is only about given data."""
         return self.sizes.get("tiny")
 
     @property
     def digest(self) -> str:
-        """SHA-256 of what decides: arms, claims and how they are measured. Settings and seeds are the launcher's to choose."""
+        """SHA-256 of what decides: arms, claims and how they are measured. The launcher may choose settings and seeds."""
         decides = [[arm.decides for arm in self.arms], [[each.text, *map(vars, each.parts)] for each in self.claims]]
         return hashlib.sha256(json.dumps([self.measured, decides], sort_keys=True).encode()).hexdigest()
 
     @property
     def shared(self) -> Mapping[str, Any]:
-        """The settings of its smallest size, which all arms share."""
+        """The settings of the smallest size, which all arms share."""
         return next(iter(self.sizes.values())).config
 
     def of_run(self, curves: Mapping[str, Mapping[int, float]]) -> dict[str, float | None]:
-        """The measures of a finished run of the plan, from its metrics by step; None where it has none."""
+        """The measures of a finished run of the plan, from its metrics by step; a measure that the run lacks is None."""
         if self.measured == "responses":
             return measured_responses(curves)
         return measured(curves, self.measures())
 
     def reads(self, key: str) -> bool:
-        """Whether the metric has a part in a measure."""
+        """Whether a measure reads the metric."""
         return reads(key) if self.measured == "responses" else key in curves_of(self.measures())
 
     def measures(self, size: Size | None = None) -> Iterator[str]:
-        """Each measure that a part or a column names, once, and what reports of a size show besides."""
+        """Each measure that a part or a column names, once, and the measures that only reports of this size show."""
         named = [part.measure for claim in self.claims for part in claim.parts] + [key for _, key in self.columns]
         yield from dict.fromkeys([*named, *(self.sizes[size].measures() if size else ())])
 

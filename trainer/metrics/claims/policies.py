@@ -32,7 +32,7 @@ COLUMNS = (
     ("1 - Self-BLEU", "self_bleu_diversity"),
     ("embeddings", "embedding_diversity"),
 )
-"""Of the responses to held-out prompts after the last step, and of the curves."""
+"""The columns: measures of the responses to held-out prompts after the last step, and of the curves."""
 _TOY = "A random model of two layers that was taught to follow scaffolds, on a language of syllables (trainer/claims/toy.py)."
 SMOLLM_BY_HAND = (
     "Model: SmolLM2-135M-Instruct, whose published weights no job can make. python -m trainer models prepare --dir "
@@ -87,7 +87,7 @@ _OBJECTIVES: dict[str, tuple[str, dict[str, Any]]] = {
     "oapl": ("OAPL", {"name": "oapl"}),
 }
 
-# With L = 50 there are five pushes: the regression learns what one sampler version can teach, and goes on from there.
+# With L = 50 there are five pushes: the regression learns what one version of the sampler can teach, and goes on from there.
 _LONGER = {"steps": 250, "rollout": {"prompts_per_step": 4}, "evaluation": {"every": 25}}
 
 

@@ -1,6 +1,6 @@
-"""Measures of a run whose policy answered the held-out prompts once more after its last step (`evaluation.closing`). Torch-free.
+"""Measures of a run whose policy answered the held-out prompts again after its last step (`evaluation.closing`). Torch-free.
 
-The run tells them as metrics of its last step. A metric's key has no sign that a query of runs could take for its own, so
+The run reports them as metrics of its last step. The key of a metric has no sign that has a meaning in a query of runs, so
 `closing/pass_at_4` is the measure `pass@4`, `closing/best_of_4` is `best@4`, `closing/novel_above_10` is `novel>10`.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 PREFIX = "closing/"
 SCORE, ENTROPY = "eval/rubric_score", "policy/entropy"
-"""The curves whose shape is told besides."""
+"""The curves whose shape is measured too."""
 _SPELLED = (("pass@", "pass_at_"), ("best@", "best_of_"), ("novel>", "novel_above_"))
 _SMOOTH = 5
 Curve = Mapping[int, float]
@@ -30,15 +30,15 @@ def measure_of(key: str) -> str:
 
 
 def reads(key: str) -> bool:
-    """Whether a metric has a part in the measures."""
+    """Whether a measure reads the metric."""
     return key.startswith(PREFIX) or key in (SCORE, ENTROPY)
 
 
 def measured_responses(curves: Mapping[str, Curve]) -> dict[str, float | None]:
-    """What the responses are worth, where the run has measured it, and the shape of its curves.
+    """The measures of the responses, if the run has any, and the shape of its curves.
 
-    `drawdown`: the most that the held-out score lay below its best so far. `entropy_rise` and `entropy_fall`: how far the
-    highest mean of five steps lies above the first and above the last one. None where there is no such curve.
+    `drawdown` is the most that the held-out score lay below its best so far. `entropy_rise` and `entropy_fall` say how far the
+    highest mean of five steps lies above the first such mean and above the last one. Each is None if there is no such curve.
     """
     told = {measure_of(key): curve[max(curve)] for key, curve in curves.items() if key.startswith(PREFIX) and curve}
     smooth = [statistics.fmean(part) for part in _windows(_values(curves.get(ENTROPY, {})))]

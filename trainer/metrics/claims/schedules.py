@@ -15,7 +15,7 @@ def _async(policy: str, **runner: Any) -> dict[str, Any]:
 
 
 def _april(max_staleness: int) -> dict[str, Any]:
-    """Twice as many prompts as are trained on; what is not finished when they are is put off and goes on later."""
+    """The APRIL schedule with twice as many prompts as are trained on: responses that are not finished by then are put off and go on later."""
     return _async("april", oversample=2.0, segment_tokens=_SEGMENT, max_staleness=max_staleness)
 
 
@@ -108,4 +108,4 @@ TAILS_STILL = Plan(
     columns=_COLUMNS,
     summary="The same with a policy that does not learn, so that which responses are trained on is all that differs.",
 )
-"""Planned after `tails`, in whose runs training moved the lengths; with other seeds."""
+"""A plan made after `tails`, in whose runs training changed the lengths. Its seeds are others."""

@@ -1,4 +1,4 @@
-"""Plans about runs of several stages: distilling what earlier ones could do, and learning one's own best answers. Torch-free."""
+"""Plans about runs of several stages: distilling what earlier stages could do, and learning the run's own best answers. Torch-free."""
 
 from .plan import Arm, Claim, ClaimPart, Plan, Setting, merged
 from .policies import TINY
@@ -14,7 +14,7 @@ _SHARED = {key: value for key, value in TINY.items() if key != "scaffold"} | {"l
 
 
 def _cross_stage(name: str, title: str, steps: tuple[int, int, int], seeds: tuple[int, ...]) -> Plan:
-    """So many steps of each domain, and that distil."""
+    """A plan with `steps` steps of the first domain, of the second, and of distilling."""
     first, second, distil = steps
     learnt = first + second
     learn = [
@@ -84,7 +84,7 @@ CROSS_STAGE = _cross_stage("cross_stage", _TITLE, (40, 40, 40), _SEEDS)
 CROSS_STAGE_LEARNT = _cross_stage(
     "cross_stage_learnt", f"{_TITLE}, where that one is learnt", (20, 80, 40), (5, 6, 7, 8, 9)
 )
-"""Planned after `cross_stage`, whose second stage most seeds did not learn in 40 steps; with other seeds."""
+"""A plan made after `cross_stage`, whose second stage most seeds did not learn in 40 steps. Its seeds are others."""
 
 _LEVELS = ("easy", "middle", "hard")
 

@@ -1,9 +1,9 @@
 """The decision rule. Torch-free.
 
 For each part of a claim there is one number per seed (a difference of two arms is paired by seed) and the 95% t-interval of
-its mean over seeds. The part *holds* when the whole interval is above 0; it *does not hold here* when the whole interval is
-below the smallest amount that would matter; otherwise it is *not decided*. A claim holds when all its parts do, and does not
-hold here when one of them does not. No part is corrected for there being several: a claim that needs all of them to hold
+its mean over seeds. The part *holds* if the whole interval is above 0; it *does not hold here* if the whole interval is
+below the smallest amount that would matter; otherwise it is *not decided*. A claim holds if all its parts do, and does not
+hold here if one of them does not. The number of parts needs no correction: a claim that needs all of them to hold
 does not become likelier by their number. Several claims of one plan do make it likelier that one of them holds by chance:
 their p-values are corrected by Holm's method (1979), and a claim that holds only without the correction is *not decided* with it.
 """
@@ -29,7 +29,7 @@ RULE = (
 _LEVEL = 0.05
 Verdict = Literal["holds", "does not hold here", "not decided"]
 Measures = Mapping[str, Mapping[int, Mapping[str, float | None]]]
-"""arm -> seed -> measure -> value; None where a measure is undefined."""
+"""arm -> seed -> measure -> value; None if a measure is undefined."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class ClaimResult:
     parts: tuple[ClaimPartResult, ...]
     verdict: Verdict
     adjusted: float = 1.0
-    """The largest p-value of its parts, adjusted for the number of claims (Holm, 1979)."""
+    """The largest p-value of the claim's parts, adjusted for the number of claims (Holm, 1979)."""
 
     @property
     def p(self) -> float:
@@ -55,19 +55,19 @@ class ClaimResult:
 
     @property
     def corrected(self) -> Verdict:
-        """The verdict when the number of claims is corrected for."""
+        """The verdict corrected for the number of claims."""
         return "not decided" if self.verdict == "holds" and self.adjusted > _LEVEL else self.verdict
 
 
 def judge_all(claims: Sequence[Claim], measures: Measures) -> list[ClaimResult]:
-    """The claims of one plan, corrected for their number."""
+    """The results for the claims of one plan, corrected for their number."""
     found = [judge(claim, measures) for claim in claims]
     adjusted = holm([each.p for each in found])
     return [replace(each, adjusted=value) for each, value in zip(found, adjusted, strict=True)]
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjusted p-values, in the order of `p_values`: the k-th smallest of n times n - k + 1, never below the ones before it."""
+    """Adjusted p-values, in the order of `p_values`: the k-th smallest of n times n - k + 1, at least as large as those before it."""
     found, highest = [0.0] * len(p_values), 0.0
     for rank, place in enumerate(sorted(range(len(p_values)), key=lambda place: p_values[place])):
         highest = max(highest, min(1.0, p_values[place] * (len(p_values) - rank)))
@@ -85,7 +85,7 @@ def judge(claim: Claim, measures: Measures) -> ClaimResult:
 
 
 def decide(difference: Estimate, margin: float) -> Verdict:
-    """From the interval of a part; without one nothing is decided."""
+    """The verdict from the interval of a part; not decided if there is no interval."""
     if difference.low is None or difference.high is None:
         return "not decided"
     if difference.low > 0:
@@ -94,7 +94,7 @@ def decide(difference: Estimate, margin: float) -> Verdict:
 
 
 def mean_over_seeds(values: Sequence[float | None]) -> Estimate:
-    """Mean with its t-interval (Student, 1908): seeds are few, and a bootstrap of three has too narrow an interval."""
+    """The mean with its t-interval (Student, 1908): seeds are few, and a bootstrap of three has too narrow an interval."""
     known = [value for value in values if value is not None]
     missing, n = len(values) - len(known), len(known)
     if not n:
@@ -108,9 +108,9 @@ def mean_over_seeds(values: Sequence[float | None]) -> Estimate:
 
 
 def p_value(values: Sequence[float | None]) -> float:
-    """Of Student's t-test that the mean is 0, two-sided; 1 where the mean is not above 0, and below two values.
+    """The two-sided p-value of Student's t-test that the mean is 0; 1 if the mean is not above 0 or there are fewer than two values.
 
-    Values without any spread above 0 have the p-value 0.
+    If the mean is above 0 and the values have no spread, the p-value is 0.
     """
     known = [value for value in values if value is not None]
     n = len(known)

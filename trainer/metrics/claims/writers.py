@@ -6,7 +6,7 @@ from .plan import Arm, Claim, ClaimPart, Plan, Setting
 from .policies import SMOLLM_BY_HAND
 
 CHECKABLE = tuple(consonant + vowel for consonant in "bdfgkl" for vowel in "aei")
-"""Words of the task `rubrics` that can be checked in an answer: what its judge of rubrics knows."""
+"""The words of the task `rubrics` that can be checked in an answer; its judge of rubrics knows them."""
 
 _TINY: dict[str, Any] = {
     "steps": 60,
