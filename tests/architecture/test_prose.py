@@ -26,6 +26,7 @@ READ = (
     "trainer/metrics",
     "trainer/rewards",
     "trainer/rubrics",
+    "trainer/scheduling",
     "webapp/inference",
     "webapp/verifiers",
 )

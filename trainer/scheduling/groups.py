@@ -1,4 +1,4 @@
-"""A group on its way from the data to a batch."""
+"""A group of responses on its way from the data to a batch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,18 +15,18 @@ class Sample:
     state: SampleState = "waiting"
     stretches: tuple[Stretch, ...] = ()
     version: int | None = None
-    """The weights it was first started with; None before."""
+    """The weights that the response was first started with; None before."""
     attempt: int = 0
     losses: int = 0
     worker: str = ""
 
     @property
     def oldest(self) -> int | None:
-        """The oldest weights in it, or that will be in it; None while that is open."""
+        """The oldest weights in the response, or those it will start with; None while these are not known."""
         return self.stretches[0].version if self.stretches else self.version
 
     def state_dict(self) -> list[Any]:
-        """What is being sampled or scored is lost with the process, so it will wait again."""
+        """The state to save. A response that is being sampled or scored is lost with the process, so it is saved as waiting."""
         state = "waiting" if self.state in UNFINISHED else self.state
         return [state, [list(stretch) for stretch in self.stretches], self.version, self.attempt, self.losses]
 
@@ -42,9 +42,9 @@ class Group:
     domain: str
     samples: list[Sample] = field(default_factory=list)
     open: int = 0
-    """Responses that are neither done nor excluded."""
+    """How many responses are neither done nor excluded."""
     begun: int | None = None
-    """The oldest weights that any of its responses was started with; None before the first."""
+    """The oldest weights that any response of the group was started with; None before the first."""
 
     @property
     def size(self) -> int:
@@ -69,10 +69,10 @@ class Group:
 
 
 def padded(valid: Sequence[int], size: int) -> tuple[int, ...]:
-    """Places of the valid responses, repeated cyclically up to `size`; empty when not more than half are valid.
+    """Places of the valid responses, repeated cyclically up to `size`; empty if half of the responses or fewer are valid.
 
-    GLM-5 (2026), noisy samples: a group that lost at most a minority to crashed environments is filled up with what it
-    has, any other is dropped. Advantages come from the unrepeated responses.
+    GLM-5 (2026), noisy samples: if a group lost at most a minority to crashed environments, its valid responses fill it up. Any other
+    group is dropped. Advantages come from the unrepeated responses.
     """
     if 2 * len(valid) <= size:
         return ()

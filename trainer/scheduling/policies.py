@@ -1,4 +1,4 @@
-"""What the schedules differ in: how many groups are sampled at once, and which of them make a batch."""
+"""How the schedules differ: how many groups are sampled at once, and which groups make a batch."""
 
 import math
 from collections import Counter
@@ -11,42 +11,42 @@ from .rules import Rules
 
 
 class SchedulerView(Protocol):
-    """What a policy sees of the scheduler."""
+    """The part of the scheduler that a policy sees."""
 
     step: int
     """Finished optimiser steps."""
     taken: int
-    """Batches that have gone to the learner."""
+    """How many batches have gone to the learner."""
     admitted: int
     by_domain: Counter[str]
-    """Groups of each domain, outstanding or at the learner."""
+    """How many groups of each domain are outstanding or at the learner."""
 
     @property
     def at_learner(self) -> Sequence[Group]:
-        """The batch that is being trained on."""
+        """The batch that the learner trains on now."""
         ...
 
     @property
     def groups(self) -> Mapping[int, Group]:
-        """Outstanding: admitted, not yet trained on or dropped."""
+        """The outstanding groups: admitted, and neither trained on nor dropped."""
         ...
 
     @property
     def complete(self) -> Mapping[int, Group]:
-        """Those of them that could be trained on, in the order in which they were finished."""
+        """The outstanding groups that could be trained on, in the order in which they were finished."""
         ...
 
 
 class Policy(Protocol):
     barrier: bool
-    """Nothing is sampled while the learner trains."""
+    """Whether sampling stops while the learner trains."""
     at_admission: bool
-    """With `pinned`, a group's weights are those at its admission, so that they do not depend on who is free when."""
+    """With `pinned`: whether a group's weights are those at its admission, so that they do not depend on which worker is free when."""
 
     def __init__(self, rules: Rules) -> None: ...
 
     def wanted(self, pool: SchedulerView) -> list[str | None]:
-        """The domains of the groups to admit now; None: whichever comes next."""
+        """The domains of the groups to admit now; None stands for the next group of any domain."""
         ...
 
     def usable(self, number: int) -> bool:
@@ -54,14 +54,14 @@ class Policy(Protocol):
         ...
 
     def batch(self, pool: SchedulerView) -> list[Group] | None:
-        """The groups of the next step in order, or None while they are not there."""
+        """The groups of the next step in order; None if they are not complete yet."""
         ...
 
 
 class UnbiasedReplay:
-    """ERNIE 5.0 (2026), U-RB: group n belongs to step n // P + 1, whoever finishes first.
+    """ERNIE 5.0 (2026), U-RB: group n belongs to step n // P + 1, even if another group finishes first.
 
-    Groups of steps beyond the last are admitted, which fixes their weights, but are not sampled: a run that is extended
+    Groups of steps beyond the last are admitted, which fixes their weights, but they are not sampled: if the run is extended, it
     samples them as a longer run would have.
     """
 
@@ -86,7 +86,7 @@ class UnbiasedReplay:
 
 
 class Sync(UnbiasedReplay):
-    """A pool of one batch, which is sampled by the weights that it then trains."""
+    """A pool of one batch, sampled with the weights that the batch then trains."""
 
     def __init__(self, rules: Rules) -> None:
         super().__init__(rules)
@@ -120,9 +120,9 @@ class April:
 class Dora:
     """LongCat-Flash-Thinking-2601 (2026): streaming, several versions at once, over-sampling by domain.
 
-    At most `(tau + 1) * batch` groups are outstanding or at the learner, and the oldest weights are taken first, so that a
-    group which does not lag behind the others is trained on within tau steps. Quotas may ask for more of a domain. In the
-    last steps, no more are outstanding than the batches to come hold.
+    At most `(tau + 1) * batch` groups are outstanding or at the learner, and the oldest weights are taken first. So a
+    group that does not lag behind the others is trained on within tau steps. Quotas may ask for more of a domain. In the
+    last steps, no more groups are outstanding than the remaining batches need.
     """
 
     barrier = False
@@ -149,7 +149,7 @@ class Dora:
         return wanted
 
     def _useful(self, name: str, left: int) -> int:
-        """Groups of a domain that the batches to come hold, with its oversampling for one of them."""
+        """How many groups of a domain the remaining batches need, with the domain's oversampling for one of them."""
         return math.ceil(self._shares[name] * (left - 1 + self._rules.quotas[name].oversample)) if left else 0
 
     def usable(self, number: int) -> bool:
@@ -165,20 +165,20 @@ class Dora:
         return None if self._waits and self._too_soon(pool, chosen) else chosen
 
     def _too_soon(self, pool: SchedulerView, chosen: list[Group]) -> bool:
-        """Whether older groups, still being sampled, should go first: with this batch gone, some of the others could not
-        all be trained on within tau steps, a batch at a time.
+        """Whether older groups that are still sampled should go first: after this batch, some of the other groups could not
+        all be trained on within tau steps, one batch a step.
         """
         taken, newest = {group.number for group in chosen}, max(_begun(group) for group in chosen)
         left = [group for group in pool.groups.values() if group.begun is not None and group.number not in taken]
         if not any(group.open and _begun(group) < newest for group in left):
-            return False  # nothing to wait for
+            return False  # no older group to wait for
         slack = Counter(_begun(group) + self._tau - (pool.step + 1) for group in left)
         due = accumulate(slack[steps] for steps in range(min(slack), self._tau + 1))
         places = ((steps + 1) * self._size for steps in range(min(slack), self._tau + 1))
         return any(wanted > max(0, room) for wanted, room in zip(due, places, strict=True))
 
     def _chosen(self, groups: list[Group]) -> list[Group]:
-        """Each domain up to its share, then whatever is oldest."""
+        """The groups of a batch: each domain up to its share, then the oldest of the rest."""
         left = Counter(self._shares)
         within: list[Group] = []
         beyond: list[Group] = []

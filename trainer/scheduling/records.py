@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 
 class SampleId(NamedTuple):
-    """One response: the number of its group in the order of the data, and its place in the group."""
+    """A response: the number of its group in the order of the data, and its place in the group."""
 
     group: int
     place: int
@@ -24,7 +24,7 @@ class Stretch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WorkerJoined:
-    """`slots`: responses it can sample side by side."""
+    """A worker has joined. `slots` is the number of responses that it can sample side by side."""
 
     worker: str
     slots: int
@@ -43,7 +43,7 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """All tokens of a response are there: its place is free. What it is worth is still awaited (`Finished`)."""
+    """All tokens of a response are there, so its place is free. Its reward is still awaited (`Finished`)."""
 
     sample: SampleId
     attempt: int
@@ -51,7 +51,7 @@ class Sampled:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A response can be trained on. `problem`: it crashed for a reason of its own, and is excluded for it."""
+    """A response can be trained on. `problem` is the reason of a crash that was not the worker's; the response is then excluded."""
 
     sample: SampleId
     attempt: int
@@ -61,7 +61,7 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Paused:
-    """A response was stopped before its end; `stretches` are the tokens it goes on from."""
+    """A response was stopped before its end; it goes on after the tokens of `stretches`."""
 
     sample: SampleId
     attempt: int
@@ -83,7 +83,7 @@ class Updated:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """Time has passed: see who has not been heard of."""
+    """Time has passed: look for workers that have sent nothing."""
 
 
 Event = WorkerJoined | WorkerLost | Heartbeat | Sampled | Finished | Paused | LearnerReady | Updated | Tick
@@ -94,9 +94,9 @@ Event = WorkerJoined | WorkerLost | Heartbeat | Sampled | Finished | Paused | Le
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Sample this response there with weights `version`, going on after the tokens of `stretches` if there are any.
+    """Sample this response on this worker with weights `version`, after the tokens of `stretches` if there are any.
 
-    `attempt` comes back with the result: one that belongs to an earlier attempt is ignored.
+    `attempt` comes back with the result: a result of an earlier attempt is ignored.
     """
 
     worker: str
@@ -108,7 +108,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Stop sampling. `keep`: hand over the tokens there are (`Paused`); else they are thrown away."""
+    """Stop sampling a response. With `keep` its tokens are handed over (`Paused`); otherwise they are dropped."""
 
     worker: str
     sample: SampleId
@@ -118,8 +118,9 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class GroupTaken:
-    """A group of a batch. `rows`: places of its responses, valid ones repeated where others were excluded; the first
-    `valid` of them are all different, and advantages are computed from those alone.
+    """A group of a batch. `rows` are places of its responses; valid ones are repeated if others were excluded. The first `valid` rows are
+    all
+    different, and only these give the advantages.
     """
 
     number: int
@@ -127,7 +128,7 @@ class GroupTaken:
     rows: tuple[int, ...]
     valid: int
     staleness: tuple[int, ...]
-    """Of each valid response: optimiser steps since the oldest weights in it."""
+    """For each valid response, the optimiser steps since the oldest weights in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +150,7 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """The worker has not been heard of: end it and start another. Its responses are already waiting again."""
+    """The worker has sent nothing: end it and start another. Its responses already wait again."""
 
     worker: str
     reason: str

@@ -1,4 +1,4 @@
-"""What a schedule is asked to do; checked once, at the start."""
+"""The rules of a schedule, checked once, at the start."""
 
 import math
 from collections.abc import Mapping
@@ -18,8 +18,8 @@ def too_old(oldest: int, current: int, tau: int) -> bool:
 
 @dataclass(frozen=True)
 class DomainShare:
-    """A domain's `share` of every batch, and how many times that share may be outstanding (LongCat-2601: more for
-    domains that are slow or seldom succeed).
+    """A domain's `share` of every batch, and how many times that share may be outstanding (LongCat-2601: more for domains that
+    are slow or seldom succeed).
     """
 
     share: float
@@ -28,32 +28,32 @@ class DomainShare:
 
 @dataclass(frozen=True)
 class Rules:
-    """`policy`:
+    """The rules of a schedule. `policy` is one of:
 
     `sync`: the batch of a step is sampled after the step before it; everybody waits for its longest response.
-    `april` (partial rollouts, 2025): `oversample` times the batch is sampled; once a batch is finished the rest is
-    stopped and goes on in the next step.
-    `urb` (unbiased replay buffer, ERNIE 5.0): `ahead` batches are sampled at once; step t trains exactly the groups
-    that were assigned to t.
+    `april` (partial rollouts, 2025): `oversample` times the batch is sampled; once a batch is finished, the rest is stopped and
+    goes on in the next step.
+    `urb` (unbiased replay buffer, ERNIE 5.0): `ahead` batches are sampled at once; step t trains on exactly the groups that were
+    assigned to t.
     `dora` (LongCat-Flash-Thinking-2601): no barrier; finished groups are taken oldest first, domains by quota.
     """
 
     policy: PolicyName
     groups_per_batch: int
     group_size: int
-    """Responses of a group; of groups with sizes of their own, the mean."""
+    """Responses of a group; the mean if groups differ in size."""
     ahead: int = 2
     oversample: float = 1.5
     max_staleness: int = 4
     """tau: a response is excluded when the learner is more than tau steps past the oldest weights in it."""
     pinned: bool = True
-    """A response is sampled by one version from its first token to its last, also when it has to be sampled again."""
+    """Whether one version samples a response from its first token to its last, also if the response is sampled again."""
     whole_groups: bool = False
     """Start all responses of a group on one worker, which then computes their prompt once."""
     clear_on_push: bool = False
-    """Sample again, with the new weights, what is outstanding when weights are pushed (OAPL)."""
+    """When weights are pushed, sample what is outstanding again with the new weights (OAPL)."""
     retries: int = 3
-    """How often a response may lose its worker before it is excluded: it may be what kills them."""
+    """How often a response may lose its worker before it is excluded: the response itself may be what ends the worker."""
     heartbeat_s: float = math.inf
     quotas: Mapping[str, DomainShare] = field(default_factory=dict)
     late: Literal["drop", "wait"] = "drop"
@@ -61,9 +61,9 @@ class Rules:
     balance: float = 0.5
     """`dora`: the part of each domain's share that must be in a batch; the rest is filled with what is finished."""
     largest_group: int | None = None
-    """Of groups with sizes of their own. None: all have `group_size`."""
+    """The largest size if groups differ in size. None: all have `group_size`."""
     steps: int | None = None
-    """The run's last step: what no step up to it can train on is not sampled. None: there is no last one."""
+    """The run's last step: a response that no step can train on is not sampled. None: there is no last step."""
 
     def __post_init__(self) -> None:
         for problem in self._problems():
@@ -81,14 +81,15 @@ class Rules:
 
     @property
     def outstanding(self) -> int:
-        """Groups that may be sampled at once, without what quotas ask for on top."""
+        """How many groups may be sampled at once, without those that quotas ask for in addition."""
         batches = {"sync": 1, "april": self.oversample, "urb": self.ahead, "dora": self.max_staleness + 1}
         return math.ceil(self.groups_per_batch * batches[self.policy])
 
     def places(self, side_by_side: int, workers: int) -> int:
-        """Responses that each of `workers` is given at a time, of which it samples so many side by side. No worker gets much
-        more than its part, or the first to come would have all; one group more takes the places that become free before
-        anybody hears of it.
+        """How many responses each of `workers` is given at a time; it samples up to `side_by_side` of them at once.
+
+        No worker gets much more than its part, or the first to come would have all. One group more fills places that become free
+        before the scheduler hears of them.
         """
         part = self.group_size * -(-self.outstanding // workers)
         return min(side_by_side, part) + self.largest

@@ -47,8 +47,8 @@ class _Worker:
 
 
 class Scheduler:
-    """Every group that is admitted is trained on once or dropped with a reason, whatever happens to the workers:
-    `admitted == trained + dropped + len(groups)` after every event.
+    """Trains on every admitted group once, or drops it with a reason, even if workers fail: `admitted == trained +
+    dropped + len(groups)` after every event.
     """
 
     def __init__(self, rules: Rules, source: GroupSource) -> None:
@@ -68,12 +68,12 @@ class Scheduler:
 
     @property
     def groups(self) -> Mapping[int, Group]:
-        """Outstanding, by number."""
+        """The outstanding groups, by number."""
         return self._groups
 
     @property
     def complete(self) -> Mapping[int, Group]:
-        """Those that could be trained on, in the order in which they were finished."""
+        """The groups that could be trained on, in the order in which they were finished."""
         return self._complete
 
     @property
@@ -82,11 +82,11 @@ class Scheduler:
 
     @property
     def over(self) -> bool:
-        """The batch of the run's last step has gone to the learner: nothing that is sampled or scored is of use any more."""
+        """Whether the batch of the run's last step has gone to the learner: nothing that is sampled or scored is of use any more."""
         return self._rules.batches_left(self.taken) <= 0
 
     def handle(self, event: Event, now: float) -> list[Decision]:
-        """What follows from `event`; `now` in seconds of any clock that does not run backwards."""
+        """The decisions that follow from `event`; `now` in seconds of any clock that does not run backwards."""
         self._out = []
         _HANDLERS[type(event)](self, event, now)
         self._admit()
@@ -95,25 +95,25 @@ class Scheduler:
         return self._out
 
     def oldest_needed(self) -> int:
-        """The oldest weights that a response may still have to be sampled with; older ones can be forgotten."""
+        """The oldest weights with which a response may still have to be sampled; older ones can be deleted."""
         if not self._rules.pinned:
             return self.version
         open_ = (s.version for g in self._groups.values() if g.open for s in g.samples if s.state in UNFINISHED)
         return min((version for version in open_ if version is not None), default=self.version)
 
     def awaits(self, sample_id: SampleId, attempt: int) -> bool:
-        """Whether a result of this attempt would still be taken."""
+        """Whether the scheduler still takes a result of this attempt."""
         group = self._groups.get(sample_id.group)
         sample = group.samples[sample_id.place] if group else None
         return sample is not None and sample.state in ("running", "scoring") and sample.attempt == attempt
 
     def sampled(self, group: int) -> bool:
-        """Whether no response of the group is being sampled or waits for it."""
+        """Whether no response of the group is being sampled or waits for sampling."""
         found = self._groups.get(group)
         return found is None or all(sample.state not in ("waiting", "running") for sample in found.samples)
 
     def state_dict(self) -> dict[str, Any]:
-        """JSON. Workers are not part of it: those of the resumed run join anew."""
+        """The state as JSON, without the workers: those of the resumed run join again."""
         return {
             "step": self.step,
             "version": self.version,
@@ -124,7 +124,7 @@ class Scheduler:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """As after the last `Updated`: the learner is not waiting, nothing is being sampled."""
+        """Restore the state after the last `Updated`: the learner does not wait, and nothing is being sampled."""
         self.step, self.version, self.taken = state["step"], state["version"], state["step"]
         self.admitted, self.trained, self.dropped = state["counts"]
         self._source.load_state_dict(state["source"])
@@ -146,7 +146,7 @@ class Scheduler:
     def _joined(self, event: WorkerJoined, now: float) -> None:
         if event.worker in self._workers:
             raise ValueError(f"worker {event.worker!r} is there already")
-        # A group that starts as a whole has to fit somewhere.
+        # A group whose responses start together must fit into one worker.
         slots = max(event.slots, self._rules.largest if self._rules.whole_groups else 1)
         self._workers[event.worker] = _Worker(slots, now, set())
         self._offer(event.worker)
@@ -206,7 +206,7 @@ class Scheduler:
         limit = self._rules.heartbeat_s
         asleep, self._ticked = now - self._ticked, now
         if asleep > limit / 2:
-            # It was us who were not there to hear them: a suspended machine must not cost all its workers.
+            # The scheduler itself was away: a suspended machine must not lose all its workers.
             for worker in self._workers.values():
                 worker.seen += asleep
         for name in [name for name, worker in self._workers.items() if now - worker.seen > limit]:
@@ -261,7 +261,7 @@ class Scheduler:
         while self._waiting and not self._holding and not self.over:
             first = self._waiting[0]
             if not self._policy.usable(first.group):
-                return  # nor are the others, whose numbers are higher
+                return  # the groups behind it have higher numbers and are not usable either
             if not self._waits(first):
                 heapq.heappop(self._waiting)
                 continue
@@ -287,7 +287,7 @@ class Scheduler:
         self._out.append(Start(name, sample_id, sample.attempt, sample.version, sample.stretches))
 
     def _expire(self) -> None:
-        """Exclude what has become too old to be trained on."""
+        """Exclude responses that have become too old to be trained on."""
         tau = self._rules.max_staleness
         for group in list(self._groups.values()):
             for index, sample in enumerate(group.samples):
@@ -324,7 +324,7 @@ class Scheduler:
         return sum(sample.state == "waiting" for sample in self._groups[number].samples)
 
     def _current(self, event: Sampled | Finished | Paused, now: float) -> Sample | None:
-        """The response that an event is about, unless it is no longer awaited from there."""
+        """The response of an event; None if its result is no longer awaited from this attempt."""
         if not self.awaits(event.sample, event.attempt):
             return None
         sample = self._sample(event.sample)
@@ -350,7 +350,7 @@ class Scheduler:
 
     def _exclude(self, sample_id: SampleId, sample: Sample, reason: str) -> None:
         group = self._groups.get(sample_id.group)
-        if group is None:  # dropped as a whole meanwhile
+        if group is None:  # the whole group has been dropped
             return
         self._stop(sample_id, sample)
         was_open, sample.state = sample.state in UNFINISHED, "excluded"
@@ -380,13 +380,13 @@ class Scheduler:
     # Workers
 
     def _offer(self, name: str) -> None:
-        """Note how much room a worker has; older notes about it are recognised by their number being wrong."""
+        """Note how much room a worker has. If an older note gives another number, it is ignored."""
         free = self._workers[name].free
         if free > 0:
             heapq.heappush(self._roomy, (-free, name))
 
     def _roomiest(self, wanted: int) -> str | None:
-        """A worker with the most room, if that is enough for `wanted` responses."""
+        """A worker with the most room; None if that is not enough for `wanted` responses."""
         while self._roomy:
             free, name = self._roomy[0]
             worker = self._workers.get(name)

@@ -1,4 +1,4 @@
-"""Which group comes next: the order of the data, read by domain where quotas ask for it."""
+"""Which group comes next: the order of the data, read by domain if quotas ask for it."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ _FAR = 1_000_000
 
 
 class Ticket(NamedTuple):
-    """A group that is admitted. `size`: its responses; None: as many as the rules say."""
+    """A group that is admitted. `size` is the number of its responses; None stands for that of the rules."""
 
     number: int
     domain: str
@@ -15,8 +15,10 @@ class Ticket(NamedTuple):
 
 
 class GroupSource:
-    """Groups 0, 1, 2, ... of an endless order. `domain_of(n)` tells the n-th group's domain; it must not change. `size_of(n)` is
-    asked once for each group, when it is taken: from then on the size is the group's own.
+    """Groups 0, 1, 2, ... of an endless order.
+
+    `domain_of(n)` gives the n-th group's domain and must not change. `size_of(n)` is asked once for each group, when the group is taken;
+    the group keeps this size.
     """
 
     def __init__(
@@ -29,7 +31,7 @@ class GroupSource:
         self._position = 0
 
     def take(self, domain: str | None) -> Ticket:
-        """The next group not yet taken, of that domain if one is named.
+        """The next group not yet taken, of `domain` if it is given.
 
         A source is read either by domain or in order, never both. Raises ValueError for a domain that does not come.
         """
