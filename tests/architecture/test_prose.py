@@ -27,6 +27,7 @@ READ = (
     "trainer/rewards",
     "trainer/rubrics",
     "trainer/scheduling",
+    "trainer/simulator",
     "webapp/inference",
     "webapp/verifiers",
 )

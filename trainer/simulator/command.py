@@ -1,4 +1,4 @@
-"""`python -m trainer simulate CONFIG.json`: a table to read, and as the last line one JSON object."""
+"""`python -m trainer simulate CONFIG.json` prints a table and, as the last line, one JSON object."""
 
 import argparse
 import json
@@ -38,7 +38,7 @@ _COLUMNS = (
 
 
 def main(arguments: list[str]) -> int:
-    """Compare the schedules named in the config. 0: done; 1: a schedule came to a standstill; 2: a bad config."""
+    """Compare the schedules that the config names. Exit status 0: done; 1: a schedule came to a standstill; 2: a bad config."""
     parser = argparse.ArgumentParser(prog="python -m trainer simulate", description=main.__doc__)
     given = parser.add_mutually_exclusive_group(required=True)
     given.add_argument(
@@ -72,7 +72,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _run(folder: Path) -> MeasuredRun:
-    """Exits with status 2 where nothing was measured."""
+    """Raises SystemExit with status 2 if nothing was measured."""
     try:
         return measured(folder)
     except OSError as error:
@@ -84,7 +84,7 @@ def _run(folder: Path) -> MeasuredRun:
 
 
 def _beside(run: MeasuredRun, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The run itself; said too when the config is its own."""
+    """The run itself beside the simulated rows; also a remark if the config is the run's own."""
     real, policy = run.steps_per_hour, run.simulation["schedule"]["policies"][0]
     foretold = next((row["steps_per_hour"] for row in rows if row["policy"] == policy), None)
     print(f"the run itself ({policy}): {real:,.2f} steps/h over {run.steps} steps", end="")
@@ -103,7 +103,7 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def _config(path: Path, changes: Sequence[str], raw: dict[str, Any] | None = None) -> Simulation:
-    """The file at `path`, or `raw`. Exits with status 2 and every problem at its field."""
+    """The simulation in the file at `path`, or in `raw`. Exits with status 2 and names every problem with its field."""
     try:
         config = Simulation.model_validate(_changed(json.loads(path.read_text()) if raw is None else raw, changes))
     except OSError as error:
@@ -121,7 +121,7 @@ def _config(path: Path, changes: Sequence[str], raw: dict[str, Any] | None = Non
 
 
 def _changed(raw: Any, changes: Sequence[str]) -> Any:
-    """`raw` with each PATH=JSON put in. A value that is no JSON is text."""
+    """`raw` with each PATH=JSON put in. A value that is not JSON is a text."""
     for change in changes:
         path, _, text = change.partition("=")
         *parents, name = path.split(".")

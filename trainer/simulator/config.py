@@ -1,4 +1,4 @@
-"""What is simulated: the same names and bounds as in a run's config, and what the machines are like."""
+"""The config of a simulation: a run's names and bounds, and what the machines are like."""
 
 import math
 import statistics
@@ -29,7 +29,7 @@ class Batch(Section):
 
     @property
     def mean(self) -> int:
-        """Responses of a group, rounded up where sizes differ."""
+        """Responses of a group, rounded up if sizes differ."""
         return math.ceil(statistics.fmean(self.sizes)) if self.sizes else self.group_size
 
     @property
@@ -63,7 +63,7 @@ class Schedule(Section):
 
 
 class Cluster(Section):
-    """`sync` and `april` sample and train in turn on all devices; `urb` and `dora` keep some for the learner."""
+    """The devices. `sync` and `april` sample and train in turn on all of them; `urb` and `dora` keep some for the learner."""
 
     devices: int = knob(64, "Accelerators", ge=1)
     learner_devices: int = knob(24, "Of these, the learner's where sampling and training go on at once", ge=1)
@@ -71,7 +71,10 @@ class Cluster(Section):
 
 
 class Engine(Section):
-    """Decoding n responses of v versions of the weights takes `v * step_s + n * response_s`, and gives each one token."""
+    """The speed of an engine: decoding n responses of v versions of the weights takes `v * step_s + n * response_s`, and gives each
+    response
+    one token.
+    """
 
     devices: int = knob(1, "Accelerators of one engine", ge=1)
     slots: int = knob(64, "Responses side by side (a run's `sampler.max_batch`)", ge=1)
@@ -105,7 +108,7 @@ class Lengths(Section):
 
 
 class Latency(Section):
-    """The rewards of a group, after the last token of its last response."""
+    """The seconds from the last token of a group's last response to its rewards."""
 
     median_s: float = knob(1.0, "Median", unit="s", ge=0)
     sigma: float = knob(0.5, "Spread, in logs", ge=0)
@@ -145,11 +148,11 @@ class Simulation(Section):
         return self.cluster.devices if self.shared(policy) else self.cluster.learner_devices
 
     def shared(self, policy: PolicyName) -> bool:
-        """Sampling and training take turns on the same devices."""
+        """Whether sampling and training take turns on the same devices."""
         return policy in ("sync", "april") and not self.cluster.apart
 
     def rules(self, policy: PolicyName) -> Rules:
-        """Raises ValueError for rules that cannot work."""
+        """The rules of the schedule. Raises ValueError for rules that cannot work."""
         schedule, domains = self.schedule, self.domains
         quotas = {name: DomainShare(domain.share, domain.oversample) for name, domain in domains.items()}
         return Rules(
@@ -168,7 +171,7 @@ class Simulation(Section):
         )
 
     def problems(self) -> Iterator[FieldProblem]:
-        """Combinations of single valid values that cannot work together."""
+        """Combinations of values that are valid alone but cannot work together."""
         yield from self.batch.problems()
         if self.warmup_steps >= self.steps:
             yield FieldProblem("warmup_steps", f"not below steps, which is {self.steps}: no step would be measured")

@@ -1,4 +1,4 @@
-"""Sizes, lengths, latencies and lives, each from a seed of its own: every policy meets the same responses."""
+"""Sizes, lengths, latencies and lifetimes, each drawn from its own seed, so that every policy meets the same responses."""
 
 import math
 import random
@@ -17,7 +17,7 @@ class Draws:
         self._config = config
         self._names = list(config.domains)
         self._up_to = list(accumulate(domain.share for domain in config.domains.values()))
-        # Every response's length is asked for several times, by the engines and by the report.
+        # The engines and the report ask several times for the length of a response.
         self.tokens = lru_cache(maxsize=None)(self._tokens)
         self.prompt_factor = lru_cache(maxsize=65536)(self._prompt_factor)
         self._given = lru_cache(maxsize=1024)(self._given_out)
@@ -28,8 +28,9 @@ class Draws:
         return self._random("domain", group).choices(self._names, cum_weights=self._up_to)[0]
 
     def size(self, group: int) -> int:
-        """Responses of a group. A budget gives out those of a step among the prompts that are its own in the order of the data, each of
-        them met for the first time."""
+        """How many responses a group has. A budget shares the responses of a step among its prompts in the order of the data; the run
+        meets each of them for the first time.
+        """
         batch = self._config.batch
         if batch.sizes:
             return batch.sizes[group % len(batch.sizes)]
@@ -61,7 +62,7 @@ class Draws:
         return latency.median_s * math.exp(latency.sigma * self._random("latency", group).gauss(0.0, 1.0))
 
     def life_s(self, engine: str) -> float:
-        """How long an engine lives."""
+        """The seconds that an engine lives."""
         lives = self._config.engine.lives_s
         return math.inf if lives is None else self._random("life", engine).expovariate(1.0 / lives)
 

@@ -1,4 +1,4 @@
-"""An engine that decodes several responses side by side, each slower the more there are."""
+"""An engine that decodes several responses side by side; the more there are, the slower each is."""
 
 import heapq
 import math
@@ -17,15 +17,15 @@ class _Response:
     from_token: int
     to_token: int
     begun: float
-    """On the engine's own clock, which counts the tokens that any response could have got since it came up."""
+    """By the engine's own clock, which counts the tokens that any response could have got since the engine started."""
     ends: float
 
 
 class SimulatedEngine:
-    """Its own clock runs at one token per decoding step, so a response's end on it never moves.
+    """An engine whose own clock runs at one token per decoding step, so that the end of a response on it never moves.
 
-    As a worker of a run: what does not fit waits here and takes the first place that becomes free. `pinned`: a response is
-    sampled by the version that it was started with, else by whichever was pushed last.
+    Like a worker of a run, the engine keeps responses that do not fit and begins the next one when a place becomes free. With `pinned` a
+    response is sampled by the version that it was started with, otherwise by the version that was pushed last.
     """
 
     def __init__(self, name: str, config: EngineConfig, now: float, version: int, pinned: bool) -> None:
@@ -34,13 +34,13 @@ class SimulatedEngine:
         self._responses: dict[tuple[int, int], _Response] = {}
         self._waiting: list[tuple[Start, int]] = []
         self._open: Counter[int] = Counter()
-        """Responses by version; one that was opened stays until another takes its room."""
+        """The number of responses by version. A version that was opened stays until another takes its room."""
         self._ends: list[tuple[float, tuple[int, int]]] = []
         self._pushes: list[tuple[float, int]] = [(0.0, version)]
         self.stamp = 0
-        """Changes whenever the next end may have moved."""
+        """A number that changes whenever the next end may have moved."""
         self.busy_s = self.slot_s = 0.0
-        """Time with any response, and the same counted for each of them."""
+        """The time with any response, and the same time counted for each response."""
 
     def start(self, start: Start, tokens: int, now: float) -> None:
         self.advance(now)
@@ -66,7 +66,7 @@ class SimulatedEngine:
         heapq.heappush(self._ends, (response.ends, start.sample))
 
     def _opened(self, version: int) -> bool:
-        """Whether responses of this version may be sampled; those that nobody is sampled by make room for it."""
+        """Whether responses of this version may be sampled; versions without responses make room for it."""
         if not self._pinned or version in self._open:
             return True
         for idle in [each for each, count in self._open.items() if not count]:
@@ -88,7 +88,7 @@ class SimulatedEngine:
         self.busy_s += seconds
 
     def stop(self, sample: tuple[int, int], now: float) -> tuple[Start, int] | None:
-        """Take a response out: what it was started with and the tokens it has. None when it is not here any more."""
+        """Take a response out: its start and the number of its tokens. None if the response is not here any more."""
         self.advance(now)
         for place, (start, _) in enumerate(self._waiting):
             if start.sample == sample:
@@ -102,14 +102,14 @@ class SimulatedEngine:
         return response.start, min(response.to_token - 1, got)
 
     def push(self, version: int, now: float) -> None:
-        """New weights, after a pause in which nothing is decoded. Pinned responses go on with theirs."""
+        """Load new weights, after a pause in which nothing is decoded. Pinned responses go on with theirs."""
         self.advance(now)
         self._pause(self._config.load_s)
         self._pushes.append((self._clock, version))
         self.stamp += 1
 
     def next_end(self) -> float | None:
-        """When the next response will have all its tokens, if nothing comes between."""
+        """When the next response will have all its tokens, if nothing happens before; None without responses."""
         while self._ends and self._gone(self._ends[0]):
             heapq.heappop(self._ends)
         if not self._ends:
@@ -117,7 +117,7 @@ class SimulatedEngine:
         return self._now + (self._ends[0][0] - self._clock) * self._step_s(len(self._responses))
 
     def ended(self, now: float) -> Start:
-        """Take out the next response; another takes its place."""
+        """Take out the response that ends next; a waiting one takes its place."""
         self.advance(now)
         _, sample = heapq.heappop(self._ends)
         response = self._take_out(sample)
@@ -126,7 +126,7 @@ class SimulatedEngine:
         return response.start
 
     def stretches(self, start: Start, upto: int, pinned: bool) -> tuple[Stretch, ...]:
-        """The weights that sampled tokens up to `upto`, which have just been reached."""
+        """The weights that sampled the tokens up to `upto`, which has just been reached."""
         first = _done(start)
         if pinned or upto <= first:
             added = [Stretch(start.version, first, upto)] if upto > first else []
@@ -158,5 +158,5 @@ class SimulatedEngine:
 
 
 def _done(start: Start) -> int:
-    """The tokens that a carried response has already."""
+    """How many tokens a response that goes on already has."""
     return start.stretches[-1].end if start.stretches else 0

@@ -1,4 +1,4 @@
-"""A run that was made as the simulator sees it: its schedule, and what it says its parts cost (`timings.jsonl`)."""
+"""The run that was made, as the simulator sees it: its schedule, and the measured costs of its parts (`timings.jsonl`)."""
 
 import json
 import math
@@ -24,7 +24,7 @@ class NotSimulated(ValueError):
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """`simulation`: a config of the simulator. `steps`: how many were looked at, without the first and last ones."""
+    """A measured run. `simulation` is a config of the simulator. `steps` is the number of steps used, without the first and the last ones."""
 
     simulation: dict[str, Any]
     steps: int
@@ -32,9 +32,9 @@ class MeasuredRun:
 
 
 def measured(run: Path) -> MeasuredRun:
-    """Of a run's folder. Raises NotSimulated, or OSError where there is no such file.
+    """The measurement in a run's folder. Raises NotSimulated, or OSError if there is no such file.
 
-    The first steps are left out, in which workers start, and the last ones, beyond which nothing is sampled.
+    The first steps are left out, in which workers start, and so are the last ones, after which nothing is sampled.
     """
     asked, rows = _read(run / TIMINGS)
     runner = asked["runner"]
@@ -51,9 +51,9 @@ def measured(run: Path) -> MeasuredRun:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """What was asked for, and the steps that were measured whole; of one made again by a run that went on, the last.
+    """The rules of the run, and the steps that were measured whole. If a resumed run made a step again, the last one counts.
 
-    A line that a kill or a full disk cut off is left out, with the step it was of.
+    A line that a kill or a full disk cut off is left out together with its step.
     """
     asked: dict[str, Any] = {}
     steps: dict[int, dict[str, Any]] = {}
@@ -76,7 +76,7 @@ def _simulation(asked: dict[str, Any], rows: Sequence[dict[str, Any]]) -> dict[s
     for row in rows:
         spent.add(WorkerTimes.read(row))
     scoring = [math.log(max(seconds, 1e-6)) for row in rows for seconds in row["scoring_s"]]
-    transit = [seconds for row in rows for seconds in row.get("transit_s", ())]  # not told by earlier releases
+    transit = [seconds for row in rows for seconds in row.get("transit_s", ())]  # earlier releases do not write it
     known = {name: runner[name] for name in ("ahead", "oversample", "max_staleness", "push_every", "late")}
     return {
         "steps": WARMUP + 200,
@@ -106,15 +106,15 @@ def _simulation(asked: dict[str, Any], rows: Sequence[dict[str, Any]]) -> dict[s
 
 
 def _sizes(asked: dict[str, Any], rows: Sequence[dict[str, Any]]) -> list[int]:
-    """Of the groups, step by step, where a budget gave them sizes of their own; runs of earlier releases do not tell any."""
+    """The sizes of the groups, step by step, if a budget gave them; runs of earlier releases do not write any."""
     found = [size for row in rows for size in row.get("sizes", ())]
     return [] if set(found) <= {asked["group_size"]} else found
 
 
 def decoding_costs(spent: WorkerTimes) -> dict[str, float]:
-    """Seconds of a turn by its versions, its responses and those of them that joined: weighted least squares, none below 0.
+    """Seconds of a turn by its versions, its responses and the responses that joined: weighted least squares, none below 0.
 
-    All turns together take as long by these costs as they took: least squares alone would leave out part of what no cost
+    By these costs all turns together take as long as they took: least squares alone would leave out part of what no cost
     explains.
     """
     names, turns = ["step_s", "response_s", "start_s"], list(spent.turns.items())

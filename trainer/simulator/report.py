@@ -1,4 +1,4 @@
-"""What a simulated run amounts to. Undefined is None, never 0."""
+"""The numbers of a simulated run. An undefined number is None, never 0."""
 
 import statistics
 from collections import Counter
@@ -14,8 +14,8 @@ from .simulate import ScheduleRecord
 
 
 def summary(config: Simulation, policy: PolicyName, record: ScheduleRecord, draws: Draws) -> dict[str, Any]:
-    """Speeds are taken after the warm-up; `load` is the share of all engine places that are decoding (LongCat-2601's
-    request load); delays are in steps, against the step that the order of the data assigns.
+    """Speeds are taken after the warm-up. `load` is the share of all engine places that decode (LongCat-2601's request load). Delays are in
+    steps, from the step that the order of the data assigns.
     """
     return {
         "policy": policy,
@@ -34,7 +34,7 @@ def summary(config: Simulation, policy: PolicyName, record: ScheduleRecord, draw
 
 def _speed(config: Simulation, record: ScheduleRecord) -> dict[str, Any]:
     first = config.warmup_steps
-    # A sample of steps from their ends: batches that were ready before the warm-up ended belong to nobody's speed.
+    # Steps count by their ends: a batch that was ready before the warm-up ended would falsify the speed.
     begun = record.done_at[first - 1] if first else 0.0
     seconds, steps = record.done_at[-1] - begun, len(record.done_at) - first
     return {
@@ -66,7 +66,7 @@ def _drops(record: ScheduleRecord) -> dict[str, Any]:
 
 
 def _bias(config: Simulation, record: ScheduleRecord, draws: Draws) -> dict[str, Any]:
-    """Are the lengths that are trained on those of the data, and does the order keep?"""
+    """How much the lengths that are trained on differ from those of the data, and how much the order changes."""
     size = config.batch.prompts
     when = {group.number: train.step for train in record.steps for group in train.groups}
     trained = [
@@ -91,7 +91,7 @@ def _bias(config: Simulation, record: ScheduleRecord, draws: Draws) -> dict[str,
 
 
 def _domains(config: Simulation, steps: Sequence[Train]) -> dict[str, Any]:
-    """Share of each domain in what was trained on, over its share of the data."""
+    """The share of each domain in what was trained on, and its share of the data."""
     if not config.domains:
         return {}
     found = Counter(group.domain for train in steps for group in train.groups)
@@ -105,7 +105,7 @@ def _length(draws: Draws, number: int) -> float:
 
 
 def _mean_length(draws: Draws, groups: Sequence[int]) -> float | None:
-    """Over all responses of the groups."""
+    """The mean length over all responses of the groups; None without groups."""
     if not groups:
         return None
     sizes = [draws.size(number) for number in groups]

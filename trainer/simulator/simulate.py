@@ -32,29 +32,29 @@ from .engine import SimulatedEngine
 
 
 class Standstill(RuntimeError):
-    """Nothing is going on and the learner waits: no engine is left, or every group is dropped."""
+    """The learner waits and nothing goes on: no engine is left, or every group was dropped."""
 
 
 @dataclass
 class ScheduleRecord:
-    """What happened, for the report."""
+    """What happened in the simulated run, for the report."""
 
     steps: list[Train] = field(default_factory=list)
     taken_at: list[float] = field(default_factory=list)
     """When each batch went to the learner."""
     done_at: list[float] = field(default_factory=list)
-    """When each step was finished, weights pushed."""
+    """When each step was finished and its weights pushed."""
     tokens: list[int] = field(default_factory=list)
-    """Response tokens of each batch, repeated ones not counted twice."""
+    """Response tokens of each batch; a repeated response counts once."""
     drops: list[Drop] = field(default_factory=list)
     learner_s: float = 0.0
     busy_s: float = 0.0
     slot_s: float = 0.0
     engine_s: float = 0.0
-    """Time that engines existed."""
+    """Seconds that engines existed, summed over the engines."""
     crashes: int = 0
     versions: list[int] = field(default_factory=list)
-    """How many weight versions each finished response holds."""
+    """How many weight versions each finished response contains."""
 
 
 class SimulatedRun:
@@ -68,14 +68,14 @@ class SimulatedRun:
         self._born: dict[str, float] = {}
         self._stretches: dict[SampleId, tuple[int, tuple[Stretch, ...]]] = {}
         self._whole: dict[int, list[Finished]] = {}
-        """By group, responses that have all their tokens, until the others have theirs."""
+        """The responses that have all their tokens, by group, until the others of the group have theirs."""
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         self._count = 0
         self._now = 0.0
         self.record = ScheduleRecord()
 
     def run(self) -> ScheduleRecord:
-        """Raises Standstill."""
+        """Run to the last step. Raises Standstill."""
         for number in range(self._config.engines(self._policy)):
             self._join(f"e{number}", 0)
         self._tell(LearnerReady())
@@ -128,7 +128,7 @@ class SimulatedRun:
         self.record.engine_s += self._now - self._born.pop(name)
 
     def _expect(self, engine: SimulatedEngine) -> None:
-        """Put the next end of a response on the agenda. It is void if the engine's stamp has moved on by then."""
+        """Put the next end of a response on the agenda. The entry is void if the engine's stamp has changed by then."""
         when, stamp = engine.next_end(), engine.stamp
         if when is not None:
             self._at(when, lambda: self._end(engine, stamp))
@@ -145,7 +145,9 @@ class SimulatedRun:
         self._expect(engine)
 
     def _deliver(self, start: Start, stretches: tuple[Stretch, ...]) -> None:
-        if not self._scheduler.awaits(start.sample, start.attempt):  # given up while it was on its way
+        if not self._scheduler.awaits(
+            start.sample, start.attempt
+        ):  # the response was given up while its result was on the way
             return
         self.record.versions.append(len({stretch.version for stretch in stretches}))
         group = start.sample.group
@@ -185,7 +187,7 @@ class SimulatedRun:
         every = self._config.schedule.push_every
         version = step // every * every
         pause = self._config.learner.push_s if version != self._scheduler.version else 0.0
-        turns = self._policy in ("sync", "april")  # who takes turns samples after the whole step
+        turns = self._policy in ("sync", "april")  # a schedule that takes turns samples after the whole step
         pause += self._config.learner.rest_s if turns else 0.0
         self._at(
             self._now + pause, lambda: self._next_step(step, version, 0.0 if turns else self._config.learner.rest_s)
@@ -201,10 +203,10 @@ class SimulatedRun:
         self._at(self._now + rest_s, lambda: self._tell(LearnerReady()))
 
     def _at(self, when: float, happen: Callable[[], None]) -> None:
-        self._count += 1  # what falls on the same moment happens in the order of its making
+        self._count += 1  # events of the same moment happen in the order in which they were made
         heapq.heappush(self._agenda, (when, self._count, happen))
 
 
 def simulate(config: Simulation, policy: PolicyName, draws: Draws) -> ScheduleRecord:
-    """All steps of one policy. Raises Standstill when it comes to a stop before its last."""
+    """Run all steps of one policy. Raises Standstill if the run stops before its last step."""
     return SimulatedRun(config, policy, draws).run()
