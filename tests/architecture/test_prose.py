@@ -24,6 +24,7 @@ READ = (
     "trainer/judges",
     "trainer/memory",
     "trainer/metrics",
+    "trainer/monitors",
     "trainer/rewards",
     "trainer/rubrics",
     "trainer/scheduling",

@@ -1,4 +1,4 @@
-"""Work in a thread of its own, in order: what takes long to put into words does not hold up who tells it."""
+"""Work in its own thread, in order: making records of much data takes time and must not hold up the caller."""
 
 import queue
 import threading
@@ -6,16 +6,18 @@ from collections import deque
 from collections.abc import Callable
 
 AHEAD = 2
-"""So many pieces wait at most; who is further ahead waits too, so memory stays bounded."""
+"""At most so many pieces wait; a caller that is further ahead waits too, so memory stays bounded."""
 
 
 class LeftUndone(RuntimeError):
-    """Pieces of work that were given before failed; the message names them and says why."""
+    """Earlier pieces of work failed; the message names them and says why."""
 
 
 class Behind:
-    """Does what it is given, one piece after the other. What goes wrong is raised where the next piece is given, or `flush`; the
-    pieces behind it are done all the same."""
+    """Does the pieces of work that it is given, one after the other.
+
+    An error is raised when the next piece is given, or by `flush`; the pieces behind the failed one are done all the same.
+    """
 
     def __init__(self, ahead: int = AHEAD) -> None:
         self._pieces: queue.Queue[tuple[Callable[[], None], str] | None] = queue.Queue(ahead)
@@ -24,7 +26,7 @@ class Behind:
         self._closed = False
 
     def put(self, piece: Callable[[], None], name: str) -> None:
-        """`name`: what is missing if `piece` fails. Raises LeftUndone."""
+        """Add a piece; `name` is what is missing if `piece` fails. Raises LeftUndone."""
         self._raise_failures()
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="records", daemon=True)
@@ -32,19 +34,19 @@ class Behind:
         self._pieces.put((piece, name))
 
     def flush(self) -> None:
-        """Wait until all that was given before has been done. Raises LeftUndone."""
+        """Wait until all earlier pieces are done. Raises LeftUndone."""
         self.wait()
         self._raise_failures()
 
     def wait(self) -> None:
-        """The same, whatever became of it."""
+        """Wait until all earlier pieces are done; failures raise nothing here."""
         if self._thread is not None and not self._closed:
             done = threading.Event()
             self._pieces.put((done.set, ""))
             done.wait()
 
     def close(self) -> None:
-        """After what was given has been done, whatever became of it."""
+        """End the thread after the earlier pieces are done; failures raise nothing here."""
         if self._thread is not None and not self._closed:
             self._closed = True
             self._pieces.put(None)
@@ -55,7 +57,7 @@ class Behind:
             piece, name = given
             try:
                 piece()
-            except BaseException as error:  # the one who gives the next piece raises it
+            except BaseException as error:  # the caller that gives the next piece raises it
                 self._failures.append((name, error))
 
     def _raise_failures(self) -> None:

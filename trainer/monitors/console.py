@@ -17,10 +17,10 @@ from trainer.contracts import (
 
 
 class Console:
-    """`verbose` also prints progress, which is of interest only to somebody who waits."""
+    """Prints events. With `verbose` it also prints progress, which interests only somebody who waits."""
 
     def __init__(self, out: TextIO | None = None, verbose: bool = False, name: str = "") -> None:
-        """`name`: of the run, where others print to the same place."""
+        """`name` is that of the run, if other runs print to the same place."""
         self._out, self._verbose, self._name = out or sys.stdout, verbose, name and f"{name}  "
 
     def show(self, event: RunEvent) -> None:

@@ -1,4 +1,4 @@
-"""What the loops call: one object that numbers, stores, prints and sends."""
+"""The object that the training loops call: it numbers, stores, prints and sends events."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ from .sink import Command, HttpSink
 from .spool import Spool, disk_is_full
 
 Records = Sequence[RolloutRecord] | Callable[[], Sequence[RolloutRecord]]
-"""Records, or what makes them."""
+"""Records, or a function that makes them."""
 _PROGRESS_EVERY_S = 1.0
 _ROLLOUT_EVENT_BYTES = 1_000_000
 
@@ -33,8 +33,10 @@ Written = TypeVar("Written")
 
 
 class RunMonitor:
-    """`sink` and `console` are optional: a run without a server only writes its spool. `store`: where what the run leaves in
-    its folder is sent before anybody is told of it."""
+    """The monitor of a run. `sink` and `console` are optional: a run without a server only writes its spool.
+
+    `store` is the place that files of the run's folder are sent to before an event names them.
+    """
 
     def __init__(
         self,
@@ -48,28 +50,31 @@ class RunMonitor:
         self._store = store
         self._stop = False
         self.also_stops: Callable[[], bool] = lambda: False
-        """Another way of asking for a stop."""
+        """A further reason to stop, asked beside the server's."""
         spool.give_up = lambda: self.command != "continue"
         self._behind = Behind()
         self._last_progress = 0.0
         self._last_phase = ""
 
     def metrics(self, step: int, values: dict[str, float], histograms: dict[str, Histogram] | None = None) -> None:
-        """Values that are not finite are left out: undefined is missing, never zero."""
+        """Values that are not finite are left out: an undefined value is missing, never zero."""
         finite = {key: value for key, value in values.items() if abs(value) < float("inf")}
         if finite or histograms:
             self._emit(MetricsData(values=finite, histograms=histograms or {}), step)
 
     def rollouts(self, step: int, records: Records) -> None:
-        """Cut into events well below what one post may carry. What is not made yet is made and written behind the caller's
-        back, in order; `flush` waits for it, as do states and `close`. Raises LeftUndone for earlier ones."""
+        """Record rollouts, cut into events well below the size that one post may carry.
+
+        If `records` is a function, the records are made and written in another thread, in order; `flush`, states and `close` wait
+        for them. Raises LeftUndone for earlier records.
+        """
         if callable(records):
             self._behind.put(lambda: self._write_rollouts(step, records()), f"Records of responses of step {step}")
         else:
             self._write_rollouts(step, records)
 
     def flush(self) -> None:
-        """All records that were told are on the disk. Raises LeftUndone, which names those that are not."""
+        """Wait until all records are on the disk. Raises LeftUndone, which names those that are not."""
         self._behind.flush()
 
     def _write_rollouts(self, step: int, records: Sequence[RolloutRecord]) -> None:
@@ -95,7 +100,7 @@ class RunMonitor:
         self._emit(DevicesData(learner=learner, sampler=sampler), 0)
 
     def progress(self, step: int, phase: str, done: int, total: int, eta_s: float | None) -> None:
-        """At most one a second for each phase, and always its first."""
+        """Report progress, at most once a second for each phase, and always at a phase's first call."""
         now = time.monotonic()
         if phase == self._last_phase and now - self._last_progress < _PROGRESS_EVERY_S:
             return
@@ -111,15 +116,17 @@ class RunMonitor:
         lost: bool = False,
     ) -> None:
         if state in TERMINAL_STATES:
-            self._behind.wait()  # nothing comes after the end
+            self._behind.wait()  # no event comes after the end
         self._emit(StateData(state=state, reason=reason, summary=summary or {}, lost=lost), step)
 
     def artifact(self, artifact: ArtifactData, step: int) -> None:
-        """Raises StorageAway where the run was told to end and its storage does not answer either."""
+        """Record an artifact. Raises StorageAway if the run was told to stop and its storage does not answer either."""
         self._emit(self._sent(artifact, step), step)
 
     def _sent(self, artifact: ArtifactData, step: int) -> ArtifactData:
-        """In the artifact store, if there is one: storage that is away is waited for, and the log says so."""
+        """The artifact once it is in the artifact store, if there is one. The run waits for a store that does not answer, and the log says
+        so.
+        """
         if self._store is None:
             return artifact
         waited = False
@@ -141,7 +148,7 @@ class RunMonitor:
             return artifact.model_copy(update={"files": files})
 
     def patiently(self, write: Callable[[], Written], step: int) -> Written:
-        """Call `write` until the disk has room for it, with the state `paused` meanwhile. Gives up when told to stop."""
+        """Call `write` until the disk has room for it, in state `paused` meanwhile. Gives up if the run is told to stop."""
         paused = False
         while True:
             try:
@@ -159,7 +166,7 @@ class RunMonitor:
             return result
 
     def request_stop(self) -> None:
-        """As the server's `stop` would: used by the signal handler."""
+        """Ask for a stop as the server's `stop` does; the signal handler calls this."""
         self._stop = True
 
     @property
@@ -169,7 +176,7 @@ class RunMonitor:
         return "stop" if self._stop or self.also_stops() else "continue"
 
     def close(self) -> bool:
-        """Deliver the rest; True when the server has everything, or without one the disk."""
+        """Deliver the rest. True if the server has everything, or, without a server, the disk has."""
         self._behind.close()
         delivered = self._sink.close() if self._sink else not self._spool.tail()
         self._spool.close()

@@ -24,23 +24,24 @@ _LINGER_S = 0.2
 _BACKOFF_MAX_S = 15.0
 _TIMEOUT = httpx.Timeout(20.0, connect=5.0)
 DELIVERY_S = 1800.0
-"""How long a run that has ended waits for a server that is away: longer than a restart or a repair of the database."""
+"""How long a run that has ended waits for a server that does not answer: longer than a restart or a repair of the database."""
 _GONE = {401, 403, 404, 410}
 
 
 class HttpSink:
-    """A thread that posts batches in order and resends each until the reply acknowledges it.
+    """A thread that posts batches in order and sends each again until the reply acknowledges it.
 
-    The server keeps one copy of every number, so a reply that was lost costs a repetition and nothing else. The thread
-    also posts at least every two seconds when there is nothing to say, and learns from each reply what the server
-    wants: `command` is `stop` (finish cleanly) or `abandon` (the token is no longer valid: another attempt owns the run).
+    The server keeps one copy of every number, so a lost reply costs one repetition. If there is nothing to send, the
+    thread still posts at least every two seconds. Each reply says what the server wants: `command` is `stop` (finish cleanly) or `abandon`
+    (the
+    token is no longer valid: another attempt owns the run).
     """
 
     def __init__(self, spool: Spool, url: str, token: str, attempt: int, acked: int = 0) -> None:
         self._spool, self._url, self._attempt, self._begins = spool, url, attempt, spool.last_seq + 1
         self._acked_file = spool.path.with_name("acked")
         self._reader = _EventReader(spool, max(acked, _read_acked(self._acked_file)))
-        # Proxies from the environment have no business between a run and its own server.
+        # Proxies from the environment must not stand between a run and its own server.
         self._client = httpx.Client(
             headers={"Authorization": f"Bearer {token}"}, timeout=_TIMEOUT, trust_env=False, follow_redirects=False
         )
@@ -58,11 +59,11 @@ class HttpSink:
         self._thread.start()
 
     def notify(self) -> None:
-        """There is something new in the spool."""
+        """Say that the spool has new events."""
         self._wake.set()
 
     def close(self, timeout_s: float = DELIVERY_S) -> bool:
-        """Wait until everything is acknowledged, at most `timeout_s`; True when it was."""
+        """Wait until everything is acknowledged, at most `timeout_s`. True if everything was."""
         deadline = time.monotonic() + timeout_s
         while self.acked < self._spool.last_seq and self.command != "abandon" and time.monotonic() < deadline:
             self._wake.set()
@@ -124,7 +125,7 @@ class HttpSink:
 
 
 class _EventReader:
-    """The lines behind the acknowledged number, from the file and then from the spool's memory."""
+    """Reads the lines behind the acknowledged number, from the file and then from the spool's memory."""
 
     def __init__(self, spool: Spool, acked: int) -> None:
         self._spool, self.acked = spool, acked
@@ -148,12 +149,12 @@ class _EventReader:
         return self._spool.last_seq > self.acked
 
     def halve(self) -> None:
-        """A proxy in between may allow less than the server: send fewer events at a time."""
+        """Send fewer events at a time: a proxy in between may allow less than the server."""
         self._limit = max(1, self._limit // 2)
 
     def acknowledge(self, acked: int) -> None:
         if acked < self.acked:
-            # The server knows less than it once acknowledged (a restored database): send it again from there.
+            # The server knows less than it once acknowledged (a restored database): send again from there.
             self._pending.clear()
             self._offset, self._loaded = 0, acked
         while self._pending and self._pending[0][0] <= acked:
@@ -173,8 +174,8 @@ class _EventReader:
                 self._take(written.decode().rstrip("\n"))
             else:
                 return
-        # Between the read above and this one the spool may have moved lines from memory to disk; whatever does not
-        # follow on directly is left for the next round, which finds it in the file.
+        # Between the read above and this one the spool may have moved lines from memory to disk. Lines that do not
+        # follow on directly are left for the next round, which finds them in the file.
         for line in self._spool.tail():
             if _number(line) <= self._loaded + 1:
                 self._take(line)
@@ -190,7 +191,10 @@ _SEQ = re.compile(r'\{"seq":(\d+)')
 
 
 def _number(line: str) -> int:
-    """Read off where our own writer puts it: parsing the spool of a long run would hold up its first heartbeats."""
+    """The number of an event, read from the start of a line that our own writer wrote: parsing the spool of a long run would delay its
+    first
+    heartbeats.
+    """
     found = _SEQ.match(line)
     return int(found[1]) if found else int(json.loads(line)["seq"])
 
@@ -203,7 +207,7 @@ def _read_acked(path: Path) -> int:
 
 
 def _write_acked(path: Path, acked: int) -> None:
-    """Only saves resending after a restart, so a full disk is no reason to stop."""
+    """Save the acknowledged number. It only saves resending after a restart, so a full disk is no reason to stop."""
     try:
         temporary = path.with_suffix(".new")
         temporary.write_text(str(acked))

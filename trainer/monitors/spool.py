@@ -1,4 +1,4 @@
-"""The run's events on disk, numbered and durable before anything is sent."""
+"""The run's events on disk, numbered, and safe there before any is sent."""
 
 import errno
 import json
@@ -18,7 +18,7 @@ FULL_DISK = {errno.ENOSPC, errno.EDQUOT}
 
 
 def disk_is_full(error: BaseException) -> bool:
-    """safetensors has an error of its own, whose text names the number."""
+    """Whether an error says that the disk is full. safetensors has its own error, whose text contains the number."""
     if isinstance(error, OSError) and error.errno is not None:
         return error.errno in FULL_DISK
     return any(f"(os error {number})" in str(error) for number in FULL_DISK)
@@ -27,12 +27,12 @@ def disk_is_full(error: BaseException) -> bool:
 class Spool:
     """Appends events to `events.jsonl`, one JSON object a line, each with the next number.
 
-    Numbers go on across restarts: after the last whole line of the file, or after `last_seq` where the server knows more
-    (the folder was lost). A line torn by a kill is cut off; its event was never acknowledged and is emitted again by the
-    resumed step.
+    Numbers go on across restarts: after the last whole line of the file, or after `last_seq` if the server knows more
+    (the folder was lost). A line that a kill cut off is removed; its event was never acknowledged, and the resumed step
+    writes it again.
 
     On a full disk `append` blocks: it reports the state `paused`, tries again every `retry_s` and then reports `running`.
-    The events of that time wait in memory, where the sender finds them too (`tail`), so the page sees the pause.
+    The events of that time wait in memory, where the sender finds them too (`tail`), so the page shows the pause.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Spool:
         return self._path
 
     def append(self, data: EventData, step: int = 0) -> RunEvent:
-        """Number the event and put it on disk. Returns when it is there, or when `give_up` says to stop waiting."""
+        """Number the event and put it on disk. Returns when it is there, or if `give_up` says to stop waiting."""
         event = self._queue(data, step)
         if self._flush():
             return event
@@ -67,7 +67,7 @@ class Spool:
         return event
 
     def pause(self, step: int) -> None:
-        """Say that the disk is full, as well as that can be done: in memory if it does not fit on the disk."""
+        """Report that the disk is full; the event stays in memory if it does not fit on the disk."""
         self._queue(
             StateData(
                 state="paused",
@@ -97,7 +97,7 @@ class Spool:
             return event
 
     def _flush(self) -> bool:
-        """Write what waits, all or nothing; False on a full disk."""
+        """Write the waiting lines, all or none; False if the disk is full."""
         with self._lock:
             block = "".join(line + "\n" for line in self._unwritten).encode()
             try:
@@ -108,7 +108,7 @@ class Spool:
             except OSError as error:
                 if error.errno not in FULL_DISK:
                     raise
-                # Part of a line may have fitted; it must not become the head of the next one.
+                # Part of a line may have been written; no later line may follow it directly.
                 os.ftruncate(self._file, self._offset)
                 return False
             self._offset += len(block)
@@ -117,7 +117,9 @@ class Spool:
 
 
 def _repair(path: Path) -> tuple[int, int]:
-    """Cut off a torn last line; (bytes kept, number of the last event). Reads only the end: a spool may be gigabytes."""
+    """Cut off a torn last line. Returns the bytes kept and the number of the last event. Reads only the end, because a spool may be
+    gigabytes.
+    """
     if not path.exists():
         return 0, 0
     with path.open("rb+") as file:
@@ -132,7 +134,7 @@ def _repair(path: Path) -> tuple[int, int]:
 
 
 def _line_start(file: BinaryIO, end: int) -> int:
-    """The position behind the last line break before `end`; 0 where there is none."""
+    """The position behind the last line break before `end`; 0 if there is none."""
     while end > 0:
         start = max(0, end - _BLOCK)
         file.seek(start)
