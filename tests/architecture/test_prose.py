@@ -29,6 +29,7 @@ READ = (
     "trainer/rubrics",
     "trainer/scheduling",
     "trainer/simulator",
+    "trainer/verifiers",
     "webapp/inference",
     "webapp/verifiers",
 )

@@ -1,6 +1,6 @@
-"""Deterministic programs that decide a criterion. One module per family, one plain registry.
+"""Deterministic programs that decide a criterion: one module per family, and a plain registry.
 
-To add one: write a module with `VERIFIERS`, name it in `_FAMILIES`, and mirror it in tests/trainer/verifiers.
+To add one, write a module with `VERIFIERS`, name it in `_FAMILIES`, and mirror it in tests/trainer/verifiers.
 """
 
 from pydantic import ValidationError
@@ -17,12 +17,12 @@ REGISTRY: dict[str, Verifier] = {verifier.name: verifier for family in _FAMILIES
 
 
 def check_spec(spec: VerifierSpec) -> None:
-    """Raises VerifierError, naming the first field that is wrong, when the spec cannot be run."""
+    """Raises VerifierError, naming the first wrong field, if the spec cannot be run."""
     _resolve(spec)
 
 
 def verify(spec: VerifierSpec, text: str) -> Finding:
-    """Whether `text` meets the condition. Raises VerifierError for a bad spec, nothing for any text."""
+    """Whether `text` meets the condition. Raises VerifierError for a spec that cannot be run, and nothing for any text."""
     verifier, args = _resolve(spec)
     return verifier.check(text, args)
 

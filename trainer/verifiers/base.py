@@ -1,4 +1,4 @@
-"""What a verifier is: a named deterministic program that says whether a text meets a stated condition."""
+"""A verifier is a named deterministic program that says whether a text meets a stated condition."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ class VerifierError(ValueError):
 
 
 class Args(BaseModel):
-    """Base of every verifier's arguments: unknown keys and wrong types fail."""
+    """The base of every verifier's arguments: unknown keys and wrong types are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class Bounds(Args):
-    """How many: `exactly`, or `min` and `max` (both inclusive, either alone)."""
+    """A count's bounds: `exactly`, or `min` and `max` (both inclusive, either alone)."""
 
     min: int | None = Field(None, ge=0, le=1_000_000, description="At least this many")
     max: int | None = Field(None, ge=0, le=1_000_000, description="At most this many")
@@ -40,7 +40,7 @@ class Bounds(Args):
         return self
 
     def judge(self, count: int, noun: str) -> "Finding":
-        """Whether `count` lies within; the note says what was found and what was asked."""
+        """Whether `count` lies within the bounds; the note says the count that was found and the bounds."""
         if self.exactly is not None:
             met, wanted = count == self.exactly, f"exactly {self.exactly}"
         else:
@@ -52,7 +52,7 @@ class Bounds(Args):
 
 @dataclass(frozen=True)
 class Finding:
-    """`met` is None only when no answer could be had in time; `note` says what was seen."""
+    """The answer of a verifier. `met` is None only if there was no answer in time; `note` says what the verifier found."""
 
     met: bool | None
     note: str
@@ -69,7 +69,7 @@ class VerifierExample:
 
 @dataclass(frozen=True)
 class Verifier:
-    """One entry of the registry. `check` never raises, whatever the text, and takes time linear in its length."""
+    """One entry of the registry. `check` raises for no text, and takes time linear in the text's length."""
 
     name: str
     title: str

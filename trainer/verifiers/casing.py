@@ -1,4 +1,4 @@
-"""Capitals and small letters."""
+"""Upper case and lower case."""
 
 from typing import Literal
 

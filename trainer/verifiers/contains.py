@@ -1,4 +1,4 @@
-"""Texts that must, or must not, occur."""
+"""Texts that must occur, or must not."""
 
 from typing import Annotated, Literal
 
@@ -20,13 +20,13 @@ class Wanted(Phrases):
 
 
 def fold(text: str, ignore_case: bool) -> str:
-    """Typographic apostrophes become plain ones; capitals are folded on request."""
+    """The text with plain apostrophes instead of typographic ones, and without differences of case if `ignore_case`."""
     plain = text.replace("’", "'")
     return plain.casefold() if ignore_case else plain
 
 
 def bounded(text: str, start: int, end: int) -> bool:
-    """Whether `text[start:end]` is not part of a longer word. Only an edge that is a letter or digit can be."""
+    """Whether `text[start:end]` is not part of a longer word. An edge can be part of one only if it is a letter or a digit."""
     before = start > 0 and text[start].isalnum() and text[start - 1].isalnum()
     after = end < len(text) and text[end - 1].isalnum() and text[end].isalnum()
     return not (before or after)

@@ -1,4 +1,4 @@
-"""Which language a text is written in: by script where that decides, else by langid's byte n-grams (Lui 2012)."""
+"""The language of a text: by its script if that decides, else by langid's byte n-grams (Lui 2012)."""
 
 from functools import lru_cache
 from typing import Any, Literal
@@ -30,7 +30,7 @@ class Language(Args):
 
 @lru_cache(maxsize=1)
 def _identifier() -> Any:
-    # Loading takes about two seconds and numpy: only where a rubric asks for a language.
+    # Loading takes about two seconds and numpy, so it happens only if a rubric asks for a language.
     from langid.langid import LanguageIdentifier, model
 
     return LanguageIdentifier.from_modelstring(model, norm_probs=True)
@@ -39,8 +39,8 @@ def _identifier() -> Any:
 def detect(text: str) -> str | None:
     """ISO code of the likeliest language, None for a text without letters.
 
-    A script used by one language decides when most letters belong to it (Japanese: kana next to at least as many
-    Han characters as half the letters; a Japanese text of Han characters alone reads as Chinese).
+    If one language alone uses a script, the script decides when most letters belong to it. Japanese needs at least half as many kana
+    as Han characters; a Japanese text of Han characters alone reads as Chinese.
     """
     letters = len(_LETTER.findall(text))
     if not letters:

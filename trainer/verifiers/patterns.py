@@ -1,4 +1,4 @@
-"""Regular expressions, bounded in time and in what they may compile to."""
+"""Regular expressions, bounded in time and in the memory that they take once compiled."""
 
 from typing import Literal, Self
 

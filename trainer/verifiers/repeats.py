@@ -1,4 +1,4 @@
-"""Text that says the same again."""
+"""Whether a text repeats itself."""
 
 from collections import Counter
 

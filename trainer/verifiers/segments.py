@@ -80,7 +80,7 @@ def paragraphs(text: str) -> list[str]:
 
 
 def is_bullet(line: str) -> bool:
-    """A markdown list item (`-`, `*`, `+`, `•`), at any depth; a horizontal rule such as `- - -` is none."""
+    """Whether a line is a markdown list item (`-`, `*`, `+`, `•`), at any depth; a horizontal rule such as `- - -` is not."""
     return bool(_BULLET.match(line)) and not _RULE.match(line)
 
 
