@@ -22,6 +22,7 @@ READ = (
     "trainer/curriculum",
     "trainer/hacking",
     "trainer/judges",
+    "trainer/logit_judge",
     "trainer/memory",
     "trainer/metrics",
     "trainer/monitors",

@@ -19,7 +19,7 @@ Verdict = dict[str, Any]
 
 
 class Answering:
-    """The model of a directory with the threshold measured for it, on `device`.
+    """The model of a directory, with the threshold that was measured for it, on `device`.
 
     Raises ModelInvalid for the directory, ValueError for a calibration that belongs to another model.
     """
@@ -41,9 +41,9 @@ class Answering:
         return {"judge": "yes-no", "model": self.name, "digest": self.digest, "threshold": threshold}
 
     def answer(self, calls: Sequence[LocalCall], look: Callable[[], None] = lambda: None) -> list[Verdict]:
-        """A verdict per call, in their order; a call the model cannot take has `state: failed` and says why.
+        """A verdict per call, in their order. If the model cannot take a call, its verdict has `state: failed` and says why.
 
-        `look` is called now and then while it works; what it raises ends it.
+        `look` is called now and then during the work; an exception of `look` ends the work.
         """
         started = time.perf_counter()
         prompts = {call.key: encode_prompt(self._tokenizer, call.asked()) for call in calls}
@@ -67,7 +67,7 @@ class Answering:
         return {call.key: self._verdict(call, reading) for call, reading in zip(calls, readings, strict=True)}
 
     def _verdict(self, call: LocalCall, reading: MarginReading) -> Verdict:
-        # a threshold holds for the wording it was measured with; without one the likelier answer is taken
+        # a threshold holds for the wording it was measured with; without a threshold the likelier answer is taken
         known = self.calibration if self.calibration and self.calibration.wording == call.worded else None
         return {
             "state": "done",
@@ -100,6 +100,6 @@ class Answering:
 
 
 def shipped(digest: str) -> ThresholdCalibration | None:
-    """The calibration that comes with the product for a model with these weights, if there is one."""
+    """The calibration that comes with the product for a model with these weights; None if there is none."""
     known = (ThresholdCalibration.load(path) for path in sorted(_SHIPPED.glob("*.json")))
     return next((each for each in known if each.digest == digest), None)

@@ -1,13 +1,14 @@
-"""Where yes begins: a threshold learned on half of the known verdicts and tried on the other half.
+"""The threshold from which an answer counts as yes: chosen on half of the known verdicts and tried on the other half.
 
-A model leans to yes or to no whatever it is asked, so a margin of 0 is no natural border. Items (a prompt with its
-responses) fall into one half as wholes: verdicts on one response are no independent evidence.
+A model leans to yes or to no for every question, so a margin of 0 is not the right border. Each item (a prompt with its responses) falls
+into one half as a whole, because verdicts on one response are not independent evidence.
 
-Two rules choose the border. `accuracy` takes the best balanced accuracy. Of a model whose margins say nothing that border is
-chance and may lie at an end, so that nearly all is met or nothing is; `rate` takes the border above which as large a share of
-the margins lies as of the verdicts is met, so that a lean at least goes away.
+Two rules choose the border. `accuracy` takes the best balanced accuracy. If a model's margins say nothing, that border is chance and may
+lie
+at an end, so that nearly all criteria are met or none is. `rate` makes the share of margins above the border equal to the share of
+verdicts that are met, which at least removes the lean.
 
-Axes: N verdicts, M those of one half.
+Axes: N verdicts, M verdicts of one half.
 """
 
 import hashlib
@@ -43,7 +44,7 @@ class MeasuredShare:
 
 @dataclass(frozen=True)
 class ThresholdCalibration:
-    """A threshold on the margin (met when above) and how it did on verdicts it was not chosen on."""
+    """A threshold on the margin (met if above), and its results on verdicts that did not choose it."""
 
     model: str
     digest: str
@@ -53,12 +54,13 @@ class ThresholdCalibration:
     accuracy: MeasuredShare
     balanced_accuracy: MeasuredShare
     majority: float
-    """Share of the commoner verdict in the tried half: what a judge that looks at nothing gets. Chance is 0.5."""
+    """Share of the commoner verdict in the tried half: the accuracy of a judge that always answers the same. Its balanced accuracy is 0.5.
+    """
     verdicts: str
-    """Where the known verdicts come from."""
+    """The origin of the known verdicts."""
     rule: Rule = "accuracy"
     said: MeasuredShare | None = None
-    """Share of the tried half that is said to be met, beside `met`, the share that is; None in older files."""
+    """The share of the tried half that the judge calls met; `met` is the share that is met. None in older files."""
     met: MeasuredShare | None = None
 
     def save(self, path: Path) -> None:
@@ -66,7 +68,7 @@ class ThresholdCalibration:
 
     @classmethod
     def load(cls, path: Path) -> "ThresholdCalibration":
-        """Raises ValueError for a file that is no calibration."""
+        """Raises ValueError for a file that holds no calibration."""
         try:
             raw: dict[str, Any] = json.loads(path.read_text())
             named = ("accuracy", "balanced_accuracy", "said", "met")
@@ -87,7 +89,10 @@ def calibrate(
     rule: Rule = "accuracy",
     **named: str,
 ) -> ThresholdCalibration:
-    """`named`: model, digest, wording, verdicts. Raises ValueError where a half has only one of the two verdicts."""
+    """Choose a threshold and measure it. `named` has model, digest, wording and verdicts. Raises ValueError if a half has only one of the
+    two
+    verdicts.
+    """
     margins, met, items = np.asarray(margins_N, dtype=np.float64), np.asarray(met_N, dtype=bool), np.asarray(items_N)
     first = halves(items_N, seed)
     for half, name in ((first, "calibration"), (~first, "other")):
@@ -110,17 +115,17 @@ def calibrate(
 
 
 def halves(items_N: Sequence[str], seed: int) -> NDArray[np.bool_]:
-    """True for the calibration half, as equal in items as can be; which item goes where follows from names and seed."""
+    """True for the calibration half. The halves are as equal in items as can be; names and seed decide where an item goes."""
     names = sorted(set(items_N), key=lambda item: hashlib.sha256(f"{seed}:{item}".encode()).digest())
     first = set(names[: (len(names) + 1) // 2])
     return np.array([item in first for item in items_N], dtype=bool)
 
 
 def best_threshold(margins_M: Floats, met_M: NDArray[np.bool_]) -> float:
-    """The border with the highest balanced accuracy; among equally good ones the middle of the widest gap."""
+    """The border with the highest balanced accuracy; if several are equally good, the middle of the widest gap."""
     order = np.argsort(margins_M, kind="stable")
     sorted_M, truth_M = margins_M[order], met_M[order]
-    # border b lies below the b-th smallest margin: everything from there on is called met
+    # border b lies below the b-th smallest margin: all margins from there on are called met
     positives, negatives = truth_M.sum(), (~truth_M).sum()
     found = np.concatenate([[0], np.cumsum(~truth_M)]) / negatives
     kept = 1 - np.concatenate([[0], np.cumsum(truth_M)]) / positives
@@ -133,14 +138,14 @@ def best_threshold(margins_M: Floats, met_M: NDArray[np.bool_]) -> float:
 
 
 def rate_threshold(margins_M: Floats, met_M: NDArray[np.bool_]) -> float:
-    """The border above which as large a share of the margins lies as of the verdicts is met."""
+    """The border at which the share of margins above it equals the share of verdicts that are met."""
     return float(np.quantile(margins_M, 1 - met_M.mean(), method="midpoint"))
 
 
 def resampled(values_N: ArrayLike, weights_N: ArrayLike, items_N: ArrayLike, seed: int = 0) -> MeasuredShare:
-    """Weighted mean with a bootstrap interval over items (Efron, 1979); values 0..1.
+    """The weighted mean with a bootstrap interval over items (Efron, 1979); values 0..1.
 
-    Where every verdict has the same value the bootstrap knows no spread: the Wilson interval over items stands instead.
+    If every verdict has the same value, the bootstrap shows no spread: the interval is then Wilson's over items.
     """
     values, weights = np.asarray(values_N, dtype=np.float64), np.asarray(weights_N, dtype=np.float64)
     _, of_N = np.unique(np.asarray(items_N), return_inverse=True)
@@ -157,6 +162,6 @@ def resampled(values_N: ArrayLike, weights_N: ArrayLike, items_N: ArrayLike, see
 
 
 def _balanced(said_M: NDArray[np.bool_], truth_M: NDArray[np.bool_], items_M: ArrayLike, seed: int) -> MeasuredShare:
-    """Mean of the shares found among met and among not met, as a mean in which both weigh the same."""
+    """The mean of the shares that are right among met and among not met, as a weighted mean in which both weigh the same."""
     weights = np.where(truth_M, 0.5 / truth_M.mean(), 0.5 / (1 - truth_M.mean()))
     return resampled(said_M == truth_M, weights, items_M, seed)

@@ -1,4 +1,4 @@
-"""What a local model is asked, one JSON line per call."""
+"""Calls to a local model, one JSON line per call."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -14,14 +14,14 @@ from trainer.judges.kinds.criteria import CriterionSpec
 from trainer.judges.local import ONE_WORD, wording
 
 USUAL = CriterionSpec()
-"""The criterion judge as it comes: the wording of calls that bring a conversation, a response and a criterion."""
+"""The usual criterion judge: the wording of calls that bring a conversation, a response and a criterion."""
 
 
 class LocalCall(Record):
     """A question to the model: `messages`, or a criterion on the response to a conversation in the usual wording.
 
-    `reply`: `yes_no` reads the probability of yes from one forward pass; `text` generates with the sampling given.
-    `wording` names the templates behind `messages`, for a threshold holds for the wording it was measured with.
+    With `reply` `yes_no`, the probability of yes is read from one forward pass; with `text` the model generates with the given sampling.
+    `wording` names the templates behind `messages`, because a threshold holds for the wording it was measured with.
     """
 
     key: str = Field(min_length=1, max_length=200)
@@ -59,7 +59,7 @@ class LocalCall(Record):
 
 
 def criterion_messages(conversation: tuple[Message, ...], response: str, criterion: str) -> tuple[Message, ...]:
-    """What the usual criterion judge is shown."""
+    """The messages of the usual criterion judge."""
     criteria = (Criterion(id="c", text=criterion, points=1),)
     given = JudgeInput("", conversation=conversation, responses={"r": response}, criteria=criteria)
     [call] = expand(USUAL, "", given)
@@ -67,7 +67,7 @@ def criterion_messages(conversation: tuple[Message, ...], response: str, criteri
 
 
 def read_calls(lines: Iterable[str]) -> Iterator[LocalCall]:
-    """Raises ValueError with the number of the line that cannot be read and the reason."""
+    """The calls of the lines. Raises ValueError with the number of a line that cannot be read, and the reason."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -80,5 +80,5 @@ def read_calls(lines: Iterable[str]) -> Iterator[LocalCall]:
 
 
 def answered(lines: Iterable[str]) -> set[str]:
-    """Keys of the verdicts that a file holds already."""
+    """The keys of the verdicts that a file has already."""
     return {json.loads(line)["key"] for line in lines if line.strip()}

@@ -16,15 +16,15 @@ from trainer.contracts import jsonlines
 
 from .calls import LocalCall, answered, read_calls
 
-_TOGETHER = 64  # calls answered in one go: enough to share a conversation, few enough to lose little when killed
-_WAIT_S = 0.02  # for the next call of a pipe before what has come is answered
+_TOGETHER = 64  # calls answered together: enough to share a conversation, few enough to lose little when killed
+_WAIT_S = 0.02  # seconds to wait for a pipe's next call before the calls so far are answered
 _REPORT_S = 1.0
 
 
 def judge_local(arguments: list[str]) -> int:
-    """Answer calls with a model on this machine. Reads and writes JSON Lines; what OUT already answers is skipped.
+    """Answer calls with a model on this machine. Reads and writes JSON Lines; calls that OUT already answers are skipped.
 
-    With `-` for IN and OUT it serves a pipe: first a line about itself, then a verdict per call as they come, until the
+    With `-` for IN and OUT the command serves a pipe: first a line about itself, then a verdict for each call as calls come, until the
     input ends; progress then goes to stderr. Exit status 0: done; 1: no usable model; 2: the input cannot be read.
     """
     parser = argparse.ArgumentParser(prog="python -m trainer judge-local", description=judge_local.__doc__)
@@ -50,9 +50,9 @@ def judge_local(arguments: list[str]) -> int:
 
 
 def judge_calibrate(arguments: list[str]) -> int:
-    """Choose where yes begins from known verdicts: lines with conversation, response, criterion, met and item.
+    """Choose the threshold of yes from known verdicts: lines with conversation, response, criterion, met and item.
 
-    Half of the items choose, the other half tell how good the choice is. Writes and prints the calibration.
+    Half of the items choose the threshold; the other half measure it. Writes and prints the calibration.
     """
     parser = argparse.ArgumentParser(prog="python -m trainer judge-calibrate", description=judge_calibrate.__doc__)
     parser.add_argument("--model", required=True, help="directory of a model, or its hub id")
@@ -86,7 +86,7 @@ def judge_calibrate(arguments: list[str]) -> int:
 def calibrated(
     model: str, rows: list[dict[str, Any]], verdicts: str, seed: int = 0, rule: Literal["accuracy", "rate"] = "accuracy"
 ) -> Any:
-    """A `ThresholdCalibration` from known verdicts. Raises ValueError for rows that cannot be read or all say the same."""
+    """The `ThresholdCalibration` from known verdicts. Raises ValueError for rows that cannot be read or that all have the same verdict."""
     from .answering import Answering
     from .calibration import calibrate
 
@@ -106,7 +106,7 @@ def _serve(options: argparse.Namespace, merged: Path) -> int:
     known: set[str] = set() if piped else _resume(Path(options.verdicts))
     calls, total = _input(options.calls, known)
     directory = _merged(options.model, options.adapter, merged) if options.adapter else _directory(options.model)
-    from .answering import Answering  # loads torch: what is wrong is said before
+    from .answering import Answering  # this import loads torch; errors in the input are reported before
     from .calibration import ThresholdCalibration
 
     answering = Answering(directory, ThresholdCalibration.load(options.calibration) if options.calibration else None)
@@ -128,7 +128,7 @@ def _serve(options: argparse.Namespace, merged: Path) -> int:
 
 
 def _directory(model: str) -> Path:
-    """Raises ModelInvalid for a hub id that cannot be fetched, or a directory that holds no model."""
+    """The model's directory. Raises ModelInvalid for a hub id that cannot be fetched, or a directory that holds no model."""
     from trainer.inference.models import check_directory, model_directory
 
     directory = Path(model).absolute() if Path(model).exists() else model_directory(model)
@@ -137,7 +137,7 @@ def _directory(model: str) -> Path:
 
 
 def _merged(model: str, adapters: list[str], folder: Path) -> Path:
-    """The model with its adapters, written to `folder` for the time of this process. Raises ModelInvalid."""
+    """The model with its adapters, written to `folder` for the life of this process. Raises ModelInvalid."""
     from trainer.contracts import ModelSource
     from trainer.inference.adapters import whole_directory
 
@@ -150,7 +150,7 @@ def _progress(tell: TextIO, done: int, total: int | None, started: float) -> Non
 
 
 def _unanswered(calls: Iterable[LocalCall], known: set[str]) -> list[LocalCall]:
-    """Those with new keys, which are known from here on."""
+    """The calls with new keys; their keys are added to `known`."""
     fresh = []
     for call in calls:
         if call.key not in known:
@@ -160,7 +160,8 @@ def _unanswered(calls: Iterable[LocalCall], known: set[str]) -> list[LocalCall]:
 
 
 def _input(name: str, known: set[str]) -> tuple[Iterator[LocalCall], int | None]:
-    """The calls and, of a file, how many are to be answered. It is read once before the model is, so that a bad line
+    """The calls and, if the input is a file, how many have no answer yet. A file is read once before the model is loaded, so that a bad
+    line
     ends the command at once.
     """
     if name == "-":
@@ -171,7 +172,7 @@ def _input(name: str, known: set[str]) -> tuple[Iterator[LocalCall], int | None]
 
 
 def _resume(verdicts: Path) -> set[str]:
-    """Keys answered already. A last line that a killed process left unfinished is cut off."""
+    """The keys that are answered already. A last line that a killed process left unfinished is cut off."""
     if not verdicts.exists():
         return set()
     whole = verdicts.read_bytes()
@@ -186,7 +187,7 @@ def _resume(verdicts: Path) -> set[str]:
 
 
 def _windows(calls: Iterable[LocalCall]) -> Iterator[list[LocalCall]]:
-    """Calls that are there together, in order. A pipe's next call may depend on verdicts, so nothing is waited for long."""
+    """Calls that are there together, in order. A pipe's next call may depend on verdicts, so the wait for more is short."""
     arrived: queue.Queue[LocalCall | Exception | None] = queue.Queue(4 * _TOGETHER)
 
     def read() -> None:

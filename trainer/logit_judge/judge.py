@@ -1,8 +1,8 @@
-"""Yes against no for many prompts, each shared beginning computed once.
+"""Yes against no for many prompts; each shared beginning is computed once.
 
 Prompts that follow one another and begin alike (one conversation, many criteria) form a group. Its common beginning goes
-through the model once and stays in the key-value cache; what differs is laid out as a tree in one row over that cache, so
-that nothing is padded and the cache is not copied per criterion.
+through the model once and stays in the key-value cache. The rest of each prompt is laid out as a tree in one row over that cache, so that
+nothing is padded and the cache is not copied per criterion.
 
 Axes: N nodes of a tree, P tokens in the cache, C prompts of a run, V vocabulary.
 """
@@ -23,28 +23,28 @@ from trainer.inference.prefix import PrefixTree, pack
 from .words import AnswerTokens
 
 Tokens = Sequence[int]
-_NODES = 512  # of one forward pass; its memory grows with them
+_NODES = 512  # tokens of one forward pass, whose memory grows with them
 
 
 @dataclass(frozen=True)
 class MarginReading:
-    """What the model would say next. `cached_tokens` of the prompt were computed for an earlier prompt."""
+    """The next token's probabilities of a prompt. `cached_tokens` of the prompt were computed for an earlier prompt."""
 
     margin: float
-    """log P(yes) - log P(no), all writings of each summed."""
+    """log P(yes) - log P(no); each sums over all spellings."""
     mass: float
-    """P(yes) + P(no) among all tokens: how far the model answers the question at all."""
+    """P(yes) + P(no) among all tokens: how much the model answers the question at all."""
     prompt_tokens: int
     cached_tokens: int
 
     @property
     def probability(self) -> float:
-        """Of yes, given that the answer is yes or no."""
+        """The probability of yes, given that the answer is yes or no."""
         return 1 / (1 + math.exp(-self.margin)) if self.margin > -700 else 0.0
 
 
 class LogitJudge:
-    """A transformers model that is asked and never generates. Raises ValueError where its tokenizer cannot tell yes from no."""
+    """Asks a transformers model without generating. Raises ValueError if its tokenizer cannot tell yes from no."""
 
     def __init__(self, model: PreTrainedModel, tokenizer: Any) -> None:
         use_grouped_attention(model)
@@ -58,7 +58,7 @@ class LogitJudge:
 
     @torch.inference_mode()
     def read(self, prompts: Sequence[Tokens]) -> list[MarginReading]:
-        """A reading per prompt, in their order. Raises ValueError for a prompt that is empty or longer than the model can see."""
+        """A reading per prompt, in their order. Raises ValueError for a prompt that is empty or longer than the model's context."""
         for i, prompt in enumerate(prompts):
             if not 0 < len(prompt) <= self.longest_prompt:
                 raise ValueError(f"prompts[{i}]: {len(prompt)} tokens; the model sees 1 to {self.longest_prompt}")
@@ -68,13 +68,13 @@ class LogitJudge:
         return [reading for group in groups for reading in self._read_group([prompts[i] for i in group])]
 
     def _open(self, tokens: Tokens) -> None:
-        """Keep the beginning of all prompts, such as the instructions to a judge, for the groups that follow."""
+        """Keep the common beginning of all prompts, such as the instructions to a judge, for the groups that follow."""
         if list(tokens) != list(self._opening):
             self._opening, self._opened = tokens, DynamicCache()
             self._go_through(self._opened, tokens)
 
     def _read_group(self, prompts: Sequence[Tokens]) -> list[MarginReading]:
-        """In the order of the prompts, whichever of them are computed together."""
+        """The readings in the order of the prompts, whichever prompts are computed together."""
         shared = split(prompts)
         opened = len(self._opening) if common(self._opening, prompts[0]) == len(self._opening) <= shared else 0
         cache = copy.deepcopy(self._opened) if opened else DynamicCache()
@@ -90,12 +90,12 @@ class LogitJudge:
         return [found[i] for i in range(len(prompts))]
 
     def _go_through(self, cache: DynamicCache, tokens: Tokens) -> None:
-        """Add keys and values of `tokens` to the cache, in pieces so that memory grows with its length only."""
+        """Add keys and values of `tokens` to the cache, in pieces so that memory grows only with the cache's length."""
         for start in range(0, len(tokens), _NODES):
             self._forward(cache, PrefixTree.of([tokens[start : start + _NODES]], cache.get_seq_length()))
 
     def _go_on(self, cache: DynamicCache, endings: Sequence[Tokens]) -> Tensor:
-        """Next-token logits [C, V] after each ending, all in one pass over the cache, which is left as it was."""
+        """Next-token logits [C, V] after each ending, all in one pass over the cache, which stays as it was."""
         tree = PrefixTree.of(endings, cache.get_seq_length())
         hidden_ND = self._forward(cache, tree)
         cache.crop(-len(tree.tokens_N))
@@ -118,9 +118,9 @@ def common(one: Tokens, two: Tokens) -> int:
 
 
 def alike(prompts: Sequence[Tokens]) -> list[list[int]]:
-    """Stretches of prompts that keep a beginning worth caching: each newcomer may cost the group at most half of it.
+    """Stretches of prompts that share a beginning worth caching: each new prompt may shorten the group's beginning by at most half.
 
-    All prompts of a template share its first words; without that rule they would be one group that shares only those.
+    All prompts of a template share its first words. Without that rule they would be one group that shares only those.
     """
     groups: list[list[int]] = []
     shared = 0
@@ -138,7 +138,7 @@ def alike(prompts: Sequence[Tokens]) -> list[list[int]]:
 
 
 def split(prompts: Sequence[Tokens]) -> int:
-    """Where a group's cached beginning ends; every prompt keeps a token behind it, whose output is read."""
+    """Where a group's cached beginning ends; every prompt has at least one token behind it, whose output is read."""
     if len(prompts) == 1:
         return max(0, len(prompts[0]) - _NODES)
     shared = min(common(prompts[0], prompt) for prompt in prompts)

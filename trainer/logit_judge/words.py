@@ -1,4 +1,4 @@
-"""Which tokens say yes and which say no."""
+"""The tokens that say yes and the tokens that say no."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,10 +15,11 @@ class AnswerTokens:
 
     @classmethod
     def of(cls, tokenizer: Any) -> "AnswerTokens":
-        """Every writing (lower, capital and upper case, with and without a leading space) that is one token counts.
+        """The tokens of a tokenizer: every spelling (lower case, capitalised and upper case, with and without a leading space) that is one
+        token.
 
-        An answer with no such writing is known by the first token of each; one that could begin either answer, such as a
-        lone space, says nothing and is left out. Raises ValueError when nothing is left of an answer.
+        If no spelling of an answer is one token, the first token of each spelling counts. A token that could begin either answer,
+        such as a lone space, is left out. Raises ValueError if no token of an answer is left.
         """
         yes, no = _tokens(tokenizer, YES), _tokens(tokenizer, NO)
         if not (yes - no and no - yes):
