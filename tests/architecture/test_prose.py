@@ -43,10 +43,10 @@ PATTERNS = {
     "names a chapter that is not in this repository": r"\bMETHODS \d",
 }
 MOST = {
-    "begins with a pronoun: name the thing": 130,
-    "begins with what belongs at the end: subject first": 270,
-    "`where` for a condition: say `if`": 390,
-    "whoever, whatever: say who or what": 240,
+    "begins with a pronoun: name the thing": 125,
+    "begins with what belongs at the end: subject first": 255,
+    "`where` for a condition: say `if`": 370,
+    "whoever, whatever: say who or what": 225,
     "`for` for a reason: say `because`": 15,
     "names a chapter that is not in this repository": 20,
 }
