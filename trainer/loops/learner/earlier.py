@@ -1,4 +1,4 @@
-"""A model that was: the learner with the weights that it had earlier, as a teacher of what it is now."""
+"""An earlier version of the learner as a teacher of the present one."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,7 +9,9 @@ from .learner import Learner, Marked, Outlook
 
 
 class Earlier:
-    """It takes no memory of a model: its weights lie in this machine's, and the learner holds them while it is asked."""
+    """The learner with its earlier weights. They lie in the machine's memory, and the learner holds them while it is asked, so no second
+    model takes memory.
+    """
 
     def __init__(self, learner: Learner, policy: Mapping[str, Tensor]) -> None:
         self._learner, self._policy = learner, policy
@@ -23,5 +25,5 @@ class Earlier:
     def outlook(self, rows: Sequence[Marked]) -> Outlook:
         with self._learner.holding(self._policy):
             hidden_MD, head_VD = self._learner.outlook(rows)
-            # where all weights are trained, the head is the learner's own again in a moment
+            # if all weights are trained, the learner's head changes back in a moment
             return Outlook(hidden_MD, head_VD if self._learner.adapted is not None else head_VD.clone())

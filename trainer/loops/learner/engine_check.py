@@ -1,19 +1,19 @@
 """Do sampler and trainer agree about the policy?
 
-Before an update the two must give what was sampled the same probabilities, on the prompts that were really sampled from. If
-they do not, tokens, masks, temperature or weights differ between them, and whatever the run learns would be noise.
+Before an update both must give the sampled tokens the same probabilities, on the prompts that were really sampled from. If
+they do not, tokens, masks, temperature or weights differ between them, and what the run learns would be noise.
 
 Single tokens say little: in bfloat16 a token at the edge of the nucleus falls outside of it for the trainer, and the longer the
-responses the larger the largest difference. So these decide, each with room for what rounding does:
+responses, the larger the largest difference. So these numbers decide, each with room for rounding:
 
 - the mean difference of the log-probabilities, over all tokens and within each response;
 - how many tokens the trainer rules out;
-- the mean of pi_train / pi_roll over what pi_roll drew. It is 1 for any two distributions over the same tokens, however far apart
-  rounding has moved them, and the missing part is what the sampler cannot say: a lost end of text, top-k, a penalty;
+- the mean of pi_train / pi_roll over the tokens that pi_roll drew. It is 1 for any two distributions over the same tokens, however far
+apart rounding has moved them. What is missing from 1 is what the sampler cannot say: a lost end of text, top-k, a penalty;
 - where responses end: at a token that ends them, and nowhere else.
 
-After the first step it is also asked whether the sampler still answers as the model did before it was trained, where the learner
-has that model: with its adapters off, or as the frozen copy of a KL. Where all weights are trained without a KL nobody asks.
+After the first step the check also asks whether the sampler still answers as the untrained model, if the learner
+has that model: with its adapters off, or as the frozen copy of a KL. If all weights are trained without a KL, this is not checked.
 """
 
 import math
@@ -34,22 +34,25 @@ from ..session.errors import RunFailed
 from .learner import Learner, Marked
 
 LOOKS = 2
-"""Steps that are looked at. One is not enough: adapters begin at zero, so that a lost push shows only after an update."""
+"""How many steps are checked. One is not enough: adapters begin at zero, so that a lost push shows only after an update."""
 _SAMPLES = 64
 _TOKENS = 4096
 _LONG = 16
-"""Tokens of a response whose own mean difference counts in full; the fewer it has, the more of it may be chance."""
+"""Tokens from which a response's own mean difference counts in full; with fewer tokens, more of the difference may be chance."""
 _SIGMAS = 6.0
 _ALIKE = 5.0
-"""How many times that of half of the responses the mean difference of one may be, besides what is allowed in any case. Of healthy starts
-the worst response has 1.4 times it, for the tiny model and for SmolLM2 in bfloat16."""
+"""How many times the median of the responses' mean differences the mean difference of one response may be, besides the fixed allowance. In
+healthy
+starts the worst response has 1.4 times the median, for the tiny model and for SmolLM2 in bfloat16.
+"""
 
 
 @dataclass(frozen=True)
 class DeviationBounds:
     """`mean`: largest mean |log pi_train - log pi_roll| of a token. `outside`: share of tokens at the nucleus' edge that may
     fall outside of it for the trainer. `alone`: largest mean difference of one response. `missing`: part of the trainer's
-    distribution that the sampler may leave out, besides what chance explains."""
+    distribution that the sampler may leave out, besides what chance explains.
+    """
 
     mean: float
     outside: float
@@ -63,15 +66,22 @@ BOUNDS = {
     "int8": DeviationBounds(0.4, 0.05, 0.5, 5e-3),
     "int4": DeviationBounds(0.8, 0.1, 1.0, 2e-2),
 }
-"""By the sampler's precision. On a CPU a mean difference of 1e-6 is usual in float32. In bfloat16 it is 0.004 for the tiny model and 0.03 for
-SmolLM2 with a nucleus of .9; `benchmarks.engine_check` measures it. In int8 it is 0.005 for the model of `trainer.claims.toy` and 0.2 for SmolLM2
-(`benchmarks.int8`), in int4 0.035 for the former; of others nothing is known."""
+"""The bounds by the sampler's precision. On a CPU a mean difference of 1e-6 is usual in float32. In bfloat16 it is 0.004 for the tiny model
+and
+0.03 for SmolLM2 with a nucleus of .9; `benchmarks.engine_check` measures it. In int8 it is 0.005 for the model of `trainer.claims.toy` and
+0.2 for
+SmolLM2 (`benchmarks.int8`), in int4 0.035 for the former. Other models were not measured.
+"""
 
 
 @dataclass(frozen=True)
 class EngineAgreement:
-    """Over `tokens` tokens: mean |difference| of the log-probabilities (nats), `outside` those the trainer rules out, `worst`
-    the largest mean of one response and `usual` their median, `ratio` the mean of pi_train / pi_roll with its standard error `error`."""
+    """The comparison over `tokens` tokens. `mean` is the mean |difference| of the log-probabilities (nats), `outside` counts the tokens
+    that the
+    trainer rules out. `worst` is the largest mean of one response, `usual` the median of these means. `ratio` is the mean of pi_train /
+    pi_roll,
+    `error` its standard error.
+    """
 
     tokens: int
     mean: float
@@ -82,7 +92,7 @@ class EngineAgreement:
     error: float = 0.0
 
     def problem(self, dtype: str) -> str:
-        """What of it rounding does not explain; empty where sampler and trainer are the same policy."""
+        """What rounding does not explain; empty if sampler and trainer are the same policy."""
         bounds = BOUNDS[dtype]
         if self.mean > bounds.mean or self.outside > allowed_outside(self.tokens, dtype):
             return (
@@ -116,7 +126,7 @@ def allowed_outside(tokens: int, dtype: str) -> int:
 
 
 class EngineCheck:
-    """The check of one run, or of one attempt: a run that is resumed is looked at again."""
+    """The check of one run, or of one attempt: a resumed run is checked again."""
 
     def __init__(self, config: OnPolicyConfig, stop_ids: frozenset[int]) -> None:
         self._config, self._stop_ids = config, stop_ids
@@ -129,9 +139,10 @@ class EngineCheck:
     def look(
         self, step: int, learner: Learner, trajectories: Sequence[Trajectory], rollout: Rollout | None = None
     ) -> tuple[str, bool]:
-        """What to say, and whether it is a warning. Raises RunFailed where the two are not the same policy.
+        """The text of the check, and whether it is a warning. Raises RunFailed if sampler and trainer are not the same policy.
 
-        `trajectories` are fresh: sampled for `step` by the weights that `learner` has now, as `rollout` says (left out: the config's).
+        `trajectories` are fresh: sampled for `step` by the weights that `learner` has now, as `rollout` says (left out: as the config
+        says).
         """
         if why := misplaced_ends(trajectories, self._stop_ids, bool(self._config.rollout.stop)):
             raise _disagree(why)
@@ -154,7 +165,7 @@ class EngineCheck:
 
     @property
     def _precision(self) -> str:
-        """The sampler's."""
+        """The precision of the sampler."""
         model, sampler = self._config.model, self._config.sampler
         return model.dtype if sampler.precision == "model" else sampler.precision
 
@@ -165,13 +176,15 @@ class EngineCheck:
 
     @property
     def _rounds_away(self) -> bool:
-        """Whether a push may lose what training has added: what is merged into bfloat16 weights, or rounded to whole numbers."""
+        """Whether a push may lose what training has added, because the sampler's weights are merged into bfloat16 or rounded to whole
+        numbers.
+        """
         model, sampler = self._config.model, self._config.sampler
         rounds = sampler.precision != "model" or (model.lora is not None and model.dtype == "bfloat16")
         return sampler.push == "merged" and rounds
 
     def _behind(self, learner: Learner, chosen: Sequence[Trajectory], logp_T: Tensor, rollout: Rollout) -> bool:
-        """Whether what was recorded fits the model before training better than the trained one, beyond chance."""
+        """Whether the recorded log-probabilities fit the untrained model better than the trained one, beyond chance."""
         before_T = torch.cat(_logprobs(learner, chosen, self._config, rollout, untrained=True))
         roll_T = torch.cat([torch.tensor(t.logprobs) for t in chosen])
         return fits_better(before_T - roll_T, logp_T - roll_T)
@@ -188,15 +201,15 @@ ROUNDED = (
 
 
 def agreement(learner: Learner, trajectories: Sequence[Trajectory], config: OnPolicyConfig) -> EngineAgreement:
-    """Of all these responses. Raises RunFailed for probabilities that are not numbers."""
+    """The agreement over all these responses. Raises RunFailed for probabilities that are not numbers."""
     logp = _logprobs(learner, trajectories, config, config.rollout)
     return compared([torch.tensor(t.logprobs) for t in trajectories], logp, config.model.dtype)
 
 
 def misplaced_ends(trajectories: Sequence[Trajectory], stop_ids: frozenset[int], texts: bool) -> str:
-    """How the ends of responses show that the sampler lost the token that ends them, or went on after it; empty where they do not.
+    """How the ends of responses show that the sampler lost the token that ends them, or went on after it; empty if they show neither.
 
-    `texts`: a response may end at a text as well.
+    With `texts` a response may also end at a text.
     """
     for t in trajectories:
         tokens, places = t.tokens, t.places
@@ -215,7 +228,7 @@ def misplaced_ends(trajectories: Sequence[Trajectory], stop_ids: frozenset[int],
 
 
 def spread(trajectories: Sequence[Trajectory], look: int = 0) -> list[Trajectory]:
-    """Responses at even distances, as many as fit the tokens that a check may cost; another look begins at another one."""
+    """Responses at even distances, as many as fit the tokens that a check may cost; another `look` begins at another response."""
     stride = max(1, len(trajectories) // _SAMPLES)
     chosen: list[Trajectory] = []
     tokens = 0
@@ -229,7 +242,9 @@ def spread(trajectories: Sequence[Trajectory], look: int = 0) -> list[Trajectory
 
 
 def compared(roll: Sequence[Tensor], logp: Sequence[Tensor], dtype: str) -> EngineAgreement:
-    """Recorded and computed log-probabilities of the same responses, [T] each. Raises RunFailed for what is not a number."""
+    """The agreement of recorded and computed log-probabilities of the same responses, [T] each. Raises RunFailed for a value that is not a
+    number.
+    """
     roll_T, logp_T = torch.cat(list(roll)), torch.cat(list(logp))
     if (logp_T - roll_T).isnan().any():
         wider = "" if dtype == "float32" else ", or set model.dtype to float32"
@@ -239,7 +254,7 @@ def compared(roll: Sequence[Tensor], logp: Sequence[Tensor], dtype: str) -> Engi
         )
     difference_T = logp_T - roll_T
     inside_T = difference_T[difference_T.isfinite()].abs()
-    # What is ruled out is counted; of a few such tokens one would learn nothing about the rest.
+    # Tokens that are ruled out are counted; the mean of a few such tokens would hide the others.
     ratio_T = difference_T[difference_T.isfinite()].double().clamp(max=20.0).exp()
     of_each = [_of_one(one - other) for one, other in zip(logp, roll, strict=True)] or [0.0]
     return EngineAgreement(
@@ -254,7 +269,7 @@ def compared(roll: Sequence[Tensor], logp: Sequence[Tensor], dtype: str) -> Engi
 
 
 def fits_better(one_T: Tensor, other_T: Tensor) -> bool:
-    """Whether the differences `one_T` are smaller than `other_T` by more than chance, in their squares, token by token."""
+    """Whether the squared differences `one_T` are smaller than those of `other_T` by more than chance, token by token."""
     both = one_T.isfinite() & other_T.isfinite()
     gain_T = (other_T[both].double() ** 2).clamp(max=1.0) - (one_T[both].double() ** 2).clamp(max=1.0)
     if len(gain_T) < _LONG:
@@ -264,12 +279,12 @@ def fits_better(one_T: Tensor, other_T: Tensor) -> bool:
 
 
 def _of_one(difference_T: Tensor) -> float:
-    """The mean difference of one response, as far as its tokens are enough to tell: chance shrinks with the root of their number."""
+    """The mean difference of one response, shrunk if it has few tokens: chance falls with the root of their number."""
     return _mean(difference_T) * min(1.0, math.sqrt(len(difference_T) / _LONG))
 
 
 def _mean(difference_T: Tensor) -> float:
-    """Of the absolute values; a token that the trainer rules out takes no part, it is counted."""
+    """The mean of the absolute values, without tokens that the trainer rules out; those are counted elsewhere."""
     inside = difference_T[difference_T.isfinite()].abs().tolist()
     return statistics.fmean(inside) if inside else 0.0
 
@@ -277,7 +292,7 @@ def _mean(difference_T: Tensor) -> float:
 def _logprobs(
     learner: Learner, chosen: Sequence[Trajectory], config: OnPolicyConfig, rollout: Rollout, untrained: bool = False
 ) -> list[Tensor]:
-    """Of each response, [T]: in as few passes as the token budget of a pass allows."""
+    """Log-probabilities [T] of each response, in as few passes as the token budget of a pass allows."""
     rows = [Marked.of(trajectory, sampled=True) for trajectory in chosen]
     found = [torch.empty(0)] * len(rows)
     for each in pack([row.read for row in rows], config.optim.micro_batch_tokens):

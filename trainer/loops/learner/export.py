@@ -1,7 +1,7 @@
 """Trained weights as a folder that stock transformers or peft loads.
 
-Adapters leave as adapters: some megabytes whose float32 values lose nothing, where merging rounds them into the dtype of the
-base and repeats all of its weights. `model.export` asks for the merged model where something cannot load adapters.
+Adapters are written as adapters: some megabytes whose float32 values lose nothing. Merging would round them to the dtype of the
+base and repeat all of its weights. `model.export` asks for the merged model if another program cannot load adapters.
 """
 
 import json
@@ -25,7 +25,7 @@ _SHARD = "5GB"
 
 
 class Exported(Protocol):
-    """What is asked of the owner of trained parameters, in this process or in several."""
+    """What the writer asks of the owner of trained parameters, in this process or in several."""
 
     def policy(self) -> dict[str, Tensor]: ...
 
@@ -33,7 +33,7 @@ class Exported(Protocol):
 
 
 def write_model(folder: Path, config: RecipeConfig, base: Path, trained: Exported, task: Task = "CAUSAL_LM") -> None:
-    """Fill an empty folder with what was trained, the tokenizer, and the licence texts of the base. Raises OSError."""
+    """Fill an empty folder with the trained weights, the tokenizer, and the licence texts of the base. Raises OSError."""
     copy_texts([base], folder)
     _copy(base, folder, _TERMS)
     if config.model.lora and config.model.export == "adapter":
@@ -60,12 +60,12 @@ def _write_adapter(folder: Path, base: str, lora: Lora, parameters: Mapping[str,
     ).save_pretrained(str(folder))
     file = folder / "adapter_config.json"
     settings = json.loads(file.read_text())
-    settings["target_modules"] = sorted(settings["target_modules"])  # peft writes a set: in another order each time
+    settings["target_modules"] = sorted(settings["target_modules"])  # peft writes a set, whose order differs each time
     file.write_text(json.dumps(settings, indent=2, sort_keys=True) + "\n")
 
 
 def _saved_name(name: str) -> str:
-    """`...q_proj.lora_A.default.weight` and `...score.modules_to_save.default.weight` as peft writes them."""
+    """The name as peft writes it: without `.default` and without `.modules_to_save.default`."""
     return name.replace(".modules_to_save.default.", ".").replace(".default.", ".")
 
 
@@ -80,7 +80,7 @@ def _write_weights(
 
 
 def _base_weights(base: Path, task: Task) -> Iterator[tuple[str, Tensor]]:
-    """Those of the base that training may have left as they were; a scalar head takes the place of the language head."""
+    """The weights of the base that training may have left unchanged; a scalar head takes the place of the language head."""
     for file in sorted(base.glob("*.safetensors")):
         for name, value in load_file(file).items():
             if task == "CAUSAL_LM" or not name.startswith("lm_head."):
@@ -98,9 +98,9 @@ def _write_config(folder: Path, base: Path, dtype: str, task: Task) -> None:
 
 
 def _scalar_settings(tokenizer: Path, config: Mapping[str, Any]) -> dict[str, Any]:
-    """What makes a language model's config that of a model with one number per text.
+    """The settings that turn a language model's config into that of a model with one number per text.
 
-    Transformers reads a text's number at its last token that is not padding, and wants to know which token that is.
+    Transformers reads a text's number at its last token that is not padding, so the config must name the padding token.
     """
     kind = str((config.get("architectures") or ["ForCausalLM"])[0]).partition("For")[0]
     pad = config.get("pad_token_id")
@@ -115,7 +115,7 @@ def _scalar_settings(tokenizer: Path, config: Mapping[str, Any]) -> dict[str, An
 
 
 def _padding(tokenizer: Path, config: Mapping[str, Any]) -> int:
-    """A token that ends no text: the tokenizer's padding where it has one of its own, else another special token."""
+    """A token that ends no text: the tokenizer's padding if it is not also an end, else another special token."""
     from transformers import AutoTokenizer
 
     found: Any = AutoTokenizer.from_pretrained(str(tokenizer), trust_remote_code=False)

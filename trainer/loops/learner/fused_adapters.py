@@ -1,11 +1,12 @@
-"""Adapters added where the layer's own product lies, instead of in three more passes over what it gives.
+"""Adapters added by the layer's own product, instead of in three more passes over the layer's output.
 
-peft scales what an adapter gives and adds it to the layer's output: two tensors of the output's size, and one more on the way
-back. Scaled between its two matrices, where it has `rank` numbers a token, and added by the product itself, it makes none;
-and what flows back to the layer's input is added up in the same way.
+peft scales the output of an adapter and adds it to the layer's output: two tensors of the output's size, and one more in the backward
+pass. Here the scaling happens between the two matrices of the adapter, with `rank` numbers a token, and the product itself adds, so no such
+tensor is made. The gradient of the layer's input is added up in the same way.
 
-On a layer in bfloat16, whose adapters are trained in float32, peft widens what goes in and out of the layer, forward and back.
-Here the adapters are rounded to what the layer computes in, a few numbers, and gradients are widened once they are as small: like
+On a layer in bfloat16, whose adapters are trained in float32, peft widens the layer's inputs and outputs, forward and backward.
+Here the adapters, which are few numbers, are rounded to the precision of the layer, and gradients are widened once they are as small: as
+for
 the weights of a model all of which is trained (`masters.py`).
 
 Axes: N tokens, I in, O out, R rank.
@@ -23,7 +24,8 @@ from trainer.inference.products import product
 
 def fuse(model: Any) -> None:
     """Let every linear layer of a peft model with one plain adapter, `default`, compute in this way. Numbers differ from peft's
-    by rounding; where a layer is given another precision than its own, or its adapter is of a lower one, peft computes."""
+    by rounding. peft still computes if a layer gets an input of another precision, or if its adapter has a lower precision.
+    """
     from peft.tuners.lora import Linear
 
     for layer in model.modules():
@@ -42,14 +44,13 @@ def _forward(layer: Any, stock: Any, x: Tensor) -> Tensor:
         out_NO: Tensor = _Adapted.apply(x_NI, base.weight, base.bias, a_RI, b_OR, layer.scaling["default"])  # type: ignore[no-untyped-call]  # torch leaves it so
     elif torch.is_grad_enabled():
         out_NO = base(x_NI)
-    else:  # by the same product as with adapters, so that a model differs from the untrained one by its adapters alone
+    else:  # the same product as with adapters, so that a model differs from the untrained one only by its adapters
         out_NO = product(x_NI, base.weight, base.bias)
     return out_NO.view(*x.shape[:-1], -1)
 
 
 class _Adapted(torch.autograd.Function):
-    """x W^T + b + s (x A^T) B^T in the precision of x, of which A and B are trained, in theirs. Keeps x and what lies between A
-    and B."""
+    """x W^T + b + s (x A^T) B^T in the precision of x; A and B are trained in their own precision. Keeps x and x A^T for the backward pass."""
 
     @staticmethod
     def forward(
@@ -70,7 +71,7 @@ class _Adapted(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Any) -> Any:
         slope_NO, (x_NI, inner_NR, weight_OI, a_RI, b_OR) = gradients[0], ctx.saved_tensors
         inner_slope_NR = (slope_NO @ b_OR.to(slope_NO.dtype)).mul_(ctx.scale)
-        # The second as the transpose of its transpose, which a processor multiplies in up to half the time.
+        # The second product is the transpose of its transpose, which a CPU multiplies in as little as half the time.
         a_slope_RI, b_slope_OR = inner_slope_NR.T @ x_NI, (inner_NR.T @ slope_NO).T.contiguous()
         x_slope_NI = None
         if ctx.needs_input_grad[0]:

@@ -1,7 +1,7 @@
 """Log-probabilities and entropies from hidden states, a block of rows at a time: M x V logits never exist at once.
 
-Axes: M tokens to predict, D hidden, V vocabulary, R rows of one block. Arithmetic behind the logits is float32, or
-float64 where the model is.
+Axes: M tokens to predict, D hidden, V vocabulary, R rows of one block. Arithmetic after the logits is float32, or
+float64 if the model is.
 """
 
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ class _FrozenHead(torch.autograd.Function):
             exps_RV, sums_R1, logp_R, entropy_R, _ = _distribution(logits_RV, tokens_M[rows])
             logp.append(logp_R)
             entropy.append(entropy_R)
-            # Divided behind the product, which is narrower: V is some hundred times D.
+            # Divided after the product, which is narrower: V is some hundred times D.
             expected_RD = (product(exps_RV.to(weight_VD.dtype), weight_VD.T) / sums_R1).to(weight_VD.dtype)
             slope.append((weight_VD[tokens_M[rows]] - expected_RD) / temperature)
         entropy_M = torch.cat(entropy)
@@ -93,8 +93,10 @@ def log_probs(hidden_MD: Tensor, weight_VD: Tensor, tokens_M: Tensor, temperatur
 def reverse_kl(
     hidden_MD: Tensor, head_VD: Tensor, other_ME: Tensor, other_head_VE: Tensor, temperature: float
 ) -> Tensor:
-    """KL(pi || other) [M] over the whole vocabulary, from the hidden states and heads of two models of one vocabulary. A
-    head may have rows behind it that no token has; they are left out."""
+    """KL(pi || other) [M] over the whole vocabulary, from the hidden states and heads of two models of one vocabulary.
+
+    A head may have rows at its end that belong to no token; they are left out.
+    """
     tokens, parts = min(len(head_VD), len(other_head_VE)), []
     for rows in _blocks(hidden_MD):
         logp_RV = _logits(hidden_MD[rows], head_VD[:tokens], temperature).log_softmax(-1)
@@ -107,7 +109,7 @@ def reverse_kl(
 def sampled_log_probs(
     hidden_MD: Tensor, weight_VD: Tensor, tokens_M: Tensor, temperature: float, top_p: float
 ) -> Tensor:
-    """Log-probabilities [M] under the distribution a sampler draws from: temperature, then nucleus; -inf outside of it."""
+    """Log-probabilities [M] under the distribution that a sampler draws from: temperature, then nucleus; -inf outside the nucleus."""
     if top_p >= 1:
         return _without_gradient(hidden_MD, weight_VD, tokens_M, temperature)[0]
     parts = []
@@ -137,17 +139,17 @@ def _blocks(tokens_M: Tensor) -> Iterator[slice]:
 
 
 def _logits(hidden_RD: Tensor, weight_VD: Tensor, temperature: float) -> Tensor:
-    """[R, V], a fresh tensor that may be written to."""
+    """The logits [R, V], a fresh tensor that may be overwritten."""
     wide = torch.promote_types(hidden_RD.dtype, torch.float32)
     logits_RV = product(hidden_RD, weight_VD).to(wide)
     return logits_RV if temperature == 1.0 else logits_RV.div_(temperature)
 
 
 def _distribution(logits_RV: Tensor, tokens_R: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """(exponentials [R, V] and their sums [R, 1], whose quotient is the softmax; log-probability of the tokens, entropy,
-    logsumexp, [R] each). Overwrites the logits.
+    """Exponentials [R, V] and their sums [R, 1], whose quotient is the softmax; then log-probability of the tokens, entropy and
+    logsumexp, [R] each. Overwrites the logits.
 
-    Passes over [R, V] are bound by memory, so there are as few as there can be: what is divided is divided when it is narrow.
+    Memory bounds passes over [R, V], so there are as few as possible: numbers are divided while they are narrow.
     """
     largest_R1 = logits_RV.amax(-1, keepdim=True)
     shifted_RV = logits_RV.sub_(largest_R1)
@@ -155,6 +157,6 @@ def _distribution(logits_RV: Tensor, tokens_R: Tensor) -> tuple[Tensor, Tensor, 
     sums_R1 = exps_RV.sum(-1, keepdim=True)
     log_sums_R1 = sums_R1.log()
     logp_R1 = shifted_RV.gather(-1, tokens_R[:, None]) - log_sums_R1
-    # H = log Z - sum p (logit - largest); bmm rather than a product and a sum, which would make one more [R, V].
+    # H = log Z - sum p (logit - largest); bmm instead of a product and a sum, which would make one more [R, V].
     entropy_R1 = log_sums_R1 - torch.bmm(exps_RV[:, None, :], shifted_RV[:, :, None])[:, 0] / sums_R1
     return exps_RV, sums_R1, logp_R1[:, 0], entropy_R1[:, 0], (largest_R1 + log_sums_R1)[:, 0]

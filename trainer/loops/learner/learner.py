@@ -1,4 +1,4 @@
-"""A language model under training: log-probabilities of the tokens it is asked about."""
+"""A language model under training: log-probabilities of given tokens."""
 
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,20 +26,22 @@ Sequence_ = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 class Marked(NamedTuple):
-    """Tokens, and the places (ascending, none the first) of those that are predicted from what stands before them."""
+    """Tokens, and the places (ascending, never 0) of those that are predicted from the tokens before them."""
 
     tokens: tuple[int, ...]
     places: Sequence[int]
 
     @classmethod
     def response(cls, prompt: tuple[int, ...], response: tuple[int, ...]) -> "Marked":
-        """All of the response, after the prompt."""
+        """Marks all tokens of the response, after the prompt."""
         return cls(prompt + response, range(len(prompt), len(prompt) + len(response)))
 
     @classmethod
     def of(cls, trajectory: Trajectory, sampled: bool = False) -> "Marked":
-        """What the policy wrote, after the view that it is trained on, or `sampled` after the prompt it was sampled from.
-        What the environment wrote is read."""
+        """Marks the tokens that the policy wrote, after the prompt that it is trained on, or with `sampled` after the prompt that it was
+        sampled from.
+        Tokens of the environment are read and not marked.
+        """
         prompt = trajectory.prompt if sampled else trajectory.view or trajectory.prompt
         places, start = trajectory.places, len(prompt)
         if isinstance(places, range):
@@ -48,7 +50,7 @@ class Marked(NamedTuple):
 
     @property
     def read(self) -> tuple[int, ...]:
-        """What goes through the model: nothing is read from the last predicted token on."""
+        """The tokens that go through the model: those before the last predicted token."""
         return self.tokens[: self.places[-1]]
 
     @property
@@ -58,7 +60,7 @@ class Marked(NamedTuple):
         return np.frombuffer(array("q", marked), dtype=np.int64)
 
     def before(self, path_T: Tensor) -> Tensor:
-        """[T]: of what stands in the places of the tokens, that which each marked token is predicted from."""
+        """The nodes [T] before the marked tokens, from the nodes of all tokens: each marked token is predicted from the node before it."""
         if self._whole:
             start, stop = self._whole
             return path_T[start - 1 : stop - 1]
@@ -66,25 +68,27 @@ class Marked(NamedTuple):
 
     @property
     def _whole(self) -> tuple[int, int] | None:
-        """The ends of one stretch of places, which needs no list of them."""
+        """The ends of the marked places if they are one stretch, so that no list of them is needed; else None."""
         places = self.places
         return (places.start, places.stop) if isinstance(places, range) and places.step == 1 else None
 
 
 @dataclass(frozen=True)
 class ResponseLogps:
-    """One response: log pi of its tokens (with gradient, if any) and the entropies where they were chosen, each [T]."""
+    """One response: log pi of its tokens (with gradient, if any) and the entropies of the distributions that they were drawn from, each
+    [T].
+    """
 
     logp_T: Tensor
     entropy_T: Tensor
 
 
 Measure = Callable[[Tensor, Tensor, Tensor], Any]
-"""From hidden states [M, D], head [V, D] and the tokens [M] they predict."""
+"""A function of hidden states [M, D], head [V, D] and the tokens [M] that these predict."""
 
 
 class Outlook(NamedTuple):
-    """Hidden states [M, D] before the predicted tokens, and the head [V, D] that makes distributions of them."""
+    """Hidden states [M, D] before the predicted tokens, and the head [V, D] that turns them into distributions."""
 
     hidden_MD: Tensor
     head_VD: Tensor
@@ -95,14 +99,14 @@ def _outlook(hidden_MD: Tensor, head_VD: Tensor, tokens_M: Tensor) -> Outlook:
 
 
 class Pass(nn.Module):
-    """A model's whole way from tokens to what is measured at its head, as one module: what several processes share."""
+    """A model's whole way from tokens to a measure at its head, as one module that several processes can share."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
         self.model = model
 
     def forward(self, rows: Sequence[Marked], measure: Measure) -> Any:
-        """One pass over all rows, shared prefixes once; what `measure` makes of the M predicted tokens."""
+        """One pass over all rows, shared prefixes once; returns what `measure` gives for the M predicted tokens."""
         device = self.model.device
         tree = PrefixTree.of([row.read for row in rows])
         nodes_M = torch.cat([row.before(path) for row, path in zip(rows, tree.paths, strict=True)]).to(device)
@@ -114,8 +118,8 @@ class Pass(nn.Module):
 class Learner(Trained):
     """A model whose log-probabilities are trained on.
 
-    With adapters the untrained model is the same model with the adapters off. Without them it is a frozen copy, which takes as
-    much memory as the model: kept where the objective has a KL to it, or where `reference` says so.
+    With adapters the untrained model is the same model with the adapters off. Without adapters it is a frozen copy, which takes as
+    much memory as the model; the copy is kept if the objective has a KL to it, or if `reference` says so.
     """
 
     def __init__(
@@ -128,10 +132,10 @@ class Learner(Trained):
             make_ready(self._frozen.eval())
         super().__init__(model, config, share)
         self._start: Mapping[str, Tensor] = {}
-        """Where it is not empty: the adapters of what `untrained` asks for, instead of none."""
+        """If not empty: the adapters with which `untrained` passes run, instead of none."""
 
     def refer_to(self, policy: Mapping[str, Tensor]) -> None:
-        """From here on `untrained` asks for the model with these trained weights. Only where it `refers`, in one process."""
+        """From now on `untrained` passes run with these trained weights. Only if the learner `refers`, and in one process."""
         if self._frozen is None:
             self._start = policy
             return
@@ -142,7 +146,7 @@ class Learner(Trained):
 
     @property
     def refers(self) -> bool:
-        """Whether it can be asked for the untrained model. Where it cannot, `untrained` is the model as it is."""
+        """Whether the learner can give the untrained model. If it cannot, `untrained` passes run with the model as it is."""
         return self._peft is not None or self._frozen is not None
 
     def _spread(self) -> None:
@@ -150,15 +154,15 @@ class Learner(Trained):
         self._frozen_pass = self._passes(self._frozen) if self._frozen is not None else self._pass
 
     def score(self, sequences: Sequence[Sequence_], temperature: float, untrained: bool = False) -> list[ResponseLogps]:
-        """One forward pass over all sequences, shared prefixes once. `untrained`: as the model was before the run."""
+        """One forward pass over all sequences, shared prefixes once. With `untrained`, the model is that before the run."""
         return self.measure([Marked.response(*sequence) for sequence in sequences], temperature, untrained)
 
     def measure(self, rows: Sequence[Marked], temperature: float = 1.0, untrained: bool = False) -> list[ResponseLogps]:
-        """The same for the marked tokens of each row."""
+        """`score` for the marked tokens of each row."""
         with self._as(untrained) as run:
             logp_M, entropy_M = run(rows, partial(log_probs, temperature=temperature))
         lengths = [len(row.places) for row in rows]
-        # What follows are sums over a few numbers per token, which the records of the step share: on the CPU.
+        # The records of the step need only sums over a few numbers per token: on the CPU.
         parts = zip(logp_M.cpu().split(lengths), entropy_M.cpu().split(lengths), strict=True)
         return [ResponseLogps(logp_T, entropy_T) for logp_T, entropy_T in parts]
 
@@ -174,7 +178,7 @@ class Learner(Trained):
 
     @torch.no_grad()
     def outlook(self, rows: Sequence[Marked]) -> "Outlook":
-        """Where it is before each marked token. Only where one process holds the whole model."""
+        """Hidden states before each marked token, and the head. Only if one process holds the whole model."""
         with self._as(untrained=False) as run:
             return run(rows, _outlook)  # type: ignore[no-any-return]
 
@@ -194,7 +198,7 @@ class Learner(Trained):
 
 
 class Teacher:
-    """Another model that says what it would have given the same responses. Never trained."""
+    """Another model that gives its probabilities of the same responses. It is never trained."""
 
     def __init__(self, model: Any) -> None:
         make_ready(model)
@@ -202,11 +206,11 @@ class Teacher:
 
     @torch.no_grad()
     def measure(self, rows: Sequence[Marked], temperature: float, keys: Sequence[str] = ()) -> list[Tensor]:
-        """log pi_teacher of the marked tokens of each row, [T] each. It speaks for all prompts, whatever their `keys`."""
+        """log pi_teacher of the marked tokens of each row, [T] each. The teacher speaks for all prompts, so `keys` has no effect."""
         logp_M, _ = self._pass(rows, partial(log_probs, temperature=temperature))
         return list(logp_M.cpu().split([len(row.places) for row in rows]))
 
     @torch.no_grad()
     def outlook(self, rows: Sequence[Marked]) -> Outlook:
-        """Where it would be before each marked token."""
+        """The teacher's hidden states before each marked token, and its head."""
         return self._pass(rows, _outlook)  # type: ignore[no-any-return]

@@ -13,8 +13,8 @@ from .sharding import stored_share, whole
 class Optimizers:
     """`adamw`: AdamW for everything. `muon`: Muon for the matrices of the layers, AdamW for the rest.
 
-    Muon (Jordan et al., 2024) makes the momentum of a matrix orthogonal. Embeddings and head are matrices too, but rows of
-    them are looked up, not multiplied through, so AdamW has them, as it has norms and biases. Muon's steps are scaled to
+    Muon (Jordan et al., 2024) makes the momentum of a matrix orthogonal. Embeddings and head are matrices too, but their rows
+    are looked up and not multiplied through, so AdamW updates them, and norms and biases too. Muon's steps are scaled to
     the size of AdamW's (Liu et al., 2025, section 2.2), so that one learning rate serves both.
     """
 
@@ -35,7 +35,7 @@ class Optimizers:
             )
         if rest:
             betas = (config.beta1, config.beta2)
-            # Norms and biases are not shrunk: there is no scale of theirs that a later layer would make up for.
+            # Norms and biases are not shrunk: no later layer could make up for their scale.
             least = 2 if config.decay == "matrices" else 0
             groups = [
                 {"params": [p for p in rest if p.ndim >= least], "weight_decay": config.weight_decay},
@@ -60,12 +60,14 @@ class Optimizers:
             part.state.clear()
 
     def state_tensors(self) -> dict[str, Tensor]:
-        """`own_state`, whole."""
+        """The tensors of `own_state`, whole."""
         return {name: whole(value) for name, value in self.own_state().items()}
 
     def own_state(self) -> dict[str, Tensor]:
-        """By `<key>:<parameter>`, such as `exp_avg:model.norm.weight`, each spread as its parameter. Step counts are tensors
-        too, which every process has."""
+        """State tensors by `<key>:<parameter>`, such as `exp_avg:model.norm.weight`, each spread like its parameter. Step counts are
+        tensors
+        too; every process has them.
+        """
         names: dict[Tensor, str] = {parameter: name for name, parameter in self._parameters.items()}
         return {
             f"{key}:{names[parameter]}": value
@@ -75,7 +77,7 @@ class Optimizers:
         }
 
     def load_state_tensors(self, tensors: Mapping[str, Tensor]) -> None:
-        """Raises ValueError for the state of another optimiser, which would silently start over."""
+        """Raises ValueError for the state of another optimiser, which would otherwise start over without a word."""
         self.forget()
         for compound in tensors:
             key, _, name = compound.partition(":")
@@ -83,7 +85,7 @@ class Optimizers:
             if (key == "momentum_buffer") != isinstance(part, torch.optim.Muon):
                 raise ValueError(f"the checkpoint holds {key!r} of {name}: it was written with another optim.optimizer")
             parameter = self._parameters[name]
-            # A step count is every process's own, everything else is spread as its parameter; all lie beside it.
+            # Every process has its own step count; other tensors are spread like their parameters. All lie on the same device as these.
             spread = key != "step"
             value = stored_share(tensors, compound, parameter) if spread else tensors[compound].to(parameter.device)
             part.state[parameter][key] = value.clone()

@@ -1,4 +1,4 @@
-"""Weights on their way from the learner to the sampler, and the proof that they arrived."""
+"""Sends weights from the learner to the sampler, and proves that they arrived."""
 
 from collections.abc import Iterator
 
@@ -14,14 +14,14 @@ from .learner import Learner
 
 
 class Pusher:
-    """What the sampler is given: merged weights, or adapters where it can hold them."""
+    """Gives the sampler merged weights, or adapters if it can hold them."""
 
     def __init__(self, config: OnPolicyConfig, learner: Learner, sampler: Sampler) -> None:
         self._config, self._learner, self._sampler = config, learner, sampler
 
     def push(self, version: int) -> str:
-        """The checksum of what the sampler holds now. Raises RunFailed where that is not what was given to it."""
-        if getattr(self._sampler, "follows", False):  # one memory: nothing is on its way
+        """The checksum of what the sampler now holds. Raises RunFailed if that is not what was sent."""
+        if getattr(self._sampler, "follows", False):  # the sampler reads the same memory: nothing is sent
             return self._sampler.load_weights(self.weights(), version)
         pushed = Checksum()
         held = self._sampler.load_weights(pushed.watching(self.weights()), version)
@@ -33,7 +33,7 @@ class Pusher:
         return held
 
     def weights(self) -> Iterator[tuple[str, Tensor]]:
-        """The learner's own tensors, not copies; for a sampler of whole numbers rounded ones."""
+        """The learner's own tensors, not copies; rounded ones for a sampler of whole numbers."""
         sampler = self._config.sampler
         if sampler.push == "merged":
             merged = self._learner.merged_weights()

@@ -1,4 +1,4 @@
-"""What the untrained model gives stored answers: measured once, and kept in the run's folder under a digest."""
+"""What the untrained model gives stored answers, measured once and kept in the run's folder under a digest."""
 
 import hashlib
 import os
@@ -20,10 +20,10 @@ Progress = Callable[[int, int], None]
 
 
 class Reference:
-    """Log-probabilities of sequences under the model in `base`, whatever the learner has become meanwhile.
+    """Log-probabilities of sequences under the model in `base`, also when the learner has been trained meanwhile.
 
-    With adapters they are switched off. Without them no second copy of the model is kept: should the file be lost in the
-    middle of a run, the learner holds the base's weights once more for as long as measuring takes.
+    With adapters these are switched off. Without adapters no second copy of the model is kept: if the file is lost in the
+    middle of a run, the learner holds the base's weights again while it measures.
     """
 
     def __init__(self, learner: Learner, base: Path, run_dir: Path, dtype: str, sequences: Sequence[Sequence_]) -> None:
@@ -36,14 +36,14 @@ class Reference:
         self._known: list[Tensor] | None = None
 
     def of(self, sequence: Sequence_) -> Tensor:
-        """[T], once `ready` has been called."""
+        """Log-probabilities [T] of a sequence, once `ready` has been called."""
         assert self._known is not None  # noqa: S101 - the stage calls `ready` first
         return self._known[self._place[sequence]]
 
     def ready(self, started: bool, packs: Sequence[Sequence[Sequence_]], progress: Progress) -> None:
         """Read or measure. `packs` divides the sequences into passes; `started`: the learner has been trained already.
 
-        Whatever `progress` raises leaves nothing behind.
+        If `progress` raises, nothing is left behind.
         """
         if not self.known:
             self._known = self._read() or self._measured(started, packs, progress)
@@ -66,7 +66,7 @@ class Reference:
             with untrained(self._learner, self._base) if started else nullcontext():
                 return log_probs(self._learner, packs, progress, untrained=True)
 
-        # Runs that are together have one base; sums over other passes would round differently.
+        # Runs that train together have one base; sums over other passes would round differently.
         found = once(("reference", self._file.name, _grouping(packs)), measure)
         known = [found[sequence] for sequence in self._sequences]
         partial = self._file.with_suffix(".partial")
@@ -76,14 +76,15 @@ class Reference:
 
 
 def _grouping(packs: Sequence[Sequence[Sequence_]]) -> tuple[int, ...]:
-    """Which sequences go through the model together."""
+    """A hash of each pass: which sequences go through the model together. Empty if the run trains alone."""
     return tuple(hash(tuple(pack)) for pack in packs) if is_common() else ()
 
 
 @contextmanager
 def untrained(learner: Learner, base: Path) -> Iterator[None]:
-    """Meanwhile the learner can be scored as it was before it was trained: where it has neither adapters to switch off nor a
-    frozen copy, it holds the weights of `base`."""
+    """Meanwhile `learner` can be scored as it was before training: if it has neither adapters to switch off nor a frozen copy, it holds the
+    weights of `base`.
+    """
     if learner.refers:
         yield
         return

@@ -13,7 +13,7 @@ from .trained import Trained
 
 
 class Scorer(Trained):
-    """The model of `load_scalar` with its head, which is trained whole beside the adapters."""
+    """The model of `load_scalar` with its head; the head is trained whole, beside the adapters."""
 
     def __init__(self, model: Any, config: RecipeConfig, share: ModelShare | None = None) -> None:
         self._padding = model.config.pad_token_id
@@ -23,10 +23,10 @@ class Scorer(Trained):
         self._pass = ScalarPass(self._model)
 
     def read(self, tokens: Sequence[int]) -> tuple[int, ...]:
-        """A text up to where its score is read: transformers goes by the last token that is not padding, whatever it says."""
+        """The tokens up to where the score is read: transformers takes the last token that is not padding."""
         return up_to_padding(tokens, self._padding)
 
     def scores(self, texts: Sequence[Sequence[int]]) -> Tensor:
-        """[B] in float32 or wider, on the CPU; with gradient where it is enabled. Texts are as `read` gave them."""
+        """Scores [B] in float32 or wider, on the CPU; with gradient if gradients are enabled. Texts are as `read` returned them."""
         score_B: Tensor = self._pass(texts)
         return score_B.cpu()

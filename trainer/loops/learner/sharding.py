@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ModelShare:
-    """This process among those that hold a model together. `mesh` is None where one process has it all."""
+    """The place of this process among those that hold a model together. `mesh` is None if one process holds it all."""
 
     rank: int = 0
     ranks: int = 1
@@ -29,8 +29,8 @@ class ModelShare:
     def spread(self, whole: nn.Module, layers: list[nn.Module], compute: torch.dtype | None) -> None:
         """Keep this process's share of every parameter of `whole`; passes gather them layer by layer.
 
-        `compute`: the dtype of the passes, where it is narrower than the parameters. The shares are then the masters:
-        gathered rounded, while gradients are summed up in float32.
+        `compute` is the dtype of the passes, if it is narrower than the parameters. The shares are then the masters:
+        they are gathered rounded, and gradients are summed up in float32.
         """
         if self.mesh is None:
             return
@@ -47,11 +47,11 @@ class ModelShare:
                 module.set_force_sum_reduction_for_comms(True)
 
     def any(self, here: bool) -> bool:
-        """Whether it is so in any process; all of them come to one answer."""
+        """Whether `here` is true in any process; all processes get the same answer."""
         return here if self.mesh is None else bool(self.add_up(torch.tensor([float(here)]))[0])
 
     def add_up(self, tensor: Tensor) -> Tensor:
-        """The sum of what each process has here."""
+        """The sum of this tensor over the processes."""
         if self.mesh is not None:
             on_device = tensor.to(self.mesh.device_type)
             torch.distributed.all_reduce(on_device)
@@ -60,13 +60,13 @@ class ModelShare:
 
 
 def whole(tensor: Tensor) -> Tensor:
-    """The tensor itself, or all of it where this process has a share."""
+    """The whole tensor, gathered if this process has a share."""
     gather = getattr(tensor, "full_tensor", None)
     return gather() if gather else tensor
 
 
 def share_of(value: Tensor, like: Tensor) -> Tensor:
-    """A whole tensor on the device of `like`, spread as `like` is."""
+    """A whole tensor on the device of `like`, spread like it."""
     moved = value.to(like.device)
     if not hasattr(like, "full_tensor"):
         return moved
@@ -77,7 +77,7 @@ def share_of(value: Tensor, like: Tensor) -> Tensor:
 
 
 def rows_of(tensor: Tensor) -> Rows | None:
-    """What this process holds of a tensor; None where every process has all of it and the first one speaks for all."""
+    """The rows of a tensor that this process saves; None if every process has the whole tensor and this is not the first one, which saves it."""
     if not hasattr(tensor, "full_tensor"):
         return Rows(tensor) if _rank() == 0 else None
     start, stop = _own_rows(tensor)
@@ -87,7 +87,7 @@ def rows_of(tensor: Tensor) -> Rows | None:
 
 
 def stored_share(tensors: Mapping[str, Tensor], name: str, like: Tensor) -> Tensor:
-    """`tensors[name]` on the device of `like`, spread as `like` is. From files this process's rows alone are read."""
+    """`tensors[name]` on the device of `like`, spread like it. From files only this process's rows are read."""
     if not isinstance(tensors, StoredTensors) or not hasattr(like, "full_tensor"):
         return share_of(tensors[name], like)
     from torch.distributed.tensor import DTensor
@@ -100,18 +100,20 @@ def stored_share(tensors: Mapping[str, Tensor], name: str, like: Tensor) -> Tens
 
 
 def own_part(tensor: Tensor) -> Tensor:
-    """The tensor itself, or this process's share of it; the same memory."""
+    """The tensor itself, or this process's share of it; no copy is made."""
     local = getattr(tensor, "to_local", None)
     return local() if local else tensor
 
 
 def shape_of(tensors: Mapping[str, Tensor], name: str) -> tuple[int, ...]:
-    """Of the whole tensor; from files nothing but the shape is read."""
+    """The shape of the whole tensor; from files only the shape is read."""
     return tensors.shape(name) if isinstance(tensors, StoredTensors) else tuple(tensors[name].shape)
 
 
 def _own_rows(spread: Any) -> tuple[int, int]:
-    """FSDP2 deals rows out as `torch.chunk` does: equal parts, the last ones shorter or empty."""
+    """The first row of this process and the row after its last. FSDP2 deals rows out as `torch.chunk` does: equal parts, the last ones
+    shorter or empty.
+    """
     rank, ranks, rows = spread.device_mesh.get_local_rank(), spread.device_mesh.size(), spread.shape[0]
     part = -(-rows // ranks)
     return min(rank * part, rows), min((rank + 1) * part, rows)

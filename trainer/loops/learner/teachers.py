@@ -1,4 +1,4 @@
-"""Models that say what they would have given the responses of a policy: one for all prompts, or each for its own."""
+"""Models that give their probabilities of a policy's responses: one for all prompts, or each for its own."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
@@ -10,7 +10,7 @@ from .learner import Learner, Marked, Outlook
 
 
 class Speaks(Protocol):
-    """A teacher, or several. `keys` are those of the rows' prompts."""
+    """A teacher, or several. `keys` are the keys of the rows' prompts."""
 
     def measure(self, rows: Sequence[Marked], temperature: float, keys: Sequence[str] = ()) -> list[Tensor]:
         """log pi_teacher of the marked tokens of each row, [T] each."""
@@ -18,13 +18,13 @@ class Speaks(Protocol):
 
 
 class Voice(Speaks, Protocol):
-    """One model."""
+    """A single teacher."""
 
     def outlook(self, rows: Sequence[Marked]) -> Outlook: ...
 
 
 class Teachers:
-    """`places` says by the key of a prompt which of them speaks for it."""
+    """Several teachers; `places` names by the key of a prompt the one that speaks for it."""
 
     def __init__(self, voices: Sequence[Voice], places: Mapping[str, int]) -> None:
         self._voices, self._places = voices, places
@@ -47,7 +47,7 @@ class Teachers:
         return [found[place] for place in range(len(rows))]
 
     def _dealt(self, keys: Sequence[str]) -> Iterator[tuple[Voice, list[int]]]:
-        """Each that is asked, with the places of its rows."""
+        """Each teacher that has rows, with the places of these rows."""
         for number, voice in enumerate(self._voices):
             if mine := [place for place, key in enumerate(keys) if self._places[key] == number]:
                 yield voice, mine

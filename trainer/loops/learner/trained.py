@@ -1,4 +1,4 @@
-"""What training changes in a model: its adapters or all of its weights, their optimiser, both as named tensors."""
+"""What training changes in a model (its adapters or all of its weights) and the optimiser, both as named tensors."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,14 +20,13 @@ from .optimizers import Optimizers
 from .sharding import ModelShare, own_part, rows_of, shape_of, stored_share, whole
 
 Task = Literal["CAUSAL_LM", "SEQ_CLS"]
-"""As peft names them: which head the model ends in."""
+"""The head that the model ends in, as peft names it."""
 
 
 class Trained:
-    """Owns the trained parameters and the optimiser, and saves both as named tensors; what is measured at the head is for
-    a subclass to say.
+    """Owns the trained parameters and the optimiser, and saves both as named tensors. A subclass says what is measured at the head.
 
-    Where several processes hold the model (`share`), all of them call the same methods in the same order.
+    If several processes hold the model (`share`), all of them call the same methods in the same order.
     """
 
     def __init__(
@@ -58,12 +57,12 @@ class Trained:
 
     @property
     def adapted(self) -> Any:
-        """The model with its adapters, as peft has it; None where all weights are trained."""
+        """The model with its adapters, as peft has it; None if all weights are trained."""
         return self._peft
 
     @property
     def plain(self) -> Any:
-        """The model itself. With adapters, they are inside its layers."""
+        """The model itself. Adapters, if there are any, are inside its layers."""
         return self._model
 
     def merged_weights(self) -> Iterator[tuple[str, Tensor]]:
@@ -84,7 +83,9 @@ class Trained:
                         yield f"{name}.{part}", whole(parameter.detach()).to(dtype)
 
     def adapter_weights(self, precision: str) -> Iterator[tuple[str, Tensor]]:
-        """The adapters alone, in a dtype of torch by name, as `<layer>.lora_A.weight` and `<layer>.lora_B.weight`; B with the scale multiplied in."""
+        """The adapters alone, in a torch dtype by name, as `<layer>.lora_A.weight` and `<layer>.lora_B.weight`; B is multiplied by the
+        scale.
+        """
         dtype = getattr(torch, precision)
         with torch.no_grad():
             for name, a, b, scale in self._adapters:
@@ -93,20 +94,22 @@ class Trained:
 
     @cached_property
     def _adapters(self) -> list[tuple[str, Tensor, Tensor, float]]:
-        """Name, A [R, I], B [O, R] and scale of each layer with an adapter, of A and B what this process holds. To look them
-        up in the layers takes longer than to copy them."""
+        """Name, A [R, I], B [O, R] and scale of each layer with an adapter; A and B are what this process holds. The list is kept because
+        looking
+        it up takes longer than copying the tensors.
+        """
         found = [(name, layer) for name, layer in self._peft_modules if hasattr(layer, "lora_A")]
         return [(name, *_held(layer)) for name, layer in found]
 
     @cached_property
     def _peft_modules(self) -> list[tuple[str, Any]]:
-        """What peft has put into the plain model, by name: layers with adapters, and modules that are trained whole."""
+        """The modules that peft has put into the plain model, by name: layers with adapters, and modules that are trained whole."""
         found = self._model.named_modules()
         return [(name, part) for name, part in found if hasattr(part, "lora_A") or hasattr(part, "modules_to_save")]
 
     @contextmanager
     def holding(self, policy: Mapping[str, Tensor]) -> Iterator[None]:
-        """Meanwhile the trained parameters have the values of `policy`; afterwards their own again."""
+        """Meanwhile the trained parameters have the values of `policy`; afterwards they have their own again."""
         mine = self.policy()
         self.fill(policy)
         try:
@@ -116,8 +119,9 @@ class Trained:
 
     @contextmanager
     def standing_in(self, policy: Mapping[str, Tensor]) -> Iterator[None]:
-        """Meanwhile passes are made with these values in the place of the trained parameters, which stay as they are: a pass
-        made before can still be gone back through afterwards. Only where one process holds the model."""
+        """Meanwhile passes use these values instead of the trained parameters, which do not change, so that the backward pass of an earlier
+        pass still works afterwards. Only if one process holds the model.
+        """
         mine = {name: weight.data for name, weight in self._masters.weights.items()}
         try:
             for name, weight in self._masters.weights.items():
@@ -128,11 +132,11 @@ class Trained:
                 weight.data = mine[name]
 
     def policy(self) -> dict[str, Tensor]:
-        """Copies of the trained parameters as they are now, whole."""
+        """Copies of the present trained parameters, whole."""
         return {name: tensor.clone() for name, tensor in self.trained_weights()}
 
     def trained_weights(self) -> Iterator[tuple[str, Tensor]]:
-        """The trained parameters, one after the other whole."""
+        """The trained parameters, whole, one after the other."""
         for name, parameter in self.parameters.items():
             yield name, whole(parameter.detach())
 
@@ -144,11 +148,11 @@ class Trained:
         self._masters.publish()
 
     def begin_update(self) -> None:
-        """Gradients of all passes from here on belong to one update."""
+        """Begin an update: gradients of all passes from here on belong to it."""
         self._masters.drop_gradients()
 
     def clip(self, largest: float) -> float:
-        """The norm of the gradient over all parameters, before it is cut down to `largest`."""
+        """Clip the gradient to the norm `largest`; returns its norm over all parameters before."""
         self._masters.complete_gradients()
         return float(whole(torch.nn.utils.clip_grad_norm_(self.parameters.values(), largest)))
 
@@ -157,18 +161,18 @@ class Trained:
         self._masters.publish()
 
     def forget_moments(self) -> None:
-        """The optimiser as it was before its first step."""
+        """Reset the optimiser to its state before the first step."""
         self.optimizer.forget()
 
     def set_lr(self, lr: float) -> None:
         self.optimizer.set_lr(lr)
 
     def state_tensors(self) -> dict[str, dict[str, Tensor]]:
-        """Everything a checkpoint needs, whole, by owner."""
+        """All tensors that a checkpoint needs, whole, by owner."""
         return {"policy": dict(self.trained_weights()), "optimizer": self.optimizer.state_tensors()}
 
     def mark(self) -> None:
-        """Remember in this machine's memory, each process its share, what `take_back` brings back."""
+        """Keep the state that `take_back` restores, in the machine's memory; each process keeps its share."""
         before, self._marked = self._marked, {}
         for name, tensor in self._own().items():
             kept = before.get(name)
@@ -176,7 +180,7 @@ class Trained:
 
     @torch.no_grad()
     def take_back(self) -> None:
-        """Weights and moments as they were at the last `mark`."""
+        """Restore weights and moments of the last `mark`."""
         if not any(name.startswith("optimizer ") for name in self._marked):
             self.optimizer.forget()
         for name, tensor in self._own().items():
@@ -188,7 +192,7 @@ class Trained:
         return policy | {f"optimizer {name}": value for name, value in self.optimizer.own_state().items()}
 
     def shares(self) -> dict[str, dict[str, Rows]]:
-        """The same, but no more of each tensor than this process holds; nothing is sent between processes."""
+        """`state_tensors`, but of each tensor only what this process holds; nothing is sent between processes."""
         policy: dict[str, Tensor] = dict(self.parameters)
         owned = {"policy": policy, "optimizer": self.optimizer.own_state()}
         return {
@@ -197,11 +201,11 @@ class Trained:
         }
 
     def elsewhere(self) -> Sequence[Elsewhere]:
-        """Other processes that save a part of it: none."""
+        """Other processes that save a part of the state: none."""
         return ()
 
     def load_state_tensors(self, tensors: Mapping[str, Mapping[str, Tensor]]) -> None:
-        """Raises ValueError when the checkpoint is of another model, another adapter rank or another optimiser."""
+        """Raises ValueError if the checkpoint is of another model, another adapter rank or another optimiser."""
         policy = tensors["policy"]
         wrong = [n for n, p in self.parameters.items() if n not in policy or shape_of(policy, n) != tuple(p.shape)]
         if wrong or len(policy) != len(self.parameters):
@@ -215,7 +219,7 @@ class Trained:
         return sum(parameter.numel() for parameter in self.parameters.values())
 
     def close(self) -> None:
-        """Nothing to end: the model is in this process."""
+        """Nothing to end, because the model is in this process."""
 
 
 def _adapter(layer: Any) -> tuple[Tensor, Tensor, float]:
@@ -225,12 +229,12 @@ def _adapter(layer: Any) -> tuple[Tensor, Tensor, float]:
 
 
 def _held(layer: Any) -> tuple[Tensor, Tensor, float]:
-    """The same, of A and B what this process holds."""
+    """As `_adapter`, with A and B as this process holds them."""
     return layer.lora_A["default"].weight, layer.lora_B["default"].weight, layer.scaling["default"]
 
 
 def _recompute_activations(model: Any) -> None:
-    """Keep only what goes into each layer; the backward pass runs the layer again. Layers have no dropout to repeat."""
+    """Keep only the input of each layer; the backward pass runs the layer again. Layers have no dropout to repeat."""
     for layer in layers(model):
         layer.forward = partial(checkpoint, layer.forward, use_reentrant=False, preserve_rng_state=False)
 
