@@ -4,7 +4,7 @@ from trainer.config import OnPolicyConfig
 
 
 class Clock:
-    """Remaining steps and evaluations, each at what the last ones took."""
+    """Estimates the time left from the remaining steps and evaluations, each taken to last as long as the latest ones."""
 
     def __init__(self, config: OnPolicyConfig, evaluates: bool) -> None:
         self._config, self._evaluates = config, evaluates
@@ -19,7 +19,7 @@ class Clock:
         self._evaluation_s = seconds
 
     def eta_s(self, completed: int) -> float | None:
-        """Seconds left after `completed` steps; None before the first step is through."""
+        """Seconds left after `completed` steps; None before the end of the first step."""
         if self._step_s is None:
             return None
         steps = self._config.steps - completed

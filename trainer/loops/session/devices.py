@@ -1,4 +1,4 @@
-"""Which device trains and which samples; a card that would stay idle without a word ends the run."""
+"""Which device trains and which samples; a GPU that would stay unused ends the run."""
 
 from urllib.parse import urlsplit
 
@@ -12,8 +12,9 @@ from .errors import RunFailed
 
 
 def settle_device() -> str:
-    """The device of this process, in words. Raises RunFailed where its machine has a GPU that torch does not find, unless the
-    processor was chosen or no GPU was given to it: a run that is many times slower than its machine looks like one that works."""
+    """The device of this process, as text. Raises RunFailed if the machine has a GPU that torch does not find, unless the CPU was chosen
+    or no GPU was given to the process: a run on the CPU would be many times slower and look as if it worked.
+    """
     import torch
 
     if best_device() == "cuda":
@@ -37,7 +38,7 @@ def settle_device() -> str:
 
 
 def devices(config: RecipeConfig, here: str) -> tuple[str, str]:
-    """(what trains, what samples), where this process is on `here`; the second is empty where nothing is sampled."""
+    """The devices that train and that sample, if this process is on `here`; the second is empty if nothing is sampled."""
     held = config.holdings()
     learner = here if held.processes == 1 else f"{held.processes} processes of the Ray cluster"
     if held.sampling is None:
@@ -50,7 +51,7 @@ def devices(config: RecipeConfig, here: str) -> tuple[str, str]:
 
 
 def slow_precision(config: RecipeConfig) -> str:
-    """What to say of a precision that this process's processor does not compute in; empty where it does."""
+    """A warning if this process's CPU does not compute in the model's precision; else empty."""
     from trainer.inference.products import computes_bfloat16
 
     if config.model.dtype != "bfloat16" or best_device() != "cpu" or computes_bfloat16():
@@ -62,7 +63,7 @@ def slow_precision(config: RecipeConfig) -> str:
 
 
 def narrow_matcher(config: RecipeConfig) -> str:
-    """What to say of a matcher that embeds in bfloat16; empty if none does."""
+    """A warning if a matcher embeds in bfloat16; else empty."""
     parts = config.composition.parts if isinstance(config, OnPolicyConfig) else ()
     if not any(isinstance(part, MatchedPart) and part.found_by == NARROW for part in parts):
         return ""

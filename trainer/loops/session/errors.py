@@ -6,7 +6,7 @@ class StopRequested(Exception):
 
 
 class AttemptAbandoned(Exception):
-    """The server no longer accepts this attempt: another one owns the run, so nothing more may be written."""
+    """The server no longer accepts this attempt: another attempt owns the run, so nothing more may be written."""
 
 
 class RunFailed(RuntimeError):
@@ -14,7 +14,7 @@ class RunFailed(RuntimeError):
 
 
 class ProcessLost(RunFailed):
-    """A process that the run has started was lost, or hangs. Nothing is wrong with the run: from its last checkpoint it may go on."""
+    """A process that the run has started was lost, or hangs. The run itself is sound: it may go on from its last checkpoint."""
 
 
 class Unrewarded(RunFailed):

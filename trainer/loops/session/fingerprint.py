@@ -1,4 +1,4 @@
-"""Whose checkpoint it is: a resumed run must be the one that wrote it."""
+"""Which run a checkpoint belongs to: only the run that wrote it may resume from it."""
 
 import hashlib
 import json
@@ -28,7 +28,7 @@ HOW = (
     "runner.gpus_per_worker",
     "sampler.max_batch",
 )
-"""Fields that say how far a run goes, who looks on or how it uses its machine: they may differ when it goes on."""
+"""Fields that say how far a run goes, who watches or how it uses its machine: a resumed run may have other values."""
 _SAMPLE_BYTES = 1 << 20
 _SHOWN = 5
 _UNKNOWN = object()
@@ -46,9 +46,9 @@ def fingerprint(job: StageJob) -> dict[str, Any]:
 
 
 def differences(there: Mapping[str, Any], here: Mapping[str, Any], forked: bool = False) -> list[str]:
-    """What makes a checkpoint with fingerprint `there` another run's than `here`, in words; the program is no reason.
+    """What shows that a checkpoint with fingerprint `there` is not of the run `here`, as text; another version of the program is no reason.
 
-    `forked`: nor is the config, which was changed on purpose; see `changes`.
+    With `forked` the config is no reason either, because it was changed on purpose; see `changes`.
     """
     if there["recipe"] != here["recipe"]:
         return [f"its recipe is {there['recipe']!r}, not {here['recipe']!r}"]
@@ -63,8 +63,10 @@ def differences(there: Mapping[str, Any], here: Mapping[str, Any], forked: bool 
 
 
 def changes(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
-    """Where the configs differ, in words, besides in the fields of HOW. What an older version wrote is read as it meant it:
-    a field that it did not have yet has its default."""
+    """The differences of the configs, as text, without the fields of HOW. A checkpoint of an older version is read with the meaning that it
+    had then:
+    a field that did not exist yet has its default.
+    """
     recipe = RECIPES.get(there["recipe"])
     defaults = recipe.schema().model_dump(mode="json") if recipe else {}
     return [
@@ -75,8 +77,9 @@ def changes(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
 
 
 def _as_read_now(there: Mapping[str, Any]) -> dict[str, Any]:
-    """Its config, with the defaults of fields that it did not have yet, also in the items of its lists; as it is where it is not valid any
-    more."""
+    """The config of `there`, with the defaults of fields that did not exist then, also in items of lists. A config that is no longer valid
+    is returned unchanged.
+    """
     config = stored(there["recipe"], there["config"])
     try:
         return RECIPES[there["recipe"]].schema.model_validate(config).model_dump(mode="json")
@@ -85,8 +88,9 @@ def _as_read_now(there: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def sampled_digest(folder: Path) -> str:
-    """SHA-256 over names and sizes of a model's files and over the first and last megabyte of each: weights of many
-    gigabytes need not be read whole to be told apart."""
+    """SHA-256 over names and sizes of a model's files and over the first and last megabyte of each, so that weights of many
+    gigabytes need not be read whole.
+    """
     whole = hashlib.sha256()
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):
         size = file.stat().st_size
@@ -99,7 +103,7 @@ def sampled_digest(folder: Path) -> str:
 
 
 def code_digest() -> str:
-    """Of the trainer's own source files."""
+    """SHA-256 of the trainer's own source files."""
     root, whole = Path(trainer.__file__).parent, hashlib.sha256()
     for file in sorted(root.rglob("*.py")):
         whole.update(f"{file.relative_to(root)}\0".encode() + file.read_bytes())
@@ -107,7 +111,7 @@ def code_digest() -> str:
 
 
 def _config_differences(there: Any, here: Any, default: Any, path: str = "") -> list[tuple[str, Any, Any]]:
-    """`default`: what stands at `path` where nobody has said anything, _UNKNOWN below a list or in a section that is off."""
+    """Path and both values of each difference. `default` is the default at `path`: _UNKNOWN below a list or in a section that is off."""
     if not (isinstance(there, dict) and isinstance(here, dict)):
         return [] if there == here else [(path, there, here)]
     found = []

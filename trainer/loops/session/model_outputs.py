@@ -1,4 +1,4 @@
-"""A stage's output on disk, with what the run knows of it."""
+"""A stage's output on disk, with the card that describes it."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ from .stage import ModelOutput, StageJob
 def write_model_output(
     job: StageJob, output: ModelOutput, step: int, metrics: Mapping[str, float], place: str
 ) -> ArtifactData:
-    """Fills `outputs/<place>` of the run's folder. Raises OSError, and OutputInvalid where no model was written."""
+    """Fills `outputs/<place>` of the run's folder. Raises OSError, and OutputInvalid if no model was written."""
     base = job.models.get("base")
     about = About(
         name=output.name,

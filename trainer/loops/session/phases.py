@@ -1,4 +1,4 @@
-"""Phases of a run as its steps go by, whatever the recipe: each begins when it is due, and is told to the page."""
+"""Phases of a run of any recipe: each begins when it is due, and the page hears of it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,29 +11,29 @@ from .stage import Tell
 
 
 class PhaseWatch:
-    """Moves a schedule on, and narrows and mixes the order of the data by it. A recipe with phases of its own kind derives from it."""
+    """Moves a schedule on, and narrows and mixes the order of the data by it. A recipe with its own kind of phase derives from it."""
 
     drawn = "prompts"
-    """What the data has, in the plural."""
+    """The plural noun for what the data has."""
     pool_key = "rollout/pool"
-    """The metric for how many of them there are to draw from."""
+    """The metric of how many prompts there are to draw from."""
 
     def __init__(self, phases: Sequence[Phase], schedule: Schedule, order: PromptOrder, last: int) -> None:
-        """`last`: step of the run. Raises RunFailed where a phase would have nothing to draw."""
+        """`last` is the last step of the run. Raises RunFailed if a phase would have nothing to draw."""
         self.phases, self.schedule, self.order, self._last = phases, schedule, order, last
         for place, phase in enumerate(phases):
             if not order.fitting(phase.pool):
                 raise RunFailed(f"phases.{place}: none of the training {self.drawn} {phase.pool.words}")
 
     def enter(self, step: int, tell: Tell) -> None:
-        """Begins what is due at `step`. May raise StopRequested; whoever gives the step up puts schedule and order back."""
+        """Begin the phases that are due at `step`. May raise StopRequested; the caller that gives the step up restores schedule and order."""
         schedule = self.schedule
         if schedule.anew:
             schedule.anew = False
             tell.log(
                 "the phases are others than those of the run that this one goes on from: they begin with the first"
             )
-        if self.order.drawn_from != schedule.pool:  # those phases had another pool
+        if self.order.drawn_from != schedule.pool:  # the parent's phases had another pool
             self.order.narrow(*schedule.pool)
         if self.order.mixed_by != schedule.mix:  # or another order
             self.order.blend(*schedule.mix)
@@ -45,7 +45,7 @@ class PhaseWatch:
             tell.metrics({self.pool_key: float(self.order.size)})
 
     def state_dict(self) -> dict[str, Any]:
-        """Schedule and order, to be put back if a step is given up."""
+        """Schedule and order, to be restored if a step is given up."""
         return {"schedule": self.schedule.state_dict(), "order": self.order.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -53,7 +53,7 @@ class PhaseWatch:
         self.order.load_state_dict(state["order"])
 
     def over(self, step: int, tell: Tell) -> None:
-        """The step has happened. At the end it is said which phases never came, and what there was instead."""
+        """Note that the step has happened. After the last step the log says which phases never began, and why."""
         if step == self._last:
             for number, phase in enumerate(self.schedule.waiting, self.schedule.number + 1):
                 tell.log(
@@ -63,7 +63,7 @@ class PhaseWatch:
                 )
 
     def _begin(self, phase: Phase, step: int, tell: Tell) -> str:
-        """Begins it; words for the log on what there is now."""
+        """Begin a phase; returns text for the log on what holds now."""
         temperature = self._temperature(phase, step, tell)
         self.schedule.begin(step, temperature)
         now = "" if temperature is None else f"; the temperature is {temperature:g}"
@@ -75,5 +75,5 @@ class PhaseWatch:
         return now
 
     def _temperature(self, phase: Phase, step: int, tell: Tell) -> float | None:
-        """What the phase samples with; None where that stays."""
+        """The temperature of the phase; None if the temperature stays."""
         return phase.sampled_at

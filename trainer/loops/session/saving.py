@@ -1,4 +1,4 @@
-"""Checkpoints on their way to the disk while training goes on."""
+"""Writes checkpoints to the disk while training goes on."""
 
 from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -9,23 +9,23 @@ from trainer.monitors import RunMonitor
 from trainer.monitors.spool import disk_is_full
 
 FOLDER = "checkpoints"
-"""Of a run."""
+"""The folder of a run that holds its checkpoints."""
 AT_ONCE_BYTES = 64 << 20
-"""A smaller checkpoint is on the disk sooner than its copy is worth."""
+"""Below this size a checkpoint is written at once, because copying it first would take longer."""
 
 
 class Saver:
-    """One checkpoint at a time: a second one waits until the first is whole. Called by the thread that trains alone."""
+    """Writes one checkpoint at a time: a second one waits until the first is complete. Only the thread that trains calls it."""
 
     def __init__(self, place: CheckpointPlace, keep: int, monitor: RunMonitor) -> None:
         self._place, self._keep, self._monitor = place, keep, monitor
         self._thread = ThreadPoolExecutor(1, "checkpoint")
         self._under_way: tuple[Checkpoint, Future[Saved]] | None = None
         self.saved: int | None = None
-        """The step that was written or resumed from last, and that the server knows of."""
+        """The step of the last checkpoint that was written or resumed from, and that the server knows of."""
 
     def save(self, checkpoint: Checkpoint, wait: bool) -> None:
-        """Returns when nothing that training changes is needed any more; `wait`: when all is on the disk. Raises OSError."""
+        """Returns when training may change everything again; with `wait`, when all is on the disk. Raises OSError."""
         self.settle()
         if wait or checkpoint.bytes < AT_ONCE_BYTES:
             self._patiently(checkpoint)
@@ -34,17 +34,16 @@ class Saver:
         self._under_way = copy, self._thread.submit(self._write, copy)
 
     def has(self, checkpoint: Checkpoint) -> bool:
-        """Whether just this one was the last to be written, so that nothing is won by writing it again."""
+        """Whether this checkpoint was the last to be written, so that writing it again is useless."""
         return self.saved == checkpoint.step and checkpoints.is_saved(self._place, checkpoint)
 
     def look(self) -> None:
-        """Raises what went wrong with a checkpoint, once it is known. A run that is told to end hears of it after its last
-        checkpoint."""
+        """Raises the error of a checkpoint, once it is known. A run that is told to end gets the error after its last checkpoint."""
         if self._monitor.command == "continue" and self._under_way is not None and self._under_way[1].done():
             self.settle()
 
     def settle(self) -> None:
-        """Wait until what is under way is on the disk; for room, too. Raises OSError."""
+        """Wait until the checkpoint under way is on the disk; if the disk is full, wait for room. Raises OSError."""
         if self._under_way is None:
             return
         (checkpoint, writing), self._under_way = self._under_way, None
@@ -56,7 +55,7 @@ class Saver:
         self._patiently(checkpoint)
 
     def close(self) -> None:
-        """Ends what is under way, whatever becomes of it: the run has failed already, or has settled before."""
+        """End the checkpoint under way, with or without success: the run has already failed, or has called `settle`."""
         self._thread.shutdown(wait=True)
 
     def _patiently(self, checkpoint: Checkpoint) -> None:

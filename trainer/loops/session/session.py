@@ -1,4 +1,4 @@
-"""What is the same for every recipe: resume, the cadence of steps, evaluations and checkpoints, stop, progress, outputs."""
+"""What every recipe shares: resume, the cadence of steps, evaluations and checkpoints, stop, progress, outputs."""
 
 import time
 from typing import Literal
@@ -16,9 +16,9 @@ from .saving import FOLDER, Saver
 from .stage import ModelOutput, Progress, Stage, StageJob, State
 
 _OWNERS = ("policy", "optimizer")
-"""Whose tensors every checkpoint holds, whatever the recipe."""
+"""The owners whose tensors every checkpoint holds, for all recipes."""
 _OWN = ("summary", "evaluated_step", "fingerprint")
-"""What a checkpoint's state holds of the session; the rest is the stage's."""
+"""The session's part of a checkpoint's state; the rest is the stage's."""
 
 
 class StepTell:
@@ -71,7 +71,7 @@ class StepTell:
 
 
 class Session:
-    """One run of a stage. `step` is the last completed step; `summary` the headline numbers for the run's row."""
+    """One run of a stage. `step` is the last completed step; `summary` has the headline numbers for the run's row."""
 
     def __init__(self, job: StageJob, stage: Stage) -> None:
         self.job, self.stage = job, stage
@@ -85,9 +85,9 @@ class Session:
         self._saver = Saver(self._place, job.config.checkpoint.keep, job.monitor)
 
     def resume(self) -> bool:
-        """Continue from the newest checkpoint; False when there is none.
+        """Continue from the newest checkpoint; False if there is none.
 
-        Raises CheckpointInvalid, or ValueError where the checkpoint is of another run, with what differs.
+        Raises CheckpointInvalid, or ValueError if the checkpoint is of another run, with the differences.
         """
         checkpoint = checkpoints.load_newest(self._place, _OWNERS)
         if checkpoint is None:
@@ -102,22 +102,22 @@ class Session:
         return True
 
     def run(self) -> dict[str, float]:
-        """All remaining steps; the summary. Raises StopRequested and Unrewarded after saving, AttemptAbandoned without.
+        """Run all remaining steps; returns the summary. Raises StopRequested and Unrewarded after saving, AttemptAbandoned without.
 
-        Raises LeftUndone where records of responses were not written: then the run has not ended as it should.
+        Raises LeftUndone if records of responses were not written: then the run has not ended as it should.
         """
         self.stage.open(self.step)
         try:
             return self._all_steps()
         except (StopRequested, Unrewarded):
             self.save(wait=True)
-            self.job.monitor.flush()  # of a step that has not happened, or told after a checkpoint that was there already
+            self.job.monitor.flush()  # records of a step that did not happen, or records made after a checkpoint that existed already
             raise
         finally:
             self._saver.close()
 
     def _all_steps(self) -> dict[str, float]:
-        # Before the first step, or where a stop came in the middle of an evaluation.
+        # Before the first step, or after a stop in the middle of an evaluation.
         self._evaluate_if_due()
         while self.step < self._config.steps:
             self.advance()
@@ -141,12 +141,12 @@ class Session:
         turns.step_over()
 
     def save(self, wait: bool = False) -> None:
-        """A checkpoint of everything that the next step depends on; without `wait` it may be written while that step is made.
+        """Save everything that the next step depends on. Without `wait` the checkpoint may be written during that step.
 
-        Raises OSError, StoreAway and RunFailed; where an earlier checkpoint failed, after this one was written.
+        Raises OSError, StoreAway and RunFailed. If an earlier checkpoint failed, its error is raised after this one was written.
         """
         try:
-            self._saver.settle()  # before the state is asked for: what holds the earlier one is free then
+            self._saver.settle()  # before the state is asked for: the memory of the earlier checkpoint is then free
         finally:
             checkpoint = self._checkpoint()
             if not self._saver.has(checkpoint):
@@ -158,16 +158,16 @@ class Session:
         return checkpoints.Checkpoint(self.step, stage.values | own, stage.tensors, stage.elsewhere)
 
     def eta_s(self) -> float | None:
-        """Seconds left; None before the first step is through."""
+        """Seconds left; None before the end of the first step."""
         alone_s = self._clock.eta_s(self.step)
         return None if alone_s is None else alone_s * turns.sharing()
 
     def _recognise(self, checkpoint: checkpoints.Loaded) -> None:
         there = checkpoint.state.get("fingerprint")
-        if there is not None:  # checkpoints of the first releases carry none
+        if there is not None:  # checkpoints of the first releases have none
             if found := differences(there, self._fingerprint, self.job.forked):
                 raise ValueError(f"the checkpoint of step {checkpoint.step} is another run's: {'; '.join(found)}")
-            for change in changes(there, self._fingerprint):  # none but in a run that was forked
+            for change in changes(there, self._fingerprint):  # only a forked run has changes
                 self.job.monitor.log(f"changed since the checkpoint: {change}", checkpoint.step)
             if there["code"] != self._fingerprint["code"]:
                 self.job.monitor.log(
@@ -198,7 +198,7 @@ class Session:
             self.summary[key] = values[key]
 
     def _write_outputs(self) -> None:
-        """The trained models, each under `outputs/`. A resumed run writes the same again."""
+        """Write the trained models, each under `outputs/`. A resumed run writes the same again."""
         for output in self.stage.outputs():
             self.job.monitor.progress(self.step, "exporting", 0, 1, None)
             artifact = self.job.monitor.patiently(lambda output=output: self._written(output), self.step)  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""What one recipe does in a step. Everything around it (resume, cadence, stop, progress, summary) is the session's."""
+"""What one recipe does in a step. The session does everything around it (resume, cadence, stop, progress, summary)."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class StageJob:
-    """All that a stage is made of. `models` holds directories by the role of the slot; the base model is `base`."""
+    """Everything that a stage is made of. `models` holds directories by the role of the slot; the base model is `base`."""
 
     recipe: Recipe
     config: Any
@@ -30,13 +30,13 @@ class StageJob:
     run_dir: Path
     monitor: RunMonitor
     forked: bool = False
-    """The first checkpoint is another run's, whose config may have been another."""
+    """Whether the first checkpoint is another run's, whose config may have been different."""
     access: Access = field(default_factory=Access)
-    """Judges and services that the rewards name."""
+    """The judges and services that the rewards name."""
 
 
 class Tell(Protocol):
-    """How a stage speaks during the step `step`, and hears that it shall stop."""
+    """The way in which a stage reports during the step `step`, and learns that it must stop."""
 
     step: int
 
@@ -45,7 +45,9 @@ class Tell(Protocol):
         ...
 
     def rollouts(self, records: Records) -> None:
-        """Given as a function, they are made and written while the stage goes on; it reads what does not change any more."""
+        """Record responses. If `records` is a function, the records are made and written while the stage goes on, so it must read only
+        what no longer changes.
+        """
         ...
 
     def artifact(self, artifact: ArtifactData) -> None: ...
@@ -63,22 +65,23 @@ class Tell(Protocol):
         ...
 
     def check(self) -> None:
-        """Raises StopRequested or AttemptAbandoned where the server asked for it."""
+        """Raises StopRequested or AttemptAbandoned if the server asked for it."""
         ...
 
     def paused(self, reason: str) -> None:
-        """The run waits for somebody else; `check` is still called meanwhile."""
+        """Say that the run waits for somebody else; `check` is still called meanwhile."""
         ...
 
     def resumed(self) -> None:
-        """It goes on."""
+        """Say that the run goes on."""
         ...
 
 
 @dataclass(frozen=True)
 class State:
-    """What a checkpoint holds of a stage: `values` is plain JSON, `tensors` maps an owner to its named tensors. Those that
-    other processes hold are `elsewhere`; what is restored lies in files, which any process reads."""
+    """A stage's part of a checkpoint: `values` is plain JSON, `tensors` maps an owner to its named tensors. Tensors that
+    other processes hold are `elsewhere`. Restored tensors lie in files, which any process can read.
+    """
 
     values: dict[str, Any] = field(default_factory=dict)
     tensors: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
@@ -87,43 +90,45 @@ class State:
 
 @dataclass(frozen=True)
 class ModelOutput:
-    """A trained model. `write` fills an empty folder with what stock transformers, or peft, loads."""
+    """A trained model. `write` fills an empty folder that stock transformers, or peft, can load."""
 
     role: OutputRole
     name: str
-    """Within the run: `policy`. It becomes the folder's name."""
+    """The name within the run, such as `policy`; the folder has this name."""
     write: Callable[[Path], None]
     head: Head = "lm"
 
 
 class Stage(Protocol):
-    """One recipe at work. `evaluates` is False where nothing is held out, so that no evaluation ever comes."""
+    """One recipe at work. `evaluates` is False if nothing is held out, so that there is never an evaluation."""
 
     evaluates: bool
 
     def open(self, step: int) -> None:
-        """Called once, after `restore`, before anything else; `step` is the last completed one."""
+        """Called once, after `restore`, before anything else; `step` is the last completed step."""
         ...
 
     def step(self, number: int, tell: Tell) -> None:
-        """Step `number` as a whole. Where it raises StopRequested, the state is as it was before the step."""
+        """Step `number` as a whole. If it raises StopRequested, the state is as it was before the step."""
         ...
 
     def evaluate(self, number: int, tell: Tell) -> dict[str, float]:
-        """Held-out metrics after step `number`, told by the session. May raise StopRequested; changes no state, but for what a schedule of
-        phases has seen when it comes to its end."""
+        """Held-out metrics after step `number`; the session reports them. May raise StopRequested. Changes no state, except what a schedule
+        of
+        phases has seen, and only if it runs to its end.
+        """
         ...
 
     def state(self) -> State: ...
 
     def restore(self, step: int, state: State) -> None:
-        """As it was after step `step`. Raises ValueError where the state is of another model, rank or optimiser."""
+        """Restore the state after step `step`. Raises ValueError if the state is of another model, rank or optimiser."""
         ...
 
     def outputs(self) -> Iterator[ModelOutput]: ...
 
     def close(self) -> None:
-        """Ends what it has started: samplers, workers. May be called at any time."""
+        """End what the stage has started: samplers, workers. May be called at any time."""
         ...
 
 
@@ -131,7 +136,7 @@ Make = Callable[[StageJob], Stage]
 
 
 def learning_rate(config: RecipeConfig, step: int) -> float:
-    """At step 1..steps: linear warm-up to the peak, then constant, or falling (`linear`, `cosine`) towards 0 at the end."""
+    """The learning rate at step 1..steps: linear warm-up to the peak, then constant, or falling (`linear`, `cosine`) towards 0 at the end."""
     optim = config.optim
     if step <= optim.warmup_steps:
         return optim.lr * step / (optim.warmup_steps + 1)
