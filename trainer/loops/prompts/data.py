@@ -23,18 +23,18 @@ from .scorable import Unjudged, fit
 
 @dataclass(frozen=True)
 class Prompt:
-    """An example that can be trained on: it has what the reward asks for, and its prompt fits.
+    """An example that can be trained on: it has what the reward needs, and its prompt fits.
 
-    `rubric` holds the criteria that are scored: all of the example's, unless some were to be left out.
+    `rubric` holds the criteria that are scored: all of the example's, unless some are left out.
     """
 
     example: Example
     rubric: Rubric | None
     tokens: tuple[int, ...]
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """What a task's rewards read."""
+    """Values that a task's rewards read."""
     reasoning: tuple[int, ...] = ()
-    """Tokens of the reference reasoning, where a hint is taken from it."""
+    """Tokens of the reference reasoning, if hints are taken from it."""
 
     @property
     def text(self) -> str:
@@ -47,7 +47,7 @@ class Prompt:
 
 @dataclass(frozen=True)
 class PromptSets:
-    """`left_out` says in words what could not be used, for the log."""
+    """`left_out` says as text what could not be used, for the log."""
 
     train: list[Prompt]
     heldout: list[Prompt]
@@ -55,7 +55,7 @@ class PromptSets:
 
 
 def read_examples(path: Path) -> list[Example]:
-    """Raises RunFailed with the number of the line that is no example."""
+    """The examples of the file. Raises RunFailed with the number of a line that is not an example."""
     return list(once(("examples", digest_of(path)), lambda: _read(path))) if is_common() else _read(path)
 
 
@@ -74,8 +74,9 @@ def _read(path: Path) -> list[Example]:
 
 
 def prepare_prompts(examples: Sequence[Example], tokenizer: Any, config: PolicyConfig) -> PromptSets:
-    """Split and encode. Raises RunFailed when nothing is left to train on, when criteria need a judge, the reward has
-    none and `data.unjudged` refuses that, or when a hint asks for what the prompts lack."""
+    """Split and encode the examples. Raises RunFailed if nothing is left to train on, if criteria need a judge, the reward has
+    none and `data.unjudged` refuses that, or if a hint needs what the prompts lack.
+    """
     notes = _hint_notes(examples, config)
     sets: dict[str, list[Prompt]] = {"train": [], "heldout": []}
     reasons: Counter[str] = Counter()
@@ -116,7 +117,7 @@ def _usable(example: Example, tokenizer: Any, config: PolicyConfig, unjudged: Un
 
 
 def _hint_notes(examples: Sequence[Example], config: PolicyConfig) -> list[str]:
-    """What the form says where there is one: what is wrong ends the run, what happens instead of a hint is returned."""
+    """Remarks about prompts without a hint. Raises RunFailed for what the form refuses as well."""
     if config.hint is None:
         return []
     train = sum((training_counts(each) for each in examples if each.split != "heldout"), Counter[str]())

@@ -1,4 +1,4 @@
-"""What a step samples: which prompts, and with which scaffold each response is asked for."""
+"""What a step samples: which prompts, and the scaffold of each response."""
 
 import random
 from typing import Any
@@ -14,11 +14,11 @@ from trainer.seeding import derive_seed
 from .data import Prompt
 
 _ROUNDS = 5
-"""In which trivial prompts are passed over, before a step takes what comes."""
+"""Rounds in which trivial prompts are passed over, before a step takes them after all."""
 
 
 class Planner:
-    """The order of the data, and everything random about a response before it is sampled: a function of seed and step."""
+    """The order of the data, and every random choice about a response before it is sampled: a function of seed and step."""
 
     def __init__(self, config: OnPolicyConfig, prompts: list[Prompt], tokenizer: Any) -> None:
         self._config, self._prompts, self._tokenizer = config, prompts, tokenizer
@@ -28,20 +28,20 @@ class Planner:
             known, config.seed, config.data.shuffle, config.data.order, self.pass_rates, config.data.replicas
         )
         self.passed_over = 0
-        """Prompts that the present step has passed over."""
+        """How many prompts the present step has passed over."""
         self._sizes = GroupSizes(config.rollout.group_size, config.rollout.budget, self.pass_rates)
         self._given: tuple[int, list[int]] = (-1, [])
         """A step in the data's order, and the sizes of its groups."""
 
     def aimless(self) -> str:
-        """Why the budget of the latest sizes has nothing to go by: said once for as many calls in a row as it lasts, else empty."""
+        """Why the budget of the latest sizes has nothing to go by; given once for all calls in a row in which it lasts, else empty."""
         return self._sizes.take_aimless()
 
     def plan(self, step: int, groups: range | None = None, responses: int | None = None) -> list[PromptPlan]:
-        """The next prompts, G responses each or as many as the budget gives them, with the scaffold each response is shown.
+        """The next prompts, with G responses each or as many as the budget gives them, and the scaffold of each response.
 
-        `groups`: their numbers within the step; left out, those of the P prompts that every step begins with. `responses`: how
-        many they have together, by default G each.
+        `groups` are their numbers within the step; by default those of the P prompts that every step begins with. `responses` is the
+        number of all their responses, by default G each.
         """
         if groups is None:
             self.passed_over = 0
@@ -52,8 +52,9 @@ class Planner:
         return [plan for group, index, size in chosen for plan in self._plan_group(step, group, index, size)]
 
     def _drawn(self, step: int, wanted: int) -> list[int]:
-        """The next prompts, where trivial ones are passed over with the probability that the config names. Where no others come,
-        the step takes them after all."""
+        """The next prompts. Trivial ones are passed over with the probability that the config names. If no others come,
+        the step takes them after all.
+        """
         kept: list[int] = []
         for attempt in range(_ROUNDS if self._config.pass_rates.pass_over else 0):
             drawn = self.order.take(wanted - len(kept), kept)
@@ -71,8 +72,10 @@ class Planner:
         return chance.random() < rates.pass_over
 
     def size_of(self, number: int) -> int:
-        """Responses of the `number`-th group of the data, for which the run has room now. A budget gives out those of a step when the
-        step's first group is asked for, by what is known by then; so groups have to be asked for in the order of the data."""
+        """How many responses the `number`-th group of the data has; the run now has room for them. A budget gives out the responses of a
+        step when
+        the step's first group is asked for, by what is known by then. So groups must be asked for in the order of the data.
+        """
         prompts = self._config.rollout.prompts_per_step
         if self._config.rollout.budget is None:
             return self._config.rollout.group_size
@@ -83,7 +86,7 @@ class Planner:
         return self._given[1][group]
 
     def plans_of(self, number: int, size: int) -> list[PromptPlan]:
-        """The `size` responses of the `number`-th group of the data, planned for the step that is its own in the data's order."""
+        """The `size` responses of the `number`-th group of the data, planned for the group's own step in the data's order."""
         step, group = divmod(number, self._config.rollout.prompts_per_step)
         return self._plan_group(step + 1, group, self.order.at(number), size)
 
@@ -92,7 +95,7 @@ class Planner:
         return self._plan_group(step, group, self.order.at(number), self._config.rollout.group_size)
 
     def domain_of(self, number: int) -> str:
-        """Of the `number`-th group of the data."""
+        """The domain of the `number`-th group of the data."""
         return self._prompts[self.order.at(number)].example.domain
 
     def _plan_group(self, step: int, group: int, index: int, size: int) -> list[PromptPlan]:
@@ -110,9 +113,9 @@ class Planner:
         )
 
     def _addition(self, step: int, group: int, index: int, size: int, prompt: Prompt) -> tuple[str, int, float]:
-        """What is added to the prompt while sampling, how many criteria it shows and which share of the reference reasoning."""
+        """What is added to the prompt while sampling, how many criteria it shows, and which share of the reference reasoning."""
         config = self._config
-        # Of an asynchronous run, groups beyond the last step's are trained on where others were dropped.
+        # In an asynchronous run, groups beyond the last step's are trained on if others were dropped.
         at = min(step, config.steps)
         scaffold, hint = config.shown_scaffold, config.shown_hint
         if scaffold and prompt.rubric:

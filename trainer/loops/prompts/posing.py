@@ -1,4 +1,4 @@
-"""The questions that a task makes of a run's examples, encoded."""
+"""The questions that a task makes from a run's examples, encoded."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,8 +18,9 @@ from .data import Prompt, PromptSets
 def posed_prompts(
     examples: Sequence[Example], tokenizer: Any, config: OnPolicyConfig, task: TrainingTask
 ) -> PromptSets:
-    """Of the first `evaluation.max_examples` held-out examples that have a question, all their questions. Raises RunFailed
-    when nothing is left to train on."""
+    """All questions of the training examples, and of the first `evaluation.max_examples` held-out examples that have a question. Raises
+    RunFailed if nothing is left to train on.
+    """
     train: list[tuple[Posed, Prompt]] = []
     heldout: list[Prompt] = []
     used, reasons = 0, Counter[str]()
@@ -40,7 +41,7 @@ def posed_prompts(
 
 
 def answered(trajectories: Sequence[Trajectory], prompts: Mapping[str, Task]) -> list[AnsweredQuestion]:
-    """Responses as a task measures them; an attempt in several turns counts once."""
+    """Responses as a task measures them; an attempt of several turns counts once."""
     return [_answered(each, prompts[each.plan.example_key]) for each in one_of_each(trajectories)]
 
 

@@ -1,4 +1,4 @@
-"""Which examples a reward can be computed for, and over which of their criteria."""
+"""Which examples a reward can be computed for, and from which of their criteria."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ UNJUDGED = "a criterion of theirs has no verifier, and the reward has no judge f
 
 @dataclass
 class Unjudged:
-    """How much of the data needs a judge that the reward has not. `dropped`: criteria that were left out for it."""
+    """How much of the data needs a judge that the reward lacks. `dropped` counts criteria that were left out for this reason."""
 
     prompts: int = 0
     criteria: int = 0
@@ -26,13 +26,13 @@ class Unjudged:
 
 @dataclass(frozen=True)
 class FittedRubric:
-    """The criteria that are scored; None where nothing asks for any."""
+    """The criteria that are scored; None if nothing needs any."""
 
     rubric: Rubric | None
 
 
 def fit(example: Example, config: PolicyConfig, unjudged: Unjudged) -> FittedRubric | str:
-    """What of the example's rubric is scored, or why no response to it could be. Shadow parts ask for nothing."""
+    """The part of the example's rubric that is scored, or why no response to it could be scored. Shadow parts need nothing."""
     counted = [part for part in config.rewards if not part.shadow]
     rubric = example.rubric
     if rubric is None:
@@ -50,7 +50,7 @@ def fit(example: Example, config: PolicyConfig, unjudged: Unjudged) -> FittedRub
 
 
 def _verified(rubric: Rubric, config: PolicyConfig, unjudged: Unjudged) -> Rubric | str:
-    """The rubric without criteria that nobody decides, or why the prompt is left out."""
+    """The rubric without criteria that nothing decides, or why the prompt is left out."""
     open_criteria = sum(criterion.verifier is None for criterion in rubric.criteria)
     if not open_criteria:
         return rubric
@@ -67,7 +67,7 @@ def _verified(rubric: Rubric, config: PolicyConfig, unjudged: Unjudged) -> Rubri
 
 
 def _lacks(part: RewardPart, example: Example, rubric: Rubric | None) -> str:
-    """Why no response to the example has this part; empty if one may."""
+    """Why no response to the example can have this part; empty if one can."""
     try:
         if isinstance(part, VerifierPart):
             verified_rubric(rubric)
