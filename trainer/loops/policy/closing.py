@@ -1,4 +1,4 @@
-"""What a policy's responses to the held-out prompts are worth once its last step is done (`evaluation.closing`)."""
+"""Measures of a policy's responses to the held-out prompts after its last step (`evaluation.closing`)."""
 
 import statistics
 from collections import defaultdict
@@ -26,11 +26,11 @@ Told = dict[str, float | None]
 
 
 def closing(parts: Parts, scorer: RolloutScorer, asked: Closing, tell: Tell) -> dict[str, float]:
-    """Of `samples` responses to each held-out prompt, without scaffold, at the temperature of training.
+    """Measures of `samples` responses to each held-out prompt, without scaffold, at the temperature of training.
 
-    `score` mean rubric score; `pass@k`, where a score of `passed` passes; `best@n` expected best score; `novelty` median
+    `score` mean rubric score; `pass@k`, where a response passes from a score of `passed`; `best@n` expected best score; `novelty` median
     of rho and `novel>B` responses above a bound; `self_bleu_diversity`, `embedding_diversity`; `entropy` in nats per token
-    of the policy's own responses; `length` in tokens. What is undefined is not there.
+    of the policy's own responses; `length` in tokens. Undefined measures are left out.
     """
     trajectories = _respond(parts, scorer, asked, tell)
     by_prompt: dict[int, list[Trajectory]] = defaultdict(list)
@@ -64,7 +64,7 @@ def _respond(parts: Parts, scorer: RolloutScorer, asked: Closing, tell: Tell) ->
 
 @torch.no_grad()
 def _likelihoods(learner: Learner, base: Path, trajectories: Sequence[Trajectory], temperature: float) -> Told:
-    """Entropy, and novelty: how much likelier the responses have become than under the untrained model."""
+    """Entropy and novelty: how much likelier the responses are now than under the untrained model."""
     now: list[list[float]] = []
     before: list[list[float]] = []
     entropies: list[float] = []
@@ -81,7 +81,7 @@ def _likelihoods(learner: Learner, base: Path, trajectories: Sequence[Trajectory
 
 
 def _embedding_diversity(texts: Sequence[Sequence[str]]) -> float | None:
-    """Mean over prompts; None where the embedding model is not installed."""
+    """The mean over prompts; None if the embedding model is not installed."""
     from trainer.inference.embeddings import Embedder
     from trainer.inference.models import ModelInvalid
 

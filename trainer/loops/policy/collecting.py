@@ -1,4 +1,4 @@
-"""Where the scored responses of a step come from. A policy holds a collector; this one samples while the learner waits."""
+"""The collector of a policy gives the scored responses of a step; the one here samples while the learner waits."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -34,38 +34,38 @@ from .spreading import SpreadGroups, age_metrics
 
 @dataclass(frozen=True)
 class Collected:
-    """The responses of one step, group by group. `rows`: the places that are trained on, some of them repeated."""
+    """The responses of one step, group by group. `rows` are the places that are trained on; some are repeated."""
 
     trajectories: list[Trajectory]
     elapsed_s: float | None
-    """What sampling and scoring them took; None where that was done before."""
+    """Seconds of sampling and scoring the responses; None if that happened before."""
     rows: list[int] | None = None
     metrics: dict[str, float] = field(default_factory=dict)
     replayed: list[Trajectory] = field(default_factory=list)
-    """Responses of earlier steps, trained on again, in groups of their own numbers."""
+    """Responses of earlier steps that are trained on again, in groups with their own numbers."""
 
 
 class Collector(Protocol):
-    """Owns the sampler's weights: which version samples what, and what of it a checkpoint must keep."""
+    """Owns the sampler's weights: it decides which version samples what, and what of it a checkpoint keeps."""
 
     def open(self, step: int) -> None:
-        """Before anything else; `step` is the last completed one."""
+        """Called before anything else; `step` is the last completed step."""
         ...
 
     def collect(self, step: int, tell: Tell) -> Collected:
-        """Raises StopRequested where the run shall stop; the planner's order is then put back by the caller."""
+        """The responses of `step`. Raises StopRequested if the run is told to stop; the caller then restores the planner's order."""
         ...
 
     def phase(self, step: int, name: str) -> str:
-        """What progress calls the phase `name` of step `step`."""
+        """The name of phase `name` of step `step` in progress reports."""
         ...
 
     def comparable(self, step: int, trajectories: Sequence[Trajectory]) -> Sequence[Trajectory]:
-        """Those sampled by the very weights that step `step` trains: for them sampler and trainer must agree."""
+        """The trajectories that were sampled by the very weights that `step` trains: sampler and trainer must agree on them."""
         ...
 
     def updated(self, step: int) -> None:
-        """Step `step` has changed the weights."""
+        """Note that `step` has changed the weights."""
         ...
 
     def newest_weights(self) -> AbstractContextManager[None]:
@@ -90,7 +90,7 @@ def flat(trajectories: Sequence[Trajectory]) -> set[int]:
 
 
 def _nothing_to_learn(trajectories: Sequence[Trajectory], rounds: int) -> str:
-    """Of a step of dynamic sampling that found no group to train on."""
+    """The text for a step of dynamic sampling that found no group to train on."""
     rewards = [reward for group in group_rewards(trajectories).values() for reward in group]
     prompts = counted(len({t.plan.group for t in trajectories}), "prompts")
     tried = f"all {prompts}, of this step and of {counted(rounds, 'rounds')} of replacement,"
@@ -102,7 +102,7 @@ def _nothing_to_learn(trajectories: Sequence[Trajectory], rounds: int) -> str:
 
 
 def tell_aimless(planner: Planner, tell: Tell) -> None:
-    """That the budget has nothing to go by, once for as many steps in a row as it lasts."""
+    """Log that the budget has nothing to go by, once for all steps in a row in which it lasts."""
     if why := planner.aimless():
         tell.log(why, "warning")
 
@@ -115,7 +115,7 @@ def responses_of(
     sampling: Progress,
     scoring: ScoringWatch,
 ) -> Scored:
-    """Samples and scores one response for each plan; `where` in the run that happens."""
+    """Samples and scores one response for each plan; `where` names the place in the run."""
     rollout = parts.rollout
     baselines = None
     if scorer.needs_greedy:
@@ -125,13 +125,14 @@ def responses_of(
 
 
 class SyncCollector:
-    """Plan, sample, score. Weights go to the sampler every `runner.push_every` steps, or with `runner.one_step_off` one
-    step late. In between the sampler lags."""
+    """Plans, samples and scores. Weights go to the sampler every `runner.push_every` steps, or with `runner.one_step_off` one
+    step late. In between the sampler has older weights.
+    """
 
     def __init__(self, parts: Parts, planner: Planner, scorer: RewardScorer) -> None:
         self._parts, self._planner, self._scorer = parts, planner, scorer
         self._weights = SamplerWeights(parts, self._version_at)
-        self._waited_s = 0.0  # of this step, for rewards alone
+        self._waited_s = 0.0  # seconds of this step that waited for rewards alone
         self._buffer = ReplayBuffer(parts.config)
         self._spread = SpreadGroups(parts.config, planner) if parts.config.runner.spread > 1 else None
 
@@ -156,7 +157,7 @@ class SyncCollector:
         return Collected(found, time.monotonic() - started, None, metrics, replayed)
 
     def _whole(self, step: int, spread: SpreadGroups, started: float, tell: Tell) -> Collected:
-        """The groups that this step makes whole, some of whose responses earlier steps have sampled."""
+        """The groups that this step completes; earlier steps have sampled some of their responses."""
         parts, asked = self._parts, spread.due(step)
         plans = [plan for _, _, plan in asked]
         results = sample_plans(parts.sampler, plans, parts.rollout, tell.watch("sampling"))
@@ -177,7 +178,7 @@ class SyncCollector:
         return Collected(scored, ended - started, None, metrics | age_metrics(step, scored) | self._sizes(scored))
 
     def _without_flat(self, step: int, found: list[Trajectory], started: float, tell: Tell) -> Collected:
-        """Dynamic sampling: groups that teach nothing give way to groups of the prompts that come next."""
+        """Dynamic sampling: groups that teach nothing are replaced by groups of the prompts that come next."""
         config, rollout = self._parts.config, self._parts.config.rollout
         groups, dull = {t.plan.group for t in found}, flat(found)
         for _ in range(rollout.replace_flat):
@@ -195,7 +196,7 @@ class SyncCollector:
             "rollout/replaced_groups": float(len(dull) if rows else 0),
             "perf/reward_wait_s": self._waited_s,
         } | self._sizes(found)
-        # Where no group teaches anything, the step keeps them all: they change no weights.
+        # If no group teaches anything, the step keeps them all: they change no weights.
         return Collected(found, time.monotonic() - started, rows or None, metrics)
 
     def _sizes(self, found: Sequence[Trajectory]) -> dict[str, float]:
@@ -213,7 +214,7 @@ class SyncCollector:
         return name
 
     def comparable(self, step: int, trajectories: Sequence[Trajectory]) -> Sequence[Trajectory]:
-        # Weights that lag behind would differ, and rightly so.
+        # Weights of an older version give other probabilities, as they should.
         if self._weights.version != step - 1:
             return []
         if not self._spread:
@@ -240,7 +241,7 @@ class SyncCollector:
             self._spread.load_state_dict(state.values)
 
     def close(self) -> None:
-        """Nothing to end: the sampler is the parts'."""
+        """Nothing to end: the sampler belongs to the parts."""
 
     def _version_at(self, step: int) -> int:
         runner = self._parts.config.runner

@@ -27,9 +27,9 @@ def evaluate(
     progress: Callable[[int, int], None] | None = None,
     watch: RewardWatch | None = None,
 ) -> EvaluatedPolicy:
-    """`evaluation.samples` responses per held-out prompt. Responses without a score leave the means and are counted.
+    """Measures of `evaluation.samples` responses per held-out prompt. Responses without a score leave the means and are counted.
 
-    `where` in the run this is: `eval` and the step.
+    `where` is the place in the run: `eval` and the step.
     """
     config = parts.config
     plans = [
@@ -40,7 +40,7 @@ def evaluate(
             prompt.text,
             prompt.tokens,
             prompt.tokens,
-            # The same draw at every evaluation, so that curves of sampled evaluations move for the policy's reasons only.
+            # All evaluations draw the same prompts, so that a curve moves only because the policy changes.
             derive_seed(config.seed, "evaluation", group, sample),
         )
         for group, prompt in enumerate(parts.prompts.heldout)
@@ -72,7 +72,7 @@ def _values(trajectories: list[Trajectory], prompts: Mapping[str, Prompt]) -> di
 
 
 def _by_domain(scored: list[Trajectory], prompts: Mapping[str, Prompt]) -> dict[str, float]:
-    """Mean rubric score of each domain; {} where there is one alone, or so many that nobody would read them."""
+    """Mean rubric score of each domain; {} if there is only one, or more than can be read."""
     domains: dict[str, list[float]] = defaultdict(list)
     for trajectory in scored:
         name = prompts[trajectory.plan.example_key].example.domain
@@ -83,15 +83,15 @@ def _by_domain(scored: list[Trajectory], prompts: Mapping[str, Prompt]) -> dict[
 
 
 def _excluded(trajectory: Trajectory, prompt: Prompt) -> bool:
-    """Whether it lacks its rubric score; where there is no rubric, as with the questions of a task, its reward."""
+    """Whether the trajectory lacks its rubric score or, if there is no rubric (as for the questions of a task), its reward."""
     reward = trajectory.reward
     return (reward.total if prompt.rubric is None else reward.score) is None
 
 
 def _standard_error(trajectories: list[Trajectory]) -> float | None:
-    """Of the mean over prompts, each by the mean of its responses: those of one prompt are not independent.
+    """The standard error of the mean over prompts of their responses' means: responses to one prompt are not independent.
 
-    `sqrt(var(prompt means, ddof=1) / P)`; None below two prompts with a score.
+    `sqrt(var(prompt means, ddof=1) / P)`; None if fewer than two prompts have a score.
     """
     scores = defaultdict(list)
     for trajectory in trajectories:

@@ -1,4 +1,4 @@
-"""Steps in a row in which the responses to each prompt are all worth the same: no reward teaches anything."""
+"""Steps in a row in which all responses to each prompt have the same reward, so that no reward teaches anything."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,9 +16,9 @@ FIRST_STEPS = 5
 
 
 class FlatSteps:
-    """Says so when a row has lasted IN_A_ROW steps: in the log, and as an alarm. A row says it once, however long it lasts.
+    """Reports a row of IN_A_ROW such steps in the log and as an alarm. A row is reported once, however long it lasts.
 
-    Distillation and the estimator `remax` learn from equal rewards, so their steps are not looked at. The state goes with the
+    Distillation and the estimator `remax` learn from equal rewards, so their steps are not watched. The state goes with the
     checkpoint.
     """
 
@@ -27,13 +27,13 @@ class FlatSteps:
         equal_teaches = config.objective.name == "distill" or getattr(config.objective, "advantage", "") == "remax"
         self._looks = not equal_teaches
         self._row: list[tuple[int, int]] = []
-        """Of each step of the row until it is told: responses that solved their prompt, and those of which that is known."""
+        """For each step of the row, until it is reported: responses that solved their prompt, and responses of which this is known."""
         self._told = False
         self._first: list[tuple[int, int]] = []
-        """The same of the run's first steps."""
+        """The same pairs for the run's first steps."""
 
     def look(self, step: int, trajectories: Sequence[Trajectory], tell: Tell) -> None:
-        """After the step has happened, at the rewards that it has trained on. A step without any reward counts in no row."""
+        """Take the rewards that the step has trained on; called after the step. A step without any reward counts in no row."""
         groups = group_rewards(trajectories)
         if not self._looks or not groups:
             return
@@ -68,7 +68,7 @@ class FlatSteps:
         return {"row": [*map(list, self._row)], "told": self._told, "first": [*map(list, self._first)]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Checkpoints of earlier releases have none."""
+        """Restore the state; checkpoints of earlier releases have none."""
         self._row = [(solves, known) for solves, known in state.get("row", [])]
         self._first = [(solves, known) for solves, known in state.get("first", [])]
         self._told = bool(state.get("told", False))

@@ -1,4 +1,4 @@
-"""The watch for reward hacking in a run: its scored responses go to `trainer.hacking`, its alarms to the page."""
+"""The watch for reward hacking in a run: scored responses go to `trainer.hacking`, its alarms to the page."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,17 +13,17 @@ from ..prompts.data import Prompt
 from ..session.stage import Tell
 
 EXAMPLES = 5
-"""Responses that an alarm names."""
+"""How many responses an alarm names."""
 _OF_THE_TASK = ("rubric", "verifier", "rubric_recall")
-"""Kinds of parts that say whether a response is good, without a judge too; a format or a length does not."""
+"""Kinds of parts that say whether a response is good without a judge; a format or a length does not say it."""
 
 
 class HackingWatch:
-    """Looks at each step of a run whose reward a judge, a model or a program of others decides; at no other run.
+    """Watches each step of a run if a judge, a model or a foreign program decides its reward; other runs are not watched.
 
-    The panel are the parts that are measured, not trained on, and say whether a response is good. The state goes with the checkpoint.
-    With a `role` it is that role's, in a run of several, whoever decides the reward: each learns from what the others write.
-    `bounds`: of `SignalWatch`, where its usual ones are not meant.
+    The panel is made of parts that are measured, not trained on, and say whether a response is good. The state goes with the checkpoint.
+    With a `role` the watch is that role's in a run of several roles, and needs no judge: each role learns from what the others write.
+    `bounds` are arguments of `SignalWatch` that replace its usual ones.
     """
 
     def __init__(self, config: OnPolicyConfig, role: str = "", **bounds: Any) -> None:
@@ -36,7 +36,7 @@ class HackingWatch:
         self._watch = SignalWatch(config.steps, panel, trained=trained, **bounds) if watched else None
 
     def look(self, step: int, trajectories: Sequence[Trajectory], tasks: Mapping[str, Prompt], tell: Tell) -> None:
-        """After the step has happened: one that is made anew is looked at anew."""
+        """Look at the responses of a step, after the step has happened. A step that is made again is looked at again."""
         if self._watch is None:
             return
         rewarded = [each for each in one_of_each(trajectories) if each.reward.total is not None]
@@ -61,7 +61,7 @@ class HackingWatch:
         return self._watch.state_dict() if self._watch else {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Checkpoints of earlier releases have none."""
+        """Restore the state; checkpoints of earlier releases have none."""
         if self._watch:
             self._watch.load_state_dict(state)
 
@@ -82,10 +82,10 @@ class HackingWatch:
         )
 
     def _speaking_for(self, part: PartResult) -> float | None:
-        """The part's value, turned where fewer is better: a panel that follows the reward goes up with it."""
+        """The part's value, negated if fewer is better, so that a panel which follows the reward rises with it."""
         return -part.value if part.value is not None and part.name in self._against else part.value
 
 
 def _judged(part: RewardPart) -> bool:
-    """Whether a judge, a model or a program of others decides its value."""
+    """Whether a judge, a model or a foreign program decides the part's value."""
     return bool(part.asks_judge) or isinstance(part, RewardModelPart | HttpPart | PythonPart)

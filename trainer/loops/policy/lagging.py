@@ -1,4 +1,4 @@
-"""Whose weights sample: those that were trained last, or older ones that the learner has left behind."""
+"""Which weights sample: those that were trained last, or older ones."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,14 +11,14 @@ from ..session.stage import State
 from .parts import Parts
 
 SAVED = "weights-"
-"""In a checkpoint, before the version whose weights sample although they are no longer the newest."""
+"""The prefix, in a checkpoint, of the version whose weights still sample although they are not the newest."""
 
 
 class SamplerWeights:
-    """The sampler's weights in a run of one process. `version_at(step)` says after which step the weights were trained that
-    sample after step `step`; it never falls, and is never above `step`.
+    """The sampler's weights in a run of one process. After step `step` the weights of step `version_at(step)` sample; this number never
+    falls, and is never above `step`.
 
-    Trained parameters of older versions are kept as long as they sample, for evaluations borrow the sampler.
+    Trained parameters of older versions are kept as long as they sample, because evaluations borrow the sampler.
     """
 
     def __init__(self, parts: Parts, version_at: Callable[[int], int]) -> None:
@@ -29,9 +29,9 @@ class SamplerWeights:
         self._held: int | None = None
         self._older: dict[int, dict[str, Tensor]] = {}
         self.digest = ""
-        """Of what the sampler holds."""
+        """The checksum of what the sampler holds."""
         self._lent: Any = parts.sampler if hasattr(parts.sampler, "put_back") else None
-        """A sampler that other runs use, too: weights are pushed to it when something is to be sampled, not before."""
+        """A sampler that other runs use too: weights are pushed to it only when something is to be sampled."""
         self._newest = False
         if self._lent is not None:
             self._lent.put_back = self._put_back
@@ -41,8 +41,10 @@ class SamplerWeights:
         return self._version_at(self._step)
 
     def updated(self, step: int) -> None:
-        """Step `step` has changed the weights, or a run begins after it. Pushes what is to sample, if the sampler has not
-        got it."""
+        """Note that `step` has changed the weights, or that a run begins after it. Pushes the weights that are to sample, if the sampler
+        does
+        not have them.
+        """
         self._step = step
         fresh = step == 0 or self.version != self._version_at(step - 1)
         if fresh and self._config.runner.reset_optimizer:
@@ -71,7 +73,7 @@ class SamplerWeights:
         return State(tensors={f"{SAVED}{version}": policy for version, policy in older.items()})
 
     def restore(self, step: int, state: State) -> None:
-        """Raises ValueError where the checkpoint lacks the weights that sample after `step`."""
+        """Raises ValueError if the checkpoint lacks the weights that sample after `step`."""
         self._step = step
         found = {name: tensors for name, tensors in state.tensors.items() if name.startswith(SAVED)}
         self._older = {int(name.removeprefix(SAVED)): dict(tensors) for name, tensors in found.items()}
@@ -82,7 +84,7 @@ class SamplerWeights:
             )
 
     def _give(self, newest: bool) -> None:
-        """The weights that were trained last, or those that are to sample."""
+        """Push the weights that were trained last, or those that are to sample."""
         self._newest = newest
         if self._lent is not None:
             self._lent.forget()

@@ -1,4 +1,4 @@
-"""Steps in which no response has a reward: they change no weights, so a run of them ends while that is news."""
+"""Steps in which no response has a reward change no weights, so a run of them ends early."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,15 +11,15 @@ from trainer.rollouts import Reward
 from ..session.errors import Unrewarded
 
 IN_A_ROW = 3
-"""So many steps may pass without a reward once the run has had one: a judge may be unreadable for a small batch."""
+"""How many steps in a row may have no reward once the run has had one: a judge may be unreadable for a small batch."""
 
 
 class MissingRewards:
-    """Counts steps in a row without a reward; the counts go with the checkpoint, so that a resumed run decides alike.
+    """Counts steps in a row without a reward. The counts go with the checkpoint, so that a resumed run decides alike.
 
-    Until the first reward a single such step is enough, unless `asynchronous`: there, groups of several steps were scored
-    before whatever was wrong was mended. A step does not count where somebody could not be asked and their part says
-    `exclude`: to go on without them was chosen.
+    Until the first reward one such step is enough, unless the run is `asynchronous`: groups of several steps were then scored
+    before somebody could mend the cause. A step does not count if a service did not answer and its part says
+    `exclude`: the user chose to go on without it.
     """
 
     def __init__(self, parts: Sequence[RewardPart], asynchronous: bool = False) -> None:
@@ -27,7 +27,7 @@ class MissingRewards:
         self._row, self._any = 0, False
 
     def look(self, step: int, rewards: Sequence[Reward]) -> None:
-        """Raises Unrewarded with the parts that are missing and why, and counts anew from there."""
+        """Raises Unrewarded with the parts that are missing and why; the count then starts at 0."""
         if not rewards or any(reward.away for reward in rewards):
             return
         if any(reward.total is not None for reward in rewards):
@@ -40,9 +40,9 @@ class MissingRewards:
             raise Unrewarded(f"No response of {steps} has a reward, so there is nothing to learn. {self._why(rewards)}")
 
     def _why(self, rewards: Sequence[Reward]) -> str:
-        """The parts that are missing, the commonest reason of each, and what helps."""
+        """The missing parts, the most frequent reason of each, and what helps."""
         found = list(self._missing(rewards))
-        if not found:  # every part has a value, and the expression makes nothing of them
+        if not found:  # every part has a value, but the expression gives none
             reason = Counter(reward.excluded for reward in rewards).most_common(1)[0][0]
             return f"The expression: {reason}. What helps: fork the run with another expression."
         told = "; ".join(f"{name}: {why.rstrip('.')}" for name, why in found)
@@ -63,12 +63,12 @@ class MissingRewards:
         return {"row": self._row, "any": self._any}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Checkpoints of earlier releases have none."""
+        """Restore the counts; checkpoints of earlier releases have none."""
         self._row, self._any = int(state.get("row", 0)), bool(state.get("any", False))
 
 
 def remedy(part: RewardPart) -> str:
-    """What to do about a part that has no value of any response. Nothing is lost: the run goes on from its last step."""
+    """What to do about a part that has a value for no response. Nothing is lost: the run goes on from its last step."""
     if isinstance(part, PythonPart):
         return f"mend the function {part.entry!r} and resume the run, which goes on from its last step"
     if isinstance(part, HttpPart):

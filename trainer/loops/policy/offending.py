@@ -1,4 +1,4 @@
-"""The batch that broke a run, kept for whoever looks into it."""
+"""The batch that broke a run, kept for those who look for the cause."""
 
 import hashlib
 import json

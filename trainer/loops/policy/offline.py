@@ -1,7 +1,7 @@
-"""Rounds of stored responses: the policy answers many prompts, and then trains on nothing else until the next round.
+"""Rounds of stored responses: the policy answers many prompts, and then trains only on these until the next round.
 
-OAPL's offline form (LLMs Can Learn to Reason Via Off-Policy RL, 2026): L is one pass over a data set that the policy of the
-round's beginning has sampled, prompts without a correct response are dropped, and the paper makes two rounds.
+OAPL's offline form (LLMs Can Learn to Reason Via Off-Policy RL, 2026): L is one pass over a data set that the policy at the round's
+beginning has sampled, prompts without a correct response are dropped, and the paper makes two rounds.
 """
 
 import statistics
@@ -27,7 +27,7 @@ from .stored_rounds import RoundFile, StoredRounds
 
 @dataclass(frozen=True)
 class FrozenRound:
-    """A frozen round. `kept`: groups that are trained on, ascending; `speed` is None where nothing was sampled now."""
+    """A frozen round. `kept` are the groups that are trained on, ascending; `speed` is None if nothing was sampled now."""
 
     number: int
     groups: list[list[Trajectory]]
@@ -41,10 +41,10 @@ class FrozenRound:
 
 
 class OfflineCollector:
-    """The responses of a step come from the round's store, which its first step fills.
+    """Takes the responses of a step from the round's store, which the round's first step fills.
 
-    Which weights sample, which prompts, with which seeds, and what each step trains on follow from seed and step. So a round
-    that was cut off anywhere goes on as if it had not been: from its file, or, where that is gone, by sampling again.
+    Seed and step decide which weights sample, which prompts, with which seeds, and what each step trains on. So a round
+    that was interrupted goes on as if it had not been: from its file or, if that is lost, by sampling again.
     """
 
     def __init__(self, parts: Parts, planner: Planner, scorer: RewardScorer) -> None:
@@ -92,8 +92,9 @@ class OfflineCollector:
         """Nothing to end: the sampler is the parts'."""
 
     def _store(self, number: int, tell: Tell) -> FrozenRound:
-        """The frozen round: from its file as far as that goes, the rest sampled now. Raises RunFailed where no prompt of it
-        can be trained on."""
+        """The frozen round: from its file as far as that goes, the rest sampled now. Raises RunFailed if none of its prompts
+        can be trained on.
+        """
         config, started = self._parts.config, time.monotonic()
         lots = self._lots(number)
         about = {"round": number, "weights": self._weights.digest, "seed": config.seed}
@@ -115,7 +116,7 @@ class OfflineCollector:
         return FrozenRound(number, groups, kept, tokens / (time.monotonic() - started) if tokens else None)
 
     def _lots(self, number: int) -> list[list[PromptPlan]]:
-        """What is sampled together, whoever dies in between: the prompts of one step at a time."""
+        """The plans that are sampled and stored together: the prompts of one step at a time, also in a resumed run."""
         rounds, first = self._rounds, self._rounds.first_step(number)
         begin = rounds.prompts_before(number)
         plans = [self._planner.plan_at(first, group, begin + group) for group in range(rounds.prompts(number))]
@@ -145,7 +146,7 @@ class OfflineCollector:
 
 
 class _RoundProgress:
-    """Of a round's sampling: responses done before this lot, and of this lot."""
+    """The progress of a round's sampling: responses of the lots before, and of this lot."""
 
     def __init__(self, tell: Tell, total: int, collector: OfflineCollector, step: int) -> None:
         self._tell, self._total, self._collector, self._step = tell, total, collector, step
@@ -160,7 +161,7 @@ class _RoundProgress:
 
 
 def round_metrics(stored: FrozenRound) -> dict[str, float]:
-    """What is known of a round when it is frozen; undefined values are left out."""
+    """Metrics of a round when it is frozen; undefined values are left out."""
     rewards = [t.reward.total for group in stored.groups for t in group if t.reward.total is not None]
     values = {"offline/prompts": float(len(stored.kept)), "offline/left_out": float(len(stored.left_out))}
     if rewards:

@@ -1,4 +1,4 @@
-"""What the stage of a sampled policy works with."""
+"""The parts that the stage of a sampled policy works with."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,7 +20,7 @@ from .update import Updater
 
 @dataclass(frozen=True)
 class Parts:
-    """Everything around one run; a test may put its own parts in."""
+    """Everything around one run; a test may use its own parts."""
 
     config: OnPolicyConfig
     prompts: PromptSets
@@ -32,13 +32,13 @@ class Parts:
     """The directory of the model that the run begins with."""
     teacher: Speaks | None = None
     updater: Updater | None = None
-    """What updates the learner, where that does not happen in this process."""
+    """Updates the learner, if that does not happen in this process."""
     task: TrainingTask | None = None
-    """What makes the prompts, where they are not those of the examples."""
+    """The task that makes the prompts, if they are not those of the examples."""
 
     @cached_property
     def schedule(self) -> Schedule:
-        """Which phase the run is in."""
+        """The phases of the run, and which of them holds."""
         return Schedule(self.config.phases)
 
     @property
@@ -50,10 +50,10 @@ class Parts:
 
     @cached_property
     def token_texts(self) -> TokenTexts:
-        """For the records of responses."""
+        """Texts of tokens, for the records of responses."""
         return TokenTexts(self.tokenizer)
 
     @cached_property
     def tasks(self) -> dict[str, Prompt]:
-        """By the key of the example."""
+        """The prompts by the key of the example."""
         return {prompt.example.key: prompt for prompt in [*self.prompts.train, *self.prompts.heldout]}

@@ -1,4 +1,4 @@
-"""Phases of a run as its steps go by: each begins when it is due, and is told to the page."""
+"""Phases of a sampled policy: each begins when it is due, and the page hears of it."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -19,10 +19,10 @@ from .scoring_watch import ScoringWatch
 
 
 class Phases(PhaseWatch):
-    """Changes `parts.schedule`, by which the step samples and trains."""
+    """Changes `parts.schedule`, by which a step samples and trains."""
 
     def __init__(self, parts: Parts, scorer: RewardScorer, collector: Collector, order: PromptOrder) -> None:
-        """Raises RunFailed where a phase would have no prompt."""
+        """Raises RunFailed if a phase would have no prompt."""
         super().__init__(parts.config.phases, parts.schedule, order, parts.config.steps)
         self._parts, self._scorer, self._collector = parts, scorer, collector
 
@@ -35,7 +35,7 @@ class Phases(PhaseWatch):
             tell.metrics({"rollout/temperature": self._parts.rollout.temperature})
 
     def rewarded(self, step: int, collected: Collected, tell: Tell) -> Collected:
-        """The same with the rewards that are trained on: of Toggle, 0 above the budget. What is measured stays as it is."""
+        """The responses with the rewards that are trained on: in a toggle, 0 above the budget. What is measured does not change."""
         if self._parts.schedule.toggle is None:
             return collected
         groups: dict[int, list[int]] = defaultdict(list)
@@ -53,7 +53,7 @@ class Phases(PhaseWatch):
         return replace(collected, trajectories=trained)
 
     def _toggled(self, step: int, group: Sequence[Trajectory]) -> tuple[list[Trajectory], float | None]:
-        """A group with what its responses are worth in a toggle, and the budget of its prompt; None where it has none."""
+        """A group with its rewards in a toggle, and the budget of its prompt; None if the prompt has no budget."""
         schedule, key = self._parts.schedule, group[0].plan.example_key
         assert schedule.toggle is not None  # noqa: S101 - for the types: the caller has looked
         phase, first = schedule.toggle
@@ -75,7 +75,7 @@ class Phases(PhaseWatch):
             tell.metrics({"phase/budget": float(self._parts.schedule.in_budget(step))})
 
     def passed(self, step: int, trajectories: Sequence[Trajectory], tell: Tell) -> None:
-        """The step has happened, with these responses."""
+        """Note that the step has happened, with these responses."""
         rewards = [t.reward.total for t in one_of_each(trajectories) if t.reward.total is not None]
         self.schedule.note(rewards)
         self.over(step, tell)
@@ -93,7 +93,7 @@ class Phases(PhaseWatch):
         return found
 
     def _score(self, temperature: float, step: int, tell: Tell) -> float | None:
-        """On the held-out prompts, with the newest weights; None where nothing was scored."""
+        """The score on the held-out prompts at this temperature, with the newest weights; None if nothing was scored."""
         if not self._parts.prompts.heldout:
             return None
         config = self._parts.config
@@ -107,5 +107,5 @@ class Phases(PhaseWatch):
 
 
 def _over(reward: Reward, total: float | None, budget: float) -> Reward:
-    """Worth `total` because it is longer than `budget`, which its record says."""
+    """The reward `total` of a response that is longer than `budget`; the record names the budget."""
     return replace(reward, total=total, components={**reward.components, "over_budget_of": budget})

@@ -12,14 +12,14 @@ from trainer.seeding import derive_seed
 
 
 class ReplayBuffer:
-    """Groups of one sampler version. Which of them a step draws follows from the seed and the step."""
+    """The groups of one version of the sampler. Seed and step decide which of them a step draws."""
 
     def __init__(self, config: OnPolicyConfig) -> None:
         self._seed, self._wanted = config.seed, config.runner.replay
         self._version = -1
         self._groups: list[list[Trajectory]] = []
         self._new: list[list[Trajectory]] = []
-        """Those of the step that is being trained: of a step that is given up, nothing stays."""
+        """The groups of the step that is being trained. If the step is given up, they are dropped."""
 
     def draw(self, step: int, first: int) -> list[Trajectory]:
         """Up to `runner.replay` groups without repetition, numbered from `first` on."""
@@ -32,13 +32,13 @@ class ReplayBuffer:
         ]
 
     def sampled(self, trajectories: Sequence[Trajectory]) -> None:
-        """The step's own responses, which later steps may draw."""
+        """Take the step's own responses, which later steps may draw."""
         if self._wanted:
             groups = dict.fromkeys(t.plan.group for t in trajectories)
             self._new = [[t for t in trajectories if t.plan.group == group] for group in groups]
 
     def updated(self, version: int) -> None:
-        """The step is done, and weights `version` sample from now on: what others sampled is forgotten."""
+        """Note that the step is done and that weights `version` sample from now on. Responses of other weights are dropped."""
         if version == self._version:
             self._groups += self._new
         else:
@@ -46,7 +46,7 @@ class ReplayBuffer:
         self._version, self._new = version, []
 
     def state_dict(self) -> dict[str, Any]:
-        """Empty without replay."""
+        """The state; empty without replay."""
         return {"replay": [[with_plan(t) for t in group] for group in self._groups]} if self._wanted else {}
 
     def load_state_dict(self, state: Mapping[str, Any], version: int) -> None:

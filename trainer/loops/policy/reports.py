@@ -1,4 +1,4 @@
-"""What a step tells: metrics, histograms, rollout records."""
+"""What a step reports: metrics, histograms, rollout records."""
 
 import math
 import statistics
@@ -19,7 +19,7 @@ from .token_texts import TokenTexts
 from .update import Learned, UpdateReport
 
 DOMAINS, SHOWN = 20, 60
-"""Most domains of a chart, and letters of a domain's name in the key of its metric."""
+"""The largest number of domains in a chart, and of characters of a domain's name in the key of its metric."""
 JUDGED = ("rubric", "judge")
 """Kinds of parts that may ask a judge."""
 _Others = TypeVar("_Others", float, None)
@@ -28,8 +28,9 @@ _RATIO_EDGES = tuple(round(0.5 + 0.05 * i, 2) for i in range(21))
 
 
 def rollout_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
-    """What is known before the update; undefined values are left out. Lengths are those of trajectories, rewards those of
-    episodes: one with several trajectories has one reward."""
+    """Metrics known before the update; undefined values are left out. Lengths are those of trajectories, rewards those of
+    episodes: an episode of several trajectories has one reward.
+    """
     groups, episodes = group_rewards(trajectories), one_of_each(trajectories)
     rewards = [t.reward.total for t in episodes if t.reward.total is not None]
     values = {
@@ -47,8 +48,10 @@ def rollout_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
 def domain_shares(
     trajectories: Sequence[Trajectory], domain_of: Callable[[str], str], known: Collection[str]
 ) -> dict[str, float]:
-    """`rollout/domain/<name>`: of the step's responses, by the domain of their prompt's key, where 2 to 20 are known; 0 for one that the
-    step has none of."""
+    """`rollout/domain/<name>`: the share of the step's responses whose prompts are of each domain; 0 for a domain without any. Given only
+    if 2 to
+    20 domains are known.
+    """
     if not 1 < len(known) <= DOMAINS or not trajectories:
         return {}
     found = Counter(domain_of(t.plan.example_key) for t in one_of_each(trajectories))
@@ -56,12 +59,12 @@ def domain_shares(
 
 
 def reward_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
-    """Of the responses' rewards; see `part_metrics`."""
+    """Metrics of the responses' rewards; see `part_metrics`."""
     return part_metrics([part for t in one_of_each(trajectories) for part in t.reward.parts])
 
 
 def part_metrics(parts: Sequence[PartResult]) -> dict[str, float]:
-    """Each part's mean over the responses that have it and how many have not; what judges cost and how long they took."""
+    """Each part's mean over the responses that have it, and how many lack it; what judges cost and how long they took."""
     values: dict[str, float] = {}
     for name in dict.fromkeys(part.name for part in parts):
         mine = [part.value for part in parts if part.name == name]
@@ -80,7 +83,7 @@ def part_metrics(parts: Sequence[PartResult]) -> dict[str, float]:
 
 
 def verifier_rates(trajectories: Sequence[Trajectory], tasks: Mapping[str, Task]) -> dict[str, float]:
-    """`criterion/<verifier>`: how often criteria checked by that verifier were met, where there are verdicts at all."""
+    """`criterion/<verifier>`: the share of criteria checked by that verifier that were met, if there are verdicts."""
     met: dict[str, list[bool]] = defaultdict(list)
     for trajectory in one_of_each(trajectories):
         if not trajectory.reward.criteria:  # its reward worker was lost, or its rubric could not be scored in time
@@ -93,8 +96,9 @@ def verifier_rates(trajectories: Sequence[Trajectory], tasks: Mapping[str, Task]
 
 
 def outcomes(trajectories: Sequence[Trajectory], threshold: float) -> dict[str, list[bool]]:
-    """By the key of its prompt, whether each episode solved it: by the rubric's score where there is one, else by the reward.
-    Episodes without a reward are missing."""
+    """By the key of its prompt, whether each episode solved it: by the rubric's score if there is one, else by the reward.
+    Episodes without a reward are missing.
+    """
     found: dict[str, list[bool]] = defaultdict(list)
     for trajectory in one_of_each(trajectories):
         solves = solved(trajectory, threshold)
@@ -104,14 +108,14 @@ def outcomes(trajectories: Sequence[Trajectory], threshold: float) -> dict[str, 
 
 
 def solved(trajectory: Trajectory, threshold: float) -> bool | None:
-    """None without a reward."""
+    """Whether the trajectory solved its prompt; None without a reward."""
     reward = trajectory.reward
     worth = reward.total if reward.clipped is None else reward.clipped
     return None if reward.total is None or worth is None else worth >= threshold - _ROUNDING
 
 
 def learned(trajectories: Sequence[Trajectory], rates: PassCounts, threshold: float) -> list[Learned]:
-    """Of each trajectory: how much of its group is solved, and what was known of its prompt before the step."""
+    """For each trajectory the solved share of its group, and the pass rate of its prompt before the step."""
     groups: dict[int, list[bool]] = defaultdict(list)
     for trajectory in one_of_each(trajectories):
         solves = solved(trajectory, threshold)
@@ -120,7 +124,7 @@ def learned(trajectories: Sequence[Trajectory], rates: PassCounts, threshold: fl
     return [
         Learned(_share(groups[t.plan.group]), rates.rate(t.plan.example_key))
         if t.plan.role == "policy"
-        else Learned(0.0, None)  # of what else the policy writes nobody keeps a pass rate
+        else Learned(0.0, None)  # other responses of the policy have no pass rate
         for t in trajectories
     ]
 
@@ -130,7 +134,7 @@ def _share(outcomes: Sequence[bool]) -> float:
 
 
 def size_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
-    """Of groups that a budget has given their sizes; {} where all were dropped."""
+    """Sizes of groups that a budget has set; {} if all groups were dropped."""
     sizes = Counter(t.plan.group for t in one_of_each(trajectories)).values()
     if not sizes:
         return {}
@@ -138,7 +142,7 @@ def size_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
 
 
 def reach_metrics(rates: PassCounts) -> dict[str, float]:
-    """Shares of the prompts met so far; {} before the first outcome."""
+    """Shares of the prompts seen so far; {} before the first outcome."""
     reach = rates.reach()
     if reach is None:
         return {}
@@ -172,20 +176,20 @@ def update_metrics(report: UpdateReport) -> tuple[dict[str, float], dict[str, Hi
 
 
 def packing_metrics(report: UpdateReport, budget: int) -> dict[str, float]:
-    """How well passes are used; {} where there was none.
+    """How well passes are used; {} without passes.
 
-    `perf/pack_waste`: the part of the token budget that the passes left empty, which is what they would have been padded
-    with if they had one size. `perf/shared_share`: the part of all tokens that was computed for another response already.
+    `perf/pack_waste`: the part of the token budget that the passes left empty; passes of one size would need that much
+    padding. `perf/shared_share`: the part of all tokens that was computed for another response already.
     """
     if not report.passes:
         return {}
-    # A response longer than the budget has a pass of its own, which cannot be emptier than empty.
+    # A response longer than the budget has its own pass, which wastes nothing.
     waste = max(0.0, 1.0 - report.nodes / (report.passes * budget))
     return {"perf/pack_waste": waste, "perf/shared_share": 1.0 - report.nodes / report.tokens}
 
 
 def histogram(values: Tensor, edges: tuple[float, ...] = _RATIO_EDGES) -> Histogram:
-    """Counts between the edges; the outer bins take what lies beyond."""
+    """Counts between the edges; the outer bins take the values beyond."""
     places = torch.bucketize(values, torch.tensor(edges[1:-1]), right=True)
     counts = torch.bincount(places, minlength=len(edges) - 1)
     return Histogram(edges=edges, counts=tuple(counts.tolist()))
@@ -199,8 +203,9 @@ def rollout_records(
     report: UpdateReport | None = None,
     shown: Callable[[int], bool] = lambda group: True,
 ) -> list[RolloutRecord]:
-    """One record per response, also where a batch repeats it. Of training there are columns with a value for each token, for
-    the groups that are `shown`; ratios and mask for those that were trained on."""
+    """One record per response, also if a batch repeats it. In training, groups that are `shown` have columns with a value for each token;
+    responses that were trained on also have ratios and mask.
+    """
     records = []
     seen: set[int] = set()
     for b, trajectory in enumerate(trajectories):
@@ -240,8 +245,7 @@ def rollout_records(
 
 
 def token_by_token(group: int, share: float, first: int) -> bool:
-    """Whether a group is shown token by token: of all groups in a row, this `share`, evenly spread. `first`: those before
-    the step."""
+    """Whether a group is shown token by token: `share` of all groups, evenly spread. `first` counts the groups before the step."""
     return math.floor((first + group + 1) * share) > math.floor((first + group) * share)
 
 
@@ -257,7 +261,7 @@ def _columns(trajectory: Trajectory, texts: TokenTexts, b: int, report: UpdateRe
 
 
 def _turns(trajectory: Trajectory, tokenizer: Any) -> tuple[RolloutTurn, ...]:
-    """Neighbouring spans of one author are one turn; () where the policy wrote everything."""
+    """Neighbouring spans of one author as one turn; () if the policy wrote everything."""
     spans = trajectory.spans[1:]
     if all(span.author == "policy" for span in spans):
         return ()
@@ -270,7 +274,7 @@ def _turns(trajectory: Trajectory, tokenizer: Any) -> tuple[RolloutTurn, ...]:
 
 
 def _placed(trajectory: Trajectory, values: np.ndarray[Any, Any], others: _Others) -> tuple[float | _Others, ...]:
-    """Numbers of the policy's tokens at their places among all behind the prompt, and `others` at the places of others'."""
+    """Values of the policy's tokens at their places among all tokens after the prompt, and `others` at the other places."""
     rounded, places, count = np.round(values, 4).tolist(), trajectory.places, len(trajectory.tokens)
     if len(rounded) == count:  # the policy wrote everything
         return tuple(rounded)
@@ -281,17 +285,17 @@ def _placed(trajectory: Trajectory, values: np.ndarray[Any, Any], others: _Other
 
 
 def _flat(parts: Mapping[int, Tensor]) -> Tensor:
-    """In the order of the rows, so that sums do not depend on the order of the passes."""
+    """All values in the order of the rows, so that sums do not depend on the order of the passes."""
     return torch.cat([parts[b] for b in sorted(parts)]) if parts else torch.empty(0)
 
 
 def _joined(name: str, parts: Sequence[tuple[float, float]]) -> float:
-    """Of all micro-batches: the largest where it is one, else the mean."""
+    """The value over all micro-batches: for a maximum the largest, else the mean."""
     return max(value for value, _ in parts) if name.startswith("mismatch_far") else _weighted(parts)
 
 
 def _weighted(parts: Sequence[tuple[float, float]]) -> float:
-    """The mean of (value, weight)."""
+    """The weighted mean of (value, weight)."""
     total = sum(weight for _, weight in parts)
     return sum(value * weight for value, weight in parts) / total if total else math.nan
 

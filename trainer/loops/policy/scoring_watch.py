@@ -1,10 +1,10 @@
-"""Waiting for rewards as one phase of a step: with progress, and so that it can be stopped or seen to pause."""
+"""Waiting for rewards is a phase of a step with progress that can be stopped and seen to pause."""
 
 from ..session.stage import Tell
 
 
 class ScoringWatch:
-    """`trainer.rollouts.RewardWatch` of a step: what is scored is `total` responses."""
+    """The `trainer.rollouts.RewardWatch` of a step that scores `total` responses."""
 
     def __init__(self, tell: Tell, total: int, phase: str = "scoring") -> None:
         self._tell, self._total = tell, total

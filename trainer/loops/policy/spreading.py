@@ -1,9 +1,9 @@
-"""Groups whose responses are sampled over several steps, so that those to one prompt come from several versions of the weights
+"""Groups whose responses are sampled over several steps, so that several versions of the weights answer one prompt
 (GLM-5: the rollouts of a prompt are spread over batches).
 
-The groups that step t trains on are its cohort. With `runner.spread` S a cohort is begun S - 1 steps before, or with the run, and in
-every step until t the same share of each group is sampled: so every step trains whole groups, and once the run is under way it
-samples as many responses as it trains on. Which response is sampled when follows from its place in the group.
+The groups that step t trains on are its cohort. With `runner.spread` S a cohort is begun S - 1 steps before, or with the run, and
+every step until t samples the same share of each group. So every step trains whole groups and, after the first steps,
+samples as many responses as it trains on. A response's place in its group decides which step samples it.
 """
 
 from collections import Counter
@@ -21,14 +21,14 @@ from ..prompts.planner import Planner
 
 @dataclass(frozen=True)
 class Cohort:
-    """`begun`: the step that sampled the first of its responses; `sampled` those that are there, by their place in `plans`."""
+    """`begun` is the step that sampled the first responses; `sampled` has the responses so far, by their place in `plans`."""
 
     begun: int
     plans: Sequence[PromptPlan]
     sampled: Mapping[int, Trajectory] = field(default_factory=dict)
 
     def due(self, step: int, last: int) -> list[int]:
-        """Places that step `step` samples, where step `last` trains the cohort."""
+        """The places that step `step` samples, if step `last` trains the cohort."""
         sizes = Counter(plan.group for plan in self.plans)
         parts, part = last - self.begun + 1, step - self.begun
         return [
@@ -39,7 +39,7 @@ class Cohort:
 
 
 class SpreadGroups:
-    """The cohorts that are under way. A step that is given up has changed nothing: what it sampled counts from `updated` on."""
+    """The cohorts under way. A step that is given up changes nothing: what it sampled counts only from `updated` on."""
 
     def __init__(self, config: OnPolicyConfig, planner: Planner) -> None:
         self._over, self._steps, self._planner = config.runner.spread, config.steps, planner
@@ -47,7 +47,7 @@ class SpreadGroups:
         self._next: dict[int, Cohort] | None = None
 
     def due(self, step: int) -> list[tuple[int, int, PromptPlan]]:
-        """What is to be sampled now: (step that trains it, place in its cohort, plan)."""
+        """What to sample now: (step that trains it, place in its cohort, plan)."""
         last = max(step, min(step + self._over - 1, self._steps))
         self._next = dict(self._cohorts)
         for at in range(step, last + 1):
@@ -62,7 +62,7 @@ class SpreadGroups:
     def sampled(
         self, step: int, asked: Sequence[tuple[int, int, PromptPlan]], results: Sequence[SampleResult]
     ) -> list[Trajectory]:
-        """The whole cohort of step `step`, in the order of its plans, not scored yet."""
+        """The whole cohort of step `step`, in the order of its plans, without rewards yet."""
         cohorts = self._next or {}
         for (at, place, plan), result in zip(asked, results, strict=True):
             cohort = cohorts[at]
@@ -73,17 +73,17 @@ class SpreadGroups:
 
     @property
     def waiting(self) -> int:
-        """Responses that are sampled and whose groups are not whole."""
+        """How many responses are sampled while their groups are not complete."""
         cohorts = self._cohorts if self._next is None else self._next
         return sum(len(cohort.sampled) for cohort in cohorts.values())
 
     def updated(self) -> None:
-        """The step is done."""
+        """Note that the step is done."""
         if self._next is not None:
             self._cohorts, self._next = self._next, None
 
     def state_dict(self) -> dict[str, Any]:
-        """Plans too: the draws that made them are not made again."""
+        """The state, with the plans: the draws that made them are not made again."""
         return {
             "spread": [
                 {
@@ -110,6 +110,6 @@ def _plan(stored: Mapping[str, Any]) -> PromptPlan:
 
 
 def age_metrics(step: int, trajectories: Sequence[Trajectory]) -> dict[str, float]:
-    """Steps between the oldest weights in a response and those that step `step` trains."""
+    """Metrics of the steps between the oldest weights in a response and the weights that step `step` trains."""
     ages = [step - 1 - min(version for version, _, _ in t.versions) for t in trajectories if t.versions]
     return {"rollout/age": sum(ages) / len(ages), "rollout/age_max": float(max(ages))} if ages else {}

@@ -1,4 +1,4 @@
-"""Rounds of stored responses: which step belongs to which, and the file that a round is frozen in."""
+"""Rounds of stored responses: which steps belong to which round, and the file that holds a frozen round."""
 
 import hashlib
 import json
@@ -17,7 +17,7 @@ from trainer.seeding import derive_seed
 
 @dataclass(frozen=True)
 class StoredRounds:
-    """`length` steps each; round 1 is that of steps 1 to `length`. `epochs` of the first round, and of those after it."""
+    """Rounds of `length` steps each; round 1 has steps 1 to `length`. `epochs` are those of the first round and of the later ones."""
 
     seed: int
     steps: int
@@ -37,19 +37,19 @@ class StoredRounds:
         return self.steps // self.length
 
     def epochs_of(self, number: int) -> int:
-        """Passes of round `number`."""
+        """How often round `number` passes over its prompts."""
         return self.epochs[number > 1]
 
     def prompts(self, number: int) -> int:
-        """That round `number` asks: all its passes together visit as many as its steps hold."""
+        """How many prompts round `number` asks: all its passes together visit as many as its steps hold."""
         return self.length * self.prompts_per_step // self.epochs_of(number)
 
     def prompts_before(self, number: int) -> int:
-        """That the rounds before it ask."""
+        """How many prompts the rounds before `number` ask."""
         return sum(self.prompts(each) for each in range(1, number))
 
     def number(self, step: int) -> int:
-        """1, 2, ... of the round that step `step` trains in."""
+        """The number, from 1, of the round that `step` trains in."""
         return (step - 1) // self.length + 1
 
     def begins(self, step: int) -> bool:
@@ -59,14 +59,14 @@ class StoredRounds:
         return (number - 1) * self.length + 1
 
     def version_at(self, step: int) -> int:
-        """After which step the weights were trained that sample after step `step`."""
+        """The step whose weights sample after step `step`."""
         return step // self.length * self.length
 
     def dealt(self, step: int, kept: Sequence[int]) -> list[int]:
-        """The groups that step `step` trains on, of those a round has `kept`.
+        """The groups that step `step` trains on, among those that a round has `kept`.
 
-        All passes laid end to end, each in an order of its own, are dealt out evenly: a round is exactly its passes
-        over what it kept, however much was left out, and no step has more than `prompts_per_step`.
+        All passes, each in its own order, form one sequence that is dealt out evenly. So a round makes exactly its passes
+        over the groups it kept, even if many were left out, and no step has more than `prompts_per_step`.
         """
         number, place = self.number(step), (step - 1) % self.length
         total = len(kept) * self.epochs_of(number)
@@ -81,17 +81,17 @@ class StoredRounds:
 
 
 class RoundFile:
-    """The responses of one round, a line for each lot, written as they come and never changed.
+    """The responses of one round, one line for each lot, written as the lots come and never changed.
 
-    The first line says what they are responses of (`about`); each line carries the digest of its content. What a killed
-    process left is taken over up to the first line that is not whole, if it is about the same.
+    The first line says what the responses answer (`about`); each line carries the digest of its content. If a killed process left a file
+    about the same, its lines are taken over up to the first that is not complete.
     """
 
     def __init__(self, path: Path, about: dict[str, Any]) -> None:
         self._path, self._about = path, about
 
     def lots(self, plans: Sequence[Sequence[PromptPlan]]) -> Iterator[list[Trajectory]]:
-        """Those that are there, in order, for these plans. Cuts off what follows them."""
+        """The stored lots, in order, for these plans. Cuts off what follows them."""
         lines = self._lines()
         about, whole = next(lines, (None, 0))
         if about != self._about:
@@ -104,7 +104,7 @@ class RoundFile:
             file.truncate(whole)
 
     def add(self, lot: Sequence[Trajectory]) -> None:
-        """Raises OSError; what was there before stays readable."""
+        """Raises OSError; earlier lots stay readable."""
         self._write("ab", _line([written(trajectory) for trajectory in lot]))
 
     def _begin(self) -> None:
@@ -118,7 +118,7 @@ class RoundFile:
             os.fsync(file.fileno())
 
     def _lines(self) -> Iterator[tuple[Any, int]]:
-        """Content and length of each line, up to the first that is not what was written."""
+        """Content and length of each line, up to the first that is not as it was written."""
         if not self._path.is_file():
             return
         with self._path.open("rb") as file:

@@ -1,11 +1,11 @@
-"""What a token reads as by itself, decoded once for the whole run."""
+"""The text of each token by itself, decoded once for the whole run."""
 
 from collections.abc import Sequence
 from typing import Any
 
 
 class TokenTexts:
-    """As many entries as a run has used tokens, at most the vocabulary."""
+    """Has as many entries as the run has used different tokens, at most the vocabulary."""
 
     def __init__(self, tokenizer: Any) -> None:
         self.tokenizer = tokenizer

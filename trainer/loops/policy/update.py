@@ -1,4 +1,4 @@
-"""One step's responses to one or more optimiser updates."""
+"""Turns one step's responses into one or more optimiser updates."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -22,15 +22,16 @@ from ..session.errors import StopRequested
 
 
 class Learned(NamedTuple):
-    """How well a prompt is solved: `group`, in the group of the response; `before`, over the run, None at its first visit."""
+    """How well a prompt is solved: `group` in the group of the response; `before` over the run, None at the prompt's first visit."""
 
     group: float
     before: float | None
 
 
 class NotFinite(ArithmeticError):
-    """Loss or gradient is NaN or infinite; the weights are still those before the update. `rows` are the culprits,
-    `updates` how many updates of the step had changed the weights already."""
+    """Loss or gradient is NaN or infinite; the weights are still those before the update. `rows` are the responses that caused it,
+    `updates` is the number of updates of the step that had changed the weights already.
+    """
 
     def __init__(self, what: str, rows: list[int], updates: int = 0) -> None:
         self.what, self.rows, self.updates = what, rows, updates
@@ -39,7 +40,7 @@ class NotFinite(ArithmeticError):
 
 @dataclass
 class UpdateReport:
-    """What happened, by response (row of the step) where lists; all detached."""
+    """What happened in the updates. Dicts and sets are by response (row of the step); all tensors are detached."""
 
     losses: list[float] = field(default_factory=list)
     """One for each optimiser update, as are the norms."""
@@ -50,21 +51,21 @@ class UpdateReport:
     kl_old: dict[int, Tensor] = field(default_factory=dict)
     kl: dict[int, Tensor] = field(default_factory=dict)
     advantages: dict[int, float] = field(default_factory=dict)
-    """Means over a response's tokens, where the objective makes its own (distillation)."""
+    """Means over a response's tokens, if the objective makes its own advantages (distillation)."""
     scaled: set[int] | None = None
-    """Responses that count for less, because they are well learned; None where nobody asks."""
+    """Responses with less weight because they are well learned; None if the config has no such weights."""
     extra: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
-    """What only some objectives report: (mean, what it is a mean over) of each micro-batch."""
+    """What only some objectives report: for each micro-batch, the mean and the number of values it is a mean of."""
     tokens: int = 0
     """Tokens that went through a forward and a backward pass, shared prefixes counted for every response."""
     nodes: int = 0
-    """The same with shared prefixes counted once: what was computed."""
+    """As `tokens`, with shared prefixes counted once: the tokens that were computed."""
     passes: int = 0
     skipped: int = 0
-    """Updates that left weights and optimiser alone, since no response of theirs had a gradient."""
+    """Updates that changed neither weights nor optimiser, because none of their responses had a gradient."""
 
     def take_in(self, other: "UpdateReport") -> None:
-        """What another process did of the same updates; norms are those of the whole gradient in both."""
+        """Add what another process did of the same updates; norms are those of the whole gradient in both."""
         self.losses = [mine + theirs for mine, theirs in zip(self.losses, other.losses, strict=True)]
         for name in ("ratio", "weight", "entropy", "kl_old", "kl", "advantages"):
             getattr(self, name).update(getattr(other, name))
@@ -78,19 +79,21 @@ class UpdateReport:
 class Updater:
     """Cuts a step into mini-batches (one update each) and those into micro-batches that fit the token budget.
 
-    Micro-batches are prefix trees, so a prompt shared by a group is computed once. Their gradients add up to the
+    Micro-batches are prefix trees, so a prompt that a group shares is computed once. Their gradients add up to the
     gradient of the mini-batch, because the objective divides by the totals of the mini-batch.
     """
 
     def __init__(self, learner: Learner, config: OnPolicyConfig, teacher: Speaks | None = None) -> None:
         self._learner, self._config, self._teacher = learner, config, teacher
         self.temperature = config.rollout.temperature
-        """At which the responses were sampled, and are measured."""
+        """The temperature at which the responses were sampled, and are measured."""
         self._objective = REGISTRY[config.objective.name]
         self._params = self._objective.params(**parameters(config.objective, config.rollout.max_new_tokens))
 
     def advantages(self, rewards_B: Tensor, groups_B: Tensor, greedy_B: Tensor | None = None) -> Tensor:
-        """Over whole groups; NaN where the reward is NaN. Distillation needs no reward: 0, and nothing is excluded."""
+        """Advantages [B] over whole groups; NaN if the reward is NaN. Distillation needs no reward: its advantages are 0, and nothing is
+        excluded.
+        """
         if isinstance(self._params, DistillParameters):
             return torch.zeros_like(rewards_B)
         return self._objective.advantages(rewards_B, groups_B, self._params, greedy_B)
@@ -105,9 +108,9 @@ class Updater:
     ) -> UpdateReport:
         """All updates of one step. Raises NotFinite before a bad gradient reaches the weights.
 
-        `check` is called before every micro-batch; where it raises StopRequested, none of the step's updates has happened:
-        weights and moments are as they were. A step of several updates keeps a copy of them for that. `learned_B`: where well
-        learned responses count for less.
+        `check` is called before every micro-batch. If it raises StopRequested, none of the step's updates has happened:
+        weights and moments are as before. A step of several updates keeps a copy of them for that. `learned_B` says how well the
+        responses are learned, for weights by it.
         """
         step = _Step(
             self._learner, self._config, trajectories, advantages_B, self._teacher, self.temperature, learned_B
@@ -154,10 +157,10 @@ class Updater:
                 step.idle(turn[0].places, refer)
                 continue
             micro = mine.places
-            step.fill_teacher(micro)  # before the pass: a teacher may be the model itself with other weights
+            step.fill_teacher(micro)  # before the pass, because a teacher may be the model itself with other weights
             scored = step.score(micro)
             if not all(part.logp_T.isfinite().all() for part in scored):
-                raise NotFinite("a log-probability", micro)  # the loss may hide it: where no advantage pulls, it is 0
+                raise NotFinite("a log-probability", micro)  # the loss may hide it: without an advantage it is 0
             step.fill_old(micro, scored)
             step.weigh(micro, scored, report)
             if refer:
@@ -173,13 +176,13 @@ class Updater:
             raise NotFinite("the norm of the gradient", rows)
         if step.moves(rows):
             self._learner.end_update()
-        else:  # nothing pulls; the optimiser's momentum and decay would still move the weights
+        else:  # without a gradient, the optimiser's momentum and decay would still move the weights
             report.skipped += 1
         report.grad_norms.append(norm)
 
 
 class _Step:
-    """The padded tensors of one step. Row b is trajectory b; excluded ones are never computed.
+    """The padded tensors of one step. Row b is trajectory b; excluded rows are never computed.
 
     T are the policy's tokens of a trajectory, end to end: what others wrote between them is read and is in no tensor.
     """
@@ -209,7 +212,7 @@ class _Step:
         self._teacher_BT = torch.zeros_like(self._roll_BT) if teacher else None
         self._taught: set[int] = set()
         self._kl_beta = getattr(config.objective, "kl_beta", 0.0)
-        # In both cases the sampler's record is pi_old: on the scaffolded prompt, or because the objective says so.
+        # In both cases the sampler's log-probabilities are pi_old: on the scaffolded prompt, or because the objective says so.
         recorded = mode == "corrected" or sampler_is_old(config.objective)
         self._known = set(range(len(trajectories))) if recorded else set()
         if recorded:
@@ -220,15 +223,15 @@ class _Step:
         """Rows of each update, groups in order, without excluded responses and without empty updates."""
         count = len(self._trajectories)
         size = self._config.optim.minibatch_size or count
-        # The last one is smaller where dynamic sampling has left groups out, or judgements came to the step.
+        # The last one is smaller if dynamic sampling has left groups out, or if judgements were added to the step.
         cuts = [list(range(start, min(start + size, count))) for start in range(0, count, size)]
         kept = [[b for b in cut if not math.isnan(float(self._advantages_B[b]))] for cut in cuts]
         return [rows for rows in kept if rows]
 
     def turns(self, rows: list[int]) -> list[list[Pack]]:
-        """One micro-batch for each process and turn; rows without a gradient apart, since they need no backward pass.
+        """One micro-batch for each process and turn; rows without a gradient are apart, because they need no backward pass.
 
-        The processes that hold the model together come to the same turns, and each takes its own micro-batch of them.
+        The processes that hold the model together make the same turns, and each takes its own micro-batch of a turn.
         """
         moving = [b for b in rows if self._moves(b)]
         still = [b for b in rows if not self._moves(b)]
@@ -239,7 +242,7 @@ class _Step:
         return [packs[start : start + ranks] for start in range(0, len(packs), ranks)]
 
     def idle(self, rows: list[int], refer: bool) -> None:
-        """What a process does in a turn that has nothing for it: the passes that the others wait for, counting for nothing."""
+        """Make the passes that the other processes wait for, in a turn that has no micro-batch for this process; nothing of it counts."""
         shortest = [min((self._rows[b] for b in rows), key=lambda row: len(row.read))]
         temperature = self._temperature
         with torch.set_grad_enabled(self._moves(rows[0])):
@@ -256,31 +259,31 @@ class _Step:
 
     @torch.no_grad()
     def record_old(self, rows: list[int], check: Callable[[], None] | None) -> None:
-        """pi_old for responses that an earlier update of the step would otherwise have moved."""
+        """Compute pi_old of responses that an earlier update of the step would otherwise have changed."""
         unknown = [b for b in rows if b not in self._known]
         share = self._learner.share
         for turn in self._dealt(self._packed(unknown)):
             if check is not None:
                 check()
-            # A process without a micro-batch repeats the first one, which the others' passes need it for.
+            # A process without a micro-batch repeats the first one, because the passes of the others need it.
             mine = turn[share.rank if share.rank < len(turn) else 0]
             parts = self._learner.measure([self._rows[b] for b in mine.places], self._temperature)
             if share.rank < len(turn):
                 self.fill_old(mine.places, parts)
         if unknown:
-            # Later micro-batches may give a response to another process than the one that scored it here.
+            # A later micro-batch may give a response to another process than the one that scored it here.
             self._old_BT[unknown] = share.add_up(self._old_BT[unknown])
             self._known.update(unknown)
 
     def fill_old(self, rows: list[int], scored: list[ResponseLogps]) -> None:
-        """Before the first update the policy is pi_old, so its own pass needs no second one."""
+        """Before the first update the policy is pi_old, so no second pass is needed."""
         for b, part in zip(rows, scored, strict=True):
             if b not in self._known:
                 self._old_BT[b, : len(part.logp_T)] = part.logp_T.detach()
                 self._known.add(b)
 
     def fill_teacher(self, rows: list[int]) -> None:
-        """The teacher's log-probabilities, once for each response of the step."""
+        """The teacher's log-probabilities, measured once for each response of the step."""
         unknown = [b for b in rows if b not in self._taught]
         if self._teacher is None or self._teacher_BT is None or not unknown:
             return
@@ -291,8 +294,7 @@ class _Step:
             self._taught.add(b)
 
     def weigh(self, rows: list[int], scored: list[ResponseLogps], report: UpdateReport) -> None:
-        """WPSM: the advantage of a response that is well learned shrinks, by the entropy that the policy has when it first trains
-        on it."""
+        """WPSM: lower the advantage of a response that is well learned, by the policy's entropy when it first trains on it."""
         wpsm = self._config.well_learned
         if wpsm is None or self._learned_B is None or report.scaled is None:
             return
@@ -313,9 +315,9 @@ class _Step:
 
     @torch.no_grad()
     def fill_reference(self, rows: list[int], kl: dict[int, Tensor], scored: list[ResponseLogps]) -> None:
-        """log-probabilities of the untrained model, and the k3 estimate of the distance from it."""
+        """Log-probabilities of the untrained model, and the k3 estimate of the distance from it."""
         wanted = [(b, part) for b, part in zip(rows, scored, strict=True) if b in self._kl_rows]
-        # Asked for because of another process's micro-batch: its pass needs this one, the numbers are not needed.
+        # Asked for because of another process's micro-batch: its pass needs this one; the numbers are not needed.
         asked = [self._rows[b] for b, _ in wanted] or [self._rows[rows[0]]]
         reference = self._learner.measure(asked, self._temperature, untrained=True)
         for (b, part), ref in zip(wanted, reference, strict=bool(wanted)):
@@ -323,7 +325,7 @@ class _Step:
             kl[b] = _k3(part.logp_T.detach(), ref.logp_T)
 
     def batch(self, rows: list[int]) -> ObjectiveBatch:
-        """The mini-batch, for its totals."""
+        """The whole mini-batch, for its totals."""
         index = torch.tensor(rows)
         return ObjectiveBatch(
             logp_BT=self._roll_BT[index],
@@ -337,7 +339,7 @@ class _Step:
     def micro(
         self, batch: ObjectiveBatch, rows: list[int], micro: list[int], scored: list[ResponseLogps]
     ) -> ObjectiveBatch:
-        """Part of a mini-batch, with its totals and with what has been filled in by now."""
+        """Part of a mini-batch, with the totals of the whole and what has been filled in so far."""
         part = batch.rows(torch.tensor([rows.index(b) for b in micro]), self.pad([part.logp_T for part in scored]))
         teacher_BT = None if self._teacher_BT is None else self._teacher_BT[micro]
         return replace(
@@ -353,7 +355,7 @@ class _Step:
         return torch.stack([torch.nn.functional.pad(part, (0, self._width - len(part))) for part in parts])
 
     def note(self, report: UpdateReport, micro: Pack, scored: list[ResponseLogps], result: ObjectiveResult) -> None:
-        """Later passes over the same response overwrite earlier ones, except for the entropy."""
+        """Note the measures of a pass. Later passes over the same response overwrite earlier ones, except for the entropy."""
         report.losses[-1] += float(result.loss.detach())
         report.nodes += micro.nodes
         report.passes += 1
@@ -370,7 +372,7 @@ class _Step:
         self._note_extra(report, {name: float(value) for name, value in result.diagnostics.items()})
 
     def _note_extra(self, report: UpdateReport, found: dict[str, float]) -> None:
-        """What the objective reports beyond the ratio; a mean over no tokens (NaN) takes no part."""
+        """Note what the objective reports besides the ratio; a mean over no tokens (NaN) is left out."""
         tokens, sequences = found["tokens"], found["sequences"]
         weights = {"pop_share": tokens, "penalty": tokens, "kl_teacher": tokens, "log_ratio": sequences}
         if mismatch_weighted(self._config.objective):
@@ -395,14 +397,13 @@ class _Step:
 
     @property
     def _pulls(self) -> bool:
-        """Whether there is a gradient even where the advantage is 0: from a penalty, a regression, a teacher."""
+        """Whether there is a gradient even if the advantage is 0: from a penalty, a regression or a teacher."""
         objective = self._config.objective
         penalty = self._kl_beta > 0 or getattr(objective, "tau", 0.0) > 0
         return penalty or isinstance(objective, OaplParameters | DistillParameters)
 
     def _wants_reference(self, b: int) -> bool:
-        """Every response where the KL is in the loss; else one group a step, which is enough for a curve, where the untrained
-        model is at hand."""
+        """Every response if the KL is in the loss; else, if the untrained model is there, one group a step, which is enough for a curve."""
         first_group = int(self._groups_B[0])
         return self._kl_beta > 0 or (self._learner.refers and int(self._groups_B[b]) == first_group)
 

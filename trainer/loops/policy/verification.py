@@ -1,4 +1,4 @@
-"""A phase in which the policy also judges its own responses: more groups of the step, rewarded by what is known."""
+"""A phase in which the policy also judges its own responses: more groups of the step, rewarded by the known quality."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,17 +16,17 @@ from .collecting import Collected
 from .parts import Parts
 
 ROLE = "verifier"
-"""Of plans that ask about a response."""
+"""The role of plans that ask about a response."""
 
 
 class Verification:
-    """Adds judgements to the responses of a step while its phase asks for them. Everything random follows from seed and step."""
+    """Adds judgements to the responses of a step while its phase asks for them. Seed and step decide every random choice."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
     def added(self, step: int, collected: Collected, tell: Tell) -> Collected:
-        """The same with judgements behind the responses. Raises StopRequested."""
+        """The responses with judgements after them. Raises StopRequested."""
         phase = self._parts.schedule.verifying
         if phase is None:
             return collected
@@ -87,7 +87,7 @@ class Verification:
 
 
 def _known(reward: Reward) -> float | None:
-    """What a response is worth, from 0 to 1: by its rubric where there is one, else by its reward. None without a reward."""
+    """The quality of a response, from 0 to 1: by its rubric if there is one, else by its reward. None without a reward."""
     value = reward.total if reward.clipped is None else reward.clipped
     return None if reward.total is None or value is None else min(1.0, max(0.0, value))
 
@@ -98,7 +98,7 @@ def _reward(value: float, said: float | None, known: float) -> Reward:
 
 
 def _metrics(said: Sequence[float | None], known: Sequence[float], values: Sequence[float]) -> dict[str, float]:
-    """Undefined values are left out."""
+    """Metrics of the judgements; undefined values are left out."""
     if not said:
         return {}
     off = [abs(each - score) for each, score in zip(said, known, strict=True) if each is not None]
