@@ -1,4 +1,4 @@
-"""What sentence embeddings alone say of preferences: a linear reward on them, the baseline that a reward model must beat."""
+"""The baseline that a reward model must beat: a linear reward on sentence embeddings alone."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,7 +18,7 @@ _RIDGE = 1e-3
 def embedding_accuracy(
     train: Sequence[Pair[Any]], heldout: Sequence[Pair[Any]], progress: Callable[[int, int], None]
 ) -> float | None:
-    """Accuracy on the held-out pairs; None where nothing is held out, or nothing to fit. Raises as `embedding_margins`."""
+    """The accuracy on the held-out pairs; None if nothing is held out, or there is nothing to fit. Raises as `embedding_margins`."""
     margins = embedding_margins(train, heldout, progress)
     return accuracy(margins).value if margins else None
 
@@ -26,9 +26,9 @@ def embedding_accuracy(
 def embedding_margins(
     train: Sequence[Pair[Any]], heldout: Sequence[Pair[Any]], progress: Callable[[int, int], None]
 ) -> list[float]:
-    """Of each held-out pair the lead of the preferred answer, by the logistic regression on differences of embeddings
-    (MiniLM) of the training pairs; nothing where either side is empty. Raises ModelInvalid where the embedder is not
-    installed."""
+    """The lead of the preferred answer of each held-out pair, by a logistic regression on differences of embeddings
+    (MiniLM) of the training pairs; empty if either side is empty. Raises ModelInvalid if the embedder is not installed.
+    """
     from trainer.inference.embeddings import Embedder
 
     decided, embed = [pair for pair in train if not pair.tie], Embedder()
@@ -54,7 +54,7 @@ def embedding_margins(
 
 
 def _fitted(differences_PH: Tensor) -> Tensor:
-    """Least logistic loss with a small ridge, by Newton's method: the problem is convex."""
+    """The weights of least logistic loss with a small ridge, by Newton's method: the problem is convex."""
     x_PH = differences_PH.double()
     weights_H = torch.zeros(x_PH.shape[1], dtype=torch.float64)
     identity = torch.eye(x_PH.shape[1], dtype=torch.float64)
@@ -77,5 +77,5 @@ def _loss(x_PH: Tensor, weights_H: Tensor) -> float:
 
 
 def _text(pair: Pair[Any], side: int) -> str:
-    """The question last asked, and the answer: the embedder reads the first few hundred tokens."""
+    """The last question and the answer: the embedder reads only the first few hundred tokens."""
     return f"{pair.prompt[-1].content}\n\n{pair.sides[side].response.text}"

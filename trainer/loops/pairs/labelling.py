@@ -1,5 +1,6 @@
 """Which of two samples of a prompt is better, and which pairs are kept: by a reward with a margin, or by a judge that was
-asked in both orders (METHODS 5)."""
+asked in both orders.
+"""
 
 import math
 from collections import Counter, defaultdict
@@ -21,9 +22,9 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Label:
-    """What became of two samples. `first_won` and `lead`, by how much, mean something where the outcome is `kept`.
+    """The label of two samples. `first_won` and `lead` (by how much) have a meaning only if the outcome is `kept`.
 
-    `places`: the place that the judge preferred with the pair in its own order, and with the two swapped.
+    `places` are the places that the judge preferred with the pair in its own order and with the two swapped.
     """
 
     first: Trajectory
@@ -57,14 +58,14 @@ def _pairs(group: Sequence[Trajectory], choose: str) -> list[Two]:
         return list(zip(group[::2], group[1::2], strict=False))
     scored = [t for t in group if t.reward.total is not None]
     if len(scored) < 2:
-        return [(group[0], group[1])]  # which is then counted as without a label
+        return [(group[0], group[1])]  # counted later as a pair without a label
     ordered = sorted(scored, key=lambda t: t.reward.total or 0.0)
     low, high = ordered[0], ordered[-1]
     return [(low, high) if low.plan.index < high.plan.index else (high, low)]
 
 
 def equal(pair: Two) -> bool:
-    """Whether there is nothing to tell apart. Such a pair is not shown to a judge."""
+    """Whether both texts are the same. Such a pair is not shown to a judge."""
     return pair[0].text == pair[1].text
 
 
@@ -82,7 +83,7 @@ def by_reward(pair: Two, margin: float) -> Label:
 
 
 def by_judge(pair: Two, part: PartResult | None, labels: Literal["both_orders", "one_order"]) -> Label:
-    """What the judge said of the pair, whose first sample is the one that `part` is about; None: it was not asked."""
+    """The label of a judge. `part` is what it said of the pair, about the first sample; None if it was not asked."""
     if equal(pair):
         return Label(*pair, "equal")
     shown: dict[str, Any] = part.shown if part and isinstance(part.shown, dict) else {}
@@ -102,7 +103,7 @@ def by_judge(pair: Two, part: PartResult | None, labels: Literal["both_orders", 
 
 
 def label_metrics(labels: Sequence[Label], pairs: SampledPairs) -> dict[str, float]:
-    """Shares and counts of a round's pairs. What is undefined is left out."""
+    """Shares and counts of a round's pairs. Undefined values are left out."""
     counts = Counter(label.outcome for label in labels)
     kept = [label for label in labels if label.outcome == "kept"]
     values = {
@@ -124,7 +125,7 @@ def label_metrics(labels: Sequence[Label], pairs: SampledPairs) -> dict[str, flo
 
 
 def _agreement(kept: Sequence[Label]) -> dict[str, float]:
-    """Part by part, how many of the pairs that it tells apart it orders as the label does."""
+    """For each part, the share of the pairs that it tells apart and orders as the label does."""
     agreed: dict[str, list[bool]] = defaultdict(list)
     for label in kept:
         better, worse = label.better.reward.components, label.worse.reward.components

@@ -1,4 +1,4 @@
-"""What an evaluation tells of held-out pairs and their scores."""
+"""What an evaluation reports of held-out pairs and their scores."""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -24,7 +24,7 @@ _EDGES = tuple(round(0.5 + 0.05 * i, 2) for i in range(11))
 
 
 def pair_metrics(pairs: Sequence[Pair[Any]], margins: Sequence[float]) -> dict[str, float]:
-    """Accuracy with its interval, overall and where it differs. Undefined values are left out."""
+    """Accuracy with its interval, overall and by slices. Undefined values are left out."""
     lengths = [(len(pair.chosen.response.text), len(pair.rejected.response.text)) for pair in pairs]
     overall = preferences.accuracy(margins)
     values = {
@@ -45,7 +45,7 @@ def pair_metrics(pairs: Sequence[Pair[Any]], margins: Sequence[float]) -> dict[s
 
 
 def calibration_metrics(margins: Sequence[float]) -> tuple[dict[str, float], dict[str, Histogram]]:
-    """Of scores whose difference is a log-odds (Bradley-Terry): how sure they are, and how often rightly."""
+    """Calibration of scores whose difference is a log-odds (Bradley-Terry): how sure they are, and how often right."""
     lead_P = torch.tensor(margins, dtype=torch.float64)
     sure_P, right_P = torch.sigmoid(lead_P.abs()), lead_P > 0
     stated = calibration(sure_P.tolist(), right_P.tolist())
@@ -56,7 +56,7 @@ def calibration_metrics(margins: Sequence[float]) -> tuple[dict[str, float], dic
 
 
 def baselines(train: Sequence[Pair[Any]], heldout: Sequence[Pair[Any]]) -> dict[str, float]:
-    """What is reached on the held-out pairs without any model, and how far people agree there."""
+    """The accuracy on the held-out pairs of baselines without a model, and how far people agree on them."""
     kinds: dict[str, Callable[[Pair[Any]], tuple[float, float]]] = {
         "majority": lambda pair: (float(pair.first_chosen), float(not pair.first_chosen)),
         "length": lambda pair: (float(len(pair.chosen.response.text)), float(len(pair.rejected.response.text))),
@@ -77,7 +77,7 @@ def pair_records(
 ) -> list[RolloutRecord]:
     """Two records for each pair: index 0 the preferred answer, 1 the other, with their scores as rewards.
 
-    Scores of an evaluation are the model's, so that they are right or wrong; those of training are the label's.
+    In an evaluation the scores are the model's, so they can be right or wrong; in training they are the label's.
     """
     return [
         RolloutRecord(
@@ -102,7 +102,7 @@ def pair_records(
 
 
 def _facts(pair: Pair[Any]) -> dict[str, str | float | bool]:
-    """How sure people are of the label, and what the pair is about."""
+    """How sure people are of the label, and the pair's domain and tags."""
     found: dict[str, str | float | bool] = {"domain": pair.domain} if pair.domain else {}
     if pair.strength:
         found["strength"] = round(pair.strength, 2)
@@ -134,7 +134,7 @@ def _slices(name: str, slices: Sequence[Hashable | None], margins: Sequence[floa
 
 
 def _ends(key: str, estimate: Estimate) -> dict[str, float]:
-    """The interval; `key` has a place for `_low` and `_high`."""
+    """Both ends of the interval; `key` has a place for `_low` and `_high`."""
     if estimate.low is None or estimate.high is None:
         return {}
     return {key.replace("{}", "_low", 1): estimate.low, key.replace("{}", "_high", 1): estimate.high}

@@ -1,4 +1,4 @@
-"""The pairs of a preference recipe: read once, checked, with what is left out counted by reason."""
+"""The pairs of a preference recipe: read once and checked; what is left out is counted by reason."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +15,7 @@ from trainer.inference.turns import TurnsUnfit
 from ..session.errors import RunFailed
 
 Text = TypeVar("Text")
-"""How a recipe has an answer with its prompt as tokens."""
+"""An answer with its prompt as tokens, in the form that the recipe uses."""
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,10 @@ class PairSide(Generic[Text]):
 
 @dataclass(frozen=True)
 class Pair(Generic[Text]):
-    """Two answers to one prompt. `target`: how sure it is that `chosen` is better, from 0.5 for a tie to 1.
+    """Two answers to one prompt. `target` is how sure it is that `chosen` is better, from 0.5 for a tie to 1.
 
-    `strength` and `against`: the mean strength, 1 to 3, of the votes for the chosen and for the rejected answer; 0 where
-    there is none. `pro`, `con` and `ties` count the votes.
+    `strength` and `against` are the mean strengths, 1 to 3, of the votes for the chosen and for the rejected answer; 0 without
+    votes. `pro`, `con` and `ties` count the votes.
     """
 
     key: str
@@ -48,7 +48,7 @@ class Pair(Generic[Text]):
     first_chosen: bool
     """Whether the chosen answer is the earlier one of the example."""
     known: KnownPrompt | None = None
-    """What a phase chooses it by; None where it was made during the run."""
+    """What a phase chooses the pair by; None if the pair was made during the run."""
 
     @property
     def tie(self) -> bool:
@@ -56,7 +56,7 @@ class Pair(Generic[Text]):
 
     @property
     def agreement(self) -> float | None:
-        """The share of the votes for the chosen answer, a tie being half a vote; None with a single vote."""
+        """The share of the votes for the chosen answer; a tie is half a vote. None with a single vote."""
         votes = self.pro + self.con + self.ties
         return (self.pro + self.ties / 2) / votes if votes > 1 else None
 
@@ -67,7 +67,7 @@ class Pair(Generic[Text]):
 
 @dataclass(frozen=True)
 class PairSets(Generic[Text]):
-    """`left_out` says in words what could not be used, for the log. Held-out pairs are decided ones only."""
+    """`left_out` says as text what could not be used, for the log. Held-out pairs are only those with a winner."""
 
     train: list[Pair[Text]]
     heldout: list[Pair[Text]]
@@ -75,7 +75,7 @@ class PairSets(Generic[Text]):
 
 
 Encode = Callable[[Sequence[Message], str], Text]
-"""From a prompt and an answer. Raises TurnsUnfit."""
+"""Turns a prompt and an answer into tokens. Raises TurnsUnfit."""
 
 
 def prepare_pairs(
@@ -85,7 +85,7 @@ def prepare_pairs(
     length: Callable[[Text], int],
     max_heldout: int,
 ) -> PairSets[Text]:
-    """Split and encode. `max_heldout` is a number of examples. Raises RunFailed when nothing is left to train on."""
+    """Split and encode the pairs. `max_heldout` is a number of examples. Raises RunFailed if nothing is left to train on."""
     reasons: Counter[str] = Counter()
     train: list[Pair[Text]] = []
     heldout: list[Pair[Text]] = []

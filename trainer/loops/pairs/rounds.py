@@ -1,4 +1,4 @@
-"""What rounds sample from the policy, and what they are told of it: rewards of single answers, verdicts on two of them."""
+"""Rounds sample from the policy and get values for the samples: rewards of single answers, verdicts on pairs."""
 
 import math
 import statistics
@@ -25,12 +25,12 @@ from .labelling import Label, Two, by_judge, by_reward, draw, equal, label_metri
 
 _WON = {"first": 1.0, "tie": 0.5, "second": 0.0}
 _SHOWN = 40
-"""Held-out answers that an evaluation shows."""
+"""How many held-out answers an evaluation shows."""
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """The pairs of a round with their labels, and what to tell of them."""
+    """The pairs of a round with their labels, and the round's metrics."""
 
     labels: list[Label]
     metrics: dict[str, float] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class Labelled:
 
 
 class Rounds:
-    """Samples with the newest weights, and asks whoever values the answers. Everything random follows from seed and round."""
+    """Samples with the newest weights, and asks the rewards and judges that value the answers. Seed and round decide every random choice."""
 
     def __init__(self, job: StageJob, parts: Parts) -> None:
         self._config: IterativeDpoConfig = job.config
@@ -56,14 +56,15 @@ class Rounds:
         if part := self._config.comparing:
             self._comparing = RewardSetup(self._config.sampling([part]), job.access).open(job.run_dir / "labels.jsonl")
         self.untrained: dict[str, str] = {}
-        """What the untrained model answered to held-out prompts, by key, where a judge compares with it."""
+        """The answers of the untrained model to held-out prompts, by key, if a judge compares with them."""
 
     def name(self, number: int) -> str:
         return f"round {number + 1} of {-(-self._config.steps // self._config.round_steps)}"
 
     def labelled(self, number: int, step: int, tell: Tell) -> Labelled:
-        """Round `number`, from 0, whose first step is `step`. Raises StopRequested, and Unrewarded where nothing was valued,
-        with the order of prompts as it was."""
+        """Sample and label round `number`, from 0, whose first step is `step`. Raises StopRequested, and Unrewarded if nothing has a value;
+        the order of prompts is then as before.
+        """
         before = self.planner.order.state_dict()
         try:
             trajectories, metrics = self._sampled(number, step, tell)
@@ -80,7 +81,7 @@ class Rounds:
         parts = [part for trajectory in trajectories for part in trajectory.reward.parts]
         asked = [answer.parts[0] for answer in answers]
         metrics |= part_metrics([*parts, *asked]) | label_metrics(labels, self._config.pairs)
-        if asked:  # the mean over first samples of how often they won says nothing
+        if asked:  # the mean of how often first samples won says nothing
             del metrics[f"reward/{asked[0].name}"]
         rewards = [t.reward.total for t in trajectories if t.reward.total is not None]
         if rewards and self._comparing is None:
@@ -109,7 +110,7 @@ class Rounds:
         return values | _score(scores)
 
     def state_dict(self) -> dict[str, Any]:
-        """What judges with a budget have spent; taken with a checkpoint, from where on the journals begin anew."""
+        """What judges with a budget have spent. A checkpoint saves it, and the journals start again from there."""
         pair = {"pair": self._comparing.state_dict()} if self._comparing else {}
         return {"single": self._single.state_dict()} | pair
 
@@ -146,7 +147,7 @@ class Rounds:
         return found.trajectories, metrics
 
     def _labels(self, number: int, trajectories: Sequence[Trajectory], tell: Tell) -> tuple[list[Label], list[Reward]]:
-        """The label of each pair; and what the judge said, of the pairs that it was asked about."""
+        """The label of each pair, and the judge's answers about the pairs that it was asked about."""
         choice = self._config.pairs
         drawn = draw(trajectories, choice.choose)
         if self._comparing is None:
@@ -158,12 +159,12 @@ class Rounds:
         return [by_judge(pair, said.get(place), choice.labels) for place, pair in enumerate(drawn)], asked
 
     def _asked(self, scorer: RewardScorer, pairs: Sequence[Two], where: str, watch: ScoringWatch) -> list[Reward]:
-        """What the judge said of each pair, about its first answer."""
+        """The judge's answer about each pair, from the view of its first sample."""
         items = [
             self._item(f"{where}/{first.plan.group}/{first.plan.index}-{second.plan.index}", first, second.text)
             for first, second in pairs
         ]
-        watch.check()  # however fast the judge is, the phase is told
+        watch.check()  # the phase is reported even if the judge answers at once
         return scorer.score(items, watch)
 
     def _item(self, place: str, answer: Trajectory, other: str) -> Item:
@@ -173,7 +174,7 @@ class Rounds:
     def _against_untrained(
         self, scorer: RewardScorer, trajectories: Sequence[Trajectory], step: int, watch: ScoringWatch
     ) -> list[float | None]:
-        """The share of both orders that each answer wins, a tie being half; the same answer as before is a tie."""
+        """The share of both orders that each answer wins against the untrained model's; a tie is half, and so is the same answer."""
         others = [self.untrained.get(t.plan.example_key) for t in trajectories]
         both = list(zip(trajectories, others, strict=True))
         items = [
@@ -191,7 +192,7 @@ class Rounds:
 
 
 def won(part: PartResult) -> float | None:
-    """The share of two orders in which the answer that `part` is about was preferred, a tie being half."""
+    """The share of two orders in which the answer that `part` is about was preferred; a tie is half."""
     places: Any = part.shown.get("places") if isinstance(part.shown, dict) else None
     if not places or None in places:
         return None
