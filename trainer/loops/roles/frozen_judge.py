@@ -1,5 +1,6 @@
-"""The judge of a run of recipe `alternating` as the writer meets it: it holds still, decides greedily, and is asked by every
-rubric whether it chooses the answer that people preferred."""
+"""The judge of a run of recipe `alternating` while the writer learns: its weights do not change, it decides greedily, and for every
+rubric it is asked whether it chooses the answer that people preferred.
+"""
 
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -23,7 +24,7 @@ from .two_roles import TwoRoles
 
 
 class FrozenJudge:
-    """Asks the judge of the run, greedily, with the weights that it has now."""
+    """Asks the judge of the run, greedily, with its present weights."""
 
     def __init__(
         self,
@@ -37,10 +38,10 @@ class FrozenJudge:
         self._config, self._rubric, self._judgement = config, rubric, judgement
         self._tokenizer, self._sampler, self._roles = tokenizer, sampler, roles
         self.version = 0
-        """After which step the run is: what the sampler is told that its weights are of."""
+        """The last step of the run; the sampler gets it as the version of its weights."""
 
     def ask(self, items: Sequence[Item], orders: Sequence[bool], watch: RewardWatch) -> list[Item]:
-        """The same, with what the judge said by each rubric in each of the `orders` (True: swapped) as fact `judged`."""
+        """The items with the judge's answers by each rubric, in each of the `orders` (True: swapped), as fact `judged`."""
         asked = [
             (place, swapped, writing_of(item, self._rubric)) for place, item in enumerate(items) for swapped in orders
         ]
@@ -81,15 +82,16 @@ def _answer(verdict: Side | None, problem: str, text: str, side: Side) -> dict[s
 
 
 class JudgedScorer(RewardScorer):
-    """Rewards of rubrics. The judge is asked about all that is sampled together, when the last rubric is written: it needs
-    the sampler."""
+    """Rewards of rubrics. The judge is asked about all rubrics that are sampled together once the last is written, because it needs
+    the sampler.
+    """
 
     def __init__(self, config: TurnConfig, services: Services, judge: FrozenJudge, orders: Sequence[bool]) -> None:
         super().__init__(config, services)
         self._judge, self._orders = judge, orders
 
     def begin(self, items: Sequence[Item]) -> Begun:
-        """Nothing begins yet: `finish` asks."""
+        """Nothing happens yet: `finish` asks the judge."""
         return Begun(items, Future())
 
     def finish(self, begun: Sequence[Begun], watch: RewardWatch | None = None) -> list[Reward]:
@@ -100,7 +102,10 @@ class JudgedScorer(RewardScorer):
 
 @dataclass(frozen=True)
 class JudgedRewards:
-    """`orders` in which the judge is shown each pair: True is swapped. `access` has the judge of the panel, where there is one."""
+    """Opens scorers of rubrics. `orders` are those in which the judge is shown each pair: True is swapped. `access` has the judge of the
+    panel, if
+    there is one.
+    """
 
     config: TurnConfig
     judge: FrozenJudge
@@ -108,16 +113,16 @@ class JudgedRewards:
     access: Access = field(default_factory=Access)
 
     def open(self, journal: Path | None = None) -> JudgedScorer:
-        """Without a journal: a greedy judge says the same again."""
+        """The scorer, without a journal: a greedy judge gives the same answer again."""
         return JudgedScorer(self.config, RewardSetup(self.config, self.access).services(), self.judge, self.orders)
 
 
 @dataclass(frozen=True)
 class OwnRewards:
-    """Rewards that are read from the response alone."""
+    """Opens scorers whose rewards are read from the response alone."""
 
     config: TurnConfig
 
     def open(self, journal: Path | None = None) -> RewardScorer:
-        """Without a journal: nobody is asked."""
+        """The scorer, without a journal: it asks no judge."""
         return RewardSetup(self.config).open()

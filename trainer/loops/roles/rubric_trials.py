@@ -1,4 +1,4 @@
-"""Rubrics that the writer of a run of recipe `alternating` samples now, and judgements that its judge samples by them now."""
+"""Rubrics that the writer of a run of recipe `alternating` samples with its present weights, and judgements of the present judge by them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ Tokens = tuple[int, ...]
 
 @dataclass(frozen=True)
 class TriedRubric:
-    """A rubric that can be read, and the `place` of it among those that were sampled for its pair."""
+    """A rubric that can be read, and its `place` among the rubrics sampled for the pair."""
 
     prompt: Prompt
     pair: ComparedPair
@@ -34,7 +34,7 @@ class TriedRubric:
 
 @dataclass(frozen=True)
 class TrialQuestion:
-    """The question for a judgement by a rubric; `swapped` shows the answers the other way round."""
+    """The question for a judgement by a rubric; with `swapped` the answers are shown in the other order."""
 
     rubric: TriedRubric
     swapped: bool
@@ -43,7 +43,9 @@ class TrialQuestion:
 
 @dataclass(frozen=True)
 class Trials:
-    """Everything random follows from the seed of the run, `purpose`, the pair and the places. Changes no state of the run."""
+    """Samples rubrics and judgements. The run's seed, `purpose`, the pair and the places decide every random choice. Changes no state of
+    the run.
+    """
 
     config: AlternatingConfig
     tokenizer: Any
@@ -51,10 +53,10 @@ class Trials:
     roles: TwoRoles
     purpose: tuple[str | int, ...]
     version: int
-    """After which step the run is: what the sampler is told that its weights are of."""
+    """The last step of the run; the sampler gets it as the version of its weights."""
 
     def rubrics(self, prompts: Sequence[Prompt], each: int, progress: Progress) -> list[list[TriedRubric]]:
-        """For each question of the writer those of its `each` rubrics that can be read."""
+        """For each question of the writer, those of its `each` rubrics that can be read."""
         requests = [
             self._request("writer", prompt.tokens, "rubric", prompt.example.key, place)
             for prompt in prompts
@@ -70,7 +72,7 @@ class Trials:
         return found
 
     def asked(self, rubric: TriedRubric, swapped: bool = False) -> TrialQuestion | None:
-        """None where the question is longer than `data.max_prompt_tokens`."""
+        """The question about a rubric; None if it is longer than `data.max_prompt_tokens`."""
         messages = question(rubric.pair, rubric.criteria, self.config.data.judgement, swapped)
         tokens = encode_prompt(self.tokenizer, messages)
         return TrialQuestion(rubric, swapped, tokens) if len(tokens) <= self.config.data.max_prompt_tokens else None
@@ -78,7 +80,7 @@ class Trials:
     def judgements(
         self, asked: Sequence[TrialQuestion], each: int, progress: Progress, greedy: bool = False
     ) -> list[list[SampleResult]]:
-        """Of each question `each`, sampled as in training, or the judge's most likely one."""
+        """`each` judgements of each question, sampled as in training, or the judge's most likely one."""
         requests = [
             self._request(
                 "judge", one.tokens, "judgement", one.rubric.prompt.example.key, one.rubric.place, one.swapped, number
@@ -95,7 +97,7 @@ class Trials:
         return [results[start : start + each] for start in range(0, len(results), each)]
 
     def right(self, asked: TrialQuestion, said: SampleResult) -> bool | None:
-        """Whether it chooses the answer that people preferred; None without a decision."""
+        """Whether the judgement chooses the answer that people preferred; None without a decision."""
         cut = said.finish_reason == "length"
         judged = read(said.text, len(asked.rubric.criteria), self.config.data.judgement, cut)
         return None if judged.verdict is None else judged.verdict == label(asked.rubric.pair, asked.swapped)

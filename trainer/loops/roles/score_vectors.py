@@ -1,4 +1,4 @@
-"""What Rubric-ARM's order of turns rests on, measured: score vectors of both roles, p(r), two variances, C1 (17 to 19)."""
+"""The measures on which Rubric-ARM's order of turns rests: score vectors of both roles, p(r), two variances, C1 (equations 17 to 19)."""
 
 import math
 import statistics
@@ -23,7 +23,7 @@ from .two_roles import TwoRoles
 
 @dataclass(frozen=True)
 class MeasuredRubric:
-    """One rubric: p(r), the judge's mean squared length by it, and the writer's score vector [D]."""
+    """One rubric: p(r), the mean squared length of the judge's score vectors by it, and the writer's score vector [D]."""
 
     p: float
     judge_square: float
@@ -33,9 +33,9 @@ class MeasuredRubric:
 def measured(
     trials: Trials, learner: Learner, roles: TwoRoles, prompts: Sequence[Prompt], tell: Tell
 ) -> dict[str, float]:
-    """Means over the pairs that could be measured, with both roles as they are; what is not defined is left out.
+    """Means over the pairs that could be measured, with both roles as they are; undefined values are left out.
 
-    Neither's weights nor moments are changed. May raise StopRequested.
+    The weights and moments of both roles stay as they are. May raise StopRequested.
     """
     sizes = trials.config.variances
     rubrics = trials.rubrics(prompts, sizes.rubrics, tell.watch("writing rubrics to measure variances"))
@@ -60,14 +60,14 @@ def _scored(
     asked: Sequence[TrialQuestion],
     judgements: Sequence[Sequence[SampleResult]],
 ) -> list[MeasuredRubric]:
-    """The rubrics of one pair."""
+    """The measured rubrics of one pair."""
     config = trials.config
     with roles.held("writer"):
         vectors = [score_vector(learner, one.rubric.written, config.writer.temperature) for one in asked]
     found = []
     with roles.held("judge"):
         for one, said, writer_D in zip(asked, judgements, vectors, strict=True):
-            # A choice is forced: no decision is not right.
+            # The judge must choose: without a decision it is not right.
             right = [trials.right(one, result) is True for result in said]
             rows = [Marked.response(one.tokens, result.tokens) for result in said]
             squares = [_square(score_vector(learner, row, config.judge.temperature)) for row in rows]
@@ -76,21 +76,21 @@ def _scored(
 
 
 def score_vector(learner: Learner, row: Marked, temperature: float) -> Tensor:
-    """[D] float32 on the CPU: the gradient of the log-probability of the row's marked tokens by all that is trained.
+    """The score vector [D], float32 on the CPU: the gradient of the log-probability of the row's marked tokens by all trained parameters.
 
     Drops the learner's gradients; changes no weights and no moments.
     """
     learner.begin_update()
     (scored,) = learner.measure([row], temperature)
     scored.logp_T.sum().backward()
-    learner.clip(math.inf)  # gradients are complete after it, and none is cut down
+    learner.clip(math.inf)  # completes the gradients and clips none
     found = [parameter.grad.detach().float().flatten().cpu() for parameter in learner.parameters.values()]  # type: ignore[union-attr]
     learner.begin_update()
     return torch.cat(found)
 
 
 def coordinates(rows: Sequence[Tensor]) -> NDArray[np.float64]:
-    """[R, R]: R vectors of any width in the space that they span, with their lengths and angles, all that variances need."""
+    """Coordinates [R, R] of R vectors of any width in the space that they span: the variances need only lengths and angles."""
     gram_RR = np.array([[float(one.double() @ other.double()) for other in rows] for one in rows])
     values_R, vectors_RR = np.linalg.eigh(gram_RR)
     found: NDArray[np.float64] = vectors_RR * np.sqrt(np.clip(values_R, 0.0, None))
@@ -98,7 +98,7 @@ def coordinates(rows: Sequence[Tensor]) -> NDArray[np.float64]:
 
 
 def summary(pairs: Sequence[Sequence[MeasuredRubric]]) -> dict[str, float]:
-    """(17) to (19) of each pair over its rubrics, as means over pairs; what is not defined is left out."""
+    """Equations (17) to (19) for each pair over its rubrics, as means over pairs; undefined values are left out."""
     if not pairs:
         return {}
     each = [_variances(rubrics) for rubrics in pairs]
@@ -131,7 +131,7 @@ _NAMES = {
 
 
 def _variances(rubrics: Sequence[MeasuredRubric]) -> ArmVariances:
-    """Of the judge's score vectors the formula reads lengths alone."""
+    """The variances of a pair. The formula reads only the lengths of the judge's score vectors."""
     judge_R1 = np.sqrt([[one.judge_square] for one in rubrics])
     return arm_variances([one.p for one in rubrics], coordinates([one.writer_D for one in rubrics]), judge_R1)
 

@@ -1,5 +1,6 @@
-"""The watch for reward hacking of one role of recipe `alternating`: its responses in every turn, and after each turn what it
-has earned in training against a held-out panel."""
+"""The watch for reward hacking of one role of recipe `alternating`: its responses in every turn and, after each turn, its reward
+in training against that on a held-out panel.
+"""
 
 import random
 from collections import defaultdict
@@ -23,20 +24,20 @@ from .rubric_trials import Trials
 RIGHT: Mapping[Role, str] = {"judge": "outcome", "writer": "choice"}
 """The part of each role's reward that people's choice decides."""
 _BUDGETS = len(ROLES) + 1
-"""Of false alarms: one for the signals of each role, one for the panels."""
+"""The number of shares of the false alarms: one for the signals of each role, one for the panels."""
 
 
 class TurnWatch(HackingWatch):
-    """Goes on from turn to turn of its role. Its share of the false alarms is what the watch of any other run has."""
+    """Goes on from turn to turn of its role. Its share of the false alarms is that of any other run's watch."""
 
     def __init__(self, config: AlternatingConfig, role: Role) -> None:
         super().__init__(config.turn(role), role, false_alarms=FALSE_ALARMS / _BUDGETS)
         self._right = RIGHT[role]
         self._held_out = HeldOut(FALSE_ALARMS / _BUDGETS / len(ROLES), config.rounds - 1)
         self._earned: dict[str, list[float]] = defaultdict(list)
-        """Of the turn, by example: what its responses were worth."""
+        """The values of the turn's responses, by example."""
         self._best: list[tuple[float, int, int]] = []
-        """Of the last step."""
+        """The best responses of the last step."""
 
     def look(self, step: int, trajectories: Sequence[Trajectory], tasks: Mapping[str, Prompt], tell: Tell) -> None:
         super().look(step, trajectories, tasks, tell)
@@ -48,7 +49,7 @@ class TurnWatch(HackingWatch):
                 self._best.append((-value, each.plan.group, each.plan.index))
 
     def turn_over(self, step: int, since: int, panel: Mapping[str, Sequence[float]], tell: Tell) -> None:
-        """After the last step of a turn: `panel` is what held-out responses were worth, by example."""
+        """Compare after the last step of a turn: `panel` has the values of held-out responses, by example."""
         trained, held_out = _means(self._earned), _means(panel)
         self._earned.clear()
         if not trained or not held_out:
@@ -89,11 +90,11 @@ def panel_of(prompts: Sequence[Prompt], config: AlternatingConfig) -> list[Promp
 
 
 def tried(trials: Trials, role: Role, prompts: Sequence[Prompt], tell: Tell) -> dict[str, list[float]]:
-    """What one response of `role` to each held-out pair is worth, sampled and measured as in training: by example.
+    """The value of one response of `role` to each held-out pair, sampled and measured as in training, by example.
 
-    Of a judge one judgement by a rubric that can be read; without a decision it is not right. Of a writer one rubric, tried by
-    the greedy judge: one that cannot be read is not right, and where the judge decides nothing there is no value.
-    Goes through to its end: the step before has happened.
+    A judge gives one judgement by a rubric that can be read; without a decision it is not right. A writer gives one rubric, tried by
+    the greedy judge: a rubric that cannot be read is not right, and if the judge decides nothing there is no value.
+    A stop does not interrupt this, because the step has already happened.
     """
     if not prompts:
         return {}

@@ -1,4 +1,4 @@
-"""One model, two sets of trained weights: who is trained has the model, and whoever speaks has the sampler."""
+"""One model with two sets of trained weights: the trained role has the learner, and the role that speaks has the sampler."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -12,29 +12,30 @@ from ..learner.learner import Learner
 from ..learner.pushing import Pusher
 
 _OWNERS: Mapping[Role, str] = {"judge": "", "writer": "writer-"}
-"""Before the owner's name in a checkpoint: every checkpoint has a `policy` and an `optimizer`."""
+"""The prefix of the owner's name in a checkpoint: every checkpoint has a `policy` and an `optimizer`."""
 _BEGAN = "began"
-"""Owner, after a warm-up, of the weights with which the turns of a role began."""
+"""The owner, after a warm-up, of the weights with which the turns of a role began."""
 Tensors = dict[str, dict[str, Tensor]]
 
 
 class TwoRoles:
-    """With adapters both share the base, and what is exchanged is small. Without them each role is a whole model, and the one
-    that waits lies with its moments in this machine's memory."""
+    """With adapters both roles share the base, and the exchanged tensors are small. Without adapters each role is a whole model, and the
+    role that waits lies with its moments in the machine's memory.
+    """
 
     def __init__(self, config: TurnConfig, learner: Learner, sampler: Sampler) -> None:
         self._learner = learner
         self._pusher = Pusher(config, learner, sampler)
         self.trained: Role = "judge"
-        """Whose weights the learner has."""
+        """The role whose weights the learner has."""
         self._waiting: Tensors = _copied(learner.state_tensors())
-        """Those of the other role."""
+        """The tensors of the other role."""
         self._speaks: Role | None = None
         self._began: dict[Role, dict[str, Tensor]] = {}
-        """After a warm-up: what each role was before its turns, which is what the objective holds it to."""
+        """After a warm-up: the weights of each role before its turns, to which the objective's KL refers."""
 
     def train(self, role: Role) -> None:
-        """From here on the learner has the weights and moments of `role`."""
+        """Give the learner the weights and moments of `role`."""
         if role == self.trained:
             return
         mine = _copied(self._learner.state_tensors())
@@ -43,7 +44,7 @@ class TwoRoles:
         self._refer()
 
     def begin_turns(self) -> None:
-        """The warm-up is over: its moments are forgotten, and what both roles are now is what their turns begin from."""
+        """End the warm-up: its moments are dropped, and the turns begin from the present weights of both roles."""
         self._learner.forget_moments()
         self._waiting["optimizer"] = {}
         if self._learner.refers:
@@ -52,17 +53,17 @@ class TwoRoles:
             self._refer()
 
     def changed(self, role: Role) -> None:
-        """The weights of this role are others than the sampler has."""
+        """Note that the sampler does not have the newest weights of `role`."""
         if self._speaks == role:
             self._speaks = None
 
     def sampler_has(self, role: Role) -> None:
-        """Somebody else has given the sampler this role's newest weights."""
+        """Note that another object has given the sampler the newest weights of `role`."""
         self._speaks = role
 
     @contextmanager
     def speaking(self, role: Role, version: int) -> Iterator[None]:
-        """Meanwhile the sampler has this role's newest weights, afterwards those that it had before."""
+        """Meanwhile the sampler has the newest weights of `role`; afterwards it has those that it had before."""
         before = self._speaks
         self._give(role, version)
         try:
@@ -78,13 +79,13 @@ class TwoRoles:
             yield
 
     def state_tensors(self) -> Tensors:
-        """Everything of both that a checkpoint needs, by owner."""
+        """All tensors of both roles that a checkpoint needs, by owner."""
         both = {self.trained: self._learner.state_tensors(), self._other: self._waiting}
         found = {f"{_OWNERS[role]}{owner}": tensors for role in ROLES for owner, tensors in both[role].items()}
         return found | {f"{_OWNERS[role]}{_BEGAN}": policy for role, policy in self._began.items()}
 
     def load_state_tensors(self, trained: Role, tensors: Mapping[str, Mapping[str, Tensor]]) -> None:
-        """Raises ValueError where the checkpoint is of another model, another adapter rank or another optimiser."""
+        """Raises ValueError if the checkpoint is of another model, another adapter rank or another optimiser."""
         by_role: dict[Role, Tensors] = {
             role: {owner: dict(tensors[f"{_OWNERS[role]}{owner}"]) for owner in ("policy", "optimizer")}
             for role in ROLES

@@ -1,4 +1,4 @@
-"""Voting@k on held-out pairs (Rubric-ARM): k rubrics of the writer, a judgement by each, and what most of them choose."""
+"""Voting@k on held-out pairs (Rubric-ARM): k rubrics of the writer, a judgement by each, and the majority of the judgements."""
 
 from collections.abc import Sequence
 
@@ -31,13 +31,15 @@ def voted(trials: Trials, prompts: Sequence[Prompt], k: int, tell: Tell) -> dict
 
 
 def majority(votes: Sequence[bool]) -> float:
-    """1 where more than half of the votes are right; half of them, or none at all, decide nothing and are not right."""
+    """1 if more than half of the votes are right; half of the votes, or no votes, decide nothing and count as 0."""
     return float(2 * sum(votes) > len(votes))
 
 
 def summary(pairs: Sequence[Sequence[Sequence[bool]]], examples: Sequence[str], k: int) -> dict[str, float]:
-    """Of each pair the votes in each order. A pair counts once, with the mean of its orders; pairs of one of the `examples`
-    are resampled together."""
+    """Measures over pairs; each pair has the votes in each order. A pair counts once, with the mean of its orders; pairs of one of the
+    `examples`
+    are resampled together.
+    """
     right = [sum(map(majority, orders)) / len(orders) for orders in pairs]
     cast = sum(len(votes) for orders in pairs for votes in orders)
     wanted = k * sum(len(orders) for orders in pairs)

@@ -1,4 +1,4 @@
-"""The warm-up of a judge and a rubric writer: both learn, token by token, what people wrote, before either has a turn."""
+"""The warm-up of a judge and a rubric writer: both learn, token by token, what people wrote, before the first turn."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ UNENCODED = "the model's chat template cannot hold it"
 
 @dataclass(frozen=True)
 class Lesson:
-    """A demonstration as tokens, of which the answer is learnt."""
+    """A demonstration as tokens, with the answer marked to be learnt."""
 
     key: str
     marked: Marked
@@ -37,20 +37,20 @@ class Lesson:
 
 @dataclass(frozen=True)
 class Lessons:
-    """Of one role; `left_out` counts, by why, what has no demonstration."""
+    """The demonstrations of one role; `left_out` counts, by reason, what has no demonstration."""
 
     items: list[Lesson]
     left_out: Counter[str] = field(default_factory=Counter)
 
     def told(self, role: Role) -> list[str]:
-        """For the log, one line for each reason."""
+        """Texts for the log, one line for each reason."""
         return [f"warm-up of the {role}: {counted(count, _OF[role][1])}: {why}" for why, count in self.left_out.items()]
 
 
 def lessons(
     examples: Sequence[Example], config: AlternatingConfig, tokenizer: Any, ends: Sequence[int]
 ) -> dict[Role, Lessons]:
-    """Of the training examples, for each role that has a warm-up. Raises RunFailed where a role has nothing to learn from."""
+    """The demonstrations of the training examples, for each role that has a warm-up. Raises RunFailed if a role has nothing to learn from."""
     made, found = ArmDemonstrations(config), dict[Role, Lessons]()
     for role in ROLES:
         if config.warmup is None or not config.warmup.steps_of(role):
@@ -74,7 +74,7 @@ def lessons(
 
 
 class Warming:
-    """The steps before the first turn: those of the judge, then those of the writer, each an update on a batch of demonstrations."""
+    """The steps before the first turn: those of the judge, then those of the writer. Each step is an update on a batch of demonstrations."""
 
     def __init__(
         self,
@@ -123,14 +123,14 @@ class Warming:
 
     @property
     def phases(self) -> int:
-        """Roles that have a warm-up: each is a phase of the run, the turns are the next one."""
+        """The number of roles that have a warm-up: each is a phase of the run, and the turns are the next one."""
         return len(self._fitters)
 
     def state(self) -> dict[str, Any]:
         return {role: fitter.state() for role, fitter in self._fitters.items()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Raises ValueError where the state belongs to other demonstrations."""
+        """Raises ValueError if the state belongs to other demonstrations."""
         for role, fitter in self._fitters.items():
             if role not in state:
                 raise ValueError(f"the checkpoint knows no warm-up of the {role}")
@@ -149,7 +149,7 @@ class Warming:
 def _encoded(
     found: Demonstrated, role: Role, config: AlternatingConfig, tokenizer: Any, ends: Sequence[int]
 ) -> Lesson | str:
-    """A text says why it is left out."""
+    """The demonstration as tokens, or a text that says why it is left out."""
     own = config.judge if role == "judge" else config.writer
     conversation = [*found.asked, Message(role="assistant", content=found.text)]
     try:
