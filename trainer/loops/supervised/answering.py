@@ -1,4 +1,4 @@
-"""Answers of the very model that is being trained: no second copy of its weights."""
+"""Answers of the model that is being trained, without a second copy of its weights."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,7 +23,7 @@ def greedy_answers(
 
     trained = [parameter for parameter in learner.plain.parameters() if parameter.requires_grad]
     try:
-        # A sampler switches gradients off for good; here they are wanted again for the next update.
+        # A sampler switches gradients off for good, but the next update needs them.
         sampler = LocalSampler(learner.plain, tokenizer, ANSWERED_AT_ONCE)
         requests = [
             SampleRequest(encode_prompt(tokenizer, prompt), max_new_tokens, temperature=0.0, top_p=1.0, stop=(), seed=0)

@@ -1,4 +1,4 @@
-"""What supervised tuning learns from: conversations as tokens, of which the answers to learn are marked."""
+"""The data of supervised tuning: conversations as tokens, with the answers to learn marked."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from trainer.rubrics import score_rubric
 from ..session.errors import RunFailed
 
 WRONG_TURNS = "wrong_turns"
-"""Key of an example's `meta`: places of messages, the answer being the last one, that are not learnt."""
+"""Key of an example's `meta`: places of messages that are not learnt; the answer is the last one."""
 WRONG_SPANS = "wrong_spans"
 """The same for parts of messages: [place, start, end], in characters."""
 
@@ -28,7 +28,7 @@ class Unusable(ValueError):
 
 @dataclass(frozen=True)
 class Demonstration:
-    """A conversation to learn from. `example` holds it; `turns` are its tokens."""
+    """A conversation to learn from; `turns` are its tokens, `example` is the example that holds it."""
 
     example: Example
     messages: tuple[Message, ...]
@@ -41,7 +41,7 @@ class Demonstration:
 
 @dataclass(frozen=True)
 class DemonstrationSets:
-    """`left_out` says in words what could not be used, for the log."""
+    """`left_out` says as text what could not be used, for the log."""
 
     train: list[Demonstration]
     heldout: list[Demonstration]
@@ -51,7 +51,7 @@ class DemonstrationSets:
 def prepare_demonstrations(
     examples: Sequence[Example], tokenizer: Any, ends: Sequence[int], data: SftData, max_heldout: int
 ) -> DemonstrationSets:
-    """Split and encode; `max_heldout` is a number of examples. Raises RunFailed when nothing is left to train on."""
+    """Split and encode the examples; `max_heldout` is a number of examples. Raises RunFailed if nothing is left to train on."""
     train: list[Demonstration] = []
     heldout: list[Demonstration] = []
     reasons: Counter[str] = Counter()
@@ -89,7 +89,7 @@ def _demonstrations(example: Example, tokenizer: Any, ends: Sequence[int], data:
 
 
 def _conversations(example: Example, data: SftData) -> Iterator[list[Message]]:
-    """Prompt and answer. Raises Unusable."""
+    """The conversations of an example, each a prompt and an answer. Raises Unusable."""
     if data.source == "conversations":
         yield _conversation(example)
     elif data.source == "references":
@@ -120,7 +120,7 @@ def _answered(example: Example, text: str) -> list[Message]:
 
 
 def _chosen(example: Example, scale: str) -> list[Response]:
-    """Preferred in one pair or more and rejected in none."""
+    """The responses that are preferred in one pair or more and rejected in none."""
     won: dict[str, None] = {}
     lost = set()
     for pair in labelled_pairs(example, scale):
@@ -135,7 +135,7 @@ def _chosen(example: Example, scale: str) -> list[Response]:
 
 
 def _best(example: Example, least: float | None) -> Response:
-    """The first of those with the highest reward. Best of n needs two to choose from that somebody valued."""
+    """The first of the responses with the highest reward. Best of n needs two responses with a reward to choose from."""
     rewards = _rewards(example)
     if len(rewards) < 2:
         raise Unusable("fewer than two answers of theirs have a reward")
@@ -146,7 +146,7 @@ def _best(example: Example, least: float | None) -> Response:
 
 
 def _rewards(example: Example) -> dict[str, float]:
-    """By response: `meta.rewards`, as rollouts were stored with; else the score of the rubric's verifiers."""
+    """Rewards by response: `meta.rewards`, which stored rollouts have; else the score of the rubric's verifiers."""
     stored = example.meta.get("rewards")
     if isinstance(stored, dict):
         known = {response.id for response in example.responses}
@@ -162,7 +162,7 @@ def _rewards(example: Example) -> dict[str, float]:
 
 
 def verified_score(rubric: Rubric, text: str) -> float | None:
-    """The score of a text by the rubric's verifiers; None where one of them gave up or took too long."""
+    """The score of a text by the rubric's verifiers; None if one of them gave up or took too long."""
     score, _ = guarded(partial(score_rubric, rubric, text), SECONDS)
     return score.score if score else None
 

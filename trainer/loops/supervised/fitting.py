@@ -1,4 +1,4 @@
-"""What supervised stages share: batches of stored items, one update each, and passes over held-out ones."""
+"""What supervised stages share: batches of stored items, one update each, and passes over held-out items."""
 
 import hashlib
 import json
@@ -34,7 +34,7 @@ Item = TypeVar("Item", bound=Keyed)
 
 @dataclass(frozen=True)
 class Loss:
-    """Of a micro-batch: its part of the batch's loss, and whatever is told of each of its items."""
+    """The loss of a micro-batch: its part of the batch's loss, and what is reported of each of its items."""
 
     loss: Tensor
     values: Mapping[str, Sequence[float]] = field(default_factory=dict)
@@ -42,14 +42,14 @@ class Loss:
 
 @dataclass
 class Fitted:
-    """What an update came to: its learning rate, the loss of the batch, the norm of its gradient, what was told of the items."""
+    """The result of an update: its learning rate, the loss of the batch, the norm of its gradient, what is reported of the items."""
 
     lr: float
     loss: float = 0.0
     grad_norm: float = 0.0
     values: dict[str, list[float]] = field(default_factory=dict)
     tokens: int = 0
-    """Tokens of the batch's texts, shared prefixes counted for every one of them; `nodes` counts them once."""
+    """Tokens of the batch's texts, shared prefixes counted for every text; `nodes` counts them once."""
     nodes: int = 0
     passes: int = 0
     seconds: float = 0.0
@@ -74,9 +74,9 @@ class _ItemWatch(PhaseWatch):
 class Fitter(Generic[Item]):
     """Draws batches in an order that follows from the seed, and updates the model once with each.
 
-    Micro-batches are prefix trees within the token budget, so what texts share is computed once. `texts` are what of an
-    item goes through the model: an item is never divided. A batch's loss is the sum over its micro-batches. `seed`: of the
-    order, where it is not the run's.
+    Micro-batches are prefix trees within the token budget, so what texts share is computed once. `texts` gives the texts of an
+    item that go through the model: an item is never divided. A batch's loss is the sum over its micro-batches. `seed` is that of the
+    order, if it is not the run's.
     """
 
     def __init__(
@@ -92,7 +92,10 @@ class Fitter(Generic[Item]):
         known: Callable[[Item], KnownPrompt | None] = lambda _: None,
         lr_times: float = 1.0,
     ) -> None:
-        """`known`: of an item what phases choose it by. `lr_times`: times the learning rate of the config, besides the phases. Raises RunFailed where one of the phases would have no item."""
+        """`known` is what phases choose an item by. `lr_times` is a factor of the config's learning rate, besides that of the phases.
+        Raises
+        RunFailed if one of the phases would have no item.
+        """
         self._trained, self._config, self._run_dir = trained, config, run_dir
         self._items, self._texts, self._lr_times = items, texts, lr_times
         found = [(known(item) if phases else None) or KnownPrompt(item.key, None, frozenset()) for item in items]
@@ -112,9 +115,9 @@ class Fitter(Generic[Item]):
         tell: Tell,
         phase: str = "updating",
     ) -> Fitted:
-        """Step `number`, with `count` items. `loss_of(micro-batch, batch)` divides by the totals of the batch.
+        """Make step `number`, with `count` items. `loss_of(micro-batch, batch)` divides by the totals of the batch.
 
-        Raises StopRequested with nothing changed, RunFailed before a number that is not finite reaches the weights.
+        Raises StopRequested with nothing changed, and RunFailed before a number that is not finite reaches the weights.
         """
         before = self._watch.state_dict()
         try:
@@ -128,7 +131,7 @@ class Fitter(Generic[Item]):
         return fitted
 
     def evaluated(self, values: dict[str, float]) -> dict[str, float]:
-        """The same values, which an evaluation has measured: a phase may wait for one of them to level off."""
+        """Returns `values` of an evaluation unchanged, and notes them: a phase may wait for one of them to level off."""
         self._schedule.measured(values)
         return values
 
@@ -137,20 +140,20 @@ class Fitter(Generic[Item]):
         return self._order.state_dict() | ({"phases": phases} if phases else {})
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Raises ValueError when the state belongs to a data set of another size."""
+        """Raises ValueError if the state belongs to a data set of another size."""
         self._order.load_state_dict(dict(state))
         self._schedule.load_state_dict(state.get("phases", {}))
 
     @property
     def epoch(self) -> float:
-        """Passes over the data so far; since a phase has narrowed them, over what it draws from."""
+        """Passes over the data so far; once a phase has narrowed the data, passes over what is left."""
         return self._order.passes
 
     def packs(self, items: Sequence[Item]) -> list[Pack]:
         return pack_units([self._texts(item) for item in items], self._config.optim.micro_batch_tokens)
 
     def measured(self, items: Sequence[Item], tell: Tell, phase: str = "evaluating") -> Iterator[list[int]]:
-        """Places of the items, pack by pack, to be measured. Raises StopRequested in between."""
+        """Places of the items to measure, pack by pack. Raises StopRequested in between."""
         progress, done = tell.watch(phase), 0
         for found in self.packs(items):
             yield found.places

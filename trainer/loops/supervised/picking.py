@@ -1,4 +1,4 @@
-"""Which demonstrations a run learns, where it is to learn a part of them (LongCat-Flash-Thinking-2601, 2026). Axes: N texts, D hidden."""
+"""Which demonstrations a run learns, if it is to learn only a part of them (LongCat-Flash-Thinking-2601, 2026). Axes: N texts, D hidden."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -15,14 +15,14 @@ from ..session.errors import RunFailed
 from .demonstrations import Demonstration
 
 MOST_COMPARED = 2**32
-"""Distances: picks x conversations."""
+"""The largest number of distances: picks x conversations."""
 
 
 def picked(items: Sequence[Demonstration], model: Any, config: SftConfig) -> list[int] | None:
-    """Places of the conversations that are learnt, ascending; None for all of them. The same seed and model pick the same.
+    """Places of the conversations that are learnt, ascending; None stands for all. The same seed and model pick the same.
 
     `random`: a share, drawn by the seed. `cover`: K-center by cosine distance of the mean last layer, weighted by the perplexity of the
-    learnt tokens under the model as it is before training. `distance`: K-center without the weights. Raises RunFailed.
+    learnt tokens under the untrained model. `distance`: K-center without the weights. Raises RunFailed.
     """
     data = config.data
     if data.select == "all":
@@ -41,7 +41,7 @@ def picked(items: Sequence[Demonstration], model: Any, config: SftConfig) -> lis
 def _measured(
     items: Sequence[Demonstration], model: Any, most_tokens: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Of each conversation the mean last layer [N, D] and the perplexity of its hardest window [N]."""
+    """The mean last layer [N, D] of each conversation, and the perplexity of its hardest window [N]."""
     vectors: dict[int, NDArray[np.float64]] = {}
     surprise = np.zeros(len(items))
     for places in _batches([len(item.turns.tokens) for item in items], most_tokens):
@@ -64,7 +64,7 @@ def _measured(
 
 
 def _batches(lengths: Sequence[int], most_tokens: int) -> Iterator[list[int]]:
-    """Places by length, as many as fit when all are as long as the longest, which is the last."""
+    """Places by length, as many as fit if all are as long as the longest, which comes last."""
     batch: list[int] = []
     for place in sorted(range(len(lengths)), key=lambda place: lengths[place]):
         if batch and (len(batch) + 1) * lengths[place] > most_tokens:

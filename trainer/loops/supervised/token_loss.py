@@ -11,14 +11,14 @@ from .fitting import Loss
 
 
 class TokenLoss:
-    """Of marked tokens, under the learner as it is."""
+    """The loss of marked tokens, under the learner as it is."""
 
     def __init__(self, learner: Learner) -> None:
         self._learner, self._objective = learner, REGISTRY["sft"]
         self._params = self._objective.params(aggregation="token")
 
     def of(self, micro: Sequence[Marked], batch: Sequence[Marked]) -> Loss:
-        """Of a micro-batch, its part of the loss of the batch."""
+        """The part of a micro-batch in the loss of the batch."""
         scored = self._learner.measure(micro)
         width = max(len(part.logp_T) for part in scored)
         logp_BT = torch.stack([torch.nn.functional.pad(p.logp_T, (0, width - len(p.logp_T))) for p in scored])
