@@ -23,6 +23,7 @@ READ = (
     "trainer/hacking",
     "trainer/judges",
     "trainer/logit_judge",
+    "trainer/loops",
     "trainer/memory",
     "trainer/metrics",
     "trainer/monitors",

@@ -1,4 +1,4 @@
-"""Which function makes the stage of a recipe. Strings: what a run does not need is not imported."""
+"""The function that makes the stage of each recipe, as text, so that a run imports only what it needs."""
 
 import importlib
 from typing import cast
@@ -20,7 +20,7 @@ STAGES: dict[str, str] = {
 
 
 def make_stage(job: StageJob) -> Stage:
-    """Raises RunFailed, ValueError or OSError where data or models cannot be used, with what to do."""
+    """Raises RunFailed, ValueError or OSError if data or models cannot be used; the message says what to do."""
     module, _, function = STAGES[job.recipe.name].partition(":")
     make = cast(Make, getattr(importlib.import_module(module), function))
     return make(job)

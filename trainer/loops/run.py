@@ -1,4 +1,4 @@
-"""From a job to a finished run: make the stage, run the session, say how it ended."""
+"""From a job to a finished run: make the stage, run the session, report how it ended."""
 
 import traceback
 
@@ -21,9 +21,9 @@ _TRACEBACK_LINES = 12
 
 
 def run_recipe(job: StageJob, resume: bool, make: Make = make_stage) -> bool:
-    """Runs to an end that the monitor has been told of. True: finished or stopped; False: failed or abandoned.
+    """Run to the end and report it to the monitor. True: finished or stopped; False: failed or abandoned.
 
-    `make` makes the stage; left out, it is that of the job's recipe.
+    `make` makes the stage; by default it is that of the job's recipe.
     """
     session: Session | None = None
     stage: Stage | None = None
@@ -62,7 +62,7 @@ def run_recipe(job: StageJob, resume: bool, make: Make = make_stage) -> bool:
 
 
 def _stopped(job: StageJob, resume: bool, session: Session | None) -> tuple[int, str]:
-    """The last completed step, and words for the end. Without a session the run has still waited for its places."""
+    """The last completed step, and a text about the end. Without a session, the run waited for its places."""
     if session:
         return session.step, f"Stopped after step {session.step}"
     saved = checkpoints.steps(job.run_dir / FOLDER) if resume else []
@@ -72,7 +72,7 @@ def _stopped(job: StageJob, resume: bool, session: Session | None) -> tuple[int,
 
 
 def explain(error: BaseException, config: RecipeConfig) -> str:
-    """What a person can do about it; for memory, what to lower."""
+    """What somebody can do about the error; for memory, what to lower."""
     text = str(error) or type(error).__name__
     if isinstance(error, MemoryError) or is_shortage(text):
         return f"Out of memory. What helps: {config.memory_knobs()}."
@@ -83,7 +83,7 @@ def explain(error: BaseException, config: RecipeConfig) -> str:
 
 
 def _say_what_is_missing(monitor: RunMonitor, step: int) -> None:
-    """Besides the reason of a run that has failed: records that were told since its last checkpoint and not written."""
+    """Name the records that were reported since the last checkpoint of a failed run and not written."""
     try:
         monitor.flush()
     except LeftUndone as error:

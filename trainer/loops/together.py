@@ -1,8 +1,8 @@
-"""Several runs of one base model in one process: each is what it would be by itself, and they take turns by steps.
+"""Several runs of one base model in one process: each gives the numbers that it would give alone, and they take turns by steps.
 
-Each has a thread, in which `run_recipe` goes from its job to its end as ever: with events, checkpoints, a stop and a failure of its
-own. What they read is read once (`trainer.inference.common`), and one of them computes at a time (`trainer.turns`), so every number
-of a run is to the last bit what the run by itself has.
+Each has its own thread, in which `run_recipe` goes from its job to its end as usual: with its own events, checkpoints, stop and failure.
+What they read is read once (`trainer.inference.common`), and one of them computes at a time (`trainer.turns`), so every number
+of a run is to the last bit that of the run alone.
 """
 
 import threading
@@ -24,9 +24,10 @@ def run_together(
     make: Make = make_stage,
     after: Callable[[int, bool], object] = lambda place, ended_well: None,
 ) -> list[bool]:
-    """Each job with whether it goes on from a checkpoint; `steps` make a turn. Of each, whether it ended well, as `run_recipe` says.
+    """Run jobs, each with whether it goes on from a checkpoint; `steps` make a turn. Returns for each whether it ended well, as
+    `run_recipe` says.
 
-    `after` is called with its place and that when one has ended, while the others go on.
+    When a run has ended, `after` is called with its place and its result, while the others go on.
     """
     one_heap()
     turns = TurnTaking([_in_a_hurry(job.monitor) for job, _ in jobs], steps)

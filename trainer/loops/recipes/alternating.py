@@ -1,5 +1,6 @@
-"""Recipe `alternating`: turns of a judge and of a rubric writer, each the stage of a sampled policy while the other holds
-still (Rubric-ARM)."""
+"""Recipe `alternating`: turns of a judge and of a rubric writer. Each turn is the stage of a sampled policy while the other role
+does not change (Rubric-ARM).
+"""
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,13 +40,14 @@ from .policy import PolicyStage
 from .sft import end_tokens
 
 BOTH, DRAWN = (False, True), (False,)
-"""Orders in which the judge is asked: held-out pairs in both, in training in the one that was drawn for the pair."""
+"""The orders in which the judge is asked: held-out pairs in both, training pairs in the one that was drawn for the pair."""
 
 
 @dataclass(frozen=True)
 class RoleTurn:
-    """A turn under way, from 0. `rubrics` are what the writer wrote for it, of a judge's turn. `stage` is None where the judge
-    has nothing to learn from: its steps change no weights."""
+    """A turn under way, numbered from 0. In a judge's turn, `rubrics` are those that the writer wrote for it. `stage` is None if the judge
+    has nothing to learn from: the steps of the turn change no weights.
+    """
 
     number: int
     role: Role
@@ -54,7 +56,7 @@ class RoleTurn:
 
 
 class RoleTell:
-    """`Tell` of a turn: what is measured of a sampled policy is told as the role's."""
+    """The `Tell` of a turn: metrics of a sampled policy get the role's prefix."""
 
     def __init__(self, tell: Tell, role: Role) -> None:
         self._tell, self._role, self.step = tell, role, tell.step
@@ -81,7 +83,7 @@ class RoleTell:
 
 
 class AlternatingStage:
-    """After a warm-up, steps belong to turns, turns to rounds. Everything random follows from seed, turn and step."""
+    """After a warm-up, steps belong to turns, and turns to rounds. Seed, turn and step decide every random choice."""
 
     def __init__(
         self, job: StageJob, parts: Mapping[Role, Parts], examples: Sequence[Example], found: Mapping[Role, Lessons]
@@ -100,7 +102,7 @@ class AlternatingStage:
         )
         self._evaluator = JudgedRewards(config.turn("writer"), self._judge, BOTH, job.access).open()
         self._missing = {role: MissingRewards(config.turn(role).composition.parts) for role in ROLES}
-        """Steps of each role without a reward; its turns go on counting."""
+        """Steps of each role without a reward; the counts go on from turn to turn."""
         self._watches = {role: TurnWatch(config, role) for role in ROLES}
         self._panel = panel_of(writer.prompts.heldout, config)
         self._turn: RoleTurn | None = None
@@ -128,7 +130,7 @@ class AlternatingStage:
                 self._watches[role].turn_over(number, number - self._config.turn_steps + 1, panel, tell)
 
     def evaluate(self, number: int, tell: Tell) -> dict[str, float]:
-        """The writer's greedy rubrics for held-out pairs, and what the judge, greedy too, says by them in both orders."""
+        """Measures of the writer's greedy rubrics for held-out pairs, and of the greedy judge's verdicts by them in both orders."""
         parts, self._judge.version = self._parts["writer"], number
         count = len(parts.prompts.heldout)
         watch, progress = ScoringWatch(tell, count, "judging held-out pairs"), tell.watch("writing held-out rubrics")
@@ -187,7 +189,7 @@ class AlternatingStage:
             write_model(folder, self._config, self._parts[role].base, self._learner)
 
     def _begun(self, number: int, role: Role, step: int, tell: Tell) -> RoleTurn:
-        """The next turn; a stop on the way leaves the last one as it was."""
+        """The next turn. If a stop interrupts the start of the turn, the last turn stays."""
         if role == self._config.first:
             self._measure(number, step, tell)
         rubrics: dict[str, KeptRubric] = {}
@@ -210,7 +212,7 @@ class AlternatingStage:
         return RoleTurn(number, role, rubrics, stage)
 
     def _measure(self, number: int, step: int, tell: Tell) -> None:
-        """What the order of turns rests on, on the first pairs of the round, before both of its turns."""
+        """Measure, on the first pairs of the round and before both of its turns, the variances on which the order of turns rests."""
         if not (most := self._config.variances.pairs):
             return
         trials = self._trials(step - 1, "variances", number)
@@ -220,7 +222,7 @@ class AlternatingStage:
         return Trials(self._config, self._tokenizer, self._sampler, self._roles, purpose, version)
 
     def _stage(self, number: int, role: Role, rubrics: Mapping[str, KeptRubric]) -> PolicyStage:
-        """Raises RunFailed where there is nothing to learn from: of a judge, where no rubric can be read."""
+        """The stage of a turn. Raises RunFailed if there is nothing to learn from: for a judge, if no rubric can be read."""
         config = self._config.turn(role)
         config = config.model_copy(update={"seed": derive_seed(self._config.seed, "turn", number)})
         task = JudgingByRubric(self._config, rubrics, number) if role == "judge" else ArmWriting(self._config)
@@ -239,7 +241,7 @@ class AlternatingStage:
         self._roles.sampler_has(role)
 
     def _rubrics(self, number: int, step: int, tell: Tell) -> dict[str, KeptRubric]:
-        """One for each pair of the round's shard, by the writer as it is, sampled once."""
+        """One rubric for each pair of the round's shard, sampled once from the writer as it is now."""
         prompts = self._prompts(number)
         rollout = self._parts["writer"].config.rollout
         requests = [
@@ -271,7 +273,7 @@ class AlternatingStage:
 
 
 def shards(examples: Sequence[Example], prompts: Sequence[Prompt], config: AlternatingConfig) -> list[list[Example]]:
-    """The examples with questions, dealt out to the rounds: each has its own. Raises RunFailed where there are too few."""
+    """The examples with questions, dealt out to the rounds, so that each round has its own. Raises RunFailed if there are too few."""
     asked = {prompt.facts["pair"]["example"] for prompt in prompts}
     usable = [example for example in examples if example.key in asked]
     if len(usable) < config.rounds:
@@ -284,9 +286,11 @@ def shards(examples: Sequence[Example], prompts: Sequence[Prompt], config: Alter
 
 
 def make(job: StageJob) -> AlternatingStage:
-    """Raises RunFailed, ValueError or OSError where examples or models cannot be used."""
+    """Raises RunFailed, ValueError or OSError if examples or models cannot be used."""
     config: AlternatingConfig = job.config
-    examples = read_examples(job.examples)  # before anything heavy: a mistake in them needs no model to be found
+    examples = read_examples(
+        job.examples
+    )  # before anything heavy: a mistake in the examples needs no model to be found
     from trainer.inference.build import build_sampler
     from trainer.inference.models import best_device, load_model, load_tokenizer, second_device
 
@@ -309,7 +313,7 @@ def make(job: StageJob) -> AlternatingStage:
         for line in mine.told(role):
             job.monitor.log(line, level="warning")
     learner = Learner(model, config)
-    # the role that is trained and the one that speaks are two models, of which no tensor is used by both
+    # the role that is trained and the role that speaks are two models that share no tensor
     sampler = build_sampler(halves["writer"], base, tokenizer, second_device())
     job.monitor.log(
         f"{len(prompts.train):,} training and {len(prompts.heldout):,} held-out pairs in {config.rounds} rounds; "

@@ -1,4 +1,4 @@
-"""Recipe `chain`: stages in a row, each a stage of its own, over one model, one sampler and one scorer."""
+"""Recipe `chain`: stages in a row, each with its own steps, over one model, one sampler and one scorer."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,7 +32,7 @@ from .imitation import ImitationStage
 from .policy import PolicyStage
 
 ENDED = "stage-"
-"""In a checkpoint and in the name of an output, before the number, from 1, of a stage that has ended."""
+"""The prefix, in a checkpoint and in the name of an output, of the number, from 1, of a stage that has ended."""
 
 
 class ChainPart(Protocol):
@@ -49,14 +49,14 @@ class ChainPart(Protocol):
 
 @dataclass(frozen=True)
 class Current:
-    """The stage under way, by its place from 0."""
+    """The stage under way, with its place from 0."""
 
     number: int
     part: ChainPart
 
 
 class OneScorer:
-    """All stages ask one scorer, so that budgets of judges are those of the run."""
+    """Gives all stages one scorer, so that budgets of judges are those of the run."""
 
     def __init__(self, scorer: RewardScorer) -> None:
         self._scorer = scorer
@@ -66,7 +66,7 @@ class OneScorer:
 
 
 class ChainStage:
-    """Steps belong to stages. Everything random follows from seed, stage and step."""
+    """Steps belong to stages. Seed, stage and step decide every random choice."""
 
     def __init__(self, job: StageJob, parts: Parts, scorer: RewardScorer) -> None:
         self._job, self._parts, self._scorer = job, parts, scorer
@@ -77,7 +77,7 @@ class ChainStage:
         starts_anew = any(stage.begin == "start" for stage in self._config.stages)
         self._start = self._kept() if starts_anew else {}
         self._ended: dict[int, dict[str, Tensor]] = {}
-        """The trained weights that each stage has left, by its place from 0."""
+        """The trained weights at the end of each stage, by its place from 0."""
         self._current: Current | None = None
         self.evaluates = bool(parts.prompts.heldout)
 
@@ -101,7 +101,7 @@ class ChainStage:
             raise
 
     def evaluate(self, number: int, tell: Tell) -> dict[str, float]:
-        """Of all held-out prompts, whatever stage it is: so it shows what a stage has made the policy forget."""
+        """An evaluation on all held-out prompts, in every stage, so that it shows what a stage has made the policy forget."""
         parts = self._parts
         self._pusher.push(number)
         watch = ScoringWatch(tell, len(parts.prompts.heldout) * parts.config.evaluation.samples)
@@ -153,15 +153,16 @@ class ChainStage:
         self._learner.close()
 
     def _take_back(self, before: Current | None, ended: dict[int, dict[str, Tensor]]) -> None:
-        """The first step of a stage has not happened, so the stage has not begun. Its moments are nobody's: whoever begins forgets
-        them."""
+        """Undo the beginning of a stage whose first step did not happen. Its moments need no undoing, because the stage that begins drops
+        them.
+        """
         if before is not None:
             self._learner.fill(self._ended[before.number])
         self._closed(self._current)
         self._current, self._ended = before, ended
 
     def _closed(self, current: Current | None) -> None:
-        """A stage that distils has a scorer of its own, which asks nobody."""
+        """Close the scorer of a stage that distils: it is the stage's own."""
         if current is not None and isinstance(current.part, DistillStage):
             current.part.scorer.close()
 
@@ -170,7 +171,7 @@ class ChainStage:
             write_model(folder, self._config, self._parts.base, self._learner)
 
     def _begun(self, place: int, step: int, tell: Tell) -> Current:
-        """The next stage. A stop on the way leaves everything as it was."""
+        """The next stage. A stop in between leaves everything as it was."""
         ended = dict(self._ended)
         if self._current is not None:
             ended[self._current.number] = self._kept()
@@ -195,7 +196,7 @@ class ChainStage:
         return Current(place, part)
 
     def _made(self, place: int) -> ChainPart:
-        """A stage that has not begun. Raises RunFailed where it has no prompt."""
+        """The stage at a place, before its first step. Raises RunFailed if it has no prompt."""
         stage, seed = self._config.stages[place], derive_seed(self._config.seed, "stage", place)
         if stage.do == "distil":
             return self._distilling(place, seed)
@@ -222,7 +223,7 @@ class ChainStage:
         return DistillStage(replace(parts, prompts=taught), rewards=OneScorer(RewardSetup(config).open()))
 
     def _on(self, domain: str, place: int) -> PromptSets:
-        """The prompts of a domain; "" for all."""
+        """The prompts of a domain; "" stands for all."""
         whole = self._parts.prompts
         found = [each for each in whole.train if not domain or each.example.domain == domain]
         if not found:
@@ -238,9 +239,11 @@ class ChainStage:
 
 
 def make(job: StageJob) -> ChainStage:
-    """Raises RunFailed, ValueError or OSError where examples or models cannot be used."""
+    """Raises RunFailed, ValueError or OSError if examples or models cannot be used."""
     config: ChainConfig = job.config
-    examples = read_examples(job.examples)  # before anything heavy: a mistake in them needs no model to be found
+    examples = read_examples(
+        job.examples
+    )  # before anything heavy: a mistake in the examples needs no model to be found
     if found := list(filter_problems(config.imitation.wanted)):
         raise RunFailed("; ".join(f"imitation.{path}: {why}" for path, why in found))
     from trainer.inference.build import build_sampler
@@ -272,7 +275,7 @@ def make(job: StageJob) -> ChainStage:
 
 
 def _check_domains(config: ChainConfig, prompts: Sequence[Prompt]) -> None:
-    """Before the first step: a stage that comes days later must not find then that it has no prompt."""
+    """Check before the first step that each stage has a prompt: a stage may begin days later."""
     known = {prompt.example.domain for prompt in prompts}
     for place, stage in enumerate(config.stages):
         if stage.domain and stage.domain not in known:

@@ -1,4 +1,4 @@
-"""Recipe `distill`: the stage of a sampled policy without rewards; teachers say what each token is worth."""
+"""Recipe `distill`: the stage of a sampled policy without rewards; teachers give each token its value."""
 
 import math
 import statistics
@@ -31,15 +31,15 @@ from ..session.stage import Tell
 from .policy import PolicyStage
 
 _STAGES = 20
-"""More are not drawn: nobody would read so many curves."""
+"""If there are more stages, their curves are left out: so many could not be read."""
 _SHOWN = 60
-"""Letters of a stage's name in the key of its metric."""
+"""How many characters of a stage's name are in the key of its metric."""
 _OF_AN_EVALUATION = ("eval/length", "eval/excluded", "eval/rubric_score", "eval/rubric_score_se")
 _OF_A_STEP = ("rollout/length", "rollout/truncated_share", "rollout/responses")
 
 
 def distilled_prompts(examples: Sequence[Example], tokenizer: Any, config: DistillConfig) -> PromptSets:
-    """Those with a teacher. Raises RunFailed where none is left to train on, with the stages that the data has."""
+    """The prompts that have a teacher. Raises RunFailed if none is left to train on, and names the stages of the data."""
     sets: dict[str, list[Prompt]] = {"train": [], "heldout": []}
     reasons: dict[str, int] = defaultdict(int)
     for example in examples:
@@ -62,7 +62,7 @@ def distilled_prompts(examples: Sequence[Example], tokenizer: Any, config: Disti
 
 
 def places_of(prompts: PromptSets, config: DistillConfig) -> dict[str, int]:
-    """Which teacher speaks for each prompt, by its key."""
+    """The number of the teacher that speaks for each prompt, by the prompt's key."""
     found = {}
     for prompt in [*prompts.train, *prompts.heldout]:
         place = config.stage_of(prompt.example)[1]
@@ -72,10 +72,10 @@ def places_of(prompts: PromptSets, config: DistillConfig) -> dict[str, int]:
 
 
 class DistillStage(PolicyStage):
-    """What a reward would say is left out; the gap to the teachers is measured instead."""
+    """A policy stage whose gap to the teachers is measured instead of a reward."""
 
     def evaluate(self, number: int, tell: Tell) -> dict[str, float]:
-        """Held-out answers, their gap to the teachers, and their score where verifiers can tell."""
+        """Measures of held-out answers: their gap to the teachers, and their score if verifiers can decide it."""
         parts = self.parts
         with self.collector.newest_weights():
             watch = ScoringWatch(tell, len(parts.prompts.heldout) * parts.config.evaluation.samples)
@@ -97,7 +97,7 @@ class DistillStage(PolicyStage):
         tell.metrics(values | collected.metrics)
 
     def _learn_pass_rates(self, collected: Collected, tell: Tell) -> None:
-        """No reward says what is solved."""
+        """Without a reward it is not known which prompts are solved."""
 
     def _own_metrics(self, report: UpdateReport, trajectories: list[Trajectory]) -> dict[str, float]:
         return self._by_stage(
@@ -123,8 +123,10 @@ class DistillStage(PolicyStage):
         return [_shown(record, gaps.get(id(t))) for record, t in zip(records, trajectories, strict=True)]
 
     def gaps(self, answers: Sequence[Trajectory], tell: Tell) -> dict[int, float]:
-        """Of each answer with a token, by its identity, the mean over its tokens; at the temperature of the config, so that phases which
-        change it leave held-out gaps comparable."""
+        """The mean gap over the tokens of each answer that has tokens, by the answer's identity. The temperature is the config's, so that
+        held-out
+        gaps stay comparable if phases change it.
+        """
         parts, progress = self.parts, tell.watch("measuring the gap")
         assert isinstance(parts.teacher, Teachers)  # noqa: S101 - for the types: `make` has loaded them
         trajectories = [t for t in answers if t.length]
@@ -142,7 +144,7 @@ class DistillStage(PolicyStage):
         return found
 
     def gap_metrics(self, trajectories: Sequence[Trajectory], gaps: Mapping[int, float]) -> dict[str, float]:
-        """Over all answers, with the standard error over prompts; by stage."""
+        """The mean gap over all answers, with the standard error over prompts; also by stage."""
         known = [(t, gaps[id(t)], 1) for t in trajectories if id(t) in gaps]
         values = {"eval/measured": float(len(known))}
         if not known:
@@ -157,7 +159,7 @@ class DistillStage(PolicyStage):
         return values | self._by_stage("eval/gap", known)
 
     def _by_stage(self, key: str, weighed: Sequence[tuple[Trajectory, float, int]]) -> dict[str, float]:
-        """Weighted means of the values of each stage; {} where there is one alone, or too many to draw."""
+        """Weighted means of the values of each stage; {} if there is only one stage, or too many to draw."""
         config: Any = self.parts.config
         sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
         for t, value, weight in weighed:
@@ -182,7 +184,7 @@ def _usable(example: Example, tokenizer: Any, config: DistillConfig) -> Prompt |
 
 
 def _scored(rubric: Rubric | None) -> Rubric | None:
-    """The criteria that verifiers decide; None where they are none, or none that earns points."""
+    """The criteria that verifiers decide; None if there are none, or none that earns points."""
     try:
         return verified_rubric(rubric)
     except Unscored:
@@ -194,6 +196,6 @@ def _scores(trajectories: Sequence[Trajectory]) -> list[tuple[Trajectory, float,
 
 
 def _shown(record: RolloutRecord, gap: float | None) -> RolloutRecord:
-    """Without the reward that there is none of."""
+    """The record without a reward, because the run has none."""
     components = {} if gap is None else {"gap": gap}
     return record.model_copy(update={"reward": None, "components": components})

@@ -1,4 +1,4 @@
-"""Recipe `dpo`: log-probabilities of compared answers, against those that the base model gives them."""
+"""Recipe `dpo`: log-probabilities of compared answers, relative to those of the base model."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -25,13 +25,13 @@ from .sft import end_tokens
 
 AnsweredPair = Pair[Sequence_]
 _SHOWN = 40
-"""Held-out pairs that an evaluation shows."""
+"""How many held-out pairs an evaluation shows."""
 _STILL = 1e-5
-"""Margins below this are rounding: the policy is still the reference, and orders nothing."""
+"""Margins below this value are rounding: the policy is still the reference, and orders nothing."""
 
 
 class ReferenceScores(Protocol):
-    """What a reference gave the answers."""
+    """The log-probabilities that a reference gave the answers."""
 
     def of(self, sequence: Sequence_) -> Tensor:
         """Log-probabilities [T] of the answer's tokens."""
@@ -39,7 +39,7 @@ class ReferenceScores(Protocol):
 
 
 class PairLoss:
-    """DPO of pairs, each in the order of its votes and weighted by their share: the mean loss over the votes."""
+    """DPO of pairs, each in the order of its votes and weighted by the votes' shares: the mean loss over the votes."""
 
     def __init__(
         self, learner: Learner, terms: DpoLoss, reference: ReferenceScores, train: Sequence[AnsweredPair]
@@ -110,7 +110,7 @@ class PairLoss:
 
 
 class DpoStage:
-    """One step: a batch of pairs, one update. The reference is measured before the first one."""
+    """One step is a batch of pairs and one update. The reference is measured before the first step."""
 
     def __init__(self, job: StageJob, sets: PairSets[Sequence_], learner: Learner) -> None:
         self._job, self._sets, self._learner = job, sets, learner
@@ -180,7 +180,7 @@ class DpoStage:
 
 
 def update_metrics(fitted: Fitted, config: RecipeConfig) -> dict[str, float]:
-    """What an update on pairs tells."""
+    """The metrics of an update on pairs."""
     values = fitted.metrics(config.optim.micro_batch_tokens)
     values |= {f"train/{name}": sum(each) / len(each) for name, each in fitted.values.items() if each}
     if margins := fitted.values["margin"]:
@@ -189,7 +189,7 @@ def update_metrics(fitted: Fitted, config: RecipeConfig) -> dict[str, float]:
 
 
 def reward_metrics(pairs: Sequence[Pair[Any]], rewards: Sequence[tuple[float, float]]) -> dict[str, float]:
-    """How implicit rewards order the pairs; nothing of the order while they are all still 0."""
+    """How implicit rewards order the pairs; without measures of the order while all rewards are still 0."""
     margins = [chosen - rejected for chosen, rejected in rewards]
     values = pair_metrics(pairs, margins)
     if max(map(abs, margins)) < _STILL:
@@ -202,9 +202,11 @@ def reward_metrics(pairs: Sequence[Pair[Any]], rewards: Sequence[tuple[float, fl
 
 
 def make(job: StageJob) -> DpoStage:
-    """Raises RunFailed, ValueError or OSError where examples or models cannot be used."""
+    """Raises RunFailed, ValueError or OSError if examples or models cannot be used."""
     config: DpoConfig = job.config
-    examples = read_examples(job.examples)  # before anything heavy: a mistake in them needs no model to be found
+    examples = read_examples(
+        job.examples
+    )  # before anything heavy: a mistake in the examples needs no model to be found
     from trainer.inference.models import best_device, load_model, load_tokenizer
 
     base = job.models["base"]
@@ -226,14 +228,14 @@ def make(job: StageJob) -> DpoStage:
 
 
 def encode_answer(tokenizer: Any, ends: Sequence[int], prompt: Sequence[Message], answer: str) -> Sequence_:
-    """Prompt and answer as a sampler has them, the answer with the token that ends it. Raises TurnsUnfit."""
+    """Prompt and answer as a sampler has them; the answer includes the token that ends it. Raises TurnsUnfit."""
     turns = encode_turns(tokenizer, [*prompt, Message(role="assistant", content=answer)], (len(prompt),), ends)
     first = turns.learnt[0]
     return turns.tokens[:first], turns.tokens[first:]
 
 
 def texts_of(pair: AnsweredPair) -> tuple[tuple[int, ...], ...]:
-    """The last token is predicted and never read."""
+    """The tokens of both answers that go through the model. The last token is predicted and never read."""
     return tuple((side.tokens[0] + side.tokens[1])[:-1] for side in pair.sides)
 
 

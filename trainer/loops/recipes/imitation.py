@@ -1,4 +1,4 @@
-"""A stage of a chain that imitates: the policy answers, filters choose, and what stays is learnt token by token."""
+"""A stage of a chain that imitates: the policy answers, filters choose, and the chosen answers are learnt token by token."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from ..supervised.token_loss import TokenLoss
 
 @dataclass(frozen=True)
 class KeptAnswer:
-    """The very tokens that were sampled, and the prompt that they answer."""
+    """An answer of the policy: the sampled tokens, and the prompt that they answer."""
 
     key: str
     prompt: tuple[int, ...]
@@ -34,7 +34,7 @@ class KeptAnswer:
 
 
 class ImitationStage:
-    """`choose` comes first, with the weights that shall answer in the sampler; then each step is one update on a batch."""
+    """`choose` comes first, while the sampler has the weights that answer; then each step is one update on a batch."""
 
     def __init__(self, job: StageJob, parts: Parts, scorer: RewardScorer, asked: Imitation) -> None:
         rollout = parts.config.rollout.model_copy(
@@ -43,12 +43,12 @@ class ImitationStage:
         self._config = parts.config.model_copy(update={"rollout": rollout.model_copy(update={"budget": None})})
         self._job, self._parts, self._scorer, self._asked = job, parts, scorer, asked
         self._fitter: Fitter[KeptAnswer] | None = None
-        """None where nothing was kept: its steps change no weights."""
+        """None if the filters kept nothing: the steps then change no weights."""
         self._kept: list[KeptAnswer] = []
         self._token_loss = TokenLoss(parts.learner)
 
     def choose(self, tell: Tell) -> None:
-        """Raises StopRequested, with nothing changed."""
+        """Sample answers and choose which are learnt. Raises StopRequested, with nothing changed."""
         parts = self._parts
         plans = Planner(self._config, parts.prompts.train, parts.tokenizer).plan(1)
         watch = ScoringWatch(tell, len(plans), "scoring what may be imitated")

@@ -1,4 +1,4 @@
-"""Recipe `iterative_dpo`: rounds of sampling, labelling, and DPO updates on the pairs whose labels hold."""
+"""Recipe `iterative_dpo`: rounds of sampling, labelling, and DPO updates on the pairs whose labels are kept."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -33,12 +33,12 @@ from ..supervised.fitting import Fitter
 from .dpo import AnsweredPair, PairLoss, texts_of, update_metrics
 
 _SHOWN = 40
-"""Pairs of a round that are shown."""
+"""How many pairs of a round are shown."""
 
 
 @dataclass(frozen=True)
 class ReferenceLogps:
-    """Log-probabilities [T] that the reference gave the answers of a round."""
+    """The log-probabilities [T] that the reference gave the answers of a round."""
 
     logps: Mapping[Sequence_, Tensor]
 
@@ -48,7 +48,7 @@ class ReferenceLogps:
 
 @dataclass(frozen=True)
 class Round:
-    """A round under way, from 0. `fitter` is None where no pair was kept: its steps change no weights."""
+    """A round under way, numbered from 0. `fitter` is None if no pair was kept: the steps then change no weights."""
 
     number: int
     pairs: list[AnsweredPair]
@@ -57,7 +57,7 @@ class Round:
 
 
 class IterativeDpoStage:
-    """One step is one update; the first of a round samples and labels before it."""
+    """One step is one update; the first step of a round samples and labels before it."""
 
     def __init__(self, job: StageJob, parts: Parts) -> None:
         self._job, self._parts = job, parts
@@ -68,11 +68,11 @@ class IterativeDpoStage:
         self._round: Round | None = None
         self._half_begun = False
         self._spent: dict[str, Any] = {}
-        """Of judges with a budget, at the last checkpoint."""
+        """What judges with a budget had spent at the last checkpoint."""
         self.evaluates = bool(parts.prompts.heldout)
 
     def open(self, step: int) -> None:
-        """Nothing to prepare: the sampler is given weights when it samples."""
+        """Nothing to prepare: the sampler gets weights when it samples."""
 
     def step(self, number: int, tell: Tell) -> None:
         wanted = (number - 1) // self._config.round_steps
@@ -94,7 +94,9 @@ class IterativeDpoStage:
         return values
 
     def state(self) -> State:
-        if not self._half_begun:  # else what a judge said for the round is in no checkpoint yet, and stays written down
+        if (
+            not self._half_begun
+        ):  # otherwise the judge's answers for this round are in no checkpoint yet, and stay in the journal
             self._spent = self._rounds.state_dict()
         values: dict[str, Any] = {
             "order": self._rounds.planner.order.state_dict(),
@@ -139,7 +141,7 @@ class IterativeDpoStage:
         self._learner.close()
 
     def _begun(self, number: int, step: int, tell: Tell) -> Round:
-        """Sample, label and measure, in the phase that the round begins with. A stop in the middle leaves everything as it was before."""
+        """Sample, label and measure, in the phase that the round begins with. After a stop in the middle everything is as before."""
         before, self._half_begun = self._phases.state_dict(), True
         try:
             self._phases.enter(step, tell)
@@ -150,7 +152,7 @@ class IterativeDpoStage:
             reference = self._referred(pairs, step, f"measuring, {self._rounds.name(number)}", tell)
         except (StopRequested, Unrewarded) as error:
             self._phases.load_state_dict(before)
-            # what gave no value is forgotten, so the checkpoint says what was spent on it
+            # answers without a value are dropped, so the checkpoint must say what they cost
             self._half_begun = isinstance(error, StopRequested)
             raise
         self._half_begun = False
@@ -177,7 +179,7 @@ class IterativeDpoStage:
         tell.rollouts(pair_records(pairs[:_SHOWN], scores, "train", parts))  # type: ignore[arg-type]
 
     def _referred(self, pairs: Sequence[AnsweredPair], step: int, phase: str, tell: Tell) -> ReferenceLogps:
-        """What the reference gives the answers; measured before the round's first update."""
+        """The reference's log-probabilities of the answers, measured before the round's first update."""
         if not pairs:
             return ReferenceLogps({})
         budget = self._config.optim.micro_batch_tokens
@@ -211,9 +213,11 @@ class IterativeDpoStage:
 
 
 def make(job: StageJob) -> IterativeDpoStage:
-    """Raises RunFailed, ValueError or OSError where examples or models cannot be used."""
+    """Raises RunFailed, ValueError or OSError if examples or models cannot be used."""
     config: IterativeDpoConfig = job.config
-    examples = read_examples(job.examples)  # before anything heavy: a mistake in them needs no model to be found
+    examples = read_examples(
+        job.examples
+    )  # before anything heavy: a mistake in the examples needs no model to be found
     from trainer.inference.build import build_sampler
     from trainer.inference.models import best_device, load_model, load_tokenizer
 
@@ -236,7 +240,7 @@ def make(job: StageJob) -> IterativeDpoStage:
 def _paired(
     prompt: Prompt, better: PairSide[Sequence_], worse: PairSide[Sequence_], first_chosen: bool
 ) -> AnsweredPair:
-    """A pair that its label is sure of: one vote."""
+    """A pair whose label is sure: it has one vote."""
     example = prompt.example
     return Pair(
         key=example.key,
@@ -255,7 +259,7 @@ def _paired(
 
 
 def _answer(prompt: Prompt, sampled: Trajectory) -> PairSide[Sequence_]:
-    """The very tokens that were sampled."""
+    """The answer as the tokens that were sampled."""
     return PairSide(Response(id=str(sampled.plan.index), text=sampled.text), (prompt.tokens, sampled.tokens))
 
 

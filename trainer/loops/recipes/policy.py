@@ -48,7 +48,7 @@ from ..session.stage import ModelOutput, State, Tell, learning_rate
 
 
 class PolicyStage:
-    """One step: the collector's responses, their advantages, the update. Everything random follows from seed and step."""
+    """One step: the collector's responses, their advantages, the update. Seed and step decide every random choice."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class PolicyStage:
         missing: MissingRewards | None = None,
         hacking: HackingWatch | None = None,
     ) -> None:
-        """`missing`, `hacking`: the counts and the watch of a stage before this one, which go on."""
+        """`missing` and `hacking` are the counts and the watch of an earlier stage, which go on here."""
         config = parts.config
         self._domains = frozenset(prompt.example.domain for prompt in parts.prompts.train)
         self.parts = parts
@@ -92,7 +92,7 @@ class PolicyStage:
             self.parts.sampler.rest()
             self._update(number, trained, advantages_B, tell)
         except (StopRequested, Unrewarded) as error:
-            # The step has not happened: its prompts are drawn again by the run that resumes.
+            # The step has not happened: the run that resumes draws its prompts again.
             self.phases.load_state_dict(before)
             if isinstance(error, Unrewarded):
                 self.scorer.forget_missing()
@@ -157,12 +157,12 @@ class PolicyStage:
         self.parts.learner.close()
 
     def advantages(self, trajectories: Sequence[Trajectory], greedy_B: Tensor | None = None) -> Tensor:
-        """[B], NaN where a trajectory has no reward. `greedy_B` is the baseline of the estimator `remax`."""
+        """Advantages [B], NaN if a trajectory has no reward. `greedy_B` is the baseline of the estimator `remax`."""
         if not trajectories:
             return torch.empty(0)
         rewards = [t.reward.total if t.reward.total is not None else float("nan") for t in trajectories]
         rewards_B, groups_B = torch.tensor(rewards), torch.tensor([t.plan.group for t in trajectories])
-        # An episode counts once in its group, however many trajectories it has; all of them get its advantage.
+        # An episode counts once in its group, also with several trajectories; all of them get its advantage.
         row_of, rows = episode_rows(trajectories)
         rewards_E, truncated = rewards_B[rows], self.parts.config.rollout.truncated
         cut = [place for place, t in enumerate(trajectories) if truncated != "train" and t.stop == "length"]
@@ -174,7 +174,7 @@ class PolicyStage:
         return advantages_B
 
     def _greedy(self, trajectories: Sequence[Trajectory], step: int, tell: Tell) -> Tensor | None:
-        """The baseline of the estimator `remax`, by response."""
+        """The baseline of the estimator `remax`, for each response."""
         parts = self.parts
         if not trajectories or getattr(parts.config.objective, "advantage", "") != "remax":
             return None
@@ -185,7 +185,7 @@ class PolicyStage:
         return torch.tensor(rewards)
 
     def _note(self, collected: Collected, tell: Tell) -> None:
-        """The metrics of this half leave at once, not after the update."""
+        """Report the metrics that are known before the update at once."""
         trajectories, tasks = collected.trajectories, self.parts.tasks
         values = rollout_metrics(trajectories) | reward_metrics(trajectories) | verifier_rates(trajectories, tasks)
         values |= domain_shares(trajectories, lambda key: tasks[key].example.domain, self._domains)
@@ -202,8 +202,10 @@ class PolicyStage:
         tell.metrics(values | collected.metrics)
 
     def _learn_pass_rates(self, collected: Collected, tell: Tell) -> None:
-        """At the end of a step, so that one that is given up has taught nothing. Stored responses say nothing of the policy
-        as it is."""
+        """Count passes at the end of a step, so that a step that is given up counts nothing. Stored responses are not counted: they say
+        nothing
+        about the present policy.
+        """
         if collected.elapsed_s is None:
             return
         rates = self.planner.pass_rates
@@ -217,7 +219,7 @@ class PolicyStage:
         return learned(trajectories, self.planner.pass_rates, config.pass_rates.threshold)
 
     def _look_at_rewards(self, step: int, collected: Collected, tell: Tell) -> None:
-        """Raises Unrewarded; the responses are told before, for they show what happened."""
+        """Raises Unrewarded. The responses are reported before, because they show what happened."""
         try:
             self._missing.look(step, [t.reward for t in collected.trajectories])
         except Unrewarded:
@@ -231,8 +233,9 @@ class PolicyStage:
         tell.log(said, "warning" if warning else "info")
 
     def _update(self, step: int, collected: Collected, advantages_B: Tensor, tell: Tell) -> None:
-        """Of the rows that the collector chose: without replaced groups, and with the valid responses repeated where others
-        of their group were excluded (GLM-5, noisy samples)."""
+        """Update on the rows that the collector chose: without replaced groups. Valid responses are repeated if others
+        of their group were excluded (GLM-5, noisy samples).
+        """
         trajectories, rows = collected.trajectories + collected.replayed, collected.rows
         if not trajectories:
             tell.log("every group of this step was dropped, so it changes no weights", "warning")
@@ -253,7 +256,7 @@ class PolicyStage:
             raise self._diverged(step, error, trajectories, advantages_B, tell) from error
         values, histograms = update_metrics(report)
         values["optim/lr"] = lr
-        if report.tokens:  # with every response excluded nothing was trained, which is not a speed of 0
+        if report.tokens:  # if every response was excluded, nothing was trained, and there is no speed
             values["perf/train_tokens_per_s"] = report.tokens / (time.monotonic() - started)
         values |= packing_metrics(report, config.optim.micro_batch_tokens) | self._own_metrics(report, trajectories)
         self.parts.schedule.measured(values)
@@ -261,7 +264,7 @@ class PolicyStage:
         tell.rollouts(self._records(step, trajectories, advantages_B, report))
 
     def _own_metrics(self, report: UpdateReport, trajectories: list[Trajectory]) -> dict[str, float]:
-        """What a stage of its own kind tells of an update."""
+        """The metrics of an update that only this kind of stage has."""
         return {}
 
     def _records(
@@ -288,7 +291,7 @@ class PolicyStage:
         )
 
     def _last_good(self, step: int, updates: int) -> str:
-        """Which checkpoint to trust after `step` has failed: one whose weights have been through an update since."""
+        """Which checkpoint to trust after `step` has failed: one whose weights have gone through an update since."""
         kept = checkpoints.steps(self.parts.run_dir / "checkpoints")
         if not kept:
             return "there is no checkpoint yet"

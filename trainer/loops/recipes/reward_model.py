@@ -1,4 +1,4 @@
-"""Recipe `reward_model`: scores of answers from comparisons of them."""
+"""Recipe `reward_model`: scores of answers, learnt from comparisons of them."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -26,13 +26,13 @@ from ..supervised.fitting import Fitter, Loss
 Text = tuple[int, ...]
 ScoredPair = Pair[Text]
 _SHOWN = 40
-"""Held-out pairs that an evaluation shows."""
+"""How many held-out pairs an evaluation shows."""
 _CENTRED_ON = 500
-"""Training pairs, the first in the dataset's order, whose mean score is the zero of the exported model."""
+"""The number of training pairs, the first in the dataset's order, whose mean score is the zero of the exported model."""
 
 
 class RewardModelStage:
-    """One step: a batch of pairs, one update with the Bradley-Terry loss of their votes."""
+    """One step is a batch of pairs and one update with the Bradley-Terry loss of their votes."""
 
     def __init__(self, job: StageJob, sets: PairSets[Text], scorer: Scorer) -> None:
         self._job, self._sets, self._learner = job, sets, scorer
@@ -90,7 +90,7 @@ class RewardModelStage:
         self._learner.close()
 
     def _loss(self, micro: Sequence[ScoredPair], batch: Sequence[ScoredPair]) -> Loss:
-        """Every pair in the order of its votes, weighted by their share: the mean loss over the votes."""
+        """Every pair counts in the order of its votes, weighted by their shares: the mean loss over the votes."""
         texts = [side.tokens for pair in micro for side in pair.sides]
         chosen_P, rejected_P = self._learner.scores(texts).view(-1, 2).unbind(-1)
         turned = torch.tensor([place for place, pair in enumerate(micro) if pair.target < 1], dtype=torch.long)
@@ -112,7 +112,7 @@ class RewardModelStage:
 
     @torch.no_grad()
     def _scores(self, pairs: Sequence[ScoredPair], tell: Tell) -> list[tuple[float, float]]:
-        """(chosen, rejected) of each pair."""
+        """The scores (chosen, rejected) of each pair."""
         found: dict[int, tuple[float, float]] = {}
         for places in self._fitter.measured(pairs, tell):
             texts = [side.tokens for place in places for side in pairs[place].sides]
@@ -121,7 +121,7 @@ class RewardModelStage:
         return [found[place] for place in range(len(pairs))]
 
     def _measure_baselines(self, tell: Tell) -> dict[str, float]:
-        """The same at every evaluation, so that they are lines to compare with."""
+        """The baselines, measured once and reported at every evaluation, so that their curves are lines to compare with."""
         found = baselines(self._sets.train, self._sets.heldout)
         if self._config.evaluation.embeddings:
             from ..pairs.embedding_baseline import embedding_accuracy
@@ -137,7 +137,9 @@ class RewardModelStage:
 
     @torch.no_grad()
     def _centre(self) -> dict[str, Any]:
-        """Preferences say nothing of where 0 lies: with this, scores of different runs compare."""
+        """The mean score of the first training pairs. Preferences do not say where 0 lies; with this zero the scores of different runs
+        compare.
+        """
         pairs = self._sets.train[:_CENTRED_ON]
         scores: dict[int, list[float]] = {}
         for found in self._fitter.packs(pairs):
@@ -149,9 +151,11 @@ class RewardModelStage:
 
 
 def make(job: StageJob) -> RewardModelStage:
-    """Raises RunFailed, ValueError or OSError where examples or models cannot be used."""
+    """Raises RunFailed, ValueError or OSError if examples or models cannot be used."""
     config: RewardModelConfig = job.config
-    examples = read_examples(job.examples)  # before anything heavy: a mistake in them needs no model to be found
+    examples = read_examples(
+        job.examples
+    )  # before anything heavy: a mistake in the examples needs no model to be found
     from trainer.inference.models import best_device, load_scalar, load_tokenizer
 
     base = job.models["base"]

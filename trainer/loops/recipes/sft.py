@@ -1,4 +1,4 @@
-"""Recipe `sft`: log-probability of stored answers, conversation by conversation."""
+"""Recipe `sft`: log-probability of stored answers, one conversation at a time."""
 
 import math
 import statistics
@@ -29,7 +29,7 @@ from ..supervised.fitting import Fitter, Loss
 from ..supervised.picking import picked
 
 _SHOWN = 40
-"""Held-out conversations that an evaluation shows token by token."""
+"""How many held-out conversations an evaluation shows token by token."""
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,13 @@ class _Parts:
     tokenizer: Any
     learner: Learner
     scorer: RewardScorer | None
-    """Of the answers to held-out prompts, where there are any."""
+    """Scores answers to held-out prompts, if there are any."""
     picked: list[int] | None = None
-    """Places of the training conversations that are learnt; None: all of them."""
+    """Places of the training conversations that are learnt; None stands for all."""
 
 
 class SftStage:
-    """One step: a batch of conversations, one update with the mean loss of their learnt tokens."""
+    """One step is a batch of conversations and one update with the mean loss of their learnt tokens."""
 
     def __init__(self, parts: _Parts) -> None:
         self._parts, self._config = parts, parts.config
@@ -105,13 +105,15 @@ class SftStage:
         return State(values, self._learner.state_tensors())
 
     def restore(self, step: int, state: State) -> None:
-        if state.values.get("picked", self._picked) != self._picked:  # another machine may round otherwise
+        if state.values.get("picked", self._picked) != self._picked:  # another machine may round differently
             self._picked = state.values["picked"]
             self._fitter = self._fitting()
         self._fitter.restore(state.values["order"])
         self._learner.load_state_tensors(state.tensors)
         if self._scorer:
-            self._scorer.load_state_dict(state.values.get("rewards", {}))  # programs before judges here kept none
+            self._scorer.load_state_dict(
+                state.values.get("rewards", {})
+            )  # earlier versions, without judges here, saved none
 
     def outputs(self) -> Iterator[ModelOutput]:
         job = self._parts.job
@@ -134,7 +136,7 @@ class SftStage:
         return Loss(loss, {"tokens": [float(len(item.turns.learnt)) for item in micro]})
 
     def _record(self, place: int, item: Demonstration, logp_T: Tensor) -> RolloutRecord:
-        """The conversation from its first learnt token on, with what is masked in between."""
+        """The conversation from its first learnt token on, with the masked tokens in between."""
         tokens, learnt = item.turns
         first = learnt[0]
         logprobs = dict(zip(learnt, logp_T.tolist(), strict=True))
@@ -155,7 +157,7 @@ class SftStage:
         )
 
     def _generated(self, number: int, scorer: RewardScorer, tell: Tell) -> dict[str, float]:
-        """Greedy answers to the held-out prompts, scored by their rubrics; {} where no held-out rubric can be."""
+        """Measures of greedy answers to the held-out prompts, scored by their rubrics; {} if no held-out rubric can be scored."""
         from ..supervised.answering import greedy_answers
 
         asked = self._config.evaluation
@@ -185,14 +187,16 @@ class SftStage:
 
 
 def _decidable(rubric: Rubric | None, judge: str) -> bool:
-    """Whether every criterion has somebody who decides it."""
+    """Whether a verifier or a judge decides every criterion."""
     return rubric is not None and (bool(judge) or all(criterion.verifier for criterion in rubric.criteria))
 
 
 def make(job: StageJob) -> SftStage:
-    """Raises RunFailed, ValueError or OSError where examples or models cannot be used."""
+    """Raises RunFailed, ValueError or OSError if examples or models cannot be used."""
     config: SftConfig = job.config
-    examples = read_examples(job.examples)  # before anything heavy: a mistake in them needs no model to be found
+    examples = read_examples(
+        job.examples
+    )  # before anything heavy: a mistake in the examples needs no model to be found
     scorer = _scorer(job)
     from trainer.inference.common import once
     from trainer.inference.models import best_device, load_model, load_tokenizer
@@ -222,7 +226,7 @@ def make(job: StageJob) -> SftStage:
 
 
 def _scorer(job: StageJob) -> RewardScorer | None:
-    """Raises RunFailed where the judge was not given to the run."""
+    """Raises RunFailed if the judge was not given to the run."""
     config: SftConfig = job.config
     if not config.evaluation.generate:
         return None
@@ -232,7 +236,7 @@ def _scorer(job: StageJob) -> RewardScorer | None:
 
 
 def end_tokens(model: Any, tokenizer: Any) -> list[int]:
-    """The tokens that end a response, the tokenizer's first."""
+    """The tokens that end a response; the tokenizer's comes first."""
     from trainer.inference.local import stop_token_ids
 
     found = stop_token_ids(model.generation_config, tokenizer)
