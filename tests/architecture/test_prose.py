@@ -21,6 +21,7 @@ READ = (
     "trainer/contracts",
     "trainer/curriculum",
     "trainer/hacking",
+    "trainer/inference",
     "trainer/judges",
     "trainer/logit_judge",
     "trainer/loops",

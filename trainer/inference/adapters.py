@@ -23,7 +23,7 @@ _TEXTS = (
 
 
 def whole_directory(source: ModelSource, kept: Path) -> Path:
-    """The directory of a whole model: its own where nothing is laid on it, else `kept`, which is filled once.
+    """The directory of a whole model: the model's own if no adapters lie on it, else `kept`, which is filled once.
 
     Merged weights are float32, so that rounding takes nothing from the adapters. Raises ModelInvalid and OSError.
     """
@@ -41,7 +41,7 @@ def whole_directory(source: ModelSource, kept: Path) -> Path:
 
 
 def copy_texts(folders: list[Path], target: Path) -> None:
-    """Tokenizer, chat template, the scale of a reward model; those of a later folder replace those of an earlier one."""
+    """Copy tokenizer, chat template and the scale of a reward model; files of a later folder replace those of an earlier one."""
     for folder in folders:
         for pattern in _TEXTS:
             for file in folder.glob(pattern):
@@ -49,7 +49,7 @@ def copy_texts(folders: list[Path], target: Path) -> None:
 
 
 def load_merged(base: Path, adapters: list[Path], head: str = "lm") -> Any:
-    """The model in float32 with the adapters merged, the first one first. Raises ModelInvalid where one does not fit."""
+    """The model in float32 with the adapters merged, the first one first. Raises ModelInvalid if an adapter does not fit."""
     import torch
     from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
 
@@ -81,7 +81,7 @@ def _merged(model: Any, folder: Path) -> Any:
 
 
 def _check_complete(laid_on: Any, folder: Path) -> None:
-    """peft only warns of tensors for which a model has no place."""
+    """Raises ModelInvalid for tensors for which the model has no place: peft only warns of them."""
     from peft import get_peft_model_state_dict
     from safetensors import safe_open
 
@@ -96,7 +96,7 @@ def _check_complete(laid_on: Any, folder: Path) -> None:
 
 
 def check_adapter(folder: Path) -> None:
-    """Config and file format, before anything heavy is imported. Raises ModelInvalid."""
+    """Check config and file format before anything heavy is imported. Raises ModelInvalid."""
     try:
         kind = json.loads((folder / "adapter_config.json").read_text()).get("peft_type")
     except (OSError, ValueError, AttributeError) as error:

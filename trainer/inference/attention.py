@@ -1,4 +1,4 @@
-"""Grouped-query attention without copying keys and values once per query head.
+"""Grouped-query attention without a copy of keys and values for each query head.
 
 Query heads that share a key-value head are laid out as further query positions of that head, so that
 `scaled_dot_product_attention` reads each key once. On a CPU this halves the cost of a decoding step. Passes over a prefix tree
@@ -27,7 +27,7 @@ def grouped_attention(
 ) -> tuple[Tensor, None]:
     """Query [B, H, Q, D] on key and value [B, H / R, S, D] -> [B, Q, H, D]; the mask is [B or 1, 1, Q, S], True = seen.
 
-    `tree` stands for the mask of a batch of one. Raises ValueError without either.
+    `tree` replaces the mask for a batch of one. Raises ValueError if neither is given.
     """
     if tree is not None:
         return tree_attention(query, key, value, tree, scaling), None
@@ -43,6 +43,6 @@ def grouped_attention(
 
 
 def use_grouped_attention(model: nn.Module) -> None:
-    """Make a transformers model attend this way. Its callers then pass four-dimensional boolean masks, or `tree`."""
+    """Make a transformers model attend by groups. Callers then pass four-dimensional boolean masks, or `tree`."""
     AttentionInterface.register(NAME, grouped_attention)
     model.config._attn_implementation = NAME  # type: ignore[union-attr]

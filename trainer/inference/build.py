@@ -12,18 +12,19 @@ from .common import is_common, once
 from .sampling import JoinableSampler, SamplerInvalid
 
 PATIENCE_S = 60.0
-"""For a vLLM server that is starting."""
+"""How long to wait for a vLLM server that is starting, in seconds."""
 AGAIN_S = 1.0
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 HOSTS = "TOUCHSTONE_SAMPLER_HOSTS"
-"""Environment: hosts of vLLM servers other than this machine, separated by commas. A config alone reaches none."""
+"""Environment variable: hosts of vLLM servers other than this machine, separated by commas. A config alone cannot name other hosts."""
 
 
 def build_sampler(
     config: OnPolicyConfig, model_dir: Path, tokenizer: Any, device: str | None = None
 ) -> JoinableSampler:
-    """`device`: of a model that samples in this process; by default `best_device`. Raises SamplerInvalid or ModelInvalid with
-    what to do."""
+    """`device` is that of a model that samples in this process; by default `best_device`. Raises SamplerInvalid or ModelInvalid, which say
+    what to do.
+    """
     from .local import LocalSampler, stop_token_ids
     from .models import best_device
 
@@ -44,7 +45,7 @@ def build_sampler(
 
 
 def _local(config: OnPolicyConfig, model_dir: Path, rank: int | None = None, device: str | None = None) -> Any:
-    """The model that samples in this process; with adapters of `rank` beside its weights, else with weights of its own."""
+    """The model that samples in this process: with adapters of `rank` beside shared weights, else with its own weights."""
     from .low_rank import with_low_rank
     from .models import best_device, load_apart, load_model
     from .quantised import in_whole_numbers
@@ -57,9 +58,9 @@ def _local(config: OnPolicyConfig, model_dir: Path, rank: int | None = None, dev
 
 
 def sleep_level(config: OnPolicyConfig, device: str) -> Literal[1, 2] | None:
-    """How deep an engine sleeps while the learner on its card works; None where it has a card of its own, or none.
+    """How deep an engine sleeps while the learner on its GPU works; None if it has its own GPU, or there is none.
 
-    It may forget its weights only where every step pushes all of them before it samples again.
+    The engine may drop its weights only if every step pushes all of them before it samples again.
     """
     runner = config.runner
     if config.sampler.kind != "vllm" or device != "cuda" or runner.kind == "async":
@@ -99,7 +100,7 @@ def server(config: OnPolicyConfig, rank: int | None) -> Any:
 
 
 def _version_of(url: str, until: float) -> str:
-    """Of the vLLM server there, which may be starting. Raises SamplerInvalid where none has answered by then."""
+    """The version of the vLLM server at `url`, which may still be starting. Raises SamplerInvalid if none has answered by `until`."""
     import httpx
 
     while True:
@@ -115,7 +116,7 @@ def _version_of(url: str, until: float) -> str:
 
 
 def generation_config(model_dir: Path) -> Any:
-    """The one that the loaded model would have."""
+    """The generation config that the loaded model would have."""
     from transformers import AutoConfig, GenerationConfig
 
     if (model_dir / "generation_config.json").is_file():

@@ -30,7 +30,7 @@ class SlotLayer(CacheLayerMixin):
         self.is_initialized = True
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        """Nothing to do: the slots exist from the start."""
+        """Nothing to do, because the slots exist from the start."""
 
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
         B = len(self.places_B)
@@ -49,7 +49,7 @@ class SlotLayer(CacheLayerMixin):
         return self.keys.shape[2]
 
     def put(self, row: int, keys: Tensor, values: Tensor) -> None:
-        """The first slots of a row, [H, slots, D]."""
+        """Fill the first slots of a row with keys and values [H, slots, D]."""
         self.keys[row, :, : keys.shape[1]] = keys
         self.values[row, :, : values.shape[1]] = values
 
@@ -69,7 +69,7 @@ class SlotCache(Cache):
 
     @classmethod
     def empty_like(cls, prefix: DynamicCache, rows: int, slots: int) -> "SlotCache":
-        """Zeroed: a slot that a row does not use is masked, but attention still multiplies it, and 0 x NaN is NaN."""
+        """A cache of zeros: a slot that a row does not use is masked, but attention still multiplies it, and 0 x NaN is NaN."""
         layers = []
         for keys, values in _filled(prefix):
             _, heads, _, width = keys.shape
@@ -83,7 +83,7 @@ class SlotCache(Cache):
             mine.put(row, keys[0, :, path], values[0, :, path])
 
     def copy_row(self, row: int, place: int, slots: int) -> None:
-        """The first `slots` of row `row` into row `place` as well."""
+        """Copy the first `slots` of row `row` to row `place`."""
         for layer in self._slots:
             layer.move(row, place, slots)
 
@@ -93,14 +93,14 @@ class SlotCache(Cache):
         return self._slots[0].keys.shape[0], self._slots[0].keys.shape[2]
 
     def grow(self, rows: int, slots: int) -> None:
-        """Room for more rows, or longer ones; what is in it stays."""
+        """Make room for more rows, or longer ones; the contents stay."""
         for layer in self._slots:
             layer.grow(rows, slots)
 
     def aim(self, places_B: Tensor, width: int = 1) -> Tensor:
-        """Row b writes its next token to slot `places_B[b]` and sees the slots up to that one.
+        """Let row b write its next token to slot `places_B[b]` and see the slots up to that one.
 
-        Returns the mask of that pass, [B, 1, 1, slots]: True where a row may look. Its slots are a multiple of `width`.
+        Returns the mask of that pass, [B, 1, 1, slots]: True where a row may look. The number of slots is a multiple of `width`.
         """
         seen = -(-(int(places_B.max()) + 1) // width) * width
         for layer in self._slots:

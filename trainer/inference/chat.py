@@ -1,4 +1,4 @@
-"""Prompts as a model wants them, and responses as people read them."""
+"""Prompts as models need them, and responses as people read them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,14 +7,14 @@ from trainer.contracts import Message
 
 
 def encode_prompt(tokenizer: Any, messages: Sequence[Message]) -> tuple[int, ...]:
-    """Token ids of a conversation up to where the assistant speaks. The template brings all special tokens itself."""
+    """Token ids of a conversation up to where the assistant speaks. The template itself adds all special tokens."""
     conversation = [message.model_dump() for message in messages]
     text = tokenizer.apply_chat_template(conversation, add_generation_prompt=True, tokenize=False)
     return tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
 def with_addition(messages: Sequence[Message], addition: str) -> tuple[Message, ...]:
-    """The conversation with a paragraph added to its last user message. Raises ValueError when there is none."""
+    """The conversation with a paragraph added to its last user message. Raises ValueError if there is none."""
     for place in reversed(range(len(messages))):
         if messages[place].role == "user":
             extended = Message(role="user", content=f"{messages[place].content}\n\n{addition}")
@@ -23,7 +23,7 @@ def with_addition(messages: Sequence[Message], addition: str) -> tuple[Message, 
 
 
 def response_text(tokenizer: Any, tokens: Sequence[int], stop: Sequence[str] = ()) -> str:
-    """What the tokens say, without special tokens and up to the first text of `stop`."""
+    """The text of the tokens, without special tokens and up to the first text of `stop`."""
     text = str(tokenizer.decode(list(tokens), skip_special_tokens=True))
     for ending in stop:
         text = text.partition(ending)[0]

@@ -1,4 +1,4 @@
-"""Did the weights arrive? The same number on both sides of a push says so."""
+"""Checksums of weights: a push has arrived if both sides compute the same one."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,22 +11,22 @@ from torch import Tensor
 Weights = Mapping[str, Tensor]
 Named = tuple[str, Tensor]
 FORMAT = 2
-"""Goes up whenever the checksum of the same weights becomes another one: two programs compare theirs."""
+"""Raise this number whenever the checksum of the same weights changes: two programs compare their checksums."""
 _PIECE = 1 << 19
-"""Bytes that stay in a processor's own cache from one look at them to the next; tensors below are looked at together."""
+"""Bytes that stay in a CPU's own cache from one pass over them to the next; smaller tensors are summed up together."""
 _ALONE = 1 << 25
-"""Bytes up to which one thread is done sooner than several that wait for each other."""
+"""Up to this number of bytes, one thread is faster than several that wait for each other."""
 _WAITING = 1 << 26
-"""Bytes of tensors that wait to be summed up, and are kept so long."""
+"""Bytes of tensors that are kept until they are summed up together."""
 _SIGNED = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _UNSIGNED = {1: torch.uint8, 2: torch.uint16, 4: torch.uint32, 8: torch.uint64}
 
 
 class Checksum:
-    """Of names, shapes, precision and values of tensors, in whatever order they are added.
+    """A checksum of names, shapes, precision and values of tensors that does not depend on the order in which they are added.
 
-    XXH3 with 128 bits: faster than memory, and nobody forges weights here. -0 counts as 0, since an engine that has
-    packed its weights gives them back by multiplying with them.
+    The hash is XXH3 with 128 bits: it is faster than memory, and weights need no protection from forgery here. -0 counts as 0, because an
+    engine that has packed its weights gives them back by multiplying with them.
     """
 
     def __init__(self) -> None:
@@ -35,14 +35,14 @@ class Checksum:
         self._bytes = 0
 
     def add(self, name: str, tensor: Tensor) -> None:
-        """It is read by `hexdigest` at the latest, and must not change until then."""
+        """Add a tensor. It is read at the latest by `hexdigest`, and must not change until then."""
         self._waiting.append((name, tensor.detach()))
         self._bytes += tensor.nbytes
         if self._bytes >= _WAITING:
             self._sum_up()
 
     def watching(self, weights: Iterable[Named]) -> Iterator[Named]:
-        """The same weights; each is added on its way."""
+        """The same weights; each is added when it passes."""
         for name, tensor in weights:
             self.add(name, tensor)
             yield name, tensor
@@ -52,13 +52,13 @@ class Checksum:
         return xxhash.xxh3_128("\n".join(self._parts[name] for name in sorted(self._parts)).encode()).hexdigest()
 
     def _sum_up(self) -> None:
-        """Side by side on the processors that torch may use."""
+        """Sum up the waiting tensors in parallel on the CPUs that torch may use."""
         self._parts |= _parts_of(self._waiting)
         self._waiting, self._bytes = [], 0
 
 
 def digest_of(weights: Weights) -> str:
-    """The checksum of all of them."""
+    """The checksum of all these weights."""
     checksum = Checksum()
     checksum._parts = _parts_of([(name, tensor.detach()) for name, tensor in weights.items()])
     return checksum.hexdigest()
@@ -76,7 +76,7 @@ def _parts_of(tensors: Sequence[Named]) -> dict[str, str]:
 
 
 def _shares(tensors: Sequence[Named], threads: int) -> list[list[Named]]:
-    """One for each thread, of about as many bytes: the largest first, each to who has least."""
+    """The tensors of each thread, with about as many bytes for each: the largest first, each to the thread that has least."""
     shares: list[list[Named]] = [[] for _ in range(threads)]
     loads = [0] * threads
     for named in sorted(tensors, key=lambda named: -named[1].nbytes):
@@ -95,7 +95,7 @@ def _parts(tensors: Sequence[Named]) -> dict[str, str]:
 
 
 def _together(tensors: Iterable[Named]) -> Iterator[list[Named]]:
-    """Small tensors of one precision, a piece of them at a time; each large one alone."""
+    """Small tensors of one precision together, up to a piece; each large tensor alone."""
     waiting: dict[tuple[torch.dtype, torch.device], list[Named]] = {}
     for named in tensors:
         if named[1].nbytes >= _PIECE:
@@ -109,7 +109,7 @@ def _together(tensors: Iterable[Named]) -> Iterator[list[Named]]:
 
 
 def _digests(tensors: Sequence[Tensor]) -> Iterator[str]:
-    """Of tensors of one precision on one device, each."""
+    """The digest of each tensor; all are of one precision on one device."""
     if len(tensors) == 1:
         yield _digest(tensors[0])
         return
@@ -128,13 +128,15 @@ def _digest(tensor: Tensor) -> str:
 
 
 def _bits(flat: Tensor) -> np.ndarray:
-    """As integers, since numpy knows no bfloat16."""
+    """The numbers as integers of the same bits, because numpy knows no bfloat16."""
     plain = flat.cpu().contiguous()
     return plain.view((_SIGNED if plain.is_floating_point() else _UNSIGNED)[plain.element_size()]).numpy()
 
 
 def _without_minus_zero(bits: np.ndarray) -> np.ndarray:
-    """-0 has the bits of the least integer, so the least of all tells of any; what is unsigned has no -0."""
+    """The bits with 0 for each -0. -0 has the bits of the least integer, so the minimum shows whether there is any; unsigned numbers have
+    no -0.
+    """
     least = np.iinfo(bits.dtype).min
     if least == 0 or len(bits) == 0 or bits.min() != least:
         return bits

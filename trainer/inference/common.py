@@ -1,7 +1,7 @@
-"""What several runs of one process hold in common: whatever is read from a model's folder is read once.
+"""What several runs of one process share: what is read from a model's folder is read once.
 
-Each run has modules of its own, and the parameters in them are the same memory. So nobody may write into them: who samples with
-merged weights needs a model apart (`lent.py`), and runs that train all weights cannot be together (`trainer.config.together`).
+Each run has its own modules, and their parameters are the same memory. So no run may write into them: a run that samples with
+merged weights needs a separate model (`lent.py`), and runs that train all weights cannot train together (`trainer.config.together`).
 """
 
 import copy
@@ -14,7 +14,7 @@ _kept: dict[Hashable, Any] | None = None
 
 @contextmanager
 def in_common() -> Iterator[None]:
-    """Meanwhile, in all threads of this process. Not within another."""
+    """Meanwhile all threads of this process share what `once` makes. Cannot be nested."""
     global _kept  # noqa: PLW0603 - loaders are called from everywhere, and a process is together or is not
     _kept = {}
     try:
@@ -28,7 +28,7 @@ def is_common() -> bool:
 
 
 def once(what: Hashable, make: Callable[[], Any]) -> Any:
-    """What `make` gives; the same for all who ask for the same. By itself each run makes its own."""
+    """The result of `make`, the same for all callers with the same key. A run alone makes its own."""
     if _kept is None:
         return make()
     if what not in _kept:
@@ -37,6 +37,6 @@ def once(what: Hashable, make: Callable[[], Any]) -> Any:
 
 
 def with_the_same_weights(model: Any) -> Any:
-    """Other modules with the very parameters and buffers of `model`."""
+    """New modules with the same parameters and buffers as `model`, without a copy."""
     held = {id(tensor): tensor for tensor in [*model.parameters(), *model.buffers()]}
     return copy.deepcopy(model, held)

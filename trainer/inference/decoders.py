@@ -1,8 +1,8 @@
-"""How a language model of transformers is run on prefix trees, whatever its architecture.
+"""How a language model of transformers runs on prefix trees, for any architecture.
 
-Architectures that are known (`trainer.config.architectures`) attend by groups. Every other one keeps its own attention and is
-given the tree as a dense mask, one for each kind of attention that it has; whether it then gives every sequence what it would have
-alone, is measured before it is used (`tried`), not believed.
+Known architectures (`trainer.config.architectures`) attend by groups. Every other one keeps its own attention and gets
+the tree as a dense mask, one for each kind of attention that it has. Whether it then gives every sequence the result that it would have
+alone is measured before use (`tried`).
 """
 
 from collections.abc import Sequence
@@ -20,14 +20,14 @@ from .prefix import PrefixTree
 
 FULL, SLIDING = "full_attention", "sliding_attention"
 TOLERANCE = {"float32": 1e-3, "float64": 1e-8, "bfloat16": 0.25, "float16": 0.1}
-"""Largest |difference| of a token's log-probability that rounding is believed to explain."""
+"""The largest |difference| of a token's log-probability that rounding can explain."""
 _LONGEST = 1200
-"""Tokens that a sequence may have which is there to be longer than a window of attention."""
+"""The largest number of tokens of a test sequence that must be longer than a window of attention."""
 
 
 @dataclass(frozen=True)
 class DecoderTrial:
-    """Largest and mean |difference| (nats) between packed and padded log-probabilities over `tokens` tokens."""
+    """The largest and mean |difference| (nats) between packed and padded log-probabilities over `tokens` tokens."""
 
     tokens: int
     largest: float
@@ -39,7 +39,7 @@ def is_known(model: Any) -> bool:
 
 
 def make_ready(model: Any) -> None:
-    """Before its first pass. Raises ModelInvalid for an architecture that no mask suits."""
+    """Prepare a model before its first pass. Raises ModelInvalid for an architecture that no mask suits."""
     if is_known(model):
         use_grouped_attention(model)
     else:
@@ -55,7 +55,7 @@ def body(model: Any) -> Any:
 
 
 def layers(model: Any) -> list[Any]:
-    """Raises ModelInvalid where the body has no list of layers under the usual name."""
+    """The layers of the body. Raises ModelInvalid if the body has no list of layers under the usual name."""
     found = getattr(body(model), "layers", None)
     if found is None:
         raise ModelInvalid(
@@ -65,8 +65,9 @@ def layers(model: Any) -> list[Any]:
 
 
 def adapted(model: Any) -> str | list[str]:
-    """What of it takes adapters, as peft is told: every linear layer but the head. Experts that are kept as one tensor are no
-    layers and take none, so that what is merged is always a layer's weight. Raises ModelInvalid where there are none."""
+    """The modules that take adapters, in peft's form: every linear layer but the head. Experts that are kept as one tensor are not
+    layers and take none, so that a merge always changes a layer's weight. Raises ModelInvalid if there are none.
+    """
     if is_known(model):
         return "all-linear"
     head = model.get_output_embeddings()
@@ -77,7 +78,7 @@ def adapted(model: Any) -> str | list[str]:
 
 
 def tree_inputs(model: Any, tree: PrefixTree) -> dict[str, Any]:
-    """Keyword arguments of the body for a batch of one row: the tree."""
+    """Keyword arguments of the body for a tree: a batch of one row."""
     if is_known(model):
         return tree.model_inputs()
     positions_N = tree.positions_N
@@ -94,8 +95,9 @@ def tree_inputs(model: Any, tree: PrefixTree) -> dict[str, Any]:
 
 
 def masks(config: Any, seen: Tensor, distance: Tensor) -> Any:
-    """What the body takes for `attention_mask`: `seen` [B, 1, Q, S], True where a query may look, and the same for layers that
-    look no further back than their window. `distance`: how far before its query each key stands."""
+    """The body's `attention_mask`: `seen` [B, 1, Q, S], True where a query may look, limited to the window in layers that
+    have one. `distance` is the number of tokens from each key to its query.
+    """
     if config.model_type in KNOWN:
         return seen
     kinds, window = _kinds(config)
@@ -106,7 +108,7 @@ def masks(config: Any, seen: Tensor, distance: Tensor) -> Any:
 
 
 def tried(model: Any, seed: int = 0) -> DecoderTrial | None:
-    """What `compared` finds for a model whose architecture is not known; None for the others, which tests have tried."""
+    """The result of `compared` for a model of an unknown architecture; None for known ones, which tests cover."""
     if is_known(model):
         return None
     make_ready(model)
@@ -114,8 +116,10 @@ def tried(model: Any, seed: int = 0) -> DecoderTrial | None:
 
 
 def compared(model: Any, seed: int = 0) -> DecoderTrial:
-    """Packed against padded log-probabilities on random tokens: what the trainer will compute, and what the model itself gives
-    in its own words: right padding, its own masks, its own head, attention written out. Raises ModelInvalid where they differ."""
+    """Packed against padded log-probabilities on random tokens. The trainer will compute the packed ones; for the padded ones the model
+    uses its
+    own masks, its own head, right padding and eager attention. Raises ModelInvalid if they differ.
+    """
     rows = _rows(model, seed)
     with torch.no_grad():
         packed, padded = _packed(model, rows), _padded(model, rows)
@@ -169,7 +173,7 @@ def _of_next(logits_TV: Tensor, row: Sequence[int]) -> Tensor:
 
 
 def _rows(model: Any, seed: int) -> list[list[int]]:
-    """Random tokens: two that begin alike, one that another begins with, one by itself, all of different lengths."""
+    """Random token sequences of different lengths: two that begin alike, one that is the beginning of another, one alone."""
     _, window = _kinds(model.config)
     most = min(_LONGEST, int(getattr(model.config, "max_position_embeddings", None) or _LONGEST))
     long = window + 8 if window and window + 8 <= most else 40
@@ -182,7 +186,7 @@ def _rows(model: Any, seed: int) -> list[list[int]]:
 
 
 def _head(model: Any) -> Tensor:
-    """The matrix [V, D] of logits = hidden @ W^T. Raises ModelInvalid where the head does more."""
+    """The matrix [V, D] of logits = hidden @ W^T. Raises ModelInvalid if the head does more than this product."""
     head, kind = model.get_output_embeddings(), model.config.model_type
     if head is None or not hasattr(head, "weight"):
         raise ModelInvalid(
@@ -197,7 +201,7 @@ def _head(model: Any) -> Tensor:
 
 
 def _kinds(config: Any) -> tuple[set[str], int]:
-    """The kinds of attention of its layers, and how many tokens back the windowed ones look; 0 where none is."""
+    """The kinds of attention of the layers, and the window in tokens of those that have one; 0 if none has."""
     window = int(getattr(config, "sliding_window", None) or 0)
     kinds = set(getattr(config, "layer_types", None) or ([SLIDING] if window else [FULL]))
     if strange := sorted(kinds - {FULL, SLIDING}):

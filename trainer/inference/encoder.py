@@ -1,7 +1,7 @@
-"""The layers of a BERT for many texts of equal lengths: the products of its own classes, in fewer passes over the numbers.
+"""The layers of a BERT for many texts of equal lengths: the same products as its own classes, in fewer passes over memory.
 
 Query, key and value are one product; oneDNN applies GELU and adds the residual while a product is still in the cache; the weights
-are laid out for it once. In float32 the result is that of the model's own classes to the last digit or two.
+are laid out for it once. In float32 the result equals that of the model's own classes except for the last digit or two.
 
 Axes: B texts, T tokens, N = B x T, D numbers of a token, H heads.
 """
@@ -16,7 +16,7 @@ _EXPONENT = 50.0  # exp of up to this, and sums of it, are far from the ends of 
 
 
 class Encoder:
-    """Call it without gradients, for texts without padding. `rows`: tokens of a call, for which the weights are laid out."""
+    """Call it without gradients, for texts without padding. The weights are laid out for `rows` tokens of a call."""
 
     def __init__(self, model: Any, rows: int) -> None:
         self._embed, self._heads = model.embeddings, model.config.num_attention_heads
@@ -49,7 +49,7 @@ class _Layer:
         return _normed(self._last, product.binary(wide_NI, x_ND, *self._narrow, "add"))
 
     def _attended(self, asked_N3D: Tensor, texts: int, length: int) -> Tensor:
-        """Plain products: torch's attention in blocks is made for long texts, and costs more on these, in bfloat16 above all."""
+        """Attention by plain products: torch's blockwise attention is made for long texts, and costs more on these, above all in bfloat16."""
         per_head = asked_N3D.shape[-1] // (3 * self._heads)
         parts = asked_N3D.view(texts, length, 3, self._heads, per_head).permute(2, 0, 3, 1, 4)
         query, key, value = parts.reshape(3, texts * self._heads, length, per_head)
@@ -60,9 +60,9 @@ class _Layer:
 
 
 def _by_softmax(scores: Tensor, value: Tensor) -> Tensor:
-    """softmax(scores) @ value. torch's own softmax takes the numbers of a row one by one where these are few, as in short texts.
+    """softmax(scores) @ value. torch's own softmax takes the numbers of a short row one by one, as in short texts.
 
-    Rows are divided by their sums after the product. Scores are used up.
+    Rows are divided by their sums after the product. Overwrites the scores.
     """
     if max(scores.amax(), -scores.amin()) > _EXPONENT:
         scores -= scores.amax(-1, keepdim=True)

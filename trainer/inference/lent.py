@@ -1,4 +1,4 @@
-"""One sampler for several runs of a process that merge their adapters: a copy of the weights for all, not one for each."""
+"""One sampler for several runs of a process that merge their adapters: they share one copy of the weights."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -12,27 +12,27 @@ from .sampling import SampleFinished, SampleRequest, SampleResult, SamplingProgr
 
 @dataclass
 class LentModel:
-    """The model, and whose weights it has."""
+    """The shared model, and the run whose weights it has."""
 
     model: PreTrainedModel
     holder: "LentSampler | None" = None
 
 
 class LentSampler(LocalSampler):
-    """The sampler of one run. Where others have sampled meanwhile, its weights are put back before it samples."""
+    """The sampler of one run. If other runs have sampled meanwhile, its weights are put back before it samples."""
 
     def __init__(self, desk: LentModel, tokenizer: PreTrainedTokenizerBase, max_batch: int = 64) -> None:
         super().__init__(desk.model, tokenizer, max_batch)
         self._desk = desk
         self.put_back: Callable[[], object] = _nobody
-        """Pushes what this run samples with."""
+        """Pushes the weights with which this run samples."""
 
     def load_weights(self, weights: Iterable[tuple[str, Tensor]], version: int) -> str:
         self._desk.holder = self
         return super().load_weights(weights, version)
 
     def forget(self) -> None:
-        """What it holds is not what is to sample next."""
+        """Note that the held weights are not those that sample next."""
         if self._desk.holder is self:
             self._desk.holder = None
 

@@ -21,11 +21,11 @@ from .quantised import held, layers_of
 from .sampling import FinishReason, SampleFinished, SampleRequest, SampleResult, SamplingProgress
 
 _PREFIX_NODES = 2048
-"""Tokens of one pass over prompts. Scaffolds of one prompt share it where they are in one pass."""
+"""Tokens of one pass over prompts. Prompts of one pass share their beginning, also with different scaffolds."""
 _WIDTH = 64
 _ROWS_PER_THREAD = 4
 FEWEST_ROWS, FEWEST_PASSES = 8, 16
-"""Of what is sampled at once, for which weights are laid out as they are multiplied by."""
+"""The least numbers of rows and of passes for which weights are laid out."""
 
 
 class LocalSampler:
@@ -42,19 +42,23 @@ class LocalSampler:
         self._model = model.eval().requires_grad_(False)
         self._parameters: Weights = held(model)
         self.rounded = layers_of(model)
-        """Names of weights that it holds as whole numbers, and the largest of these; it takes them in no other form (`quantised.as_held`)."""
+        """Names of weights that the model holds as whole numbers, each with its largest number; it accepts them only in this form
+        (`quantised.as_held`).
+        """
         self._tokenizer = tokenizer
         self._max_batch = max_batch
         self._stop_ids = stop_token_ids(model.generation_config, tokenizer)
         self._spare = [self._model]
-        """Models that no version of the weights is open with."""
+        """Models with which no version of the weights is open."""
         self.version = 0
         self.follows = False
-        """Whether its parameters are those of a model under training, in the same memory."""
+        """Whether the parameters are those of a model under training, in the same memory."""
 
     def follow(self, trained: Any) -> None:
-        """From here on sample with the very memory of `trained`, which has the same parameters: whatever changes there is
-        changed here, so nobody may sample while it is being changed. Raises ValueError where a parameter differs."""
+        """Sample from now on with the memory of `trained`, which has the same parameters. A change of them changes the sampler too, so
+        nothing
+        may sample during a change. Raises ValueError if a parameter differs.
+        """
         theirs = dict(trained.named_parameters())
         for name, mine in self._parameters.items():
             own, other = mine.data, theirs[name].data
@@ -69,10 +73,10 @@ class LocalSampler:
         return _followed(self._parameters, weights) if self.follows else _load(self._parameters, weights)
 
     def rest(self) -> None:
-        """Nothing to do: its keys and values are gone with the last response."""
+        """Nothing to do: keys and values are freed with the last response."""
 
     def close(self) -> None:
-        """Nothing to do: all of it is in this process."""
+        """Nothing to do, because everything is in this process."""
 
     def open(self, weights: Iterable[tuple[str, Tensor]], version: int) -> tuple["LocalRunning", str]:
         """Versions that are open together share the parameters that are not in `weights`."""
@@ -103,7 +107,7 @@ class LocalSampler:
         return [results[place] for place in range(len(requests))]
 
     def stream(self, request: SampleRequest) -> Iterator[tuple[tuple[int, ...], SampleResult | None]]:
-        """Token by token what `sample` gives as a whole: the tokens so far, at the end with the result."""
+        """The response of `sample` token by token: the tokens so far and None, at the end with the result."""
         stream = _Stream(self, self._model, self.version, 1)
         stream.join(0, request)
         ended: list[tuple[Any, SampleResult]] = []
@@ -113,7 +117,7 @@ class LocalSampler:
 
 
 def _pays(requests: Sequence[SampleRequest], rows: int) -> bool:
-    """Whether so many passes of so many rows are to come that it pays to lay the weights out for them."""
+    """Whether enough passes of enough rows follow that laying the weights out for them pays off."""
     return rows >= FEWEST_ROWS and max(request.max_new_tokens for request in requests) >= FEWEST_PASSES
 
 
@@ -131,7 +135,7 @@ def _load(mine: Weights, weights: Iterable[tuple[str, Tensor]]) -> str:
 
 
 def _followed(mine: Weights, weights: Iterable[tuple[str, Tensor]]) -> str:
-    """Of what the model holds; raises ValueError for a tensor that is not its own memory."""
+    """The checksum of what the model holds; raises ValueError for a tensor that is not its own memory."""
     for name, tensor in weights:
         if not mine[name].is_set_to(tensor):
             raise ValueError(f"{name} is not the parameter that the sampler follows")
@@ -139,13 +143,13 @@ def _followed(mine: Weights, weights: Iterable[tuple[str, Tensor]]) -> str:
 
 
 def _beside(model: PreTrainedModel, own: Collection[str]) -> PreTrainedModel:
-    """A second model with parameters `own` of its own; the others are those of `model`."""
+    """A second model that has its own parameters `own` and shares the others with `model`."""
     named = [*model.named_parameters(), *model.named_buffers()]
     return copy.deepcopy(model, {id(tensor): tensor for name, tensor in named if name not in own})
 
 
 def _alike(requests: Sequence[SampleRequest]) -> Iterable[list[int]]:
-    """Places of the requests, grouped by how they are drawn."""
+    """Places of the requests, grouped by temperature and top-p."""
     alike: dict[tuple[float, float], list[int]] = {}
     for place, request in enumerate(requests):
         alike.setdefault((request.temperature, request.top_p), []).append(place)
@@ -153,10 +157,10 @@ def _alike(requests: Sequence[SampleRequest]) -> Iterable[list[int]]:
 
 
 class LocalRunning:
-    """Responses of one version of the weights, of which each is the same to the last bit whatever is beside it.
+    """Responses of one version of the weights; each is the same to the last bit, with any others beside it.
 
     Sums over other numbers of terms round differently, so nothing may depend on the neighbours: prompts are read one by
-    one, and passes keep to shapes for which `tests/trainer/inference/test_joining.py` holds every bit to be the same.
+    one, and passes keep to shapes for which `tests/trainer/inference/test_joining.py` checks that every bit is the same.
     """
 
     def __init__(self, sampler: LocalSampler, model: PreTrainedModel, version: int) -> None:
@@ -186,7 +190,7 @@ class LocalRunning:
 class _Stream:
     """Requests on their way through the model. Row r of the tensors belongs to request `self._rows[r]`.
 
-    `steady`: no result depends on what is beside it, at the price of a few rows that nobody needs.
+    With `steady` no result depends on the other rows, at the cost of a few rows that are computed for nothing.
     """
 
     def __init__(
@@ -201,13 +205,13 @@ class _Stream:
         self._tokens: dict[Hashable, list[int]] = {}
         self._logprobs: dict[Hashable, list[float]] = {}
         self._uniforms: dict[Hashable, Any] = {}
-        """By request, the uniforms of its tokens [max_new_tokens]; how many there are depends on itself alone."""
+        """The uniforms of each request's tokens [max_new_tokens]; their number depends on the request alone."""
         self._last: dict[tuple[int, ...], Tensor] = {}
-        """By prompt that a row holds, the hidden state [D] from which the first token is drawn."""
+        """For each prompt in a row, the hidden state [D] from which the first token is drawn."""
         self._cache: SlotCache | None = None
         self._places_B = torch.empty(0, dtype=torch.long, device=self._device)
         self._drawn_B = self._places_B
-        """The tokens that were drawn last, which the model has not read yet."""
+        """The tokens drawn last, which the model has not read yet."""
 
     @property
     def busy(self) -> bool:
@@ -232,7 +236,7 @@ class _Stream:
 
     @torch.inference_mode()
     def step(self) -> list[tuple[Any, SampleResult]]:
-        """One token more for each row; between two steps others may use the model."""
+        """Draw one more token for each row; between two steps others may use the model."""
         hidden = [self._decode()] if self._rows else []
         if self._has_room():
             hidden.append(self._admit())
@@ -247,12 +251,15 @@ class _Stream:
         return ended
 
     def _has_room(self) -> bool:
-        """A prompt costs a pass of its own, so a few rows are filled at a time; a worker's are filled as others wait."""
+        """Whether rows should be filled now. A prompt costs its own pass, so rows are filled a few at a time; a worker's rows are filled
+        when
+        requests wait.
+        """
         free = self._capacity - len(self._rows)
         return bool(self._waiting) and (not self._rows or free >= (1 if self._steady else max(1, self._capacity // 8)))
 
     def _admit(self) -> Tensor:
-        """Give free rows to waiting requests; the last hidden states of their prompts [new rows, D]."""
+        """Give free rows to waiting requests; returns the last hidden states of their prompts [new rows, D]."""
         held = {self._requests[name].prompt_tokens: row for row, name in enumerate(self._rows)}
         first = len(self._rows)
         new = [self._waiting.popleft() for _ in range(min(self._capacity - first, len(self._waiting)))]
@@ -270,7 +277,7 @@ class _Stream:
         return torch.stack([self._last[prompt] for prompt in prompts])
 
     def _prefill(self, rows: dict[tuple[int, ...], int], used: int) -> None:
-        """Run these prompts, each into its row of the `used` ones: what they share once, or where steady each alone."""
+        """Run these prompts, each into its row of the `used` ones: shared beginnings once or, if steady, each prompt alone."""
         prompts = list(rows)
         runs = [[i] for i in range(len(prompts))] if self._steady else [r.places for r in pack(prompts, _PREFIX_NODES)]
         if not runs:
@@ -290,7 +297,7 @@ class _Stream:
         return self._cache
 
     def _reserve(self, used: int, like: DynamicCache | None = None) -> None:
-        """Room for `used` rows, each as long as any request that is known may become."""
+        """Make room for `used` rows, each as long as the longest known request may become."""
         longest = max(len(request.prompt_tokens) + request.max_new_tokens for request in self._requests.values())
         slots = -(-longest // self._width) * self._width
         rows = self._shape(used)
@@ -308,10 +315,10 @@ class _Stream:
         return _WIDTH if self._steady else 1
 
     def _shape(self, rows: int) -> int:
-        """Rows of a pass for which each row's sums are added in the same order, however many there are.
+        """The number of rows of a pass for which the sums of each row are added in the same order, for any number of rows.
 
         Measured with float32 and bfloat16 on CPUs: from 4 rows for each thread that multiplies. On a GPU the kernel depends
-        on the rows, so all passes have as many.
+        on the rows, so all passes have the same number.
         """
         if not self._steady:
             return rows
@@ -321,12 +328,12 @@ class _Stream:
         return -(-rows // unit) * unit
 
     def _padded(self, rows_B: Tensor) -> Tensor:
-        """With zeros, up to the rows of a pass."""
+        """The rows, padded with zeros up to the rows of a pass."""
         missing = self._shape(len(rows_B)) - len(rows_B)
         return torch.cat([rows_B, rows_B.new_zeros(missing, *rows_B.shape[1:])]) if missing else rows_B
 
     def _decode(self) -> Tensor:
-        """Write the drawn tokens behind their sequences; hidden states [B, D] from which the next ones are drawn."""
+        """Write the drawn tokens behind their sequences; returns hidden states [B, D] from which the next tokens are drawn."""
         places_B = self._padded(self._places_B)
         seen = self._slots.aim(places_B, self._width)
         slots = torch.arange(seen.shape[-1], device=self._device)
@@ -342,7 +349,7 @@ class _Stream:
         return hidden
 
     def _record(self, tokens: list[int], logprobs: list[float]) -> tuple[list[int], list[tuple[Any, SampleResult]]]:
-        """Append one token per row; the rows that go on, and what has ended."""
+        """Append one token per row; returns the rows that go on, and the results that have ended."""
         alive, ended = [], []
         for row, (token, logprob) in enumerate(zip(tokens, logprobs, strict=True)):
             name = self._rows[row]
@@ -374,7 +381,7 @@ class _Stream:
             kept.pop(name, None)
 
     def _compact(self, alive: list[int], tokens_B: Tensor) -> Tensor:
-        """Let finished rows leave: rows from the end move into the holes, so that little of the cache is copied."""
+        """Remove finished rows: rows from the end move into the holes, so that little of the cache is copied."""
         if len(alive) == len(self._rows):
             return tokens_B
         order = filled_holes(alive)
@@ -397,7 +404,7 @@ def filled_holes(alive: list[int]) -> list[int]:
 
 
 def stop_token_ids(generation: GenerationConfig | None, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
-    """Every token that ends a response: the tokenizer's and those of the model's generation config."""
+    """Every token that ends a response: those of the tokenizer and of the model's generation config."""
     configured = generation.eos_token_id if generation else None
     ids = configured if isinstance(configured, list) else [configured]
     return frozenset(i for i in [*ids, tokenizer.eos_token_id] if i is not None)

@@ -1,6 +1,6 @@
-"""Adapters beside the weights of a model that samples, not merged into them: some megabytes to push, and nothing is rounded.
+"""Adapters beside the weights of a model that samples, not merged into them: a push is some megabytes, and nothing is rounded.
 
-A layer gives `W x + B (A x)`, as peft computes it: A and B in float32 whatever the precision of W, so that a change too small
+A layer gives `W x + B (A x)`, as peft computes it. A and B are float32 for any precision of W, so that a change too small
 for a bfloat16 weight still counts.
 """
 
@@ -10,7 +10,7 @@ from transformers import PreTrainedModel
 
 
 class LowRank(nn.Module):
-    """A linear layer [.., I] -> [.., O] with A [R, I] and B [O, R], of which B holds the scale; both are 0 at first."""
+    """A linear layer [.., I] -> [.., O] with A [R, I] and B [O, R]; B includes the scale. Both are 0 at first."""
 
     def __init__(self, base: nn.Linear, rank: int) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class LowRank(nn.Module):
 
 
 def with_low_rank(model: PreTrainedModel, rank: int) -> PreTrainedModel:
-    """Every linear layer but the head, as peft's `all-linear` has it. The same model, changed."""
+    """Add them to every linear layer but the head, as peft's `all-linear` does. Changes the model and returns it."""
     head = model.get_output_embeddings()
     for name, module in list(model.named_modules()):
         if isinstance(module, nn.Linear) and module is not head:

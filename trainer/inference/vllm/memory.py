@@ -1,7 +1,7 @@
-"""What an engine of vLLM asks of memory, as numbers: they can be checked where there is no card.
+"""The memory that an engine of vLLM needs, as numbers that can be checked without a GPU.
 
-vLLM 0.32 takes neither from the size of its cache. It wants room in the cache for one response as long as the model's
-longest context, and `gpu_memory_utilization` of the card free when it starts, 92 % by default. Both are more than a run
+vLLM 0.32 derives neither number from the size of its cache. The cache must hold one response as long as the model's
+longest context, and the share `gpu_memory_utilization` of the GPU must be free at the start, 92 % by default. Both are more than a run
 needs, and an engine beside a learner then does not start.
 """
 
@@ -28,7 +28,7 @@ class CardMemory:
 
 
 def this_card() -> CardMemory | None:
-    """Of the GPU that an engine started here would take; None where there is none."""
+    """The memory of the GPU that an engine started here would use; None if there is no GPU."""
     import torch
 
     if not torch.cuda.is_available():
@@ -38,10 +38,11 @@ def this_card() -> CardMemory | None:
 
 
 def longest_context(model_dir: Path, dtype: str, cache_bytes: int) -> int:
-    """Tokens of prompt and response that fit the model and, alone, the cache.
+    """The number of tokens of prompt and response that fit into the model's context and, alone, into the cache.
 
-    One token's keys and values take 2 x layers x key heads x width of a head numbers. Raises SamplerInvalid where not one
-    block fits."""
+    One token's keys and values take 2 x layers x key heads x width of a head numbers. Raises SamplerInvalid if not even one
+    block fits.
+    """
     config = json.loads((model_dir / "config.json").read_text())
     one: int = 2 * config["num_hidden_layers"] * _key_numbers(config) * BYTES[dtype]
     held = (cache_bytes // one // BLOCK - 1) * BLOCK
@@ -54,8 +55,9 @@ def longest_context(model_dir: Path, dtype: str, cache_bytes: int) -> int:
 
 
 def share_of_card(card: CardMemory, model_dir: Path, dtype: str, cache_bytes: int) -> float:
-    """`gpu_memory_utilization` that covers weights, cache and workspace and no more. Raises SamplerInvalid where that is
-    not free."""
+    """The `gpu_memory_utilization` that covers just weights, cache and workspace. Raises SamplerInvalid if this memory is
+    not free.
+    """
     weights = weight_bytes(model_dir, dtype)
     needed = weights + cache_bytes + WORKSPACE
     if needed > card.free:
@@ -68,7 +70,7 @@ def share_of_card(card: CardMemory, model_dir: Path, dtype: str, cache_bytes: in
 
 
 def weight_bytes(model_dir: Path, dtype: str) -> int:
-    """Of the model's tensors in `dtype`, from the headers of its files."""
+    """Bytes of the model's tensors in `dtype`, from the headers of its files."""
     shapes = [
         tensor["shape"]
         for file in sorted(model_dir.glob("*.safetensors"))
@@ -79,14 +81,14 @@ def weight_bytes(model_dir: Path, dtype: str) -> int:
 
 
 def _key_numbers(config: dict[str, Any]) -> int:
-    """Numbers of the keys of one token in one layer."""
+    """How many numbers the keys of one token in one layer are."""
     heads = config["num_attention_heads"]
     width = config.get("head_dim") or config["hidden_size"] // heads
     return int((config.get("num_key_value_heads") or heads) * width)
 
 
 def _header(file: Path) -> dict[str, Any]:
-    """Of a file of safetensors: eight bytes of length, then JSON."""
+    """The header of a safetensors file: eight bytes of length, then JSON."""
     with file.open("rb") as opened:
         (length,) = struct.unpack("<Q", opened.read(8))
         return dict(json.loads(opened.read(length)))

@@ -1,4 +1,4 @@
-"""The `Sampler` protocol on an engine of vLLM, whatever its version and wherever it runs."""
+"""The `Sampler` protocol on an engine of vLLM of any supported version, in this process or elsewhere."""
 
 import json
 import shutil
@@ -25,7 +25,7 @@ SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a private folder is made in it
 _ADAPTERS = ("lora_A", "lora_B")
 Level = Literal[1, 2]
 Asleep = Literal["weights", "kv_cache"]
-"""What sleeps, by the names that vLLM gives it."""
+"""The parts of an engine that sleep, with vLLM's names."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ class Generated:
 
 
 GeneratedOne = Callable[[int, Generated], None]
-"""Called with the place of a request and its response, once that has ended."""
+"""Called with the place of a request and its response when the response has ended."""
 
 
 class VllmEngine(Protocol):
-    """What a version's module offers. Each method raises EngineLost when the process behind it is gone."""
+    """The interface of each version's module. Each method raises EngineLost if the engine's process has ended."""
 
     def generate(
         self,
@@ -54,27 +54,29 @@ class VllmEngine(Protocol):
     ) -> list[Generated]: ...
 
     def add(self, number: int, request: SampleRequest, stop_ids: Sequence[int]) -> None:
-        """Sample this one beside the others. Raises SamplerInvalid where it does not fit. Like `step` and `abort` for workers,
-        which have an engine of their own: a server offers `generate` alone."""
+        """Sample this request beside the others. Raises SamplerInvalid if it does not fit. `add`, `step` and `abort` are for workers,
+        which have their own engine: a server offers only `generate`.
+        """
         ...
 
     def step(self) -> list[tuple[int, Generated]]:
-        """Go on with all that were added; those that have ended."""
+        """Go on with all that were added; returns those that have ended."""
         ...
 
     def abort(self, numbers: Sequence[int]) -> None: ...
 
     def update(self, path: Path, kind: Literal["weights", "adapters"], version: int) -> None:
-        """Weights from a file of safetensors, or adapters from a folder in PEFT's format; caches are emptied."""
+        """Load weights from a safetensors file, or adapters from a folder in PEFT's format; caches are emptied."""
         ...
 
     def sleep(self, level: Level) -> None:
-        """Give its memory of the card back: at level 1 weights go to the machine's memory, at level 2 they are forgotten. Keys
-        and values are forgotten in either case. Only where it was started for that (`arguments`)."""
+        """Give back GPU memory: at level 1 weights go to the machine's memory, at level 2 they are dropped. Keys
+        and values are dropped in either case. Only if the engine was started for that (`arguments`).
+        """
         ...
 
     def wake(self, part: Asleep) -> None:
-        """Have this part's memory again."""
+        """Take the memory of this part again."""
         ...
 
     def checksum(self, names: Sequence[str]) -> str:
@@ -85,13 +87,14 @@ class VllmEngine(Protocol):
 
 
 class VllmSampler:
-    """Weights go through a file in `folder`, by default in shared memory; it is removed as soon as they are loaded.
+    """Sends weights through a file in `folder`, by default in shared memory; the file is removed as soon as it is loaded.
 
-    Adapters are told from weights by their names, `<layer>.lora_A.weight` and `<layer>.lora_B.weight`, the latter with
-    the scale multiplied in.
+    Adapters are recognised by their names, `<layer>.lora_A.weight` and `<layer>.lora_B.weight`; the latter is multiplied
+    by the scale.
 
-    An engine on the learner's card sleeps while that works, at `sleeps`; None: it has memory of its own. Its weights wake for a
-    push, its keys and values only when it samples, so that a push needs no room for them.
+    An engine on the learner's GPU sleeps at level `sleeps` while the learner works; None: the engine has its own memory. Its weights wake
+    for a
+    push, its keys and values only when it samples, so a push needs no room for them.
     """
 
     def __init__(
@@ -108,7 +111,7 @@ class VllmSampler:
         self.version = 0
 
     versions_at_once = 1.0
-    """An engine holds one set of weights; another is pushed once nothing is sampled by this one."""
+    """An engine holds one set of weights; other weights are pushed once nothing is sampled by the present ones."""
 
     def open(self, weights: Iterable[tuple[str, Tensor]], version: int) -> tuple["VllmRunning", str]:
         return VllmRunning(self), self.load_weights(weights, version)
@@ -168,15 +171,16 @@ class VllmSampler:
                 "pushes to this server. Give the run a server of its own."
             )
         reason: FinishReason = "stop" if one.finish_reason == "stop" else "length"
-        # A greedy choice is certain; vLLM gives the log-probability at temperature 1 for it.
+        # A greedy choice is certain, but vLLM gives its log-probability at temperature 1.
         logprobs = one.logprobs if request.temperature > 0 else (0.0,) * len(one.tokens)
         text = response_text(self._tokenizer, one.tokens, request.stop)
         return SampleResult(one.tokens, logprobs, text, reason, self.version)
 
 
 class VllmRunning:
-    """Responses beside each other in vLLM's own batch. Each has its seed, whatever joins when; their log-probabilities are
-    the same to the last bit only where vLLM computes without regard to the batch (`VLLM_BATCH_INVARIANT`)."""
+    """Responses beside each other in vLLM's own batch. Each has its seed, whenever others join. Their log-probabilities are
+    the same to the last bit only if vLLM computes independently of the batch (`VLLM_BATCH_INVARIANT`).
+    """
 
     def __init__(self, sampler: VllmSampler) -> None:
         self._sampler, self._engine = sampler, sampler._engine
@@ -208,7 +212,7 @@ class VllmRunning:
 
 
 def _write_adapters(folder: Path, tensors: dict[str, Tensor]) -> None:
-    """A folder in PEFT's format; alpha = rank, as the scale is in the tensors already."""
+    """Write a folder in PEFT's format; alpha = rank, because the tensors contain the scale already."""
     rank = next(tensor.shape[0] for name, tensor in tensors.items() if ".lora_A." in name)
     layers = sorted({name.split(".lora_")[0].rpartition(".")[2] for name in tensors})
     settings = {"peft_type": "LORA", "r": rank, "lora_alpha": rank, "target_modules": layers, "task_type": "CAUSAL_LM"}

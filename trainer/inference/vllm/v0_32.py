@@ -1,6 +1,6 @@
 """vLLM 0.32: the engine beside this process, and the server.
 
-Public parts only: `LLM` with `LLMEngine.add_request` and `step`; the weight-transfer calls with an engine of our own,
+Only public parts are used: `LLM` with `LLMEngine.add_request` and `step`; the weight-transfer calls with our own engine,
 registered in `v0_32_worker`; `LoRARequest`; the server's token-level route and its routes for reinforcement learning.
 """
 
@@ -48,8 +48,9 @@ def arguments(
     card: CardMemory | None,
     sleeps: bool = False,
 ) -> dict[str, Any]:
-    """Of `LLM`, and with dashes of the server. `rank`: of adapters to come, None where whole weights are pushed. `card`:
-    the GPU, None for an engine on the CPU, which cannot sleep. Raises SamplerInvalid where the memory is too small."""
+    """Arguments of `LLM` and, with dashes, of the server. `rank` is that of later adapters; None if whole weights are pushed. `card` is
+    the GPU; None for an engine on the CPU, which cannot sleep. Raises SamplerInvalid if the memory is too small.
+    """
     cache_bytes = int(kv_cache_gb * GIB)
     wanted: dict[str, Any] = {
         "model": str(model_dir),
@@ -58,7 +59,7 @@ def arguments(
         "kv_cache_memory_bytes": cache_bytes,
         "max_model_len": longest_context(model_dir, dtype, cache_bytes),
         "enforce_eager": eager,
-        "generation_config": "vllm",  # no temperatures or penalties that the model's folder recommends
+        "generation_config": "vllm",  # without temperatures or penalties that the model's folder recommends
         "logprobs_mode": "processed_logprobs",  # of the distribution that was drawn from
         "worker_extension_cls": EXTENSION,
         "weight_transfer_config": {"backend": TRANSFER},
@@ -72,13 +73,13 @@ def arguments(
 
 
 def settings(sockets: str, eager: bool) -> dict[str, str]:
-    """Environment that vLLM reads when it is imported."""
+    """Environment variables that vLLM reads when it is imported."""
     return {
-        # vLLM compiles parts of its sampler even then, which takes a C++ compiler and its time at the first response
+        # vLLM compiles parts of its sampler even then, which needs a C++ compiler and delays the first response
         "TORCH_COMPILE_DISABLE": "1" if eager else "0",
-        "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS": "3600",  # of one step; 300 by default, which a machine under load exceeds
+        "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS": "3600",  # seconds of one step; the default of 300 is too short for a machine under load
         "VLLM_RPC_BASE_PATH": sockets,
-        "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # engines would otherwise all bind to the same cores
+        "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # otherwise all engines would bind to the same cores
         "VLLM_WORKER_MULTIPROC_METHOD": "spawn",  # a fork would inherit the locks of torch's threads
         "VLLM_NO_USAGE_STATS": "1",
         "VLLM_LOGGING_LEVEL": os.environ.get("VLLM_LOGGING_LEVEL", "WARNING"),
@@ -86,7 +87,7 @@ def settings(sockets: str, eager: bool) -> dict[str, str]:
 
 
 class OfflineEngine:
-    """An engine in a process of its own, started here and ended with `close`."""
+    """An engine in its own process, started here and ended with `close`."""
 
     def __init__(self, **wanted: Any) -> None:
         self._sockets = tempfile.TemporaryDirectory(prefix="touchstone-vllm-")
@@ -178,7 +179,7 @@ class OfflineEngine:
 
 
 class Watched:
-    """Calls in a thread of their own: once its engine's process is killed, vLLM's synchronous client waits for ever."""
+    """Makes calls in a separate thread: if its engine's process is killed, vLLM's synchronous client waits for ever."""
 
     def __init__(self, processes: Sequence[Any]) -> None:
         self._processes = processes
@@ -187,7 +188,7 @@ class Watched:
         Thread(target=self._work, name="vllm-calls", daemon=True).start()
 
     def __call__(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Raises EngineLost where the process ended before or meanwhile."""
+        """Call a function. Raises EngineLost if the process ended before or meanwhile."""
         from vllm.v1.engine.exceptions import EngineDeadError
 
         self._todo.put(lambda: function(*args, **kwargs))
@@ -208,12 +209,12 @@ class Watched:
         while True:
             try:
                 self._done.put((self._todo.get()(), None))
-            except BaseException as error:  # raised where the call was made
+            except BaseException as error:  # raised in the caller's thread
                 self._done.put((None, error))
 
 
 class ServerEngine:
-    """A server that `python -m trainer sampler-server` has started, here or where `folder` of the sampler is seen too."""
+    """A server that `python -m trainer sampler-server` has started, here or on a machine that sees the sampler's `folder` too."""
 
     def __init__(self, url: str, dtype: str, rank: int | None, max_batch: int) -> None:
         self._client = httpx.Client(base_url=url, timeout=_TIMEOUT, trust_env=False)
@@ -280,7 +281,7 @@ class ServerEngine:
             self._post("/update_weights", {"update_info": {"path": str(path)}})
             self._post("/finish_weight_update", {"weight_version": str(version)})
         else:
-            # not in place: the server would read such an adapter from its folder, which is gone by then, at every step
+            # not in place: at every step the server would read such an adapter from its folder, which no longer exists then
             self._post("/v1/unload_lora_adapter", {"lora_name": ADAPTER}, absent=HTTPStatus.NOT_FOUND)
             self._post("/v1/load_lora_adapter", {"lora_name": ADAPTER, "lora_path": str(path)})
             self._adapter = ADAPTER
@@ -303,7 +304,7 @@ class ServerEngine:
         return self._post("/collective_rpc", {"method": method, "args": args})["results"][0]
 
     def _post(self, path: str, body: dict[str, Any], absent: int = HTTPStatus.OK) -> Any:
-        """The answer; `absent` is a status that is as good as 200."""
+        """The answer of the server; `absent` is a status that counts like 200."""
         try:
             response = self._client.post(path, json=body)
         except httpx.HTTPError as error:
@@ -318,7 +319,7 @@ class ServerEngine:
 
 
 def check_lengths(requests: Sequence[SampleRequest], longest: int) -> None:
-    """Raises SamplerInvalid where a response could not be as long as it may: vLLM would cut it without a word."""
+    """Raises SamplerInvalid if a response may exceed the context: vLLM would cut it without a message."""
     for request in requests:
         if len(request.prompt_tokens) + request.max_new_tokens > longest:
             raise SamplerInvalid(
@@ -329,7 +330,7 @@ def check_lengths(requests: Sequence[SampleRequest], longest: int) -> None:
 
 
 def drawing(request: SampleRequest, stop_ids: Sequence[int]) -> dict[str, Any]:
-    """Fields of `SamplingParams`. Only our own tokens end a response; log-probabilities of the drawn tokens come along."""
+    """Fields of `SamplingParams`. Only our own tokens end a response; log-probabilities of the drawn tokens are returned."""
     return {
         "temperature": request.temperature,
         "top_p": request.top_p,
@@ -344,7 +345,7 @@ def drawing(request: SampleRequest, stop_ids: Sequence[int]) -> dict[str, Any]:
 
 
 def serve(wanted: dict[str, Any], host: str, port: int) -> int:
-    """Run the server until it ends or this process is told to; its exit status."""
+    """Run the server until it ends or this process is told to end; returns its exit status."""
     flags = ["--enable-scale-out"]  # the token-level route, which is off by default
     for name, value in wanted.items():
         flag = f"--{name.replace('_', '-')}"

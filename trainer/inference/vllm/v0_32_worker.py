@@ -1,4 +1,4 @@
-"""vLLM 0.32: what runs inside its worker. vLLM imports this module because `worker_extension_cls` names it."""
+"""vLLM 0.32: the code inside its worker. vLLM imports this module because `worker_extension_cls` names it."""
 
 import ctypes
 import json
@@ -28,7 +28,7 @@ _LOOK_S = 2.0
 
 @dataclass
 class Nothing(WeightTransferInitInfo):
-    """A file needs no rendezvous."""
+    """No settings, because a file needs no rendezvous."""
 
 
 @dataclass
@@ -37,7 +37,7 @@ class WeightFile(WeightTransferUpdateInfo):
 
 
 class FileTransfer(WeightTransferEngine[Nothing, WeightFile]):
-    """Weights from a file of safetensors. vLLM's own engines need CUDA; this one also works on a CPU."""
+    """Weights from a safetensors file. vLLM's own engines need CUDA; this one also works on a CPU."""
 
     init_info_cls = Nothing
     update_info_cls = WeightFile
@@ -51,7 +51,7 @@ class FileTransfer(WeightTransferEngine[Nothing, WeightFile]):
     def finish_weight_update(self) -> None:
         finalize_layerwise_reload(self.model, self.model_config)
         if self.model_config.hf_config.tie_word_embeddings:
-            # On a CPU the head has a packed copy of the embedding, which a reload leaves as it was.
+            # On a CPU the head has a packed copy of the embedding, which a reload does not change.
             model: Any = self.model
             head = model.lm_head.tie_weights(model.model.embed_tokens)
             head.quant_method.process_weights_after_loading(head)
@@ -72,14 +72,14 @@ WeightTransferEngineFactory.register_engine(TRANSFER, FileTransfer)
 
 
 class Worker:
-    """Methods that vLLM's worker gains, called by `collective_rpc`: arguments and results are text."""
+    """Methods added to vLLM's worker, called by `collective_rpc`: arguments and results are text."""
 
     model_runner: Any
     vllm_config: Any
 
     def touchstone_follow(self, pid: str) -> str:
-        """End with the engine that started this worker, and with process `pid`, the one that trains: a killed one closes
-        nothing, and vLLM would keep the memory and spin.
+        """End together with the engine that started this worker, and with process `pid`, which trains: a killed process closes
+        nothing, and vLLM would keep the memory and go on running.
         """
         ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL)
         Thread(target=_follow, args=(int(pid),), name="follow", daemon=True).start()
@@ -100,7 +100,7 @@ class Worker:
         )
 
     def touchstone_checksum(self, names: str) -> str:
-        """`Checksum` of the parameters under the names that transformers gives them."""
+        """The `Checksum` of the parameters under transformers' names."""
         held = HeldWeights(self.model_runner)
         checksum = Checksum()
         for name in json.loads(names):
@@ -115,7 +115,7 @@ def _follow(pid: int) -> None:
 
 
 class HeldWeights:
-    """Weights as they are computed with. vLLM joins some layers, pads the vocabulary, and on a CPU keeps packed copies only."""
+    """Weights as the worker computes with them. vLLM joins some layers, pads the vocabulary, and on a CPU keeps only packed copies."""
 
     def __init__(self, runner: Any) -> None:
         self._model = runner.get_model()
@@ -126,7 +126,7 @@ class HeldWeights:
         self._whole: tuple[Any, Tensor] = (None, torch.empty(0))
 
     def read(self, name: str) -> Tensor:
-        """Raises KeyError for a name this model does not have."""
+        """The weight of this name. Raises KeyError for a name that the model does not have."""
         path, _, kind = name.rpartition(".")
         if path.endswith((".lora_A", ".lora_B")):
             return self._adapter(*path.rsplit(".", 1))
@@ -138,7 +138,7 @@ class HeldWeights:
         return _part(layer, self._weight(layer), place)
 
     def _layer(self, path: str) -> tuple[Any, int | None]:
-        """The module, and which of the layers that were joined in it, if any."""
+        """The module of a layer, and the layer's number if several layers were joined in the module."""
         if path in self._modules:
             return self._modules[path], None
         parent, _, leaf = path.rpartition(".")
@@ -152,7 +152,7 @@ class HeldWeights:
         if not hasattr(layer, "cpu_linear"):
             return layer.weight[: getattr(layer, "org_vocab_size", None)]
         if self._whole[0] is not layer:
-            # The packed weights can only be multiplied with. By the identity that is exact: each sum has one term.
+            # The packed weights can only be multiplied with. Multiplying by the identity is exact: each sum has one term.
             width = getattr(layer, "input_size", None) or layer.embedding_dim
             identity = torch.eye(width, dtype=self._dtype)
             self._whole = (layer, layer.cpu_linear(identity, layer.weight, None).T)
@@ -166,7 +166,7 @@ class HeldWeights:
         return embedding
 
     def _adapter(self, path: str, kind: str) -> Tensor:
-        """From the buffers that the layer multiplies with; the rank is padded there."""
+        """The adapter from the buffers that the layer multiplies with; the rank is padded there."""
         layer, place = self._layer(path)
         manager = self._adapters._adapter_manager
         (adapter,) = manager.list_adapters().values()
