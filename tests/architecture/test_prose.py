@@ -45,12 +45,12 @@ PATTERNS = {
     "names a chapter that is not in this repository": r"\bMETHODS \d",
 }
 MOST = {
-    "begins with a pronoun: name the thing": 125,
-    "begins with what belongs at the end: subject first": 255,
-    "`where` for a condition: say `if`": 370,
-    "whoever, whatever: say who or what": 225,
+    "begins with a pronoun: name the thing": 105,
+    "begins with what belongs at the end: subject first": 205,
+    "`where` for a condition: say `if`": 300,
+    "whoever, whatever: say who or what": 200,
     "`for` for a reason: say `because`": 15,
-    "names a chapter that is not in this repository": 20,
+    "names a chapter that is not in this repository": 15,
 }
 
 SPOKEN = ("webapp", "workers", "trainer", "client", "templates")
