@@ -89,19 +89,15 @@ class MakePhase:
         path = self.cache / "v" / "cache" / "lastfailed"
         return sorted(json.loads(path.read_text())) if path.exists() else []
 
-    def counted(self) -> int | None:
-        """How many tests failed by pytest's own last line; None where it did not come to its end, or could not collect all:
-        then tests are missing, and running those that are known to have failed would hide it."""
+    def ended_with(self, failed: list[str]) -> bool:
+        """Whether pytest came to its end and names no other failed tests than these. If it did not, or could not collect all, tests are
+        missing, and running those that are known to have failed would hide it. A test whose tidying up fails too is named twice."""
         text = self.output.read_text(errors="replace")
-        ends = re.findall(r"^(?:=+ )?(\d+ [a-z].*) in [\d.]+s\b", text, re.MULTILINE)
-        if (
-            not ends
-            or "INTERNALERROR" in text
-            or "Interrupted" in text
-            or any("::" not in name for name in self.failed_tests())
-        ):
-            return None
-        return sum(int(count) for count in re.findall(r"(\d+) (?:failed|errors?)\b", ends[-1]))
+        ended = re.search(r"^(?:=+ )?\d+ [a-z].* in [\d.]+s\b", text, re.MULTILINE)
+        if not ended or "INTERNALERROR" in text or "Interrupted" in text or any("::" not in name for name in failed):
+            return False
+        told = re.findall(r"^(?:FAILED|ERROR) (.+)", text, re.MULTILINE)
+        return {next((name for name in failed if line == name or line.startswith(f"{name} - ")), line) for line in told} == set(failed)
 
     def so_far(self) -> str:
         """The last line of its output."""
@@ -169,7 +165,7 @@ class Lanes:
         """Runs what failed once more, one part after the other and nothing beside it."""
         for phase in self.phases:
             failed = phase.failed_tests() if phase.code else []
-            if 0 < len(failed) <= A_FEW and phase.counted() == len(failed):
+            if 0 < len(failed) <= A_FEW and phase.ended_with(failed):
                 self.say(f"== {phase.target} once more: {', '.join(failed)}")
                 phase.run("--last-failed", "--last-failed-no-failures=none")
                 phase.flaky = [] if phase.code else failed

@@ -102,6 +102,17 @@ def test_a_test_that_failed_by_chance_is_run_once_more_and_named(folder, capsys,
     assert (flaky in capsys.readouterr().out) == (options == ["--again"] and failures == 1)
 
 
+def test_a_test_whose_tidying_up_fails_too_is_one_test(folder, capsys):
+    (folder / "test_it.py").write_text(
+        "import pytest\nfrom pathlib import Path\n\n@pytest.fixture\ndef page():\n    yield\n    assert Path('ran').exists()\n\n"
+        "def test_page(page):\n    assert Path('ran').exists()\n\ndef test_last():\n    Path('ran').touch()\n"
+    )
+    assert phases.main(["--again", "tests"]) == 0
+    said = capsys.readouterr().out
+    assert "1 failed, 1 passed, 1 error" in said
+    assert "FLAKY: test_it.py::test_page failed, and passed by itself" in said
+
+
 def test_more_than_a_few_failures_are_no_chance(folder, capsys):
     (folder / "test_it.py").write_text(
         "import pytest\n@pytest.mark.parametrize('n', range(6))\ndef test_n(n):\n    open('runs', 'a').write('x')\n    assert 0\n"
