@@ -154,7 +154,7 @@ def test_what_is_asked_while_a_request_is_under_way_follows_it(open_page, cast):
     refresh.bring_up_to_date(made)
     page, held = open_page(browser(cast.reviewer)), []
     page.goto(f"/projects/{made.pk}/review/{task.pk}")
-    page.route("**/comments", lambda route: held.append(route), times=1)
+    page.route("**/comments", lambda route: route.continue_() if held else held.append(route))
 
     def comment(words: str) -> None:
         page.keyboard.press("c")
@@ -170,6 +170,33 @@ def test_what_is_asked_while_a_request_is_under_way_follows_it(open_page, cast):
     held[0].continue_()
     page.wait_for_url(f"**/projects/{made.pk}/review")
     assert list(Comment.objects.order_by("pk").values_list("text", flat=True)) == ["First.", "Second."]
+
+
+def test_a_comment_is_sent_before_what_the_next_key_asks(open_page, cast):
+    """The next key may come before the browser says that the dialog is closed: saving led on, and the comment was lost."""
+    made = make_project(cast, n=1)
+    task = made.tasks.get()
+    for member in annotators(cast, made):
+        answer(task, member, preference(2))
+    refresh.bring_up_to_date(made)
+    page, held = open_page(browser(cast.reviewer)), []
+    page.goto(f"/projects/{made.pk}/review/{task.pk}")
+    page.route("**/resolution", lambda route: held.append(route))  # or the page is left before a late comment is sent
+    page.keyboard.press("c")
+    page.keyboard.type("Look again.")
+    page.evaluate("""async () => {
+      document.querySelector("#words form").requestSubmit();
+      for (let n = 0; n < 10; n += 1) await null;  // what was waiting for the form goes on; no event has come yet
+      document.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", ctrlKey: true }));
+    }""")
+    expect(page.locator("[data-remarks]")).to_contain_text("Look again.")
+    for _ in range(50):
+        if held:
+            break
+        page.wait_for_timeout(100)
+    held[0].continue_()
+    page.wait_for_url(f"**/projects/{made.pk}/review")
+    assert Comment.objects.get().text == "Look again."
 
 
 def test_a_key_of_the_navigation_is_never_a_decision(open_page, cast):

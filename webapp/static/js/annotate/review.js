@@ -283,9 +283,9 @@ function ask(title, label, button) {
   dialog.showModal();
   text.focus();
   return new Promise((done) => {
-    let sent = null;
-    dialog.querySelector("form").onsubmit = () => (sent = text.value.trim());
-    dialog.onclose = () => done(sent || null);
+    // at once: the next key may come before the browser says that the dialog is closed
+    dialog.querySelector("form").onsubmit = () => done(text.value.trim() || null);
+    dialog.onclose = () => done(null);
   });
 }
 
