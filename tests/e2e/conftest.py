@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
-from tests.e2e.live import open_page, process, server  # noqa: F401 - fixtures
+from tests.e2e.live import open_page, process, server, wait_for_scripts  # noqa: F401 - fixtures
 from tests.stack import Stack
 
 
@@ -37,6 +37,7 @@ def window(chromium: Browser, stack: Stack) -> Iterator[BrowserContext]:
 def page(window: BrowserContext, stack: Stack) -> Iterator[Page]:
     """A page signed in as the demo's owner. What the browser refuses or throws fails the test that saw it."""
     page = window.new_page()
+    wait_for_scripts(page)
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
     page.on(

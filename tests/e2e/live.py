@@ -1,16 +1,23 @@
 """A real web server in this process, and a training process that only talks: the browser tests that need no Ray."""
 
+import asyncio
 import importlib
 import socket
 import threading
 import time
+from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 import uvicorn
+from asgiref.sync import async_to_sync
+from playwright.sync_api import Page
 
 from tests.patience import SECONDS
+from webapp.core import broadcast
 from webapp.experiments.lifecycle import tokens
 from webapp.experiments.models import Run
 
@@ -32,7 +39,7 @@ class Server:
         app = importlib.reload(webapp.asgi).application  # with the settings of this test
         config = uvicorn.Config(app, port=self.port, log_level="warning", timeout_graceful_shutdown=1)
         self.server = uvicorn.Server(config)
-        self.thread = threading.Thread(target=self.server.run, daemon=True)
+        self.thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
         self.thread.start()
         deadline = time.monotonic() + SECONDS
         while not self.server.started:
@@ -40,27 +47,58 @@ class Server:
                 raise RuntimeError(f"the web server did not start within {SECONDS} s")
             time.sleep(0.02)
 
+    async def _serve(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        await self.server.serve()
+
     def stop(self) -> None:
         self.server.should_exit = True
         self.thread.join(SECONDS)
 
 
 @pytest.fixture
-def server(transactional_db, settings):  # noqa: F811 - pytest-django's fixture of this name
+def server(transactional_db, settings, monkeypatch):  # noqa: F811 - pytest-django's fixture of this name
     if not VENDOR.exists():
         pytest.skip("the browser libraries are not there: run `make setup`")
     settings.WHITENOISE_USE_FINDERS = settings.WHITENOISE_AUTOREFRESH = True
     found = Server()
     found.start()
+    monkeypatch.setattr(broadcast, "async_to_sync", partial(_also_from_the_test, found))
     yield found
     found.stop()
+
+
+def _also_from_the_test(server: Server, send: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
+    """A test that does a worker's part reaches open pages as a worker does.
+
+    Playwright keeps an event loop running in the thread of the tests, from which asgiref refuses to send.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return async_to_sync(send)
+    return lambda: asyncio.run_coroutine_threadsafe(send(), server.loop).result(SECONDS)
+
+
+_SAYS_WHEN_READY = "addEventListener('DOMContentLoaded', () => { document.documentElement.dataset.ready = ''; });"
+
+
+def wait_for_scripts(page: Page) -> None:
+    """Makes each action on `page` wait until the modules of the document have run.
+
+    Playwright acts on an element as soon as it is parsed. A key or click that comes before the modules have run does nothing.
+    """
+    page.add_init_script(_SAYS_WHEN_READY)
+    page.add_locator_handler(
+        page.locator("html:not([data-ready])"), lambda: None
+    )  # Playwright then waits until it is gone
 
 
 @pytest.fixture
 def open_page(chromium, server):
     """`open_page(client)`: a browser page with the session of a signed-in Django test client.
 
-    Whatever the page writes to its console as an error fails the test at the end.
+    An error that the page writes to its console fails the test at the end.
     """
     contexts, errors = [], []
 
@@ -70,6 +108,7 @@ def open_page(chromium, server):
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(SECONDS * 1000)
+        wait_for_scripts(page)
         page.on("pageerror", lambda error: errors.append(str(error)))
         return page
 
