@@ -96,8 +96,9 @@ class MakePhase:
         ended = re.search(r"^(?:=+ )?\d+ [a-z].* in [\d.]+s\b", text, re.MULTILINE)
         if not ended or "INTERNALERROR" in text or "Interrupted" in text or any("::" not in name for name in failed):
             return False
-        told = re.findall(r"^(?:FAILED|ERROR) (.+)", text, re.MULTILINE)
-        return {next((name for name in failed if line == name or line.startswith(f"{name} - ")), line) for line in told} == set(failed)
+        lines = re.findall(r"^(?:FAILED|ERROR) (.+)", text, re.MULTILINE)
+        told = {next((each for each in failed if f"{line} - ".startswith(f"{each} - ")), line) for line in lines}
+        return told == set(failed)
 
     def so_far(self) -> str:
         """The last line of its output."""
