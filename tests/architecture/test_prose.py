@@ -30,6 +30,7 @@ READ = (
     "trainer/monitors",
     "trainer/rewards",
     "trainer/rubrics",
+    "trainer/runners",
     "trainer/scheduling",
     "trainer/simulator",
     "trainer/verifiers",

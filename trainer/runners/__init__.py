@@ -1,1 +1,1 @@
-"""Runs of more than one process: workers that sample while the learner trains (METHODS 8), learners of several processes."""
+"""Runs of more than one process: workers that sample while the learner trains, and learners of several processes."""

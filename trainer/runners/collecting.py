@@ -26,15 +26,15 @@ from .responses import OpenResponses
 from .timings import TIMINGS, Timings
 
 Say = Callable[[str, int, Literal["info", "warning"]], None]
-"""A line of the log at a step."""
+"""Writes a line of the log at a step."""
 
 
 class AsyncCollector:
-    """The responses of a step come from the conductor.
+    """Takes the responses of a step from the conductor.
 
-    With `urb` and pinned weights the responses of every step follow from the seed alone: which weights sample a prompt is
-    fixed when it is admitted, and what is sampled beside a response does not change it. So neither speed nor crashes of
-    workers nor a kill of the whole run can be seen in its metrics.
+    With `urb` and pinned weights the responses of every step follow from the seed alone: admission fixes which weights sample a prompt,
+    and what is sampled beside a response does not change it. So the metrics show neither the speed nor the crashes of
+    workers, nor a kill of the whole run.
     """
 
     def __init__(self, parts: Parts, planner: Planner, scorer: RewardScorer, fleet: Fleet, say: Say) -> None:
@@ -52,7 +52,7 @@ class AsyncCollector:
         self._conductor = Conductor(config, fleet, responses, parts.tasks, self._log, source, journal)
         self._timings = Timings(parts.run_dir / TIMINGS, lambda message: self._log(message, "warning"))
         self._history: dict[int, Mapping[str, Tensor]] = {}
-        """Trained parameters of the versions that a response may still have to be sampled with."""
+        """The trained parameters of the versions with which a response may still have to be sampled."""
         self._step = 0
         self._told = -1
         self._asked_at = 0.0
@@ -71,7 +71,7 @@ class AsyncCollector:
         self._timings.begin(self._config)
         runner = self._config.runner
         self._log(f"{runner.workers} workers sample and {runner.reward_workers} score, by schedule {runner.policy!r}")
-        self._pusher.push(step)  # to the sampler of evaluations, in this process
+        self._pusher.push(step)  # to the sampler of evaluations in this process
 
     def collect(self, step: int, tell: Tell) -> Collected:
         note = tell.watch("sampling")
@@ -101,7 +101,7 @@ class AsyncCollector:
 
     def updated(self, step: int) -> None:
         self._step = step
-        self._pusher.push(step)  # to the sampler of evaluations, in this process
+        self._pusher.push(step)  # to the sampler of evaluations in this process
         if self._told == step:
             return
         self._told = step
@@ -115,7 +115,7 @@ class AsyncCollector:
 
     @contextmanager
     def newest_weights(self) -> Iterator[None]:
-        """The sampler of this process always has them: it samples for evaluations only."""
+        """Nothing to do: the sampler of this process samples only for evaluations, and always has the newest weights."""
         yield
 
     def state(self) -> State:
@@ -135,7 +135,7 @@ class AsyncCollector:
         self._conductor.close()
 
     def _check_quotas(self) -> None:
-        """Raises RunFailed for a domain that does not come; says how many prompts have no quota."""
+        """Raises RunFailed for a domain that the data lacks; logs how many prompts have no quota."""
         wanted = {quota.domain for quota in self._config.runner.quotas}
         found = Counter(prompt.example.domain for prompt in self._parts.prompts.train)
         if absent := sorted(wanted - found.keys()):
@@ -146,7 +146,7 @@ class AsyncCollector:
             self._say(f"{left} training prompts are of domains without a quota and are not used", 0, "warning")
 
     def _copied_weights(self) -> dict[str, Tensor]:
-        """Copies: the learner goes on changing its own while workers fetch these."""
+        """Copies of the weights: the learner goes on changing its own while workers fetch these."""
         return {name: tensor.clone() for name, tensor in self._pusher.weights()}
 
     def _log(self, message: str, level: Literal["info", "warning"] = "info") -> None:
@@ -160,7 +160,7 @@ class AsyncCollector:
 
 
 class _Waited:
-    """Tells that the run is paused while rewards are not to be had, and that it goes on."""
+    """Reports that the run is paused while rewards cannot be had, and that it goes on."""
 
     def __init__(self, tell: Tell) -> None:
         self._tell, self._paused = tell, False
@@ -174,7 +174,7 @@ class _Waited:
 
 
 def async_metrics(batch: TrainingBatch) -> dict[str, float]:
-    """How old what is trained on is, in steps, and what the schedule costs; undefined values are left out."""
+    """Metrics of the age of the trained responses, in steps, and of the cost of the schedule; undefined values are left out."""
     values = {"async/dropped": float(batch.dropped), "async/dropped_groups": float(batch.dropped_groups)}
     if batch.staleness:
         values["async/staleness"] = sum(batch.staleness) / len(batch.staleness)

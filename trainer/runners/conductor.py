@@ -1,4 +1,4 @@
-"""The thread between the learner and the workers: keeps the schedule, hands out jobs, collects what they bring."""
+"""The thread between the learner and the workers: it keeps the schedule, hands out jobs and collects results."""
 
 import queue
 import threading
@@ -47,20 +47,20 @@ Log = Callable[[str, Literal["info", "warning"]], None]
 
 @dataclass(frozen=True)
 class TrainingBatch:
-    """What the learner trains on. `rows`: places in `trajectories`, some repeated where others were excluded."""
+    """What the learner trains on. `rows` are places in `trajectories`; some are repeated if others were excluded."""
 
     trajectories: list[Trajectory]
     rows: list[int]
     staleness: list[int]
     dropped: int
-    """Responses excluded since the batch before."""
+    """How many responses were excluded since the batch before."""
     dropped_groups: int
     utilisation: float | None
-    """Share of the workers' time in which they had something to sample, since the batch before."""
+    """The share of the workers' time in which they had something to sample, since the batch before."""
     reward_wait_s: float = 0.0
-    """So long the learner waited although every response of the batch was there: for rewards alone."""
+    """Seconds that the learner waited for rewards alone, while every response of the batch was there."""
     timings: dict[str, Any] = field(default_factory=dict)
-    """JSON: seconds since the batch before, for the simulator."""
+    """Seconds since the batch before, as JSON, for the simulator."""
 
 
 @dataclass
@@ -71,9 +71,10 @@ class _Tally:
     present_s: float = 0.0
     spent: WorkerTimes = field(default_factory=WorkerTimes)
     transit_s: list[float] = field(default_factory=list)
-    """Of each response, on its way to the worker and back: from being handed out to being heard of, without the worker's time."""
+    """For each response, the seconds on its way to the worker and back: from being handed out until its report, without the worker's time.
+    """
     scoring_s: list[float] = field(default_factory=list)
-    """Of each group, from its last token to its rewards."""
+    """For each group, the seconds from its last token to its rewards."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def rules_of(config: OnPolicyConfig) -> Rules:
 
 
 class Conductor:
-    """The learner calls `start`, `batch`, `updated`, `state_dict` and `close`; the rest happens in the thread."""
+    """Runs the schedule in a thread. The learner calls `start`, `batch`, `updated`, `state_dict` and `close`."""
 
     def __init__(
         self,
@@ -118,25 +119,25 @@ class Conductor:
         source: GroupSource | None = None,
         journal: Journal | None = None,
     ) -> None:
-        """`source`: which groups come, with their domains and sizes."""
+        """`source` gives the groups, with their domains and sizes."""
         self._config, self._fleet, self._responses, self._tasks = config, fleet, responses, tasks
         self._log, self._journal = log, journal
         self._rules = rules_of(config)
         self._scheduler = Scheduler(self._rules, source or GroupSource())
         self._digests: dict[int, str] = {}
         self._sampling: dict[AttemptKey, str] = {}
-        """The worker that samples a response."""
+        """The worker that samples each response."""
         self._sent_at: dict[AttemptKey, float] = {}
-        """When a response that is sampled was handed out."""
+        """When each response that is being sampled was handed out."""
         self._unscored: dict[int, list[AttemptKey]] = {}
-        """By group, responses with all their tokens, until the others of the group have theirs."""
+        """The responses of each group that have all their tokens, until the others of the group have theirs."""
         self._scores: dict[int, ScoreJob] = {}
         self._stopped: set[AttemptKey] = set()
-        """Responses that are to be put off at the end of their segment."""
+        """Responses that will be put off at the end of their segment."""
         self._workers: set[str] = set()
         self._count = 0
         self._whole_at: dict[int, float] = {}
-        """When the last response of a group had ended, until the group is trained on."""
+        """When the last response of each group had ended, until the group is trained on."""
         self._asked_at = 0.0
         self._clock = LearnerClock()
         self._tally = _Tally()
@@ -144,7 +145,7 @@ class Conductor:
         self._batches: queue.SimpleQueue[TrainingBatch] = queue.SimpleQueue()
         self._failure: BaseException | None = None
         self.waits = ""
-        """Why rewards are not to be had at present; read by the learner."""
+        """Why rewards cannot be had now; the learner reads it."""
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._work, name="conductor", daemon=True)
         self._remember()
@@ -152,14 +153,14 @@ class Conductor:
     # The learner's side
 
     def start(self, weights: Mapping[int, Weights]) -> None:
-        """`weights` by version: the newest, and those that responses of a resumed run began with."""
+        """Start the workers. `weights` by version are the newest, and those that responses of a resumed run began with."""
         for version, tensors in weights.items():
             self._publish(version, tensors)
         self._fleet.start(self._config.runner.workers)
         self._thread.start()
 
     def batch(self, check: Callable[[], None]) -> TrainingBatch:
-        """The next batch; `check` is called meanwhile and may raise. Raises what went wrong in the thread."""
+        """The next batch; `check` is called meanwhile and may raise. Raises the error of the thread."""
         self._asked_at = time.monotonic()
         self._inbox.put(self._ready)
         while True:
@@ -170,7 +171,7 @@ class Conductor:
                 self._raise_failure()
 
     def updated(self, step: int, version: int, weights: Weights | None) -> int:
-        """Step `step` is done; `weights` are those of `version` if they are new. The oldest version still needed."""
+        """Note that step `step` is done; `weights` are those of `version` if they are new. Returns the oldest version still needed."""
         told = threading.Event()
 
         def tell() -> None:
@@ -187,18 +188,18 @@ class Conductor:
         return self._snapshot.oldest_needed
 
     def state_dict(self) -> dict[str, Any]:
-        """As it was right after the last `updated`; JSON."""
+        """The state right after the last `updated`, as JSON."""
         return {"schedule": self._snapshot.schedule, "responses": saved(*self._snapshot.responses)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Before `start`."""
+        """Restore the state; called before `start`."""
         self._scheduler.load_state_dict(state["schedule"])
         sizes = {number: group.size for number, group in self._scheduler.groups.items()}
         self._responses.load(state["responses"], sizes)
         self._remember()
 
     def close(self) -> None:
-        """The thread closes the fleet; where it never started, nobody else would."""
+        """End the thread, which closes the fleet; if the thread never started, close the fleet here."""
         self._closing.set()
         if self._thread.ident is None:
             self._fleet.close()
@@ -224,7 +225,7 @@ class Conductor:
                 self._tally.busy_s += (now - before) * len(set(self._sampling.values()))
                 self._tally.present_s += (now - before) * len(self._workers)
                 before = now
-        except BaseException as error:  # the learner raises it, where it waits
+        except BaseException as error:  # raised in the learner's thread, which waits
             self._failure = error
         finally:
             self._fleet.close()
@@ -248,7 +249,7 @@ class Conductor:
             case SampleDone():
                 self._tally.spent.add(report.spent)
                 for ended in report.ended:
-                    if self._sampling.get(ended.key) == report.worker:  # not one that was given up
+                    if self._sampling.get(ended.key) == report.worker:  # not a response that was given up
                         del self._sampling[ended.key]
                         self._tally.transit_s.append(time.monotonic() - self._sent_at.pop(ended.key) - ended.held_s)
                         self._sampled(report.worker, ended)
@@ -262,7 +263,7 @@ class Conductor:
                     self._scored(report)
 
     def _write_down(self, report: ScoreDone | ScoreWaits) -> None:
-        """Before anything is made of it: a run that is killed right after does not ask again."""
+        """Write the answers down before they are used, so that a run killed right after does not ask again."""
         if self._journal:
             self._journal.add(report.told)
 
@@ -285,7 +286,7 @@ class Conductor:
             self._tell(Sampled(key.sample, key.attempt))
         elif put_off:
             self._tell(Paused(key.sample, key.attempt, self._responses.put_off(key)))
-        else:  # the next segment, with the newest weights unless a response keeps those it began with
+        else:  # the next segment, with the newest weights unless a response keeps its first weights
             self._dispatch(worker, [key], ended.version if self._rules.pinned else self._scheduler.version)
 
     def _scored(self, report: ScoreDone) -> None:
@@ -299,7 +300,7 @@ class Conductor:
                 self._responses.lose(key)
 
     def _score_whole_groups(self) -> None:
-        """Those of which no response is being sampled, or is to be sampled yet."""
+        """Send groups for scoring of which no response is being sampled or waits for sampling."""
         for group in [group for group in self._unscored if self._scheduler.sampled(group)]:
             keys = self._unscored.pop(group)
             awaited = [key for key in keys if self._scheduler.awaits(*key)]
@@ -332,7 +333,7 @@ class Conductor:
         self._fleet.sample(worker, SampleJob(tuple(keys), tuple(map(self._responses.request, keys)), version))
 
     def _tell(self, event: Event, then: Callable[[], None] = lambda: None) -> None:
-        """`then` is called between the schedule's decision and what it brings about."""
+        """Give an event to the schedule. `then` is called after the schedule's decision and before what follows from it."""
         decisions = self._scheduler.handle(event, time.monotonic())
         then()
         for decision in decisions:
@@ -363,7 +364,7 @@ class Conductor:
 
     def _stop(self, key: AttemptKey, stop: Stop) -> None:
         if stop.keep:
-            self._stopped.add(key)  # it goes on to the end of its segment
+            self._stopped.add(key)  # the response goes on to the end of its segment
         elif self._sampling.pop(key, None):
             del self._sent_at[key]
             self._responses.lose(key)

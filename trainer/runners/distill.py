@@ -1,4 +1,4 @@
-"""The stage of recipe `distill`: a policy's, with its teachers loaded."""
+"""The stage of recipe `distill`: a policy stage with its teachers loaded."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,9 +17,11 @@ from .policy import collector_for, one_memory
 
 
 def make(job: StageJob) -> DistillStage:
-    """Raises RunFailed, ValueError or OSError where examples or models cannot be used."""
+    """Raises RunFailed, ValueError or OSError if examples or models cannot be used."""
     config: DistillConfig = job.config
-    examples = read_examples(job.examples)  # before anything heavy: a mistake in them needs no model to be found
+    examples = read_examples(
+        job.examples
+    )  # before anything heavy: a mistake in the examples needs no model to be found
     from trainer.inference.build import build_sampler
     from trainer.inference.models import best_device, load_model, load_tokenizer
     from trainer.loops.learner.learner import Learner
@@ -51,8 +53,11 @@ def make(job: StageJob) -> DistillStage:
 
 
 def teacher_folders(config: DistillConfig, models: Mapping[str, Path]) -> list[Path]:
-    """Of each teacher, in order. Several stand under their paths, one under its role; from a shell without either, one that is
-    called as the model that is trained is that model."""
+    """The folder of each teacher, in order.
+
+    Several teachers are given by their paths, a single one by its role. From a shell without either, a teacher with the name of the
+    trained model is that model.
+    """
     found = []
     for place, teacher in enumerate(config.teachers):
         same = models["base"] if teacher.model == config.model.name else None
@@ -67,7 +72,7 @@ def teacher_folders(config: DistillConfig, models: Mapping[str, Path]) -> list[P
 
 
 def _teachers(folders: list[Path], places: Mapping[str, int], config: DistillConfig) -> Teachers:
-    """Each folder is loaded once, however many stages it teaches."""
+    """The teachers; a folder is loaded once, even if it teaches several stages."""
     from trainer.inference.models import best_device, load_model
     from trainer.loops.learner.learner import Teacher
 

@@ -1,4 +1,4 @@
-"""What a worker samples now and next: continuous batching over the responses of many groups."""
+"""What a worker samples: continuous batching over the responses of many groups."""
 
 import time
 from collections.abc import Callable, Collection
@@ -13,7 +13,7 @@ from .spent import WorkerTimes
 
 
 class AttemptKey(NamedTuple):
-    """A response and the attempt at it, without which a late result could be taken for that of a later attempt."""
+    """A response and the number of the attempt, so that a late result is not taken for that of a later attempt."""
 
     sample: SampleId
     attempt: int
@@ -29,9 +29,10 @@ class SampleJob:
 
 
 class Ended(NamedTuple):
-    """A response that is not sampled any more. `digest` is that of the weights as the worker holds them, read back after
-    they were loaded. Without a `result`, `problem` says why, although the worker lives. `held_s`: since a
-    turn of the worker could begin with it."""
+    """A response that is no longer sampled. `digest` is that of the weights as the worker holds them, read back after
+    they were loaded. Without a `result`, `problem` says why, although the worker lives. `held_s` are the seconds since a
+    turn of the worker could begin with it.
+    """
 
     key: AttemptKey
     result: SampleResult | None
@@ -60,10 +61,10 @@ class _OpenBatch:
 
 
 class Feed:
-    """Keeps up to `slots` responses going side by side, whatever groups they are of: one that ends makes room for the next.
+    """Keeps up to `slots` responses, of any groups, going side by side: when one ends, the next takes its place.
 
     Each is sampled by the version of the weights that its job names. As many versions are open together as the sampler
-    allows; where that is one, responses of another wait until the last of this one has ended. Used by one thread.
+    allows; if it allows one, responses of another version wait until the last of the present one has ended. Used by one thread.
     """
 
     def __init__(self, sampler: JoinableSampler, slots: int) -> None:
@@ -84,7 +85,7 @@ class Feed:
         return sum(len(opened.keys) for opened in self._open.values())
 
     def submit(self, job: SampleJob, fetch: Fetch) -> None:
-        """`fetch` gives the weights of the job's version, where they are not here yet."""
+        """Add a job; `fetch` gives the weights of its version if they are not here yet."""
         self._came_at.update(dict.fromkeys(job.keys, time.monotonic()))
         self._waiting += [
             _WaitingRequest(key, request, job.version, fetch)
@@ -92,7 +93,7 @@ class Feed:
         ]
 
     def withdraw(self, keys: Collection[AttemptKey]) -> None:
-        """What nobody wants any more makes room at once."""
+        """Drop these responses, which makes room at once."""
         self._waiting = [waiting for waiting in self._waiting if waiting.key not in keys]
         for key in keys:
             self._came_at.pop(key, None)
@@ -102,10 +103,10 @@ class Feed:
                 opened.keys -= gone
 
     def turn(self) -> list[Ended]:
-        """Fill what is free, and go on with every response by a token or more; what has ended. Raises EngineLost.
+        """Fill free places, and sample one token or more of every response; returns those that have ended. Raises EngineLost.
 
         A turn's seconds begin where the last one ended, unless nothing was left then: handing over results and taking in new
-        work hold up the responses as decoding does. The loading of weights is counted by itself.
+        work delay the responses as decoding does. The loading of weights is counted separately.
         """
         began, loaded = self._ended_at or time.monotonic(), self._spent.loads[1]
         before = self._inside
@@ -121,7 +122,7 @@ class Feed:
         return [each._replace(held_s=now - self._came_at.pop(each.key, now)) for each in ended]
 
     def take_spent(self) -> WorkerTimes:
-        """The time that went into it since the last call."""
+        """The times since the last call."""
         spent, self._spent = self._spent, WorkerTimes()
         return spent
 
@@ -130,7 +131,7 @@ class Feed:
             found = [(key, result) for key, result in opened.running.step() if key in opened.keys]
         except EngineLost:
             raise
-        except Exception as error:  # of all that were in this step
+        except Exception as error:  # all responses of this step
             problem = said(error)
             del self._open[version]
             opened.running.close()
@@ -139,7 +140,7 @@ class Feed:
         return [Ended(key, result, version, opened.digest) for key, result in found]
 
     def _fill(self) -> list[Ended]:
-        """In the order of their coming; those whose version cannot be opened yet let others by."""
+        """Start waiting responses in the order in which they came; a response whose version cannot be opened yet lets others pass."""
         problems, waiting, free = [], [], self._slots - self._inside
         for each in self._waiting:
             opened = self._opened(each) if free > 0 else None
@@ -157,7 +158,7 @@ class Feed:
         return problems
 
     def _opened(self, each: _WaitingRequest) -> _OpenBatch | None:
-        """The version of a response, opened if there is room for it; others that nobody waits for are closed for that."""
+        """The version of a response, opened if there is room for it; versions without responses are closed for that."""
         if each.version in self._open:
             return self._open[each.version]
         wanted = {waiting.version for waiting in self._waiting}
@@ -175,5 +176,5 @@ class Feed:
 
 
 def said(error: BaseException) -> str:
-    """Kind and last line: some errors, such as a MemoryError, have no words of their own."""
+    """Kind and last line of an error: some errors, such as a MemoryError, have no text."""
     return ": ".join([type(error).__name__, *str(error).strip().splitlines()[-1:]])

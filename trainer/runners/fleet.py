@@ -1,4 +1,4 @@
-"""The workers as the conductor sees them; `RayFleet` is the real one."""
+"""The workers as the conductor sees them; `RayFleet` is the real implementation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from .work import ScoreJob
 
 @dataclass(frozen=True)
 class SampleDone:
-    """Some of a worker's responses are not sampled any more."""
+    """Responses that a worker no longer samples."""
 
     worker: str
     ended: tuple[Ended, ...]
@@ -31,7 +31,7 @@ class ScoreDone:
 
 @dataclass(frozen=True)
 class ScoreWaits:
-    """Somebody whom the rewards of a group must ask cannot be asked at present; the group is tried again and again."""
+    """A service that the rewards of a group need does not answer now; the group is tried again and again."""
 
     reason: str
     told: tuple[JournalEntry, ...] = ()
@@ -50,7 +50,7 @@ class WorkerDown:
 
 @dataclass(frozen=True)
 class Alive:
-    """The worker has made progress since it was last asked, or has nothing to do."""
+    """The worker has made progress since the last question, or has nothing to do."""
 
     worker: str
 
@@ -62,39 +62,39 @@ class Fleet(Protocol):
     """Rollout workers by name, and reward workers behind one queue. Only one thread calls it."""
 
     def start(self, workers: int) -> None:
-        """Returns at once; each worker reports `WorkerUp` when it can be given work."""
+        """Start the workers. Returns at once; each worker reports `WorkerUp` when it can be given work."""
         ...
 
     def publish(self, version: int, weights: Weights) -> None: ...
 
     def forget(self, below: int) -> None:
-        """Weights older than `below` are asked for no more."""
+        """Drop weights older than `below`: they are no longer asked for."""
         ...
 
     def sample(self, worker: str, job: SampleJob) -> None:
-        """Beside whatever the worker samples already; it keeps what does not fit for later."""
+        """Sample these beside what the worker samples already; the worker keeps for later what does not fit."""
         ...
 
     def withdraw(self, worker: str, keys: Sequence[AttemptKey]) -> None:
-        """Nobody waits for these any more. Results that are on their way may still come."""
+        """Stop sampling these. Results that are on their way may still come."""
         ...
 
     def score(self, job: ScoreJob) -> None:
-        """The result comes whatever happens to reward workers: lost or hung ones are replaced and the job is done again;
+        """Score a group. A result always comes: lost or hung reward workers are replaced and the job is done again;
         after some attempts the rewards are missing, with the reason.
         """
         ...
 
     def score_no_more(self) -> None:
-        """From here on no group is begun with: no step trains on those that wait."""
+        """Begin no further group: no step trains on those that wait."""
         ...
 
     def poll(self, timeout_s: float) -> list[Report]:
-        """What has happened; waits at most `timeout_s` for anything at all. Raises RunFailed when no worker can start."""
+        """The reports so far; waits at most `timeout_s` for the first. Raises RunFailed if no worker can start."""
         ...
 
     def replace(self, worker: str) -> None:
-        """End it, however stuck it is, and start another, which reports `WorkerUp` under a name of its own."""
+        """End the worker, even if it hangs, and start another, which reports `WorkerUp` under its own name."""
         ...
 
     def close(self) -> None: ...

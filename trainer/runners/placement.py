@@ -1,6 +1,6 @@
 """Where the actors of a run go: places that Ray reserves for all of them at once.
 
-Its processes that train together and its workers are one placement group: it has all of its places or none. Two runs that each
+The processes that train together and the workers are one placement group: it has all of its places or none. Two runs that each
 held half of what they need would wait for each other for ever.
 """
 
@@ -17,21 +17,21 @@ from trainer.contracts.counted import counted
 from trainer.loops.session.errors import RunFailed
 
 WAIT_S = 900.0
-"""How long places are waited for; the run itself waits in the server's queue, so that others hold them is rare."""
+"""Seconds to wait for places. The run itself waits in the server's queue, so its places are rarely taken."""
 _LOOK_S = 0.5
 SAY_S = 5.0
-"""A wait that is longer is told of."""
+"""A wait of more seconds is reported."""
 
 _EACH = {"GPU": "runner.gpus_per_worker", "CPU": "runner.cpus_per_worker"}
-"""What an actor may ask for, and the field that says how much of it one worker does."""
+"""What an actor may ask for, and the config field with the amount for one worker."""
 
 Role = Literal["learner", "rollout", "reward"]
 Look = Callable[[str], None]
-"""Called now and then with what is waited for, and with nothing once it is there. What it raises ends the waiting."""
+"""Called now and then with what is awaited, and with an empty text once it is there. An exception of it ends the waiting."""
 
 
 class PlacementPart(NamedTuple):
-    """`count` places with these resources each; `field` of the config says how many there are."""
+    """`count` places with these resources each; `field` is the config field with their number."""
 
     role: Role
     count: int  # type: ignore[assignment]  # hides the method of tuples, which nobody calls
@@ -43,16 +43,16 @@ class RolePlace(NamedTuple):
     role: Role
     index: int  # type: ignore[assignment]  # as above
     options: dict[str, Any]
-    """For the actor that takes it."""
+    """The Ray options of the actor that takes the place."""
 
 
 def cluster_gpus() -> int:
-    """That Ray may give away on all machines."""
+    """How many GPUs Ray may give away on all machines."""
     return int(ray.cluster_resources().get("GPU", 0))
 
 
 def parts(config: OnPolicyConfig, gpus: int) -> list[PlacementPart]:
-    """What a run asks for on a cluster with so many GPUs. Actors that ask for nothing need no place."""
+    """The places of a run on a cluster with so many GPUs. Actors without resources need no place."""
     runner, processes = config.runner, config.optim.processes
     found = (
         [PlacementPart("learner", processes, _some({"GPU": 1 if gpus else 0}), "optim.processes")]
@@ -68,17 +68,17 @@ def parts(config: OnPolicyConfig, gpus: int) -> list[PlacementPart]:
 
 
 def reserve(config: OnPolicyConfig, look: Look = lambda reason: None) -> "Places":
-    """All places of a run, once it has them. Raises RunFailed where it gets none, and what `look` raises."""
+    """All places of a run, once it has them. Raises RunFailed if it gets none, and what `look` raises."""
     places = Places(parts(config, cluster_gpus()))
     places.wait(look)
     return places
 
 
 class Places:
-    """One group. Those that train together are PACKed on as few machines as possible; workers alone are SPREAD over many."""
+    """A placement group. Processes that train together are PACKed on as few machines as possible; workers alone are SPREAD over many."""
 
     def __init__(self, parts: Sequence[PlacementPart]) -> None:
-        """Raises RunFailed where the cluster could never give that, whoever ends."""
+        """Raises RunFailed if the cluster could never give these places, even when it is free."""
         self._parts = list(parts)
         self._group: PlacementGroup | None = None
         if problem := self._too_much() or self._too_large():
@@ -92,7 +92,7 @@ class Places:
             self._group = placement_group(bundles, strategy=strategy)
 
     def wait(self, look: Look = lambda reason: None, seconds: float = WAIT_S) -> None:
-        """Until all of them are reserved. Raises RunFailed where that takes too long, and what `look` raises; nothing is held then."""
+        """Wait until all places are reserved. Raises RunFailed if that takes too long, and what `look` raises; then nothing is held."""
         if self._group is None:
             return
         ready, began = self._group.ready(), time.monotonic()
@@ -111,7 +111,7 @@ class Places:
             raise
 
     def take(self, role: Role) -> RolePlace | None:
-        """A free one; None where actors of this role ask for nothing. Raises IndexError where all are taken."""
+        """A free place; None if actors of this role need none. Raises IndexError if all are taken."""
         if self._group is None or role not in self._free:
             return None
         index, each = self._free[role].pop(0), self._each[role]
@@ -122,17 +122,17 @@ class Places:
         return RolePlace(role, index, options)
 
     def give_back(self, place: RolePlace) -> None:
-        """For whoever replaces the actor that had it."""
+        """Free the place for the actor that replaces the one that had it."""
         self._free[place.role].append(place.index)
 
     def leave(self, *roles: Role) -> None:
-        """These need no places any more. When none does, the cluster has them back."""
+        """Note that these roles need no places any more. When no role does, the cluster gets the places back."""
         self._parts = [part for part in self._parts if part.role not in roles]
         if not self._parts:
             self.close()
 
     def close(self) -> None:
-        """Gives all of them back, and ends whatever is in them."""
+        """Give all places back, and end the actors in them."""
         group, self._group = self._group, None
         if group is not None:
             remove_placement_group(group)
@@ -144,7 +144,7 @@ class Places:
         return ", ".join(part.field for part in self._parts if not resource or resource in part.each)
 
     def _too_much(self) -> str:
-        """What is asked for at once and is more than all machines have; empty if nothing is."""
+        """The text about resources that exceed those of all machines together; empty if none do."""
         has = ray.cluster_resources()
         for name in _EACH:
             wanted, there = int(self._total(name)), int(has.get(name, 0))
@@ -154,7 +154,7 @@ class Places:
         return ""
 
     def _too_large(self) -> str:
-        """What one actor asks for and no machine has; empty if there is none such."""
+        """The text about an actor that needs more than any machine has; empty if there is none."""
         machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
         for part in self._parts:
             if not any(all(has.get(name, 0) >= count for name, count in part.each.items()) for has in machines):
@@ -164,7 +164,7 @@ class Places:
         return ""
 
     def _words(self) -> str:
-        """What is asked for, and what there is."""
+        """The places that the run asks for, and what the cluster has, as text."""
         names = [name for name in ("GPU", "CPU") if self._total(name)]
         asked = " and ".join(counted(int(self._total(name)), f"{name}s") for name in names)
         has, free = ray.cluster_resources(), ray.available_resources()

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 
 def make(job: StageJob) -> PolicyStage:
-    """Raises RunFailed, ValueError or OSError where examples or models cannot be used."""
+    """Raises RunFailed, ValueError or OSError if examples or models cannot be used."""
     return on_policy(job, prepare_prompts)
 
 
 def on_policy(job: StageJob, prepare: Prepare, task: TrainingTask | None = None) -> PolicyStage:
-    """The same with other prompts, those of `task`."""
+    """The stage of a policy with the prompts that `prepare` gives, those of `task`."""
     config: OnPolicyConfig = job.config
-    rows = read_examples(job.examples)  # before anything heavy: a mistake in them needs no model to be found
+    rows = read_examples(job.examples)  # before anything heavy: a mistake in the examples needs no model to be found
     from trainer.inference.models import load_tokenizer
 
     tokenizer = load_tokenizer(job.models["base"])
@@ -76,8 +76,10 @@ def _stage(
 
 
 def _places(job: StageJob) -> "Places | None":
-    """Of the processes that train together and of the workers, all at once, before anything is loaded. Workers alone reserve theirs
-    when they start."""
+    """The places of the processes that train together and of the workers, reserved at once before anything is loaded. None if only workers
+    need
+    places: they reserve theirs when they start.
+    """
     if job.config.optim.processes == 1:
         return None
     from .placement import reserve
@@ -88,7 +90,7 @@ def _places(job: StageJob) -> "Places | None":
 
 
 def looking(monitor: RunMonitor) -> Callable[[str], None]:
-    """The page says what the run waits for; whoever stops the run ends the waiting."""
+    """A function that reports what the run waits for; stopping the run ends the waiting."""
     paused = False
 
     def look(reason: str) -> None:
@@ -107,7 +109,7 @@ def looking(monitor: RunMonitor) -> Callable[[str], None]:
 
 
 def collector_for(job: StageJob, rewards: RewardSetup, places: "Places | None" = None) -> MakeCollector:
-    """`runner.kind`: sample while the learner waits, in rounds whose responses are stored, or in workers of their own."""
+    """The collector for `runner.kind`: one that samples while the learner waits, one of rounds with stored responses, or workers."""
     if job.config.runner.kind == "sync":
         return SyncCollector
     if job.config.runner.kind == "offline":
@@ -123,8 +125,9 @@ def collector_for(job: StageJob, rewards: RewardSetup, places: "Places | None" =
 
 
 def one_memory(config: OnPolicyConfig, learner: Any) -> bool:
-    """Whether the sampler follows the learner. Some models keep parameters in float32 whatever they are loaded in: these would
-    be pushed in another precision, so nothing is shared."""
+    """Whether the sampler uses the learner's memory. Some models keep parameters in float32 for any dtype: a push would give these
+    another precision, so nothing is shared.
+    """
     dtype = f"torch.{config.model.dtype}"
     return config.one_memory and all(str(each.dtype) == dtype for each in learner.plain.parameters())
 
@@ -132,7 +135,7 @@ def one_memory(config: OnPolicyConfig, learner: Any) -> bool:
 def _learner(
     config: OnPolicyConfig, model_dir: Path, teacher_dir: Path | None, places: "Places | None"
 ) -> tuple[Any, Any, Any]:
-    """The learner, what updates it where that is not this process, and the teacher where it is."""
+    """The learner, the updater if another process updates, and the teacher if it is in this process."""
     if config.optim.processes > 1:
         from .ray_learner import ShardedLearner, ShardedUpdater
 
@@ -147,7 +150,7 @@ def _learner(
 
 
 def _teacher_dir(job: StageJob, tokenizer: Any) -> Path | None:
-    """Of objective `distill`. Raises RunFailed when there is no teacher, or when it speaks in other tokens."""
+    """The teacher's folder for objective `distill`. Raises RunFailed if there is no teacher, or if its tokens differ."""
     if job.config.objective.name != "distill":
         return None
     folder = job.models.get("teacher")

@@ -1,4 +1,4 @@
-"""Workers as Ray actors. The only place that imports Ray besides the job's entry."""
+"""Workers as Ray actors. Ray is imported only here, in its neighbours and in the job's entry."""
 
 import os
 import sys
@@ -27,15 +27,15 @@ from .placement import Look, Places, RolePlace, reserve
 from .work import Results, RewardWorker, RolloutWorker, ScoredGroup, ScoreJob, Waits
 
 _START_S = (
-    900.0  # a worker imports torch, and may start an engine: half a minute, but many times that on a busy machine
+    900.0  # a worker imports torch, and may start an engine: half a minute, but many times as long on a busy machine
 )
 _FAILED_STARTS = 5
 _ASK_AGAIN_S = 10.0
 _COLLECT_S = 5.0
-"""So long a worker is asked for results at a time."""
+"""How many seconds one call waits for a worker's results."""
 _OBJECT_STORE_BYTES = 300_000_000
 _CONNECTS, _CONNECT_PAUSE_S = 4, 5.0
-# what Ray says where a node of its own took longer than the 30 s that it allows, which is what a busy machine does
+# Ray's message when a node that it starts took longer than the allowed 30 s, as on a busy machine
 _BUSY = ("timed out during startup", "GCS has become overloaded")
 
 
@@ -56,7 +56,7 @@ class RolloutActor:
         return os.getpid()
 
     def sample(self, job: SampleJob, boxed: list[Any]) -> None:
-        # The reference comes in a box, so that Ray does not fetch weights that are here already.
+        # The reference comes in a list, so that Ray does not fetch weights that are here already.
         self._worker.submit(job, lambda: ray.get(boxed[0]))
 
     def withdraw(self, keys: Sequence[AttemptKey]) -> None:
@@ -86,7 +86,7 @@ class RewardActor:
 
 @dataclass
 class _Member:
-    """An actor. `since`: when its start, or what it does now, began."""
+    """An actor. `since` is when its start, or its present work, began."""
 
     name: str
     kind: Literal["rollout", "reward"]
@@ -120,13 +120,13 @@ class _WaitingGroup:
 
 @dataclass
 class RayFleet:
-    """`Fleet` on Ray: the cluster that `RAY_ADDRESS` names, as in a Ray job, else one of this machine's own."""
+    """A `Fleet` on Ray: the cluster that `RAY_ADDRESS` names, as in a Ray job, else one on this machine."""
 
     config: OnPolicyConfig
     model_dir: Path
     rewards: RewardSetup
     places: Places | None = None
-    """Those that the run has already, because other processes of it have theirs among them."""
+    """Places that the run has already, because other processes of it are in the same group."""
     look: Look = lambda reason: None
     _members: dict[str, _Member] = field(default_factory=dict)
     _calls: dict[Any, _Call] = field(default_factory=dict)
@@ -135,7 +135,7 @@ class RayFleet:
     _waiting: dict[int, _WaitingGroup] = field(default_factory=dict)
     _reports: list[Report] = field(default_factory=list)
     _scores: bool = True
-    """Whether groups are still handed to reward workers."""
+    """Whether groups still go to reward workers."""
     _failed_starts: int = 0
     _count: int = 0
 
@@ -157,7 +157,7 @@ class RayFleet:
     def sample(self, worker: str, job: SampleJob) -> None:
         member = self._members.get(worker)
         if member is None:
-            return  # found dead by the last poll, which tells of it after other news
+            return  # the last poll found it dead, and reports that after other news
         member.sampling.update(job.keys)
         self._calls[member.actor.sample.remote(job, [self._weights[job.version]])] = _Call("sample", member)
 
@@ -180,7 +180,7 @@ class RayFleet:
         if ready:
             ready, _ = ray.wait(list(self._calls), num_returns=len(self._calls), timeout=0)
         for ref in ready:
-            call = self._calls.pop(ref, None)  # None: its actor was found dead by another call of this round
+            call = self._calls.pop(ref, None)  # None: another call of this round found its actor dead
             if call is not None:
                 self._collect(ref, call)
         self._look_for_the_stuck()
@@ -211,7 +211,7 @@ class RayFleet:
         if kind == "rollout":
             threads = max(1, self.config.runner.cpus_per_worker)
             arguments = (str(self.model_dir.absolute()), self.config, threads)
-            if self.config.sampler.kind == "vllm":  # which the interpreter that started Ray may not have
+            if self.config.sampler.kind == "vllm":  # the interpreter that started Ray may not have it
                 options["runtime_env"] = {"py_executable": sys.executable}
             actor = RolloutActor.options(**options).remote(*arguments)  # type: ignore[attr-defined]  # of ray.remote
         else:
@@ -245,7 +245,7 @@ class RayFleet:
         self._scored(waiting.job, ScoredGroup(tuple(Reward(None, excluded=excluded) for _ in waiting.job.keys)))
 
     def _wait(self, waiting: _WaitingGroup, waits: Waits) -> None:
-        """No loss of the worker's: the group is scored once those whom it asks can be asked."""
+        """Keep a group that waits: it is scored once the services that it needs answer. The worker is not at fault."""
         waiting.not_before = time.monotonic() + _ASK_AGAIN_S
         waiting.job = replace(waiting.job, known=waiting.job.known + waits.told)
         self._queue.append(waiting)
@@ -263,14 +263,14 @@ class RayFleet:
             result = ray.get(ref)
         except RayTaskError as error:
             if isinstance(error.cause, EngineLost):
-                self._lost(member, str(error.cause))  # the actor lives, but what it samples with does not
+                self._lost(member, str(error.cause))  # the actor lives, but its engine does not
             else:
                 self._raised(call, said(error.cause or error))
             return
         except (
             RayActorError,
             OutOfMemoryError,
-        ) as error:  # the latter where Ray's monitor ended it for its node's sake
+        ) as error:  # the latter if Ray's monitor ended it to save its node
             self._lost(member, _first_line(error))
             return
         match call.kind:
@@ -294,7 +294,7 @@ class RayFleet:
                 member.progress = result
 
     def _raised(self, call: _Call, message: str) -> None:
-        """The work failed, the worker lives. Raises RunFailed where it would fail everywhere, for want of memory."""
+        """Note that the work failed while the worker lives. Raises RunFailed if it would fail everywhere, because memory is too small."""
         match call.kind:
             case "results" if is_shortage(message):
                 raise RunFailed(f"{call.member.name}: {message}")
@@ -308,7 +308,7 @@ class RayFleet:
         self._calls[member.actor.collect.remote()] = _Call("results", member)
 
     def _sampled(self, member: _Member, results: Results) -> None:
-        """Raises RunFailed where a response failed for want of memory, as it would everywhere."""
+        """Raises RunFailed if a response failed because memory is too small, as it would on every worker."""
         for each in results.ended:
             if is_shortage(each.problem):
                 raise RunFailed(f"{member.name}: {each.problem}")
@@ -321,7 +321,7 @@ class RayFleet:
         self._reports.append(ScoreDone(job, *scored))
 
     def _hand_out(self) -> None:
-        """Groups to idle reward workers."""
+        """Give groups to idle reward workers."""
         for member in self._members.values():
             if not self._queue or not self._scores:
                 return
@@ -343,7 +343,7 @@ class RayFleet:
                 self._calls[member.actor.pulse.remote()] = _Call("pulse", member)
 
     def _look_for_the_stuck(self) -> None:
-        """Rollout workers are judged by their pulse, in the schedule; the others by how long they take."""
+        """Look for actors that hang. The schedule judges rollout workers by their pulse; others are judged by how long they take."""
         now, limit = time.monotonic(), self.config.runner.heartbeat_s
         for member in list(self._members.values()):
             took = now - member.since
@@ -360,13 +360,13 @@ class RayFleet:
 
 
 def connect() -> None:
-    """To the cluster that `RAY_ADDRESS` names, or to one of this machine's own."""
+    """Connect to the cluster that `RAY_ADDRESS` names, or start one on this machine."""
     for left in reversed(range(_CONNECTS)):
         if ray.is_initialized():
             return
         try:
             return _init()
-        except Exception as error:  # Ray raises it as nothing more telling than that
+        except Exception as error:  # Ray raises only a general error here
             if not left or not any(sign in str(error) for sign in _BUSY):
                 raise
             ray.shutdown()
@@ -382,6 +382,6 @@ def _init() -> None:
 
 
 def _first_line(error: Exception) -> str:
-    """Ray explains at length what may have killed an actor."""
+    """The first line of an error: Ray explains at length what may have ended an actor."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__

@@ -29,7 +29,7 @@ _Failure = tuple[str, list[int], int]
 
 @ray.remote(max_restarts=0, max_task_retries=0, concurrency_groups={"files": 1, "word": 1})  # type: ignore[call-overload]  # Ray declares no groups
 class LearnerActor:
-    """One process of those that hold the model together. The driver calls the same on all of them, in the same order."""
+    """One of the processes that hold the model together. The driver calls the same methods on all of them, in the same order."""
 
     def __init__(self, config: OnPolicyConfig, rank: int, threads: int) -> None:
         self._config, self._rank, self._stop = config, rank, False
@@ -43,13 +43,13 @@ class LearnerActor:
         return os.getpid()
 
     def open(self, host: str) -> int:
-        """The port at which the processes find one another; called on the first one."""
-        meeting: Any = torch.distributed  # documents TCPStore, and does not export it
+        """The port at which the processes find one another; called on the first process."""
+        meeting: Any = torch.distributed  # torch documents TCPStore and does not export it
         self._store = meeting.TCPStore(host, 0, self._config.optim.processes, True, wait_for_workers=False)
         return int(self._store.port)
 
     def join(self, host: str, port: int, model_dir: str, teacher_dir: str | None) -> int:
-        """Meets the others and makes the learner; the number of trained parameters."""
+        """Meet the others and make the learner; returns the number of trained parameters."""
         from torch.distributed.device_mesh import init_device_mesh
 
         from trainer.inference.models import best_device, load_model
@@ -61,7 +61,7 @@ class LearnerActor:
             os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
         device = best_device()
         if self._rank:
-            meeting: Any = torch.distributed  # documents TCPStore, and does not export it
+            meeting: Any = torch.distributed  # torch documents TCPStore and does not export it
             self._store = meeting.TCPStore(host, port, ranks, False)
         torch.distributed.init_process_group(
             "nccl" if device == "cuda" else "gloo",
@@ -71,7 +71,7 @@ class LearnerActor:
             timeout=timedelta(seconds=self._config.runner.heartbeat_s),
         )
         mesh = init_device_mesh(device, (ranks,))
-        # All weights trained in bfloat16: the shares are the float32 masters, and passes gather them rounded.
+        # If all weights are trained in bfloat16, the shares are the float32 masters, and passes gather them rounded.
         dtype = model.dtype if model.lora else "float32"
         share = ModelShare(self._rank, ranks, mesh)
         self._learner = Learner(load_model(node.model(Path(model_dir), "base"), dtype), self._config, share)
@@ -81,8 +81,10 @@ class LearnerActor:
         return self._learner.size
 
     def update(self, trajectories: list[Trajectory], advantages_B: Tensor) -> UpdateReport | _Failure | None:
-        """This process's part of the report; None where it was told to stop, as all were then. Or what was not finite: the
-        others then wait in vain, and are ended."""
+        """The part of the report of this process; None if it was told to stop, as all were then. A _Failure if something was not finite:
+        the
+        others then wait in vain, and are ended.
+        """
         try:
             return self._updater.run(trajectories, advantages_B, check=self._check)
         except NotFinite as error:
@@ -93,7 +95,7 @@ class LearnerActor:
 
     @ray.method(concurrency_group="word")
     def stop(self) -> None:
-        """The update under way is given up before its next micro-batch."""
+        """Give up the present update before its next micro-batch."""
         self._stop = True
 
     def _check(self) -> None:
@@ -101,12 +103,12 @@ class LearnerActor:
             raise StopRequested
 
     def do(self, name: str, *arguments: Any) -> Any:
-        """A method of the learner; the result from the first process only, on the CPU."""
+        """Call a method of the learner; the first process alone returns the result, on the CPU."""
         result = getattr(self._learner, name)(*arguments)
         return _on_cpu(result) if self._rank == 0 else None
 
     def collect(self, name: str, *arguments: Any) -> dict[str, Tensor] | None:
-        """What an iterator of the learner yields, whole, to the first process; the others let go of each tensor at once."""
+        """What an iterator of the learner yields, whole, from the first process; the others free each tensor at once."""
         found = {}
         for key, tensor in getattr(self._learner, name)(*arguments):
             if self._rank == 0:
@@ -114,11 +116,11 @@ class LearnerActor:
         return found if self._rank == 0 else None
 
     def share_bytes(self) -> int:
-        """Of what this process has of a checkpoint. What is held for an earlier one stays."""
+        """Bytes of this process's share of a checkpoint. A share held for an earlier checkpoint stays."""
         return sum(rows.tensor.nbytes for each in self._learner.shares().values() for rows in each.values())
 
     def hold(self, copy: bool) -> None:
-        """What this process has of a checkpoint, as it is now; `copy`: as it stays, whatever is trained meanwhile."""
+        """Hold this process's share of a checkpoint; with `copy` as a copy that later training does not change."""
         shares = self._learner.shares()
         if copy:
             shares = {
@@ -132,7 +134,7 @@ class LearnerActor:
 
     @ray.method(concurrency_group="files")
     def write(self, place: CheckpointPlace, step: int) -> list[File] | None:
-        """Puts what is held there, beside whatever is trained; None where the place is out of this machine's reach."""
+        """Write the held share while training goes on; None if this machine cannot reach the place."""
         ranks = self._config.optim.processes
         try:
             return [write_share(place, step, owner, each, self._rank, ranks) for owner, each in self._holding().items()]
@@ -157,12 +159,12 @@ class LearnerActor:
 
 
 class ShardedLearner:
-    """`Learner` for the loop: every call goes to all processes, and ends for all of them when one is lost."""
+    """A `Learner` for the loop: every call goes to all processes, and if one is lost, the call ends for all."""
 
     def __init__(self, config: OnPolicyConfig, model_dir: Path, teacher_dir: Path | None, places: Places) -> None:
         self._config, self._places, ranks = config, places, config.optim.processes
         threads = max(1, (os.cpu_count() or 1) // ranks)
-        actor: Any = LearnerActor  # ray.remote adds `options`, of which its types know nothing here
+        actor: Any = LearnerActor  # ray.remote adds `options`, which its types lack
         self._actors = [actor.options(**self._options()).remote(config, rank, threads) for rank in range(ranks)]
         hosts = self._together([actor.host.remote() for actor in self._actors])
         host = "127.0.0.1" if len(set(hosts)) == 1 else hosts[0]
@@ -174,8 +176,9 @@ class ShardedLearner:
     def update(
         self, trajectories: Sequence[Trajectory], advantages_B: Tensor, check: Callable[[], None] | None = None
     ) -> UpdateReport:
-        """Raises NotFinite as one process's update does; the processes are then of no more use. StopRequested, where `check`
-        has raised it before the last micro-batch."""
+        """Raises NotFinite if one process's update does; the processes are then useless. Raises StopRequested if `check`
+        has raised it before the last micro-batch.
+        """
         shared = ray.put(list(trajectories)), ray.put(advantages_B)
         refs = [actor.update.remote(*shared) for actor in self._actors]
         self._watched(refs, check)
@@ -222,7 +225,7 @@ class ShardedLearner:
         self._all("set_lr", lr)
 
     def state_tensors(self) -> dict[str, dict[str, Tensor]]:
-        """Nothing: each process saves what it has."""
+        """Nothing, because each process saves its own share."""
         return {}
 
     def elsewhere(self) -> Sequence[Elsewhere]:
@@ -236,7 +239,7 @@ class ShardedLearner:
         self._all("load_state_tensors", mine)
 
     def pids(self) -> list[int]:
-        """Of every process, by rank."""
+        """The process id of every process, by rank."""
         return self._together([actor.pid.remote() for actor in self._actors])
 
     def close(self) -> None:
@@ -249,7 +252,7 @@ class ShardedLearner:
         return place.options if place else {"num_cpus": 0, "scheduling_strategy": "DEFAULT"}
 
     def _watched(self, refs: list[Any], check: Callable[[], None] | None) -> None:
-        """Until one of them has ended; all processes are told when `check` raises StopRequested."""
+        """Wait until one of them has ended; all processes are told if `check` raises StopRequested."""
         while check is not None and not ray.wait(refs, timeout=_LOOK_S)[0]:
             try:
                 check()
@@ -267,7 +270,7 @@ class ShardedLearner:
         return self._together([actor.do.remote(name, *boxed) for actor in self._actors])[0]
 
     def _together(self, refs: list[Any], enough: Callable[[Any], bool] = lambda result: False) -> list[Any]:
-        """All results; or those so far, once one is `enough`. Raises ProcessLost where one is lost or hangs."""
+        """All results, or those so far once one is `enough`. Raises ProcessLost if one is lost or hangs."""
         results: dict[Any, Any] = {}
         waiting = list(refs)
         while waiting:
@@ -281,7 +284,7 @@ class ShardedLearner:
         return [results[ref] for ref in refs if ref in results]
 
     def _broken(self, refs: list[Any], error: Exception) -> Exception:
-        """Ends all processes. One that is lost makes the others fail, too, so the loss is looked for as the reason."""
+        """End all processes. If one is lost, the others fail too, so a loss is looked for first."""
         ray.wait(refs, num_returns=len(refs), timeout=_LAST_WORDS_S)
         found = [self._end_of(ref) for ref in refs]
         self.close()
@@ -302,14 +305,15 @@ class ShardedLearner:
     def _end_of(self, ref: Any) -> Exception | None:
         try:
             ray.get(ref, timeout=0)
-        except Exception as error:  # any end of it is an answer here
+        except Exception as error:  # any end of the process answers the question
             return error
         return None
 
 
 class _Processes:
     """The share of a checkpoint that each process holds (`Elsewhere`). A process holds one at a time: `keep` and `write` are
-    called when the one before is published."""
+    called when the one before is published.
+    """
 
     def __init__(self, actors: Sequence[Any], together: Callable[[list[Any]], list[Any]]) -> None:
         self._actors, self._together, self._kept = actors, together, False
@@ -320,7 +324,7 @@ class _Processes:
         self._kept = True
 
     def write(self, place: CheckpointPlace, step: int) -> list[File]:
-        """In a thread of each process. Raises OSError as one of them did, ProcessLost where one is lost."""
+        """Write in a thread of each process. Raises OSError as one of them did, and ProcessLost if one is lost."""
         if not self._kept:
             self._hold(copy=False)
         found = self._got([actor.write.remote(place, step) for actor in self._actors])
@@ -334,7 +338,7 @@ class _Processes:
         self._got([actor.let_go.remote() for actor in self._actors])
 
     def _sent(self, rank: int, place: CheckpointPlace, step: int) -> list[File]:
-        """A share of a machine that shares no disk with this one, written here."""
+        """The share of a machine without a common disk, written here."""
         (held,) = self._got([self._actors[rank].held.remote()])
         ranks = len(self._actors)
         return [write_share(place, step, owner, each, rank, ranks) for owner, each in held.items()]
@@ -355,7 +359,7 @@ class _Processes:
 
 
 class ShardedUpdater(Updater):
-    """Advantages here, updates there."""
+    """Computes advantages here and updates in the processes."""
 
     def __init__(self, learner: ShardedLearner, config: OnPolicyConfig) -> None:
         super().__init__(learner, config)  # type: ignore[arg-type]
@@ -369,7 +373,7 @@ class ShardedUpdater(Updater):
         check: Callable[[], None] | None = None,
         learned_B: Sequence[Learned] | None = None,
     ) -> UpdateReport:
-        """`learned_B` is None: configs with several processes weigh no response by what is learned."""
+        """`learned_B` is None: configs with several processes do not weight responses by what is learned."""
         return self._sharded.update(trajectories, advantages_B, check)
 
 

@@ -1,4 +1,4 @@
-"""The tokens of every response that is outstanding: put together from segments, kept until its group is trained on."""
+"""The tokens of every outstanding response: joined from segments, and kept until the group is trained on."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,14 +16,14 @@ from .feed import AttemptKey
 
 @dataclass(frozen=True)
 class PartialResponse:
-    """The first tokens of a response, and who sampled which of them."""
+    """The first tokens of a response, and which version sampled which of them."""
 
     tokens: tuple[int, ...] = ()
     logprobs: tuple[float, ...] = ()
     stretches: tuple[Stretch, ...] = ()
 
     def grown(self, result: SampleResult) -> "PartialResponse":
-        """With the tokens of one more segment."""
+        """The response with the tokens of one more segment."""
         stretches, start, end = self.stretches, len(self.tokens), len(self.tokens) + len(result.tokens)
         if stretches and stretches[-1].version == result.version:
             start, stretches = stretches[-1].start, stretches[:-1]
@@ -35,7 +35,7 @@ class PartialResponse:
 
 
 class OpenResponses:
-    """Of a response that is put off or finished the tokens are kept; what a lost attempt had added goes with it."""
+    """Keeps the tokens of responses that are put off or finished; tokens of a lost attempt are dropped with it."""
 
     def __init__(
         self,
@@ -47,25 +47,25 @@ class OpenResponses:
         self._rollout, self._segment = rollout, segment_tokens
         self._plans_of, self._decode = plans_of, decode
         self._plans: dict[int, Sequence[PromptPlan]] = {}
-        """Of a group that was begun, by its number and its size."""
+        """The plans of each begun group, by its number and its size."""
         self._put_off: dict[SampleId, PartialResponse] = {}
         self._running: dict[AttemptKey, PartialResponse] = {}
         self._whole: dict[AttemptKey, Trajectory] = {}
-        """With their last token, not yet scored."""
+        """Responses with their last token, not yet scored."""
         self._done: dict[SampleId, Trajectory] = {}
 
     def plan(self, sample: SampleId) -> PromptPlan:
         return self._plans[sample.group][sample.place]
 
     def begin(self, start: Start, size: int) -> None:
-        """Go on from where the response was put off, or from nothing. `size`: the responses of its group."""
+        """Go on from where the response was put off, or begin it. `size` is the number of responses of its group."""
         self._know(start.sample.group, size)
         self._running[AttemptKey(start.sample, start.attempt)] = (
             self._put_off.get(start.sample, PartialResponse()) if start.stretches else PartialResponse()
         )
 
     def request(self, key: AttemptKey) -> SampleRequest:
-        """What is left of a response, or its next segment. A continued one draws from a seed of its own."""
+        """The request for the rest of a response, or for its next segment. A continued response draws from its own seed."""
         plan, had = self.plan(key.sample), self._running[key].tokens
         left = self._rollout.max_new_tokens - len(had)
         return SampleRequest(
@@ -78,7 +78,7 @@ class OpenResponses:
         )
 
     def add(self, key: AttemptKey, result: SampleResult) -> Trajectory | None:
-        """A segment has come; the whole response if that was its last one."""
+        """Add a segment; returns the whole response if the segment was its last."""
         had = self._running.pop(key)
         part = had.grown(result)
         over = len(part.tokens) >= self._rollout.max_new_tokens
@@ -96,24 +96,24 @@ class OpenResponses:
         return self._whole[key]
 
     def put_off(self, key: AttemptKey) -> tuple[Stretch, ...]:
-        """Keep the tokens for later; their stretches."""
+        """Keep the tokens for later; returns their stretches."""
         part = self._put_off[key.sample] = self._running.pop(key)
         return part.stretches
 
     def lose(self, key: AttemptKey) -> None:
-        """This attempt is over, without a result."""
+        """End this attempt without a result."""
         self._running.pop(key, None)
         self._whole.pop(key, None)
 
     def scored(self, key: AttemptKey, reward: Reward) -> tuple[Stretch, ...]:
-        """The response can be trained on; its stretches."""
+        """Note that the response can be trained on; returns its stretches."""
         whole = self._whole.pop(key)
         self._put_off.pop(key.sample, None)
         self._done[key.sample] = replace(whole, reward=reward)
         return tuple(Stretch(*each) for each in whole.versions)
 
     def taken(self, number: int, places: Sequence[int], group: int) -> list[Trajectory]:
-        """Responses of a group as the `group`-th of a batch. The group is forgotten: it is trained on now."""
+        """The responses of a group as the `group`-th of a batch. The group is then dropped, because it is trained on now."""
         rows = [self._done[SampleId(number, place)] for place in places]
         self.forget(number)
         return [replace(row, plan=replace(row.plan, group=group)) for row in rows]
@@ -124,11 +124,14 @@ class OpenResponses:
             self._put_off.pop(SampleId(number, place), None)
 
     def snapshot(self) -> tuple[dict[SampleId, Trajectory], dict[SampleId, PartialResponse]]:
-        """What `saved` puts into words; cheap, since nothing in it ever changes."""
+        """The parts that `saved` writes; making them is cheap, because nothing in them ever changes."""
         return dict(self._done), dict(self._put_off)
 
     def load(self, state: dict[str, Any], sizes: Mapping[int, int]) -> None:
-        """`sizes`: the responses of each outstanding group. What was saved of others, which were being dropped, is of no use."""
+        """Restore. `sizes` are the numbers of responses of the outstanding groups. Saved responses of other groups, which were being
+        dropped,
+        are of no use.
+        """
         for *numbers, tokens, logprobs, stretches in state["put_off"]:
             sample, found = SampleId(*numbers), tuple(Stretch(*stretch) for stretch in stretches)
             if sample.group in sizes:
@@ -146,7 +149,7 @@ class OpenResponses:
 
 
 def saved(done: dict[SampleId, Trajectory], put_off: dict[SampleId, PartialResponse]) -> dict[str, Any]:
-    """JSON of a snapshot. Plans are not in it: they follow from the seed."""
+    """A snapshot as JSON. Plans are left out, because they follow from the seed."""
     return {
         "done": [{"sample": list(sample)} | written(trajectory) for sample, trajectory in done.items()],
         "put_off": [

@@ -1,4 +1,4 @@
-"""Where the time of asynchronous sampling goes: what the simulator is calibrated with."""
+"""Where the time of asynchronous sampling goes: the simulator is calibrated with it."""
 
 import time
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 
 class WorkerTurn(NamedTuple):
-    """What a worker went on with at a time: `rows` responses by `versions` sets of weights, `joined` of them new."""
+    """A turn of a worker: `rows` responses by `versions` sets of weights; `joined` of the responses were new."""
 
     versions: int
     rows: int
@@ -16,7 +16,7 @@ class WorkerTurn(NamedTuple):
 
 @dataclass
 class WorkerTimes:
-    """`turns`: how often each kind came, and the seconds of all of them. `loads`: the same of weights that were loaded."""
+    """The number of turns of each kind and their seconds; `loads` are the same two numbers for weights that were loaded."""
 
     turns: dict[WorkerTurn, tuple[int, float]] = field(default_factory=dict)
     loads: tuple[int, float] = (0, 0.0)
@@ -35,7 +35,7 @@ class WorkerTimes:
         self.load(other.loads[1], other.loads[0])
 
     def written(self) -> dict[str, Any]:
-        """JSON: a row [versions, rows, joined, count, seconds] for each kind of turn."""
+        """The times as JSON: a row [versions, rows, joined, count, seconds] for each kind of turn."""
         return {"turns": [[*kind, *found] for kind, found in self.turns.items()], "loads": list(self.loads)}
 
     @classmethod
@@ -45,7 +45,7 @@ class WorkerTimes:
 
 
 class LearnerClock:
-    """What the learner does all the time, as the schedule sees it: trains, makes the rest of its step, waits for a batch."""
+    """What the learner's time goes to, as the schedule sees it: it trains, makes the rest of its step, waits for a batch."""
 
     def __init__(self) -> None:
         self._at = time.monotonic()
@@ -58,7 +58,7 @@ class LearnerClock:
         self._note("rest_s")
 
     def taken(self) -> dict[str, float]:
-        """Seconds of the update before and of the rest of its step, which the first batch does not have, and of the wait."""
+        """Seconds of the update before, of the rest of its step, and of the wait. The first batch has only the wait."""
         self._note("wait_s")
         seconds, self._seconds = self._seconds, {}
         return seconds

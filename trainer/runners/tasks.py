@@ -1,4 +1,4 @@
-"""The stage of every recipe that trains on a task of `trainer.tasks`: that of a policy, on the task's questions."""
+"""The stage of every recipe that trains on a task of `trainer.tasks`: a policy stage on the task's questions."""
 
 from functools import partial
 
@@ -11,6 +11,6 @@ from .policy import on_policy
 
 
 def make(job: StageJob) -> PolicyStage:
-    """Raises RunFailed, ValueError or OSError where examples or models cannot be used."""
+    """Raises RunFailed, ValueError or OSError if examples or models cannot be used."""
     task = TASKS[job.recipe.name](job.config)
     return on_policy(job, partial(posed_prompts, task=task), task)

@@ -1,4 +1,4 @@
-"""The file in a run's folder with what its workers and its learner spent, for `python -m trainer simulate --from-run`."""
+"""The file in a run's folder with the times of its workers and its learner, for `python -m trainer simulate --from-run`."""
 
 import json
 import os
@@ -12,9 +12,9 @@ TIMINGS = "timings.jsonl"
 
 
 class Timings:
-    """One JSON object a line: what was asked for whenever the run begins or goes on, then the seconds of each step.
+    """Writes one JSON object a line: the rules whenever the run begins or goes on, then the seconds of each step.
 
-    These are only timings: what cannot be written, as on a full disk, is left out, and `warn` hears of it once.
+    These are only timings: if a line cannot be written, as on a full disk, it is left out, and `warn` is called once.
     """
 
     def __init__(self, path: Path, warn: Callable[[str], None]) -> None:
@@ -46,7 +46,7 @@ class Timings:
 
 
 def _unended(file: BinaryIO) -> str:
-    """The end of the last line where a write was cut off within it."""
+    """A line break if the last line was cut off; else empty."""
     if not file.seek(0, os.SEEK_END):
         return ""
     file.seek(-1, os.SEEK_END)

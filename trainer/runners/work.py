@@ -1,4 +1,4 @@
-"""What a worker does, wherever it runs: sample responses with given weights, score a group."""
+"""The work of a worker in any process: sample responses with given weights, score a group."""
 
 import queue
 import threading
@@ -19,7 +19,7 @@ from .spent import WorkerTimes
 
 @dataclass(frozen=True)
 class ScoreJob:
-    """Responses of one group to score. `known` is what the run was told of them before."""
+    """Responses of one group to score. `known` are answers that the run has from before."""
 
     number: int
     keys: tuple[AttemptKey, ...]
@@ -28,35 +28,35 @@ class ScoreJob:
 
 
 class ScoredGroup(NamedTuple):
-    """`told` is what others answered, to be written down where the run is."""
+    """The rewards of a group. `told` are the answers of judges and services, to be written down in the run's process."""
 
     rewards: tuple[Reward, ...]
     told: tuple[JournalEntry, ...] = ()
 
 
 class Waits(NamedTuple):
-    """A group has no rewards yet, and why; it is to be handed out again later, with what was `told` by then."""
+    """Why a group has no rewards yet; it is handed out again later, with the answers `told` so far."""
 
     reason: str
     told: tuple[JournalEntry, ...] = ()
 
 
 class Results(NamedTuple):
-    """What has ended in a worker, and what it has spent since it told the last time."""
+    """What has ended in a worker, and the times since its last report."""
 
     ended: tuple[Ended, ...]
     spent: WorkerTimes
 
 
 class RolloutWorker:
-    """A feed with a thread of its own: work is handed in and results are taken out while it samples."""
+    """A feed in its own thread: work is handed in and results are taken out while it samples."""
 
     def __init__(self, sampler: JoinableSampler, slots: int) -> None:
         self._feed = Feed(sampler, slots)
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._outbox: queue.SimpleQueue[Results | BaseException] = queue.SimpleQueue()
         self.progress = 0
-        """Grows with every token that is decoded: what a heartbeat looks at."""
+        """A number that grows with every decoded token; heartbeats look at it."""
         threading.Thread(target=self._work, name="sampling", daemon=True).start()
 
     def submit(self, job: SampleJob, fetch: Fetch) -> None:
@@ -66,7 +66,7 @@ class RolloutWorker:
         self._inbox.put(partial(self._feed.withdraw, keys))
 
     def collect(self, timeout_s: float) -> Results:
-        """What has ended since the last call; waits for it. Raises what has ended the sampling."""
+        """What has ended since the last call; waits for it. Raises the error that ended the sampling."""
         try:
             found = self._outbox.get(timeout=timeout_s)
         except queue.Empty:
@@ -86,12 +86,12 @@ class RolloutWorker:
                 self.progress += 1
                 if ended:
                     self._outbox.put(Results(tuple(ended), self._feed.take_spent()))
-        except BaseException as error:  # raised where the results are waited for
+        except BaseException as error:  # raised in the thread that waits for the results
             self._outbox.put(error)
 
 
 class RewardWorker:
-    """Scores groups, in whatever process; what the rewards ask is opened with the first group."""
+    """Scores groups, in any process; the first group opens what the rewards need."""
 
     def __init__(self, setup: RewardSetup) -> None:
         self._setup = setup
@@ -100,8 +100,10 @@ class RewardWorker:
         self.scored = 0
 
     def score(self, job: ScoreJob) -> ScoredGroup | Waits:
-        """A response whose reward cannot be computed has none, with the reason; never 0. `Waits` where somebody who must be
-        asked cannot be asked at present."""
+        """The rewards of a group. A response whose reward cannot be computed has none, with the reason; never 0. `Waits` if a service that
+        must be
+        asked does not answer now.
+        """
         self._notes.begin(job.known)
         try:
             self._scorer = self._scorer or self._setup.open(self._notes)
@@ -127,7 +129,7 @@ class _Paused(Exception):
 
 
 class _Impatient:
-    """Whoever hands out work waits; a worker goes on with other groups."""
+    """Gives a group up instead of waiting: the conductor waits, and the worker goes on with other groups."""
 
     def check(self) -> None:
         pass
