@@ -29,6 +29,7 @@ READ = (
     "trainer/metrics",
     "trainer/monitors",
     "trainer/rewards",
+    "trainer/rollouts",
     "trainer/rubrics",
     "trainer/runners",
     "trainer/scheduling",

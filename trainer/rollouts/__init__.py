@@ -1,4 +1,4 @@
-"""Sampling responses and finding out what they are worth."""
+"""Sampling responses and computing their rewards."""
 
 from .collect import (
     Groups,

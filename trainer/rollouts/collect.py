@@ -24,15 +24,15 @@ class RolloutScorer(Protocol):
 
     @property
     def asks(self) -> bool:
-        """Whether rewards need somebody besides this process, who takes his time."""
+        """Whether rewards need judges or services outside this process, which take time."""
         ...
 
     def begin(self, items: Sequence[Item]) -> Begun:
-        """Their rewards are computed from here on; `finish` waits for them."""
+        """Begin to compute the rewards of these items; `finish` waits for them."""
         ...
 
     def finish(self, begun: Sequence[Begun], watch: RewardWatch | None = None) -> list[Reward]:
-        """The rewards of everything that was begun, in order."""
+        """The rewards of all begun items, in order."""
         ...
 
 
@@ -42,7 +42,7 @@ class Scored(NamedTuple):
     trajectories: list[Trajectory]
     sampling_s: float
     waiting_s: float
-    """So long nothing but rewards was waited for."""
+    """Seconds in which only rewards were awaited."""
 
 
 def sample_plans(
@@ -68,11 +68,11 @@ def sample_plans(
 
 
 class Groups:
-    """The attempts that `plans` begin, on their way to rewards: a group can be scored as soon as its last one has ended, while
-    others are still sampled. Neither responses nor rewards depend on when that is.
+    """The attempts that `plans` begin, on their way to rewards. A group can be scored as soon as its last attempt has ended, while
+    others are still sampled. The time of scoring changes neither responses nor rewards.
 
-    `tasks` by the key of the example; `where` in the run they are sampled (phase and step), `baselines` the policy's
-    likeliest response to the prompt of each group, where a part of the reward compares with it.
+    `tasks` are by the key of the example; `where` is the place in the run (phase and step); `baselines` has the policy's
+    likeliest response to the prompt of each group, if a part of the reward compares with it.
     """
 
     def __init__(
@@ -92,26 +92,26 @@ class Groups:
             self._places[plan.group].append(place)
 
     def ended(self, place: int, result: SampleResult) -> None:
-        """The response to the plan at `place`, which is the whole attempt."""
+        """Take the response to the plan at `place`; it is the whole attempt."""
         plan = self._plans[place]
         self.played(place, Episode(self._tasks[plan.example_key], (Trajectory.of(plan, result),)))
 
     def played(self, place: int, episode: Episode) -> None:
-        """The attempt that the plan at `place` began."""
+        """Take the attempt that the plan at `place` began."""
         self._episodes[place] = episode
         group = self._plans[place].group
         if all(each in self._episodes for each in self._places[group]):
             self._begun[group] = self._scorer.begin([self._item(each) for each in self._places[group]])
 
     def scored(self, watch: RewardWatch | None = None) -> list[Episode]:
-        """All attempts with their rewards; those without one stay in the list, marked, so that they can be counted."""
+        """All attempts with their rewards; attempts without a reward stay in the list, marked, so that they can be counted."""
         found = self._scorer.finish([self._begun[group] for group in self._places], watch)
         places = [place for group in self._places.values() for place in group]
         rewards = dict(zip(places, found, strict=True))
         return [self._episodes[place].worth(rewards[place]) for place in range(len(self._plans))]
 
     def trajectories(self, results: Sequence[SampleResult], watch: RewardWatch | None = None) -> list[Trajectory]:
-        """Of attempts that are one response each, with their rewards."""
+        """The trajectories, with their rewards, of attempts that are one response each."""
         for place, result in enumerate(results):
             if place not in self._episodes:
                 self.ended(place, result)
@@ -137,7 +137,7 @@ def sample_and_score(
     progress: SamplingProgress | None = None,
     watch: RewardWatch | None = None,
 ) -> Scored:
-    """One response for each plan, with its reward. Where somebody is asked for rewards, groups are scored as they end."""
+    """One response for each plan, with its reward. If rewards need judges or services, each group is scored as soon as it ends."""
     started = time.monotonic()
     try:
         results = sample_plans(sampler, plans, rollout, progress, groups.ended if scorer.asks else None)
@@ -157,7 +157,7 @@ def score_samples(
     where: str,
     watch: RewardWatch | None = None,
 ) -> list[Trajectory]:
-    """Responses that are there already, with their rewards."""
+    """Responses that exist already, with their rewards."""
     return Groups(plans, tasks, scorer, where).trajectories(results, watch)
 
 
@@ -181,7 +181,7 @@ def score_trajectories(
 
 
 def item_of(place: str, episode: Episode, longest: int, baseline: str | None = None) -> Item:
-    """An attempt as rewards look at it."""
+    """An attempt in the form that rewards read."""
     task = episode.task
     facts = {**task.facts, **episode.facts}
     return Item(place, task.example, task.rubric, episode.text, episode.length, longest, baseline, facts)
@@ -211,7 +211,7 @@ def greedy_rewards(
     where: str,
     watch: RewardWatch | None = None,
 ) -> list[float]:
-    """For each plan, what the likeliest response to its prompt without scaffold is worth; NaN where it has no reward.
+    """For each plan, the reward of the likeliest response to its prompt without scaffold; NaN if it has none.
 
     ReMax's baseline (Li et al., 2024): one more response per prompt.
     """
@@ -232,5 +232,5 @@ def group_rewards(trajectories: Sequence[Trajectory]) -> dict[int, list[float]]:
 
 
 def flat_groups(groups: Mapping[int, Sequence[float]]) -> int:
-    """Groups whose rewards are all equal up to rounding: they carry no signal."""
+    """How many groups have rewards that are all equal up to rounding: they carry no signal."""
     return sum(max(rewards) - min(rewards) <= 1e-9 for rewards in groups.values())

@@ -1,4 +1,4 @@
-"""One attempt at a task: what a reward of the whole attempt looks at."""
+"""One attempt at a task, which a reward values as a whole."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from .trajectory import Reward, Trajectory, TrajectoryKey
 
 
 class Task(Protocol):
-    """What responses are sampled for. `rubric` may hold fewer criteria than the example's."""
+    """The task that responses are sampled for. `rubric` may hold fewer criteria than the example's."""
 
     @property
     def example(self) -> Example: ...
@@ -27,20 +27,20 @@ class Task(Protocol):
 
 @dataclass(frozen=True)
 class Episode:
-    """Trajectories in the order of their turns, and what else is known of the attempt.
+    """Trajectories in the order of their turns, and facts about the attempt.
 
     One response to one prompt is one trajectory without facts. Turns of one conversation are spans of one trajectory; there
-    are several where the context was written anew between turns.
+    are several trajectories if the context was written again between turns.
     """
 
     task: Task
     trajectories: tuple[Trajectory, ...]
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """JSON: what the environment says of it, such as whether the task is done."""
+    """What the environment says of the attempt, as JSON, such as whether the task is done."""
 
     @property
     def text(self) -> str:
-        """What the policy said last."""
+        """The last text of the policy."""
         return self.trajectories[-1].text
 
     @property
@@ -49,14 +49,14 @@ class Episode:
         return sum(trajectory.length for trajectory in self.trajectories)
 
     def worth(self, reward: Reward) -> "Episode":
-        """With this reward, which is that of each of its trajectories."""
+        """The episode with this reward, which each of its trajectories gets."""
         return replace(self, trajectories=tuple(replace(each, reward=reward) for each in self.trajectories))
 
 
 def episode_rows(trajectories: Sequence[Trajectory]) -> tuple[list[int], list[int]]:
     """For each trajectory the number of its episode, and for each episode the place of its first trajectory.
 
-    Trajectories of one episode differ in their turn; where a step has the same one twice, those are two episodes.
+    Trajectories of one episode differ in their turn; if a step has the same one twice, those are two episodes.
     """
     seen: Counter[TrajectoryKey] = Counter()
     numbers: dict[tuple[str, int, int, int], int] = {}

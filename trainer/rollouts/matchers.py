@@ -14,11 +14,11 @@ _LEAST, _MOST = 0.05, 0.95
 
 
 class EmbeddingMatcher:
-    """By the cosine of sentence embeddings; loaded once. Raises ModelInvalid where the model is not installed.
+    """Matches texts by the cosine of sentence embeddings; the model is loaded once. Raises ModelInvalid if the model is not installed.
 
-    The texts of one human list say different things, so their mean cosine is what the subject alone makes alike; two
-    texts say the same from a measured lift above it (docs/judges.md). The model's own list has no part in that: else it
-    could move the border by what it writes.
+    The texts of one human list say different things, so their mean cosine shows how alike the subject alone makes texts. Two
+    texts say the same from a measured lift above it (docs/judges.md). The model's own list has no part in that, because
+    it could otherwise move the border by what it writes.
     """
 
     def __init__(self, precision: "Precision" = "float32") -> None:

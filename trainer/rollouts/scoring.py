@@ -1,4 +1,4 @@
-"""Responses to rewards for loops, which wait: an event loop of its own asks judges and services meanwhile."""
+"""Rewards of responses for loops, which wait: a separate event loop asks judges and services meanwhile."""
 
 import asyncio
 import threading
@@ -27,23 +27,23 @@ FIRST_WAIT_S, LONGEST_WAIT_S = 2.0, 60.0
 
 
 class RewardWatch(Protocol):
-    """Who waits for rewards."""
+    """The object that waits for rewards."""
 
     def check(self) -> None:
-        """Called a few times a second; what it raises ends the scoring."""
+        """Called a few times a second; an exception of it ends the scoring."""
         ...
 
     def paused(self, reason: str) -> None:
-        """Somebody who must be asked cannot be asked; they are asked again and again."""
+        """Called when a service that must be asked does not answer; it is asked again and again."""
         ...
 
     def resumed(self) -> None:
-        """They have answered."""
+        """Called when the service has answered."""
         ...
 
 
 class Unwatched:
-    """Nobody wants to hear."""
+    """A watch that ignores everything."""
 
     def check(self) -> None:
         pass
@@ -67,9 +67,9 @@ class Begun:
 
 
 class RewardScorer:
-    """Rewards as configured. A response that a part cannot value is excluded with the reason, never scored zero.
+    """Rewards as configured. If a part has no value for a response, the response is excluded with the reason, never scored zero.
 
-    Used by one thread. `close` ends the loop and whatever the services hold open.
+    Used by one thread. `close` ends the event loop and everything that the services hold open.
     """
 
     def __init__(self, config: OnPolicyConfig, services: Services | None = None, journal: Notes | None = None) -> None:
@@ -81,7 +81,7 @@ class RewardScorer:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._news: SimpleQueue[str] = SimpleQueue()
         self._again = FIRST_WAIT_S
-        """Seconds until somebody who could not be asked is asked again."""
+        """Seconds until a service that did not answer is asked again."""
         self._count_spent({}, None)
 
     @property
@@ -91,7 +91,7 @@ class RewardScorer:
 
     @property
     def asks(self) -> bool:
-        """Whether a part asks a judge, a service or a package: it is worth to begin while others are sampled."""
+        """Whether a part asks a judge, a service or a package: scoring should then begin while others are sampled."""
         return any(part.asks_judge or part.kind in ("http", "python") for part in self.parts)
 
     def score(self, items: Sequence[Item], watch: RewardWatch | None = None) -> list[Reward]:
@@ -99,11 +99,11 @@ class RewardScorer:
         return self.finish([self.begin(items)], watch) if items else []
 
     def begin(self, items: Sequence[Item]) -> Begun:
-        """Their rewards are computed from here on, in the background; `finish` waits for them."""
+        """Begin to compute the rewards of these items in the background; `finish` waits for them."""
         return Begun(items, self._submit(self._score(items)))
 
     def finish(self, begun: Sequence[Begun], watch: RewardWatch | None = None) -> list[Reward]:
-        """The rewards of all that was begun, in order. Raises what `watch` raises, and then gives up on all of them."""
+        """The rewards of all begun items, in order. Raises what `watch` raises, and then gives all of them up."""
         self._wait([each.scoring for each in begun], watch or Unwatched())
         return [
             _reward(self.parts, item, composed)
@@ -123,7 +123,7 @@ class RewardScorer:
         self._count_spent(state, dict(state))
 
     def forget_missing(self) -> None:
-        """What has no value is asked again by the run that goes on."""
+        """Drop items without a value, so that the run that goes on asks about them again."""
         if isinstance(self.journal, Journal):
             self.journal.forget_missing()
 
@@ -137,7 +137,7 @@ class RewardScorer:
             self.journal.close()
 
     def _count_spent(self, spent: Mapping[str, Any], mark: dict[str, Any] | None) -> None:
-        """What was spent by the checkpoint, and what the run had asked for after it: that was paid for as well."""
+        """Count what was spent by the checkpoint and what the run had asked for after it, because that was paid for too."""
         used = self.journal.used(mark) if isinstance(self.journal, Journal) else {}
         for name, budget in self._services.budgets.items():
             tokens, money = spent.get(name, (0, 0))
@@ -169,7 +169,7 @@ class RewardScorer:
         await asyncio.sleep(wait)
 
     def _wait(self, begun: Sequence["Future[list[Composed]]"], watch: RewardWatch) -> None:
-        """Until all are there. Raises what the first that failed raised."""
+        """Wait until all rewards are there. Raises the error of the first that failed."""
         paused, left = False, set(begun)
         try:
             while left:
@@ -188,7 +188,7 @@ class RewardScorer:
         finally:
             self._again = FIRST_WAIT_S
             while self._reason():
-                pass  # told while others were sampled, and over since
+                pass  # reported while others were sampled, and over since
         if paused:
             watch.resumed()
 
@@ -209,7 +209,7 @@ class RewardScorer:
 def _reward(parts: Sequence[RewardPart], item: Item, composed: Composed) -> Reward:
     shown = rubric_verdicts(parts, composed.parts)
     score = None
-    if shown or not composed.excluded:  # what has just failed is not tried again, only to be shown
+    if shown or not composed.excluded:  # an item that has just failed is not tried again only to be shown
         score, _ = guard.guarded(partial(rubric_score, item, shown), guard.SECONDS)
     given = shown or (score.verdicts if score else ())
     return Reward(
@@ -225,7 +225,7 @@ def _reward(parts: Sequence[RewardPart], item: Item, composed: Composed) -> Rewa
 
 
 def _result(part: RewardPart, composed: Composed, displayed: Sequence[Verdict]) -> PartResult:
-    """`displayed` verdicts are told with the criteria; those of another part go with the part."""
+    """The result of a part. `displayed` verdicts are reported with the criteria; those of another part are reported with the part."""
     found = composed.parts[part.name]
     shown = found.shown
     if found.verdicts and found.verdicts != displayed:

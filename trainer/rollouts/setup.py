@@ -1,4 +1,4 @@
-"""What makes the rewards of a run, wherever they are computed: in its own process or in workers of their own."""
+"""What makes the rewards of a run, in its own process or in separate workers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,8 +17,7 @@ from .scoring import RewardScorer
 
 
 def reward_folders(parts: Sequence[RewardPart], models: Mapping[str, Path]) -> dict[str, Path]:
-    """Folders of reward models by the name in the config, out of a job's models: each stands under its path where there are
-    several, else under its role."""
+    """Folders of reward models by the name in the config, from a job's models: several are given by their paths, a single one by its role."""
     found = {}
     for i, part in enumerate(parts):
         folder = models.get(f"rewards.{i}.model", models.get("reward_model"))
@@ -36,39 +35,39 @@ class RewardSetup:
     folders: Mapping[str, Path] = field(default_factory=dict)
 
     def open(self, journal: Path | Notes | None = None) -> RewardScorer:
-        """Loads reward models; whom else the rewards ask is connected to when they do. `journal`: where values are kept.
+        """Load reward models; other services are connected to when a reward asks them. `journal` keeps values.
 
-        Raises AccessInvalid or ModelInvalid where something that the config names cannot be had.
+        Raises AccessInvalid or ModelInvalid if something that the config names is not available.
         """
         return RewardScorer(self.config, self.services(), Journal(journal) if isinstance(journal, Path) else journal)
 
     def services(self) -> Services:
-        """Whom the parts may ask. Raises as `open` does."""
+        """The services that the parts may ask. Raises as `open` does."""
         parts = self.config.composition.parts
         scalars: dict[str, Scalar] = {}
         for part in parts:
             if isinstance(part, RewardModelPart) and part.model in self.folders and part.model not in scalars:
-                from trainer.inference.reward_models import RewardModel  # torch, where it is needed
+                from trainer.inference.reward_models import RewardModel  # loads torch, only if needed
 
                 scalars[part.model] = RewardModel(self.folders[part.model])
         return replace(self.access.open(parts, scalars), matchers=_matchers(parts))
 
 
 class Rewards(Protocol):
-    """A `RewardSetup`, or what makes another scorer."""
+    """A `RewardSetup`, or another object that makes a scorer."""
 
     def open(self, journal: Path | None = None) -> RewardScorer: ...
 
 
 def _matchers(parts: Sequence[RewardPart]) -> dict[str, Matcher]:
-    """Those that the parts name, each loaded once. Raises AccessInvalid if the processor does not compute in the precision."""
+    """The matchers that the parts name, each loaded once. Raises AccessInvalid if the CPU does not compute in the precision."""
     wanted = {part.found_by: part for part in parts if isinstance(part, MatchedPart) and not part.asks_judge}
     found: dict[str, Matcher] = {}
     for name, part in wanted.items():
         if part.matcher == "words":
             found[name] = WordsMatcher()
             continue
-        from .matchers import EmbeddingMatcher  # torch, where it is needed
+        from .matchers import EmbeddingMatcher  # loads torch, only if needed
 
         if why := unsuited(part.matcher_precision):
             raise AccessInvalid(f"{PRECISION_AT}: {why}")
@@ -77,7 +76,7 @@ def _matchers(parts: Sequence[RewardPart]) -> dict[str, Matcher]:
 
 
 def unsuited(precision: str) -> str:
-    """Why the matcher cannot embed in this precision on this processor; empty if it can."""
+    """Why the matcher cannot embed in this precision on this CPU; empty if it can."""
     from trainer.inference.products import computes_bfloat16
 
     if precision == "float32" or computes_bfloat16():

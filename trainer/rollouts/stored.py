@@ -1,4 +1,4 @@
-"""Scored responses as JSON: what checkpoints, rounds and buffers keep of them."""
+"""Scored responses as JSON, in which checkpoints, rounds and buffers keep them."""
 
 from dataclasses import asdict
 from typing import Any
@@ -10,7 +10,7 @@ from .trajectory import PromptPlan, Reward, Span, Trajectory, other_view
 
 
 def written(trajectory: Trajectory) -> dict[str, Any]:
-    """Without its plan, which often follows from the seed, and without what follows from that; see `with_plan`."""
+    """The trajectory without its plan, which often follows from the seed, and without what follows from the plan; see `with_plan`."""
     reward = trajectory.reward
     view = {} if trajectory.view == other_view(trajectory.plan) else {"view": list(trajectory.view)}
     return {
@@ -32,8 +32,9 @@ def written(trajectory: Trajectory) -> dict[str, Any]:
 
 
 def read(row: dict[str, Any], plan: PromptPlan) -> Trajectory:
-    """The inverse of `written`, and of what programs before spans wrote. Raises KeyError, TypeError or ValueError for
-    anything else."""
+    """The inverse of `written`, also for what programs before spans wrote. Raises KeyError, TypeError or ValueError for
+    anything else.
+    """
     reward = dict(row["reward"])
     reward["criteria"] = tuple(CriterionResult.model_validate(criterion) for criterion in reward["criteria"])
     reward["parts"] = tuple(PartResult.model_validate(part) for part in reward.get("parts", ()))
@@ -46,7 +47,7 @@ def read(row: dict[str, Any], plan: PromptPlan) -> Trajectory:
 
 
 def _of_one_response(row: dict[str, Any], plan: PromptPlan, reward: Reward) -> Trajectory:
-    """Until November 2026 a trajectory was one response, and runs of its tokens had the versions."""
+    """A trajectory as it was before November 2026: one response, with the versions of runs of its tokens."""
     tokens, logprobs = tuple(row["tokens"]), tuple(row["logprobs"])
     result = SampleResult(tokens, logprobs, row["text"], row["finish_reason"], row["version"])
     return Trajectory.of(plan, result, reward, [(version, start, end) for version, start, end in row["versions"]])

@@ -1,4 +1,4 @@
-"""Sampled responses on their way from the sampler to the update: who wrote which tokens, and what came of it."""
+"""Sampled responses on their way from the sampler to the update: the author of each token, and the reward."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,21 +10,21 @@ from trainer.inference.sampling import SampleResult
 
 Author = Literal["prompt", "policy", "env"]
 Stop = Literal["stop", "length", "env", "error"]
-"""What ended it: the policy, the limit of tokens, the environment, a fault."""
+"""What ended a trajectory: the policy, the limit of tokens, the environment, an error."""
 
 
 @dataclass(frozen=True)
 class PromptPlan:
-    """What is about to be sampled. Without a scaffold the two prompts are the same tokens."""
+    """What will be sampled. Without a scaffold the two prompts are the same tokens."""
 
     example_key: str
     group: int
     index: int
     prompt_text: str
     prompt_tokens: tuple[int, ...]
-    """What the log-probabilities in training are conditioned on: the prompt without scaffold."""
+    """The prompt without scaffold, on which log-probabilities in training are conditioned."""
     sampled_prompt_tokens: tuple[int, ...]
-    """What the sampler sees."""
+    """The prompt that the sampler sees."""
     seed: int
     scaffold: str = ""
     scaffold_shown: int = 0
@@ -32,24 +32,24 @@ class PromptPlan:
     """The share of the reference reasoning that `scaffold` shows."""
     role: str = "policy"
     turn: int = 0
-    """Which of an episode's trajectories: above 0 where its context was written anew between turns."""
+    """The number of the trajectory in its episode: above 0 if its context was written again between turns."""
 
 
 @dataclass(frozen=True)
 class Reward:
-    """`total` is None when the response gets no training signal; `excluded` then says why."""
+    """`total` is None if the response gets no training signal; `excluded` then says why."""
 
     total: float | None
     components: dict[str, float] = field(default_factory=dict)
     criteria: tuple[CriterionResult, ...] = ()
     score: float | None = None
-    """The rubric score, whatever the components; `clipped` is the same in [0, 1]."""
+    """The rubric score, with any components; `clipped` is the same in [0, 1]."""
     clipped: float | None = None
     excluded: str = ""
     parts: tuple[PartResult, ...] = ()
-    """Every part as it was measured, those without a value and those that are not trained on too."""
+    """Every part as it was measured, also parts without a value and parts that are not trained on."""
     away: bool = False
-    """Whether it is excluded because somebody could not be asked and their part says to go on without them."""
+    """Whether the response is excluded because a service did not answer and its part says to go on without it."""
 
 
 UNSCORED = Reward(None, excluded="it was not scored")
@@ -58,8 +58,8 @@ UNSCORED = Reward(None, excluded="it was not scored")
 class Span(NamedTuple):
     """Tokens of one author, exactly as they came: ids are never made again from text.
 
-    The policy's have the log-probabilities with which they were sampled, one each, and the `version` of the weights that did
-    it. Others have neither: -1.
+    Tokens of the policy have the log-probabilities with which they were sampled, one each, and the `version` of the weights that sampled
+    them. Tokens of others have no log-probabilities, and version -1.
     """
 
     author: Author
@@ -69,7 +69,7 @@ class Span(NamedTuple):
 
 
 class TrajectoryKey(NamedTuple):
-    """Whose it is: the trained role, the group and the place in it, the turn of the episode."""
+    """What identifies a trajectory: the trained role, the group and the place in it, the turn of the episode."""
 
     role: str
     group: int
@@ -79,16 +79,16 @@ class TrajectoryKey(NamedTuple):
 
 @dataclass(frozen=True)
 class Trajectory:
-    """A prompt, and behind it what policy and environment wrote in turns. One prompt and one response are two spans.
+    """A prompt, and after it what policy and environment wrote in turns. One prompt and one response are two spans.
 
-    What is learnt is the policy's: tokens of others are read, and count in no loss, mean, ratio or length. Raises ValueError
-    for spans that cannot be.
+    Only the policy's tokens are learnt: tokens of others are read, and count in no loss, mean, ratio or length. Raises ValueError
+    for impossible spans.
     """
 
     plan: PromptPlan
     spans: tuple[Span, ...]
     text: str
-    """What the policy has said, in its last turn if there are several: what rewards read."""
+    """The text of the policy, of its last turn if there are several: rewards read it."""
     stop: Stop
     reward: Reward = UNSCORED
     view: tuple[int, ...] = ()
@@ -106,7 +106,7 @@ class Trajectory:
         reward: Reward = UNSCORED,
         versions: Sequence[tuple[int, int, int]] = (),
     ) -> "Trajectory":
-        """One response to one prompt. `versions`: (version, start, end) of the tokens, where several weights sampled them."""
+        """One response to one prompt. `versions` are (version, start, end) of the tokens, if several weights sampled them."""
         cuts = versions or ((result.version, 0, len(result.tokens)),)
         said = [Span("policy", result.tokens[a:b], result.logprobs[a:b], version) for version, a, b in cuts]
         spans = (Span("prompt", plan.sampled_prompt_tokens), *said)
@@ -118,17 +118,17 @@ class Trajectory:
 
     @property
     def prompt(self) -> tuple[int, ...]:
-        """What the sampler saw first."""
+        """The first tokens that the sampler saw."""
         return self.spans[0].tokens
 
     @property
     def tokens(self) -> tuple[int, ...]:
-        """All behind the prompt, whoever wrote it: T tokens."""
+        """All tokens after the prompt, of any author: T tokens."""
         return _joined([span.tokens for span in self.spans[1:]])
 
     @property
     def places(self) -> Sequence[int]:
-        """Of the policy's tokens among the T, ascending: the mask is `author == "policy"`."""
+        """The places of the policy's tokens among the T, ascending: the mask is `author == "policy"`."""
         found = [range(start, end) for span, start, end in self._laid_out() if span.author == "policy"]
         if found and all(one.stop == other.start for one, other in pairwise(found)):
             return range(found[0].start, found[-1].stop)
@@ -136,7 +136,7 @@ class Trajectory:
 
     @property
     def logprobs(self) -> tuple[float, ...]:
-        """Of the policy's tokens, end to end."""
+        """The log-probabilities of the policy's tokens, end to end."""
         return _joined([span.logprobs for span in self.spans[1:] if span.author == "policy"])
 
     @property
@@ -157,7 +157,7 @@ class Trajectory:
         return tuple(found)
 
     def _laid_out(self) -> list[tuple[Span, int, int]]:
-        """Each span behind the prompt, with its start and end among the T tokens."""
+        """Each span after the prompt, with its start and end among the T tokens."""
         ends = list(accumulate((len(span.tokens) for span in self.spans[1:]), initial=0))
         return list(zip(self.spans[1:], ends[:-1], ends[1:], strict=True))
 
@@ -172,7 +172,7 @@ def _joined(parts: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
 
 
 def _problem(spans: Sequence[Span]) -> str:
-    """What keeps these from being a trajectory; empty if nothing does."""
+    """What makes these spans impossible; empty if they are valid."""
     if not spans or spans[0].author != "prompt" or not spans[0].tokens:
         return "begins with a prompt of one token or more"
     for span in spans[1:]:
