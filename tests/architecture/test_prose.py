@@ -34,6 +34,7 @@ READ = (
     "trainer/runners",
     "trainer/scheduling",
     "trainer/simulator",
+    "trainer/tasks",
     "trainer/verifiers",
     "webapp/inference",
     "webapp/verifiers",

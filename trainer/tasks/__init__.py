@@ -1,4 +1,4 @@
-"""Tasks by the recipe that trains on them. Torch-free."""
+"""The tasks, by the recipe that trains on them. Torch-free."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,4 +10,4 @@ from .rubric_writing import RubricWriting
 __all__ = ["TASKS", "AnsweredQuestion", "Posed", "TrainingTask"]
 
 TASKS: dict[str, Callable[[Any], TrainingTask]] = {"judge": JudgingPairs, "rubric_writer": RubricWriting}
-"""Name of the recipe -> what makes the task of its config."""
+"""For each recipe, the function that makes the task from its config."""

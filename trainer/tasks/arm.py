@@ -1,4 +1,4 @@
-"""The two tasks of recipe `alternating` (Rubric-ARM): write a rubric, and judge a pair by one that was written."""
+"""The two tasks of recipe `alternating` (Rubric-ARM): write a rubric, and judge a pair by a written rubric."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ UNREADABLE = "pairs left out: the rubric that the writer wrote cannot be read"
 
 
 class WriterQuestion(Protocol):
-    """A question of the writer, as the loop has it."""
+    """A question of the writer, in the loop's form."""
 
     @property
     def example(self) -> Example: ...
@@ -30,16 +30,16 @@ class WriterQuestion(Protocol):
 
 @dataclass(frozen=True)
 class KeptRubric:
-    """What the writer wrote for one question, once for all steps of a turn; `cut` at the limit of tokens."""
+    """The writer's rubric for one question, written once for all steps of a turn; `cut` if it reached the limit of tokens."""
 
     text: str
     cut: bool
     criteria: tuple[Criterion, ...]
-    """Empty where it cannot be read, or nothing of it earns points."""
+    """The criteria; empty if the rubric cannot be read, or if none of them earns points."""
 
 
 class ArmWriting(RubricWriting):
-    """The question is that of recipe `rubric_writer`; what is measured is what the run's own judge made of the rubric."""
+    """The questions are those of recipe `rubric_writer`; the metrics are about how the run's own judge used the rubric."""
 
     def __init__(self, config: AlternatingConfig) -> None:
         super().__init__(config)  # type: ignore[arg-type]  # it reads `data` and `seed`, which both have
@@ -54,7 +54,7 @@ class ArmWriting(RubricWriting):
 class JudgingByRubric:
     """Each pair whose rubric can be read is a question; `rubrics` are by the key of the writer's question about it.
 
-    `Posed.facts`: the pair, `criteria` (how many), `label` (where the preferred answer is shown). The order is drawn anew
+    `Posed.facts`: the pair, `criteria` (how many), `label` (where the preferred answer is shown). The order is drawn again
     for each `turn`.
     """
 
@@ -90,7 +90,7 @@ class JudgingByRubric:
 
 
 def criteria_of(prompt: WriterQuestion, text: str, cut: bool, config: AlternatingConfig) -> tuple[Criterion, ...]:
-    """Those of a written rubric; none where it cannot be read, or where nothing of it earns points."""
+    """The criteria of a written rubric; none if it cannot be read, or if none of them earns points."""
     longest = config.writer.max_new_tokens
     item = Item("", prompt.example, None, text, longest if cut else 0, longest, facts=prompt.facts)
     writing = writing_of(item, config.data.form)

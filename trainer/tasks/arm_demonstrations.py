@@ -1,5 +1,6 @@
-"""What people wrote as demonstrations of the two roles of recipe `alternating`: rubrics for the writer, and for the judge the
-reasons for a choice, criterion by criterion. Torch-free."""
+"""Demonstrations of the two roles of recipe `alternating`, from what people wrote: rubrics for the writer and, for the judge,
+the reasons for a choice, criterion by criterion. Torch-free.
+"""
 
 import re
 from collections import Counter
@@ -32,7 +33,7 @@ _NAMED = re.compile(r"criterion\s+(\d{1,4})\s*[:.)]\s*(\S.*)", re.I | re.S)
 
 @dataclass(frozen=True)
 class Demonstrated:
-    """A question of a role, and what people's own words make as the answer to it."""
+    """A question of a role, and the answer in people's own words."""
 
     key: str
     asked: tuple[Message, ...]
@@ -44,17 +45,17 @@ class Missing(ValueError):
 
 
 class ArmDemonstrations:
-    """Rubrics are one for a prompt, judgements one for a pair that people decided."""
+    """Makes one rubric for a prompt, and one judgement for a pair with a winner."""
 
     def __init__(self, config: AlternatingConfig) -> None:
         self._config, self._writing = config, ArmWriting(config)
 
     def of(self, role: Role, example: Example) -> Iterator[Demonstrated | str]:
-        """A text says why something of the example is no demonstration."""
+        """The demonstrations of an example. A text says why a part of the example is not a demonstration."""
         yield from self._rubrics(example) if role == "writer" else self._judgements(example)
 
     def _rubrics(self, example: Example) -> Iterator[Demonstrated | str]:
-        """None of a prompt without a pair: the run asks nothing about it."""
+        """The rubric of a prompt; nothing for a prompt without a pair, because the run asks nothing about it."""
         posed = next((each for each in self._writing.pose(example, False) if not isinstance(each, str)), None)
         if posed is None:
             return
@@ -82,7 +83,7 @@ class ArmDemonstrations:
             yield Demonstrated(question_key(f"{posed.example.key} · by people's rubric"), asked, text)
 
     def _rubric(self, example: Example) -> tuple[str, tuple[Criterion, ...]]:
-        """The text, and the criteria as a judge reads them. Raises Missing."""
+        """The text of the rubric, and its criteria in the judge's form. Raises Missing."""
         data = self._config.data
         if example.rubric is None:
             raise Missing(NO_RUBRIC)
@@ -100,7 +101,7 @@ class ArmDemonstrations:
     def _judgement(
         self, example: Example, pair: LabelledPair, compared: ComparedPair
     ) -> tuple[str, tuple[Criterion, ...]]:
-        """The text, and the criteria it goes by. Raises Missing."""
+        """The text of the judgement, and the criteria that it follows. Raises Missing."""
         _, criteria = self._rubric(example)
         reasons = [each for each in siding_reasons(example, pair) if each.text.strip()]
         if not reasons:
@@ -122,8 +123,9 @@ class ArmDemonstrations:
             raise Missing(UNWRITABLE) from why
 
     def _met(self, example: Example, sides: Sequence[str]) -> list[tuple[bool | None, bool | None]]:
-        """By criterion, in the order of the written rubric, whether each side meets it, in its written sense. Raises Missing where the
-        form says so and nobody knows."""
+        """For each criterion, in the order of the written rubric, whether each side meets it, in its written sense. Raises Missing if the
+        form needs this and it is not known.
+        """
         form, rubric = self._config.data.form, example.rubric
         assert rubric is not None  # noqa: S101 - for the types: it was written before
         if self._config.data.judgement == "rubric_arm":
@@ -140,10 +142,11 @@ class ArmDemonstrations:
 
 
 def reasons_of(reasons: Sequence[Reason], criteria: Sequence[str]) -> list[list[Reason]]:
-    """For each criterion the reasons that are about it.
+    """For each criterion the reasons about it.
 
-    A reason that begins with "Criterion 2:" is about the second. Any other is about the criterion that it shares most words
-    with, the earlier one of equals, and about none where it shares none. Of a rubric of one criterion all are about that.
+    A reason that begins with "Criterion 2:" is about the second criterion. Any other is about the criterion with which it shares most
+    words,
+    the earlier of equals, and about none if it shares none. If a rubric has one criterion, all reasons are about it.
     """
     found: list[list[Reason]] = [[] for _ in criteria]
     if len(criteria) == 1:
@@ -159,7 +162,10 @@ def reasons_of(reasons: Sequence[Reason], criteria: Sequence[str]) -> list[list[
 
 
 def _said(about: Sequence[Reason], side: str) -> str:
-    """Of the reasons about a criterion those about this answer, else those about the comparison, else all: they speak about both."""
+    """The reasons about a criterion that are about this answer; if there are none, those about the comparison; else all, because they are
+    about
+    both answers.
+    """
     own = [each for each in about if each.response == side] or [each for each in about if each.response is None]
     return " ".join(dict.fromkeys(_without_name(each.text) for each in own or about))
 

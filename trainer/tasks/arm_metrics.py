@@ -1,4 +1,4 @@
-"""What is measured of the judgements and the rubrics of recipe `alternating`, from what their parts left to be seen.
+"""Metrics of the judgements and the rubrics of recipe `alternating`, from what their parts have kept to show.
 
 Torch-free. An estimate over held-out pairs counts each pair once, with the mean of its two orders;
 pairs of one example are resampled together.
@@ -20,7 +20,7 @@ _STEP = ("writing/format_rate", "writing/unreadable", "writing/criteria")
 
 
 def of_judgements(answers: Sequence[AnsweredQuestion]) -> dict[str, float]:
-    """Means over the step's judgements; what is not defined is left out."""
+    """Means over the step's judgements; undefined values are left out."""
     verdicts = [each.shown("outcome").get("verdict") for each in answers]
     decided = [verdict for verdict in verdicts if verdict is not None]
     found = {
@@ -33,12 +33,12 @@ def of_judgements(answers: Sequence[AnsweredQuestion]) -> dict[str, float]:
 
 
 def of_rubrics(answers: Sequence[AnsweredQuestion]) -> dict[str, float]:
-    """How the step's rubrics are written."""
+    """Measures of how the step's rubrics are written."""
     return {key: value for key, value in writing_metrics.of_step(answers).items() if key in _STEP}
 
 
 def of_evaluation(answers: Sequence[AnsweredQuestion]) -> dict[str, float]:
-    """Of one rubric for each held-out pair, by which the judge has judged both orders."""
+    """Measures of one rubric for each held-out pair, by which the judge has judged both orders."""
     said = [_judged(each) for each in answers]
     examples = [str(each.facts[FACTS]["example"]) for each in answers]
     right = [_right(judged) for judged in said]
@@ -55,10 +55,10 @@ def of_evaluation(answers: Sequence[AnsweredQuestion]) -> dict[str, float]:
 
 
 def _judged(answer: AnsweredQuestion) -> Sequence[Mapping[str, Any]]:
-    """What the judge said by the rubric in each order; nothing where the rubric cannot be read."""
+    """The judge's answers by the rubric in each order; empty if the rubric cannot be read."""
     return [each["parsed"] for each in answer.shown("choice").get("answers", ())]
 
 
 def _right(judged: Sequence[Mapping[str, Any]]) -> float:
-    """The share of orders in which the judge chose the preferred answer; a rubric that cannot be read chose neither."""
+    """The share of orders in which the judge chose the preferred answer; 0 for a rubric that cannot be read."""
     return statistics.fmean(each.get("verdict") == each["people"] for each in judged) if judged else 0.0

@@ -1,10 +1,10 @@
-"""What a policy is trained on besides prompts: tasks, which make questions of examples and know what answers are worth.
+"""Tasks make questions from examples and say how answers are valued: a policy can train on them besides prompts.
 
-A task is three things, and none of them is a loop: `pose` says what the policy is asked, the parts of its config's
-`composition` say what a response earns (`trainer.rewards.kinds` measures them), and `measured` and `held_out` say what people
-want to know of it. The stage of recipe `policy` does the rest, with any objective, sampler and collector. Torch-free.
+A task has three parts, and none of them is a loop. `pose` says what the policy is asked. The parts of its config's
+`composition` say what a response earns (`trainer.rewards.kinds` measures them). `measured` and `held_out` give the metrics.
+The stage of recipe `policy` does the rest, with any objective, sampler and collector. Torch-free.
 
-What a part has read of a response it leaves in `PartResult.shown`: metrics and pages read it there, so nothing is read twice,
+A part keeps what it has read of a response in `PartResult.shown`: metrics and pages read it there, so nothing is read twice,
 and rewards may be made in another process.
 """
 
@@ -22,9 +22,10 @@ KEY_LENGTH = 200
 
 @dataclass(frozen=True)
 class Posed:
-    """One question. `example.prompt` is what the policy is shown, `example.key` is unique among the questions of a run;
-    split, domain and tags are those of the example that it was made of. `facts` is what an answer is measured by: rewards
-    read it as `Item.facts`, and the policy never sees it."""
+    """One question. The policy is shown `example.prompt`, and `example.key` is unique among the questions of a run;
+    split, domain and tags are those of the example that the question was made from. `facts` is what an answer is measured by: rewards
+    read it as `Item.facts`, and the policy never sees it.
+    """
 
     example: Example
     facts: Mapping[str, JSON] = field(default_factory=dict)
@@ -40,7 +41,7 @@ class AnsweredQuestion:
     parts: Mapping[str, PartResult]
 
     def shown(self, part: str) -> Mapping[str, JSON]:
-        """What the part of this name left to be seen; nothing where it could not be measured."""
+        """What the part of this name has kept to show; empty if it could not be measured."""
         found = self.parts.get(part)
         return found.shown if found is not None and isinstance(found.shown, dict) else {}
 
@@ -53,24 +54,25 @@ def question_key(text: str) -> str:
 
 
 class TrainingTask(Protocol):
-    """`role` is that of the model which a run leaves in the registry."""
+    """The interface of a task. `role` is that of the model which a run leaves in the registry."""
 
     role: OutputRole
 
     def pose(self, example: Example, held_out: bool) -> Iterator[Posed | str]:
-        """The questions of one example. A text says why something of it is left out: it is counted, and told in the log.
+        """The questions of one example. A text says why a part of the example is left out: it is counted, and reported in the log.
 
-        Whatever is drawn at random comes from `derive_seed` and the example's key."""
+        Every random choice comes from `derive_seed` and the example's key.
+        """
         ...
 
     def remarks(self, train: Sequence[Posed]) -> Iterator[str]:
-        """What is odd about the training questions as a whole, for the log."""
+        """Remarks about the training questions as a whole, for the log."""
         ...
 
     def measured(self, answers: Sequence[AnsweredQuestion]) -> dict[str, float]:
-        """Of the responses of a training step; values that are not defined are left out."""
+        """Metrics of the responses of a training step; undefined values are left out."""
         ...
 
     def held_out(self, answers: Sequence[AnsweredQuestion]) -> dict[str, float]:
-        """Of the responses of an evaluation; keys begin with `eval/`."""
+        """Metrics of the responses of an evaluation; keys begin with `eval/`."""
         ...

@@ -1,4 +1,4 @@
-"""What the metrics of every task do with numbers: missing ones are left out, never zero. Torch-free."""
+"""Helpers for the metrics of every task: missing values are left out, never zero. Torch-free."""
 
 import statistics
 from collections.abc import Iterable
@@ -7,8 +7,9 @@ from trainer.metrics.estimate import Estimate
 
 
 def told(key: str, count: str, found: Estimate) -> dict[str, float]:
-    """The estimate as held-out metrics: `eval/KEY` and the ends of its interval where there are any, `eval/COUNT` with its n.
-    Without `count` the n is not told."""
+    """The estimate as held-out metrics: `eval/KEY` and both ends of its interval if it has one, `eval/COUNT` with its n.
+    Without `count` the n is left out.
+    """
     metrics: dict[str, float] = {f"eval/{count}": float(found.n)} if count else {}
     if found.value is not None:
         metrics[f"eval/{key}"] = found.value
@@ -18,6 +19,6 @@ def told(key: str, count: str, found: Estimate) -> dict[str, float]:
 
 
 def mean(values: Iterable[float | None]) -> float | None:
-    """Of the values that are there; None without any."""
+    """The mean of the values that are there; None without any."""
     known = [float(value) for value in values if value is not None]
     return statistics.fmean(known) if known else None

@@ -1,7 +1,7 @@
-"""What is measured of judgements, from what their parts left to be seen. Torch-free.
+"""Metrics of judgements, from what their parts have kept to show. Torch-free.
 
-An estimate over held-out pairs counts each pair once, with the mean of its two orders: the two are not independent. Nor are pairs of
-one example, which are resampled together.
+An estimate over held-out pairs counts each pair once, with the mean of its two orders, because the two are not independent. Pairs of
+one example are not independent either, so they are resampled together.
 """
 
 import re
@@ -17,7 +17,7 @@ from .base import AnsweredQuestion
 from .estimates import mean, told
 
 _WORD = re.compile(r"[^\W\d_]{4,}")
-# what reasons and questions say of any pair
+# words that reasons and questions use for any pair
 _EMPTY = frozenset(
     [
         "answer",
@@ -61,7 +61,7 @@ _EMPTY = frozenset(
 
 
 def of_step(answers: Sequence[AnsweredQuestion]) -> dict[str, float]:
-    """Means over the step's judgements; what is not defined is left out."""
+    """Means over the step's judgements; undefined values are left out."""
     found = {"judging/accuracy": mean(each.parts["outcome"].value for each in answers if _known(each, "outcome"))}
     reasoned = [each for each in answers if _known(each, "rationale")]
     found["judging/rc"] = mean(each.shown("rationale").get("rc") for each in reasoned)
@@ -71,7 +71,7 @@ def of_step(answers: Sequence[AnsweredQuestion]) -> dict[str, float]:
 
 
 def of_evaluation(answers: Sequence[AnsweredQuestion]) -> dict[str, float]:
-    """Over held-out pairs; see `trainer.config.metrics.judge`."""
+    """Measures over held-out pairs; see `trainer.config.metrics.judge`."""
     pairs: dict[str, list[AnsweredQuestion]] = defaultdict(list)
     for each in answers:
         pairs[each.facts["pair"]].append(each)
@@ -90,14 +90,15 @@ def of_evaluation(answers: Sequence[AnsweredQuestion]) -> dict[str, float]:
 
 
 def is_generic(reason: str, asked: str) -> bool:
-    """Whether a reason names nothing of the case: none of its words of four letters or more stands in the question, besides
-    those that speak of answers as such. A reason without any such word is generic."""
+    """Whether a reason names nothing of the case: none of its words of four letters or more is in the question, apart from
+    words about answers in general. A reason without any such word is generic.
+    """
     words = set(_WORD.findall(reason.lower())) - _EMPTY
     return not words & set(_WORD.findall(asked.lower()))
 
 
 def _habits(answers: Sequence[AnsweredQuestion]) -> dict[str, float | None]:
-    """How judgements are given, right or wrong."""
+    """How judgements are written, right or wrong."""
     measured = [each for each in answers if _known(each, "outcome")]
     readable = [each for each in measured if _verdict(each) is not None]
     lists = [_reasons(each) for each in readable]
@@ -117,18 +118,18 @@ def _habits(answers: Sequence[AnsweredQuestion]) -> dict[str, float | None]:
 
 
 def _to_match(answer: AnsweredQuestion) -> bool:
-    """Whether there are reasons on both sides, so that a matcher was to match them."""
+    """Whether there are reasons on both sides, so that a matcher has something to match."""
     shown = answer.shown("rationale")
     return bool(shown.get("human")) and bool(shown.get("reasons"))
 
 
 def _material(answer: AnsweredQuestion) -> str:
-    """All that is judged, as one text."""
+    """All texts that are judged, as one text."""
     return "\n".join([*(message["content"] for message in answer.facts["prompt"]), *answer.facts["answers"]])
 
 
 def _flaws(answers: Sequence[AnsweredQuestion]) -> dict[str, float | None]:
-    """Shares of the reasons that a judge has tagged, and of those that it was to tag and has not."""
+    """Shares of the reasons that a judge has tagged, and of those that it should have tagged and has not."""
     asked = [each.shown("flaws") for each in answers if each.shown("flaws").get("reasons")]
     tags = [tag for shown in asked for tag in shown.get("tags") or [None] * len(shown["reasons"])]
     known = [tag for tag in tags if tag is not None]
@@ -155,8 +156,10 @@ def _over_pairs(
 
 
 def _agree(both: Sequence[AnsweredQuestion]) -> float | None:
-    """The share of verdicts in the one order and verdicts in the other, each with each, that name the same answer or both a
-    tie; None where no verdict of an order can be read."""
+    """The share of pairs of verdicts, one in each order, that name the same answer or are both a tie; None if no verdict of one order can
+    be
+    read.
+    """
     signs = {
         order: [
             _sign(verdict) for each in both if each.facts["order"] == order and (verdict := _verdict(each)) is not None

@@ -1,5 +1,6 @@
-"""The task of recipe `judge`: which of two answers is better, with reasons. Each pair of the data that people decided is a
-question; held-out pairs are asked about in both orders, training pairs in one that the seed draws."""
+"""The task of recipe `judge`: which of two answers is better, with reasons. Each pair of the data with a winner is a
+question; held-out pairs are asked about in both orders, training pairs in one that the seed draws.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -23,9 +24,10 @@ BLANK = "human reasons left out: they have no text"
 
 
 class JudgingPairs:
-    """`Posed.facts`: `pair` names the pair, `order` is `given` or `swapped`, `label` -1 where people prefer the answer shown
-    first and 1 where they prefer the other, `reasons` are people's for that, `example` is the key in the dataset,
-    `prompt` what the two `answers` are answers to, in the order in which they are shown."""
+    """`Posed.facts`: `pair` names the pair, `order` is `given` or `swapped`, `label` is -1 if people prefer the answer shown
+    first and 1 if they prefer the other, `reasons` are people's reasons for that, `example` is the key in the dataset,
+    `prompt` is what the two `answers` answer, in the order in which they are shown.
+    """
 
     role: OutputRole = "judge"
 
@@ -59,7 +61,7 @@ class JudgingPairs:
         return judging_metrics.of_evaluation(answers)
 
     def _unfit(self, example: Example, pair: LabelledPair, reasons: int) -> str:
-        """Why nothing is asked about the pair; empty if something is."""
+        """Why the pair is not asked about; empty if it is."""
         texts, data = {response.id: response.text for response in example.responses}, self._config.data
         if not pair.votes:
             return UNDECIDED

@@ -1,5 +1,6 @@
 """The task of recipe `rubric_writer`: write the rubric by which answers to a conversation will be judged. Each pair of the
-data that people decided is a question; the writer sees the conversation and none of the answers."""
+data with a winner is a question; the writer sees the conversation and neither answer.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -51,7 +52,7 @@ class RubricWriting:
         return writing_metrics.of_evaluation(answers)
 
     def _question(self, example: Example) -> tuple[Message, ...]:
-        """The very messages that a rubric generator in this form sends."""
+        """The messages that a rubric generator in this form sends."""
         reference = (example.reference or "") if self._config.data.reference else ""
         given = JudgeInput(example=example.key, conversation=example.prompt, reference=reference)
         (call,) = expand(self._spec, "", given)
@@ -87,7 +88,7 @@ class RubricWriting:
 
 
 def _unfit(example: Example, pair: LabelledPair) -> str:
-    """Why nothing is asked about the pair; empty if something is."""
+    """Why the pair is not asked about; empty if it is."""
     texts = {response.id: response.text for response in example.responses}
     if not any(message.content.strip() for message in example.prompt):
         return EMPTY

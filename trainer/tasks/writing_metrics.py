@@ -1,7 +1,8 @@
-"""What is measured of written rubrics, from what their parts left to be seen. Torch-free.
+"""Metrics of written rubrics, from what their parts have kept to show. Torch-free.
 
-A held-out pair is one case: what was sampled for it is averaged first, for its samples are not independent. Nor are pairs of one
-example, whose rubrics answer one question: they are resampled together, and people's rubric is compared with the first of them alone.
+A held-out pair is one case: its samples are averaged first, because they are not independent. Pairs of one
+example are not independent either, because their rubrics answer one question: they are resampled together, and people's rubric is compared
+only with the first of them.
 """
 
 import statistics
@@ -17,18 +18,18 @@ from .base import AnsweredQuestion
 from .estimates import mean, told
 
 Scores = tuple[float | None, float | None]
-"""Of the preferred answer and of the other."""
+"""The scores of the preferred answer and of the other."""
 
 
 def of_step(answers: Sequence[AnsweredQuestion]) -> dict[str, float]:
-    """Means over the step's rubrics; what is not defined is left out."""
+    """Means over the step's rubrics; undefined values are left out."""
     found = {f"writing/{key}": value for key, value in _habits(answers).items()}
     found["writing/preference_accuracy"] = mean(_ranked(each) for each in answers)
     return {key: value for key, value in found.items() if value is not None}
 
 
 def of_evaluation(answers: Sequence[AnsweredQuestion]) -> dict[str, float]:
-    """Over held-out pairs; see `trainer.config.metrics.writer`."""
+    """Measures over held-out pairs; see `trainer.config.metrics.writer`."""
     pairs: dict[str, list[AnsweredQuestion]] = defaultdict(list)
     for each in answers:
         pairs[each.key].append(each)
@@ -46,8 +47,9 @@ def of_evaluation(answers: Sequence[AnsweredQuestion]) -> dict[str, float]:
 
 
 def _accuracy(pairs: Sequence[Sequence[AnsweredQuestion]]) -> Estimate:
-    """A share with Wilson's interval where each pair has one rubric and an example of its own, else the mean over pairs of their
-    shares."""
+    """A share with Wilson's interval if each pair has one rubric and is the only pair of its example, else the mean over pairs of their
+    shares.
+    """
     known = [(_example(group), [right for each in group if (right := _ranked(each)) is not None]) for group in pairs]
     examples = [example for example, group in known if group]
     shares = [statistics.fmean(group) for _, group in known if group]
@@ -58,12 +60,12 @@ def _accuracy(pairs: Sequence[Sequence[AnsweredQuestion]]) -> Estimate:
 
 
 def _example(group: Sequence[AnsweredQuestion]) -> str:
-    """The key of the example whose pair this is."""
+    """The key of the example that the pair belongs to."""
     return str(group[0].facts[FACTS]["example"])
 
 
 def _ranked(answer: AnsweredQuestion) -> bool | None:
-    """Whether the rubric is for the preferred answer; None where nobody could say."""
+    """Whether the rubric favours the preferred answer; None if this could not be decided."""
     for name in ("preference", "choice"):
         part = answer.parts.get(name)
         if part is not None:
@@ -85,7 +87,7 @@ def _both_scores(answer: AnsweredQuestion) -> tuple[float, float] | None:
 
 
 def _aligned(pairs: Iterable[Sequence[AnsweredQuestion]]) -> list[Alignment | None]:
-    """Of each example with a human rubric: the first rubric that was written for it; None where nobody could match them."""
+    """For each example with a human rubric, the alignment of the first rubric that was written for it; None if it could not be matched."""
     found: list[Alignment | None] = []
     for group in {_example(group): group for group in reversed(list(pairs))}.values():
         shown = group[0].shown("recall")
