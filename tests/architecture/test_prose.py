@@ -28,6 +28,7 @@ READ = (
     "trainer/memory",
     "trainer/metrics",
     "trainer/monitors",
+    "trainer/objectives",
     "trainer/rewards",
     "trainer/rollouts",
     "trainer/rubrics",

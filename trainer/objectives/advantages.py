@@ -1,6 +1,6 @@
-"""Advantages: how the rewards of the responses to one prompt become what the policy is pushed by.
+"""Advantages: numbers made from the rewards of the responses to one prompt, by which the policy is updated.
 
-All take `rewards_B` (NaN: missing, the response is excluded) and `groups_B` (prompt ids; None: one prompt) over whole
+All functions take `rewards_B` (NaN: missing, the response is excluded) and `groups_B` (prompt ids; None: one prompt) over whole
 groups and give `advantages_B` in the dtype of the rewards, NaN for excluded responses. Statistics are taken over the
 responses that have a reward, in float64.
 """
@@ -22,7 +22,7 @@ def estimate(
     ddof: int = 0,
     eps: float = 0.0,
 ) -> Tensor:
-    """The estimator `name`; `greedy_B` is for `remax`, `ddof` and `eps` for those that divide by a deviation."""
+    """Advantages by the estimator `name`; `greedy_B` is for `remax`, `ddof` and `eps` for estimators that divide by a deviation."""
     match name:
         case "group_std":
             return group_std(rewards_B, groups_B, ddof=ddof, eps=eps)
@@ -66,7 +66,7 @@ def centred(rewards_B: Tensor, groups_B: Tensor | None = None) -> Tensor:
 def leave_one_out(rewards_B: Tensor, groups_B: Tensor | None = None) -> Tensor:
     """A_i = r_i - mean of the group's other rewards (RLOO: Ahmadian et al., 2024).
 
-    A group sampled with a single response is refused: there are no others. Where all but one response of a larger group
+    A group sampled with a single response is an error: it has no others. If all but one response of a larger group
     are missing, the remaining one is excluded too.
     """
     rewards, group_B, count = _prepare(rewards_B, groups_B)
@@ -144,7 +144,7 @@ def _members(rewards: Tensor, group_B: Tensor, g: int) -> Tensor:
 def _standardised(
     rewards: Tensor, values: Tensor, dtype: torch.dtype, ddof: int, eps: float, *, centre: bool = True
 ) -> Tensor:
-    """values (less their mean) over the deviation of `rewards`; 0 where the rewards differ by rounding only."""
+    """values (minus their mean) over the deviation of `rewards`; 0 if the rewards differ only by rounding."""
     n = len(rewards)
     if n <= ddof or _equal(rewards, dtype):
         return torch.zeros_like(values)

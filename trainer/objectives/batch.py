@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 class ObjectiveError(ValueError):
-    """A batch that an objective cannot work with. `field` names the part that is wrong."""
+    """A batch that an objective cannot use. `field` names the part that is wrong."""
 
     def __init__(self, field: str, message: str) -> None:
         self.field, self.message = field, message
@@ -31,15 +31,15 @@ class ObjectiveBatch:
     logp_BT: Tensor
     """log pi of the policy being trained; carries the gradient."""
     mask_BT: Tensor
-    """1 where the model generated the token; 0 for prompt, tool and padding tokens."""
+    """1 for tokens that the model generated; 0 for prompt, tool and padding tokens."""
     advantages_B: Tensor | None = None
-    """From `Objective.advantages`, over whole groups. NaN: excluded."""
+    """The result of `Objective.advantages`, over whole groups. NaN: excluded."""
     groups_B: Tensor | None = None
     """Integer id of the prompt that each response answers; None: all answer one prompt."""
     logp_old_BT: Tensor | None = None
-    """The trainer's policy at the start of the update."""
+    """log pi of the trainer's policy at the start of the update."""
     logp_roll_BT: Tensor | None = None
-    """The sampler's, as recorded while sampling."""
+    """log pi of the sampler, as recorded while sampling."""
     logp_ref_BT: Tensor | None = None
     logp_teacher_BT: Tensor | None = None
     rewards_B: Tensor | None = None
@@ -68,7 +68,7 @@ class ObjectiveBatch:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Arithmetic is done in float64 where the log-probabilities are float64, else in float32."""
+        """The dtype of the arithmetic: float64 if the log-probabilities are float64, else float32."""
         return torch.float64 if self.logp_BT.dtype == torch.float64 else torch.float32
 
     @property
@@ -157,11 +157,11 @@ class PairBatch:
     ref_chosen_PT: Tensor
     ref_rejected_PT: Tensor
     total_pairs: float | None = None
-    """Pairs of the step, where this is a micro-batch of it."""
+    """Pairs of the step, if this is a micro-batch of it."""
     margin_P: Tensor | None = None
     """By how much the chosen response's reward should lead."""
     weight_P: Tensor | None = None
-    """What each pair counts, such as the share of raters who gave this order; 1 where left out."""
+    """The weight of each pair, such as the share of raters who gave this order; 1 if left out."""
 
     def __post_init__(self) -> None:
         for name in ("margin_P", "weight_P"):
@@ -180,16 +180,16 @@ class PairBatch:
 
 @dataclass(frozen=True)
 class ScoreBatch:
-    """Preference pairs as the scores that a reward model gave; both carry the gradient."""
+    """Preference pairs as the scores of a reward model; both sides carry the gradient."""
 
     chosen_P: Tensor
     rejected_P: Tensor
     margin_P: Tensor | None = None
     """A margin per pair, added to the parameter's: larger for stronger preferences."""
     total_pairs: float | None = None
-    """Pairs of the step, where this is a micro-batch of it."""
+    """Pairs of the step, if this is a micro-batch of it."""
     weight_P: Tensor | None = None
-    """What each pair counts, such as the share of raters who gave this order; 1 where left out."""
+    """The weight of each pair, such as the share of raters who gave this order; 1 if left out."""
 
     def __post_init__(self) -> None:
         for name in ("rejected_P", "margin_P", "weight_P"):
@@ -206,10 +206,10 @@ class ObjectiveResult:
 
     loss: Tensor
     diagnostics: dict[str, Tensor] = field(default_factory=dict)
-    """Scalars of this batch; NaN where undefined (no token left to average over)."""
+    """Scalars of this batch; NaN if undefined (no token left to average over)."""
     ratio: Tensor | None = None
-    """(B, T) the ratio that the objective optimises: pi / pi_old, or pi / pi_roll where there is no pi_old."""
+    """(B, T) the ratio that the objective optimises: pi / pi_old, or pi / pi_roll if there is no pi_old."""
     weight: Tensor | None = None
-    """(B, T) 0 where a token has no policy gradient (masked, clipped, dropped), else its constant factor."""
+    """(B, T) 0 if a token has no policy gradient (masked, clipped, dropped), else its constant factor."""
     advantages: Tensor | None = None
-    """(B, T) what pushed each token, where the objective itself makes it (distillation)."""
+    """(B, T) the advantage of each token, if the objective itself makes it (distillation)."""

@@ -53,7 +53,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def calculate(name: str, record: Any) -> dict[str, Any]:
-    """What `main` prints, from the parsed record. Raises ObjectiveError."""
+    """The output of `main`, from the parsed record. Raises ObjectiveError."""
     if name not in REGISTRY:
         raise ObjectiveError("NAME", f"unknown objective {name!r}; known: {', '.join(REGISTRY)}")
     if not isinstance(record, dict):
@@ -88,7 +88,7 @@ def _policy(objective: Objective, record: dict[str, Any], params: Any) -> dict[s
 
 
 def _stands_in(objective: Objective, name: str, rows: reading.RecordedResponses) -> bool:
-    """Kimi's paper writes pi_old for the sampler's policy: either name is read."""
+    """Whether `name` may replace the other field: Kimi's paper writes pi_old for the sampler's policy, so either is read."""
     return objective.name == "kimi" and name == "logp_roll" and "logp_old" in rows.tokens
 
 
@@ -115,7 +115,7 @@ def _bradley_terry(objective: Objective, record: dict[str, Any], params: Any) ->
 
 
 def _advantages(objective: Objective, record: dict[str, Any], params: Any, count: int) -> Tensor | None:
-    """From the record, else from its rewards; None for objectives that have none."""
+    """The advantages of the record, else those of its rewards; None for objectives that have none."""
     given = reading.column(record, "advantages", count)
     if given is not None or not isinstance(params, Advantaged | OaplParameters):
         return given

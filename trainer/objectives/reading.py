@@ -1,7 +1,7 @@
 """A JSON record becomes the tensors of an objective, or an error that names the field.
 
-Rows are responses and may differ in length; they are padded on the right with mask 0. A value is needed wherever the
-mask is 1, and must be finite there; elsewhere it may be absent, null or anything. Everything is float64.
+Rows are responses and may differ in length; they are padded on the right with mask 0. Where the mask is 1, a value is needed
+and must be finite; elsewhere it may be absent, null or anything. Everything is float64.
 """
 
 import math
@@ -57,7 +57,7 @@ def responses(record: dict[str, Any], where: str = "") -> RecordedResponses:
 
 
 def column(record: dict[str, Any], name: str, count: int) -> Tensor | None:
-    """(B,) one number per response; null becomes NaN: missing. None where the field is absent."""
+    """(B,) one number per response; null becomes NaN: missing. None if the field is absent."""
     values = record.get(name)
     if values is None:
         return None
@@ -101,9 +101,9 @@ def policy_batch(record: dict[str, Any], rows: RecordedResponses, advantages_B: 
 
 
 def score_batch(record: dict[str, Any]) -> ScoreBatch:
-    """`chosen` and `rejected` are scores, one per pair; `margins`, where present, the margin of each pair.
+    """`chosen` and `rejected` are scores, one per pair; `margins`, if present, are the margins of the pairs.
 
-    A side may be a record {"rewards": [..]}, as the sides of DPO are records of what it reads. Where `rewards` holds the
+    A side may be a record {"rewards": [..]}, as the sides of DPO are records. If `rewards` holds the
     scores of all responses, `chosen` and `rejected` are their row numbers.
     """
     scores = record.get("rewards")
@@ -138,10 +138,10 @@ def pair_batch(chosen: RecordedResponses, rejected: RecordedResponses) -> PairBa
 
 
 def pair_sides(record: dict[str, Any]) -> tuple[RecordedResponses, RecordedResponses]:
-    """Both sides of the pairs, each a record {"logp", "logp_ref", "mask"} of its own.
+    """Both sides of the pairs, each its own record {"logp", "logp_ref", "mask"}.
 
     Four spellings are read: `chosen` as such a record; as a list of them, one per response; fields that hold both sides
-    ({"logp": {"chosen": ..}}); and, where `logp` holds all responses, `chosen` as their row numbers.
+    ({"logp": {"chosen": ..}}); and, if `logp` holds all responses, `chosen` as their row numbers.
     """
     found = []
     for side in ("chosen", "rejected"):
@@ -193,7 +193,7 @@ def _side(record: dict[str, Any], side: str) -> dict[str, Any]:
 
 
 def _as_rows(values: Any) -> Any:
-    """A flat list of numbers is one value per response: sums of log-probabilities."""
+    """The values as rows; a flat list of numbers has one value per response, a sum of log-probabilities."""
     if isinstance(values, list) and values and all(isinstance(v, int | float) for v in values):
         return [[v] for v in values]
     return values
@@ -216,7 +216,7 @@ def _mask(rows: Sequence[Sequence[Any]], width: int, name: str) -> Tensor:
 
 
 def _values(rows: Sequence[Sequence[Any]], mask: Tensor, name: str) -> Tensor:
-    """Padded values; the mask decides which have to be there."""
+    """Padded values; the mask says which must be there."""
     out = torch.zeros_like(mask)
     for i, row in enumerate(rows):
         for t in range(mask.shape[1]):

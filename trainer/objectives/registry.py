@@ -1,4 +1,4 @@
-"""Every objective by name. Adding one: its module, its knobs and its entry in trainer/config, a line here."""
+"""Every objective by name. To add one, write its module, its knobs and its entry in trainer/config, and a line here."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,13 +31,13 @@ class Objective:
         return knobs.parse_parameters(self.entry.parameters, overrides)
 
     def inputs(self, params: Any) -> tuple[str, ...]:
-        """What is read beside logp and mask with these parameters: `logp_old` and so on."""
+        """The fields that are read beside logp and mask with these parameters: `logp_old` and so on."""
         return self.entry.inputs(params)
 
     def advantages(
         self, rewards_B: Tensor, groups_B: Tensor | None, params: Any, greedy_B: Tensor | None = None
     ) -> Tensor:
-        """What goes into `ObjectiveBatch.advantages_B`: over whole groups, before any mini-batch is cut."""
+        """The values of `ObjectiveBatch.advantages_B`: over whole groups, before any mini-batch is cut."""
         if isinstance(params, knobs.OaplParameters):
             return advantages.optimal_advantage(rewards_B, groups_B, beta1=params.beta1)
         return advantages.estimate(

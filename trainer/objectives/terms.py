@@ -1,4 +1,4 @@
-"""The pieces that policy objectives are made of: ratios, clips, pops, penalties, sums. Pure functions of tensors.
+"""The terms of policy objectives: ratios, clips, pops, penalties, sums. Pure functions of tensors.
 
 Ratios are taken in log space. Comparisons with a bound treat a ratio that equals it up to rounding as equal, so that
 "inclusive" and "open" mean what they say although exp(log a - log b) is rarely a / b to the last bit.
@@ -48,9 +48,10 @@ def clipped_gain(
     """min(rho A, clip(rho, 1 - eps_low, 1 + eps_high) A) (PPO: Schulman et al., 2017), and where a clip decides.
 
     With `dual` = c, the gain of a negative advantage is at least c A (dual-clip PPO: Ye et al., 2020): a bad token that
-    has become much likelier pushes no further. The gain is multiplied by the constant `weights`. On the bound itself the two are equal and the gradient is rho's.
-    Shapes broadcast. A ratio that does not matter (clipped, A = 0 or weight 0) never reaches the exponential: were it to
-    overflow, the gradient would be 0 x inf.
+    has become much likelier pushes no further. The gain is multiplied by the constant `weights`. On the bound itself the two are equal and
+    the gradient is rho's.
+    Shapes broadcast. A ratio that does not matter (clipped, A = 0 or weight 0) never reaches the exponential: if it
+    overflowed, the gradient would be 0 x inf.
     """
     low, high = 1.0 - eps_low, 1.0 + eps_high
     rho = torch.exp(log_rho.detach())
@@ -95,18 +96,18 @@ def aggregate(values_BT: Tensor, batch: ObjectiveBatch, how: AggregationName, ma
 
 
 def masked_mean(values_BT: Tensor, mask_BT: Tensor) -> Tensor:
-    """Mean where the mask is not 0; NaN where there is nothing to average."""
+    """The mean over values whose mask is not 0; NaN if there are none."""
     return torch.where(mask_BT != 0, values_BT * mask_BT, 0.0).sum() / mask_BT.sum()
 
 
 def diagnose(
     batch: ObjectiveBatch, rho_BT: Tensor, kept_BT: Tensor, cut_BT: Tensor | None = None, pop_BT: Tensor | None = None
 ) -> dict[str, Tensor]:
-    """What every policy objective reports. `kept` has a policy gradient; `cut` is clipped; `pop` is the mismatch weight.
+    """The diagnostics of every policy objective. `kept` has a policy gradient; `cut` is clipped; `pop` is the mismatch weight.
 
     `ratio_raw` and `ratio_masked` are means of the optimised ratio over generated tokens, before and after cutting;
-    `mismatch_*` the same for trainer over sampler, where both were recorded. `kl_old` is the k3
-    estimate of KL(pi || pi_old or pi_roll); `tokens` weighs the means when micro-batches are put together.
+    `mismatch_*` are the same for trainer over sampler, if both were recorded. `kl_old` is the k3
+    estimate of KL(pi || pi_old or pi_roll); `tokens` weights the means when micro-batches are combined.
     """
     mask, rho = batch.mask_BT, rho_BT.detach().expand_as(batch.mask_BT)
     kept = kept_BT.to(mask.dtype).expand_as(mask) * mask
@@ -132,9 +133,12 @@ def diagnose(
 
 
 def _mismatch(old_BT: Tensor, roll_BT: Tensor, counted: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The mean ratio alone says little: it is 1 in the mean for any two distributions over the same tokens. `mismatch_kl` is the k3 estimate
-    of KL(pi_roll || pi_old), `mismatch_far` the largest factor between the two for one token, whichever is the larger; each by mask.
-    NaN where nothing counts."""
+    """The mismatch of trainer and sampler. The mean ratio alone says little: it is 1 for any two distributions over the same tokens.
+    `mismatch_kl` is
+    the k3 estimate of KL(pi_roll || pi_old), `mismatch_far` the largest factor between the two for one token, in either direction; each by
+    mask.
+    NaN if nothing counts.
+    """
     k, distance, far = ratio(old_BT, roll_BT), k3(roll_BT, old_BT), torch.exp((old_BT - roll_BT).abs())
     found = {}
     for name, mask_BT in counted.items():

@@ -18,7 +18,7 @@ def grpo(batch: ObjectiveBatch, params: GrpoParameters) -> ObjectiveResult:
     2 (truncated importance sampling: Yao et al., 2025). The KL term is not weighted by w. With `dual_clip` = c, off by default
     and 3 in its paper, the clipped gain of a negative advantage is at least c A (Ye et al., 2020).
 
-    Needs logp_old, advantages; logp_ref where kl_beta > 0, logp_roll where decoupled.
+    Needs logp_old, advantages; logp_ref if kl_beta > 0, logp_roll if decoupled.
     """
     return _clipped(batch, params, batch.logp - batch.need("logp_old_BT"))
 

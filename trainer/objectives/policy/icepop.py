@@ -1,4 +1,4 @@
-"""Objectives that weigh by the mismatch between trainer and sampler: IcePop, MISC, on-policy distillation."""
+"""Objectives that weight by the mismatch between trainer and sampler: IcePop, MISC, on-policy distillation."""
 
 import torch
 from torch import Tensor

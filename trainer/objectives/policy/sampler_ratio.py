@@ -26,14 +26,14 @@ def kimi(batch: ObjectiveBatch, params: KimiParameters) -> ObjectiveResult:
     """-mean over prompts of (1/N) sum over tokens [ Clip(rho, alpha, beta) A - tau (log rho)^2 ] (Kimi K2.5, 2026).
 
     rho = pi / pi_roll, A = r - mean r, N the tokens of all responses to the prompt. Clip is a value clip on rho itself,
-    bounds included, whatever the sign of A: outside, only the tau term has a gradient. The paper's pi_old is the
-    sampler's policy; where logp_roll was not recorded, logp_old stands for it.
+    bounds included, for either sign of A: outside, only the tau term has a gradient. The paper's pi_old is the
+    sampler's policy; if logp_roll was not recorded, logp_old replaces it.
     """
     sampler = batch.need("logp_roll_BT" if batch.logp_roll_BT is not None else "logp_old_BT")
     log_rho = batch.logp - sampler
     rho = torch.exp(log_rho.detach())
     inside = ~(terms.below(rho, params.alpha) | terms.above(rho, params.beta))
-    # Ratios outside never reach the exponential that carries the gradient: were they to overflow, it would be 0 x inf.
+    # Ratios outside never reach the exponential that carries the gradient: if they overflowed, it would be 0 x inf.
     clipped = torch.where(inside, torch.exp(torch.where(inside, log_rho, 0.0)), rho.clamp(params.alpha, params.beta))
     values = clipped * batch.need("advantages_B")[:, None] - params.tau * log_rho**2
     loss = -(_sums(values, batch) / batch.need("group_tokens_B").clamp(min=1.0)).sum() / (batch.total_groups or 1.0)

@@ -13,7 +13,7 @@ def dpo(batch: PairBatch, params: DpoParameters) -> ObjectiveResult:
     """mean over pairs of -log sigmoid(beta [(c - ref_c) - (r - ref_r)]) + sft_weight NLL(chosen) (Rafailov et al., 2023).
 
     c, r, ref_c, ref_r are sums of log-probabilities over a response's tokens; NLL is the mean over the tokens of one
-    chosen response, 0 where it has none (Rubric-ARM, 2026, adds it with weight 0.2). A pair's own margin is taken off the
+    chosen response, 0 if it has none (Rubric-ARM, 2026, adds it with weight 0.2). A pair's own margin is subtracted from the
     argument of the sigmoid (Amini et al., 2024); its weight multiplies its loss.
     """
     chosen_P, length_P = _sum(batch.chosen_PT, batch.mask_chosen_PT)
@@ -37,7 +37,7 @@ def bradley_terry(batch: ScoreBatch, params: BradleyTerryParameters) -> Objectiv
     """mean over pairs of -log sigmoid(s_c - s_r - m) + centre (s_c + s_r)^2 (Bradley and Terry, 1952; margin: Llama 2,
     2023; centring: Eisenstein et al., 2023, section 5).
 
-    m is the parameter's margin plus the pair's own, where the batch has one; a pair's weight multiplies its loss.
+    m is the parameter's margin plus the pair's own, if the batch has one; a pair's weight multiplies its loss.
     """
     chosen_P, rejected_P = _wide(batch.chosen_P), _wide(batch.rejected_P)
     difference_P = chosen_P - rejected_P
@@ -67,5 +67,5 @@ def _sum(values_PT: Tensor, mask_PT: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _wide(values: Tensor) -> Tensor:
-    """Half precision is widened: log-probabilities of whole responses do not fit it."""
+    """float32 for half precision, which cannot hold log-probabilities of whole responses; other values unchanged."""
     return values if values.dtype == torch.float64 else values.float()
