@@ -17,6 +17,7 @@ from tests.architecture import sources
 ROOT = Path(__file__).parents[2]
 PROGRAM = ("webapp", "workers", "trainer", "client", "benchmarks", "scripts", "demo")
 READ = (
+    "trainer/checkpoints",
     "trainer/config",
     "trainer/contracts",
     "trainer/curriculum",

@@ -1,4 +1,4 @@
-"""Where the files of checkpoints lie."""
+"""The places in which the files of checkpoints lie."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ from typing import Protocol
 from trainer.files import flush
 
 INDEX = "state.json"
-"""The last file of a step; what it names is there."""
+"""The last file of a step; the files that it names are there."""
 
 
 _STEP = "step-"
@@ -26,54 +26,55 @@ def step_of(name: str) -> int:
 
 
 class OutOfReach(OSError):
-    """This process cannot put files where the others do: it is on another machine and shares no disk with them."""
+    """A process cannot put files at the place, because it is on another machine, without a common disk."""
 
 
 class CheckpointPlace(Protocol):
-    """Steps, each a set of files and an index. Nothing of a step is seen before it is published, then all of it is.
+    """Steps, each a set of files and an index. Nothing of a step is seen before it is published; then all of it is.
 
-    Several processes put files of one step, on several machines where the place reaches them; it is sent to them as it is.
+    Several processes put files of one step, also on several machines if the place reaches them; the place can be sent to them.
     Every method may raise OSError.
     """
 
     def begin(self, step: int) -> None:
-        """Forget what an attempt at this step has left that was never published."""
+        """Remove what an unpublished attempt at this step has left."""
         ...
 
     def put(self, step: int, name: str, write: Callable[[Path], None]) -> None:
-        """`write` fills a local file, which is kept for good under `name` when this returns. Raises OutOfReach."""
+        """`write` fills a local file, which is stored under `name` when this returns. Raises OutOfReach."""
         ...
 
     def publish(self, step: int, index: str) -> None:
-        """All files are there. The step takes the place of an earlier one of its number."""
+        """Publish the step, once all files are there. It replaces an earlier step of its number."""
         ...
 
     def abandon(self, step: int) -> None:
-        """There will be no more files; what was put goes. Does nothing after `publish`."""
+        """Remove what was put, because no more files will come. Does nothing after `publish`."""
         ...
 
     def steps(self) -> list[int]:
-        """Those that were published, ascending."""
+        """The published steps, ascending."""
         ...
 
     def index(self, step: int) -> str: ...
 
     def file(self, step: int, name: str) -> Path:
-        """A local file with what was put under `name`; there may be none at that path."""
+        """The path of the local file `name`; there may be no file at it."""
         ...
 
     def drop(self, step: int) -> None: ...
 
     def named(self, step: int) -> str:
-        """The step as messages call it."""
+        """The name of the step in messages."""
         ...
 
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder with one folder for each step, which has its final name once it is whole: it is filled under another name,
-    flushed to disk and renamed. One of its number that was there is renamed before and deleted after: whenever a kill comes,
-    one of the two is there."""
+    """A folder with one folder for each step, which gets its final name once it is complete: it is filled under another name,
+    flushed to disk and renamed. An earlier folder of its number is renamed before and deleted after, so that a kill
+    at any time leaves one of the two.
+    """
 
     root: Path
 
@@ -123,7 +124,7 @@ class Folder:
         return str(self.folder(step))
 
     def folder(self, step: int) -> Path:
-        """Where the step lies; under the other name where a kill came between the two."""
+        """Where the step lies: under the other name if a kill came between the two renames."""
         lies_aside = self._aside(step).is_dir() and not self._whole(step).is_dir()
         return self._aside(step) if lies_aside else self._whole(step)
 

@@ -1,6 +1,6 @@
-"""Tensors of which several processes hold a share each, on their way into files and out of them.
+"""Tensors of which several processes hold a share each, written to files and read from them.
 
-A process writes the rows that it holds. The index says which rows of the whole those are, so any number of processes reads
+A process writes the rows that it holds. The index says which rows of the whole these are, so any number of processes can read
 them again, each the rows that it will hold.
 """
 
@@ -20,7 +20,7 @@ from .place import CheckpointPlace
 
 
 class Rows(NamedTuple):
-    """A tensor; or its rows from `start`, of `of` that there are in all. `of` None: the tensor is whole."""
+    """A tensor, or its rows from `start`; `of` is the number of all rows. `of` None: the tensor is whole."""
 
     tensor: Tensor
     start: int = 0
@@ -29,8 +29,9 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True)
 class File:
-    """A file as the index knows it. `rows` by tensor: the first row here, and how many there are in all; a tensor that is
-    not named there is here as a whole."""
+    """A file as the index knows it. `rows` has, by tensor, the first row in the file and the number of all rows; a tensor
+    without an entry is whole.
+    """
 
     name: str
     owner: str
@@ -42,8 +43,9 @@ class File:
 def write_share(
     place: CheckpointPlace, step: int, owner: str, share: Mapping[str, Rows], number: int = 0, count: int = 1
 ) -> File:
-    """Put what one process holds of an owner's tensors; it is number `number` of `count`. What lies in
-    this machine's memory is written from there, without a copy. Raises OSError."""
+    """Put the share of one process in an owner's tensors; it is number `number` of `count`. Tensors in the machine's memory
+    are written without a copy. Raises OSError.
+    """
     name = f"{owner}.safetensors" if count == 1 else f"{owner}-{number + 1:05d}-of-{count:05d}.safetensors"
     tensors = {key: rows.tensor.detach().cpu().contiguous() for key, rows in share.items()}
     found: list[tuple[str, int]] = []
@@ -58,9 +60,9 @@ def write_share(
 
 
 class StoredTensors(Mapping[str, Tensor]):
-    """An owner's tensors as they lie in files: read when they are asked for, whole or some rows of them.
+    """An owner's tensors in files: a tensor, or some rows of it, is read when it is asked for.
 
-    What was read stays as it is when the files are deleted. It can be sent to other processes, which read for themselves.
+    What was read stays valid when the files are deleted. The object can be sent to other processes, which read for themselves.
     """
 
     def __init__(self, files: Sequence[tuple[Path, Mapping[str, tuple[int, int]]]]) -> None:
@@ -68,7 +70,7 @@ class StoredTensors(Mapping[str, Tensor]):
         self._open: list[Any] = []
         self._parts: dict[str, list[tuple[int, int, int]]] = {}
         for number, (path, split) in enumerate(files):
-            file: Any = safe_open(str(path), framework="pt")  # its methods carry no types
+            file: Any = safe_open(str(path), framework="pt")  # safe_open has no types
             self._open.append(file.__enter__())
             for name in self._open[-1].keys():  # noqa: SIM118 - not a mapping
                 start, of = split.get(name, (0, -1))
@@ -97,13 +99,13 @@ class StoredTensors(Mapping[str, Tensor]):
         return [path for path, _ in self._files]
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """Of the whole tensor; nothing is read."""
+        """The shape of the whole tensor; its values are not read."""
         _, of, number = self._parts[name][0]
         first = tuple(self._open[number].get_slice(name).get_shape())
         return first if of < 0 else (of, *first[1:])
 
     def rows(self, name: str, start: int, stop: int) -> Tensor:
-        """[stop - start, ...]; other rows are not read."""
+        """The rows `start` to `stop` [stop - start, ...]; other rows are not read."""
         found = []
         for first, _, number in self._parts[name]:
             part = self._open[number].get_slice(name)
@@ -116,7 +118,7 @@ class StoredTensors(Mapping[str, Tensor]):
         return found[0] if len(found) == 1 else torch.cat(found)
 
     def lacks(self) -> str | None:
-        """A tensor of which rows are missing, or are there twice; None where all are whole."""
+        """A tensor with missing or repeated rows; None if all are whole."""
         for name, parts in self._parts.items():
             at = 0
             for first, of, number in parts:

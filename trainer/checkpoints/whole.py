@@ -1,4 +1,4 @@
-"""A checkpoint as a whole: its index, its files, saving and loading."""
+"""A whole checkpoint: its index, its files, saving and loading."""
 
 import hashlib
 import json
@@ -16,30 +16,32 @@ from .shares import File, Rows, StoredTensors, write_share
 
 _FORMAT = 2
 _WHOLE = 1
-"""The format that programs before shares wrote: one file for each owner, and of it nothing but the digest."""
+"""The format of programs before shares: one file for each owner, of which the index has only the digest."""
 
 
 class CheckpointInvalid(ValueError):
-    """A checkpoint that cannot be resumed from; the message says which and why."""
+    """A checkpoint from which a run cannot resume; the message says which and why."""
 
 
 class Elsewhere(Protocol):
-    """Owners' tensors that other processes hold, each its share."""
+    """Tensors that other processes hold, each its share."""
 
     bytes: int
-    """Of the largest share."""
+    """Bytes of the largest share."""
 
     def keep(self) -> None:
-        """Each process copies its share to its machine's memory: what training changes from here on is not written."""
+        """Copy each share to its machine's memory, so that later training does not change what is written."""
         ...
 
     def write(self, place: CheckpointPlace, step: int) -> list[File]:
-        """What was kept, or is there now; again after an error. May be called from another thread, while training goes on,
-        where it was kept. Raises OSError."""
+        """Write the kept copies or, without `keep`, the present values; may be repeated after an error. After `keep` another thread may
+        call
+        this while training goes on. Raises OSError.
+        """
         ...
 
     def let_go(self) -> None:
-        """Forget what was kept: it is published."""
+        """Free the kept copies: the checkpoint is published."""
         ...
 
 
@@ -55,12 +57,12 @@ class Checkpoint:
 
     @property
     def bytes(self) -> int:
-        """What a process has to copy before training may go on while the checkpoint is written."""
+        """How many bytes a process must copy before training may go on while the checkpoint is written."""
         own = sum(tensor.nbytes for tensors in self.tensors.values() for tensor in tensors.values())
         return own + sum(held.bytes for held in self.elsewhere)
 
     def kept(self) -> "Checkpoint":
-        """The same in copies, which training does not reach."""
+        """The checkpoint as copies, which training does not change."""
         for held in self.elsewhere:
             held.keep()
         copies = {
@@ -72,7 +74,7 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Loaded:
-    """A checkpoint whose tensors lie in files; they are read when they are asked for."""
+    """A checkpoint whose tensors lie in files; each is read when it is asked for."""
 
     step: int
     state: dict[str, Any]
@@ -82,14 +84,14 @@ class Loaded:
 @dataclass(frozen=True)
 class Saved:
     name: str
-    """`step-000010`."""
+    """The name, such as `step-000010`."""
     bytes: int
     digest: str
-    """SHA-256 over the index, which holds those of the tensor files and the state."""
+    """SHA-256 over the index, which contains the digests of the tensor files, and the state."""
 
 
 def save(place: CheckpointPlace | Path, checkpoint: Checkpoint, keep: int) -> Saved:
-    """Write the checkpoint, then delete all but the newest `keep`. Raises OSError; what was there before stays."""
+    """Write the checkpoint, then delete all but the newest `keep`. Raises OSError; earlier checkpoints stay."""
     place, step = _at(place), checkpoint.step
     place.begin(step)
     try:
@@ -124,10 +126,10 @@ def is_saved(place: CheckpointPlace, checkpoint: Checkpoint) -> bool:
 
 
 def load_newest(place: CheckpointPlace | Path, owners: Collection[str] = ()) -> Loaded | None:
-    """The newest checkpoint whose files are what was written, with tensors of all these `owners`; None when there is none
+    """The newest checkpoint whose files are as they were written, with tensors of all these `owners`; None if there is none
     at all.
 
-    Raises CheckpointInvalid when there are some and none of them is whole.
+    Raises CheckpointInvalid if there are some and none of them is complete.
     """
     place, problems = _at(place), []
     for step in reversed(place.steps()):
@@ -150,7 +152,7 @@ def load(path: Path) -> Loaded:
 
 
 def load_step(place: CheckpointPlace, step: int, owners: Collection[str] = ()) -> Loaded:
-    """Raises CheckpointInvalid for a missing, damaged or foreign file, and where one of `owners` has none."""
+    """Raises CheckpointInvalid for a missing, damaged or foreign file, and if one of `owners` has no tensors."""
     try:
         record = json.loads(place.index(step))
     except (OSError, ValueError) as error:
