@@ -50,10 +50,10 @@ PATTERNS = {
     "names a chapter that is not in this repository": r"\bMETHODS \d",
 }
 MOST = {
-    "begins with a pronoun: name the thing": 105,
-    "begins with what belongs at the end: subject first": 205,
-    "`where` for a condition: say `if`": 300,
-    "whoever, whatever: say who or what": 200,
+    "begins with a pronoun: name the thing": 90,
+    "begins with what belongs at the end: subject first": 185,
+    "`where` for a condition: say `if`": 275,
+    "whoever, whatever: say who or what": 180,
     "`for` for a reason: say `because`": 15,
     "names a chapter that is not in this repository": 15,
 }
