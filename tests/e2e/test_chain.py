@@ -16,7 +16,7 @@ def test_a_chain_is_put_together_drawn_and_goes_on(open_page, as_researcher, run
     page.goto(f"/runs/{run.id}")
     page.get_by_role("link", name="Chain").click()
     page.get_by_role("button", name="Then train… behind run 1").press("Enter")
-    page.get_by_role("button", name="Go on").press("Enter")
+    page.get_by_role("button", name="Continue").press("Enter")
     page.get_by_label("Begin with the model that “run 1” trains").uncheck()
     page.locator("#f-name").fill("second")
     for scheme in ("light", "dark"):

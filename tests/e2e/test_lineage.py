@@ -25,7 +25,7 @@ def test_from_a_version_to_what_was_made_of_it_and_back_to_the_people(open_page,
             page.set_viewport_size({"width": width, "height": 900})
             assert faults(page) == [], (scheme, width)
     page.set_viewport_size({"width": 1280, "height": 900})
-    runs.get_by_role("link", name="Go on from here: e: run 2").focus()
+    runs.get_by_role("link", name="Show its lineage: e: run 2").focus()
     page.keyboard.press("Enter")
     page.get_by_role("link", name="What it rests on").click()
     expect(page.get_by_role("region", name="People")).to_contain_text("Person 2")

@@ -164,7 +164,7 @@ def test_a_report_is_taken_along_as_one_file_and_printed_on_light_paper(open_pag
     page.emulate_media(media="screen")
     if folder := os.environ.get("LOOK"):
         page.pdf(path=f"{folder}/report.pdf", prefer_css_page_size=True)
-    page.get_by_text("Take along").click()
+    page.locator("summary").filter(has_text="Export").click()
     with page.expect_download() as taken:
         page.get_by_role("link", name="One HTML file").click()
     taken.value.save_as(tmp_path / "report.html")

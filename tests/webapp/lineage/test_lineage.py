@@ -259,7 +259,7 @@ def test_the_page_asks_as_much_for_many_rows_as_for_few(world):
     shown = page.get(address).content.decode()
     assert "If this dataset version were withdrawn" in shown and "All 22" in shown
     more = page.get(f"{address}?way=down&of=run").content.decode()
-    assert more.count("Go on from here: ") == 22
+    assert more.count("Show its lineage: ") == 22
 
 
 def test_every_kind_of_row_is_a_start(world):

@@ -112,7 +112,7 @@ def pause(request: HttpRequest, evaluation_id: EvaluationId) -> dict[str, Any]:
 
 
 @router.post(
-    "/evaluations/{int:evaluation_id}/resume", response=s.EvaluationFull, summary="Go on after a pause or failure"
+    "/evaluations/{int:evaluation_id}/resume", response=s.EvaluationFull, summary="Resume after a pause or failure"
 )
 def resume(request: HttpRequest, evaluation_id: EvaluationId) -> dict[str, Any]:
     return _move(request, evaluation_id, Evaluation.State.QUEUED)

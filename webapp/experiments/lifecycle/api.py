@@ -50,14 +50,14 @@ def pause(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
     return serializers.run(services.pause(membership, access.run_write(membership, run_id)))
 
 
-@router.post("/runs/{run_id}/resume", response=s.RunOut, summary="Go on from the last checkpoint")
+@router.post("/runs/{run_id}/resume", response=s.RunOut, summary="Resume from the last checkpoint")
 def resume(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
     """409 unless the run is paused, stopped or failed."""
     membership = require(request)
     return serializers.run(services.resume(membership, access.run_write(membership, run_id)))
 
 
-@router.post("/runs/{run_id}/extend", response=s.RunOut, summary="Go on to more steps")
+@router.post("/runs/{run_id}/extend", response=s.RunOut, summary="Continue to more steps")
 def extend(request: HttpRequest, run_id: RunId, payload: ExtendIn) -> dict[str, Any]:
     """From the last checkpoint of a finished or stopped run. 409 where its model is in use, or no checkpoint is kept."""
     membership = require(request)

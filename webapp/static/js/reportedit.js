@@ -69,6 +69,6 @@ addEventListener("pageshow", () => (sending = false));
 text.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
 });
-register("e", "Go on writing", () => text.focus());
+register("e", "Edit the text", () => text.focus());
 draw(document);
 renderMath(preview);

@@ -78,7 +78,7 @@ export class Quarrels {
       tone: "warn",
       title: elsewhere ? "This task was submitted in another tab or on another machine." : "This task is no longer assigned to you.",
       body: `${elsewhere ? "" : message} The answer shown here is kept in this browser.`,
-      actions: [first, ["Go on", goOn]],
+      actions: [first, ["Continue", goOn]],
     });
   }
 
@@ -109,7 +109,7 @@ export class Quarrels {
     const same = bench.tasks.held.find((item) => item.id === assignment.id);
     if (!same) {
       bench.tasks.put(assignment);
-      return toast("Others hold all its seats now. Go on with the next one.", { tone: "warn" });
+      return toast("Others hold all its seats now. Continue with the next one.", { tone: "warn" });
     }
     bench.forgetDraft(assignment.id);
     bench.show(same);
