@@ -2,4 +2,4 @@
 
 from trainer.garbage import look_rarely
 
-look_rarely()  # here, for whatever a process begins with, this comes before Django loads the apps
+look_rarely()  # here, because it must happen before Django loads the apps, in whichever way a process starts

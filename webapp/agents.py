@@ -1,8 +1,7 @@
-"""For programs that are agents: `llms.txt`, which tells them what there is, and an MCP server (streamable HTTP) at `/mcp`.
+"""The server's side for agents: `llms.txt`, which lists what is here, and an MCP server (streamable HTTP) at `/mcp`.
 
-A tool is an operation of the API. It is carried out by the API itself, as the request that a program would send with the same token: its
-areas, the role, the limits, the checks and the audit log are those of the API, and there is no second way to anything.
-"""
+A tool is an operation of the API. The API itself carries it out, as a request with the same token. So the areas, the role, the limits, the
+checks and the audit log are those of the API, and a tool can do nothing that the API cannot."""
 
 import json
 from collections.abc import Iterator
@@ -31,12 +30,12 @@ from webapp.version import VERSION
 
 VERSIONS = ("2025-06-18", "2025-03-26")
 LARGEST = 1_000_000  # bytes of a message
-LONGEST_ANSWER = 400_000  # characters that an agent is given at once
+LONGEST_ANSWER = 400_000  # characters that an agent gets at once
 STRANGERS_PER_MINUTE = 60
 REF, DEFS = "#/components/schemas/", "#/$defs/"
 PARSE, INVALID, UNKNOWN_METHOD, WRONG_PARAMS = -32700, -32600, -32601, -32602
 
-TOOLS = {  # name -> the operation that it is
+TOOLS = {  # name -> its operation
     "who_am_i": ("GET", "/me"),
     "list_runs": ("GET", "/runs"),
     "get_run": ("GET", "/runs/{run_id}"),
@@ -113,7 +112,7 @@ def _words(parameter: dict[str, Any]) -> dict[str, Any]:
 
 
 def _named(schema: Any, known: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The records that a schema names, and those that they name."""
+    """The records that a schema names, and those that these name in turn."""
     left, seen = [schema], set[str]()
     while left:
         here = left.pop()
@@ -141,8 +140,8 @@ class Wrong(Exception):
 @login_not_required
 @never_cache
 def mcp(request: HttpRequest) -> HttpResponse:
-    """One message of JSON-RPC, one answer; a notification has none (202). Only a token opens it: a browser's session does not, and a page
-    of another address is refused."""
+    """Handles one message of JSON-RPC and gives one response; a notification has none (202). Only a token opens it: a browser's session
+    does not, and a page of another origin is refused."""
     if request.method != "POST":
         return _refused(405, "Send a message of JSON-RPC by POST.")
     origin = request.headers.get("Origin")
@@ -177,7 +176,7 @@ def _message(request: HttpRequest) -> dict[str, Any]:
         raise Wrong(INVALID, f"A message has at most {LARGEST:,} bytes.")
     try:
         found = json.loads(request.body)
-        json.dumps(found, ensure_ascii=False).encode()  # half a pair of surrogates is no text
+        json.dumps(found, ensure_ascii=False).encode()  # half a surrogate pair is not text
     except (ValueError, RecursionError):
         raise Wrong(PARSE, "The message is not JSON.") from None
     if not isinstance(found, dict) or found.get("jsonrpc") != "2.0":
@@ -209,7 +208,7 @@ def _result(request: HttpRequest, method: str, params: dict[str, Any]) -> dict[s
 
 
 def _called(request: HttpRequest, tool: Tool, given: Any) -> dict[str, Any]:
-    """What the API answers; what it refuses is the tool's answer as well, for an agent to read."""
+    """Calls a tool and returns the API's response. An error of the API is also the tool's result, for the agent to read."""
     if not isinstance(given, dict):
         raise Wrong(WRONG_PARAMS, "`arguments` is an object.")
     if unknown := given.keys() - tool.schema["properties"].keys():
@@ -231,7 +230,7 @@ def _ask(request: HttpRequest, tool: Tool, given: dict[str, Any]) -> HttpRespons
     inner = _inner(request, tool.method, path, urlencode(query), json.dumps(given.get("body", {})).encode())
     try:
         match = resolve(path)
-    except Resolver404:  # an argument that is no id
+    except Resolver404:  # an argument that is not an id
         raise Wrong(WRONG_PARAMS, f"{tool.name} is not asked like this: an id is a whole number.") from None
     inner.resolver_match = match
     answer: HttpResponse = match.func(inner, *match.args, **match.kwargs)
@@ -239,7 +238,7 @@ def _ask(request: HttpRequest, tool: Tool, given: dict[str, Any]) -> HttpRespons
 
 
 def _inner(request: HttpRequest, method: str, path: str, query: str, body: bytes) -> WSGIRequest:
-    """The request that a program would send: the token, where it comes from, its id, and nothing else of the outer one."""
+    """The inner request to the API: the token, the network address and the id of the outer request, and nothing else of it."""
     body = body if method != "GET" else b""
     inner = WSGIRequest(
         {
@@ -276,7 +275,7 @@ def _refused(status: int, message: str) -> HttpResponse:
 @login_not_required
 @require_safe
 def llms(request: HttpRequest) -> HttpResponse:
-    """What is here for a program that reads (llmstxt.org). It says nothing of any workspace."""
+    """Describes the product to programs (llmstxt.org). The text holds nothing of any workspace."""
     base = public_url()
     lines = [
         f"# {NAME}",

@@ -73,7 +73,7 @@ class StrictParser(Parser):
 
 
 class PlacedAPI(DescribedAPI):
-    """Says of each operation what it asks of a token, as `x-token-needs`."""
+    """Adds to each operation what it needs of a token, as `x-token-needs`."""
 
     def document(self, prefix: str) -> OpenAPISchema:
         schema = super().document(prefix)
@@ -103,7 +103,7 @@ def error(
     fields: list[dict[str, str]] | None = None,
     extra: dict[str, object] | None = None,
 ) -> HttpResponse:
-    """`extra` stands beside it: what a program needs to get out of the situation, such as the draft that is stored now."""
+    """An error response. `extra` is what a program needs to recover, such as the draft that is stored now."""
     return api.create_response(request, told(request, code, message, fields) | (extra or {}), status=status)
 
 
@@ -114,7 +114,7 @@ def _fields(request: HttpRequest, exc: ValidationError) -> HttpResponse:
 
 
 def _path(loc: tuple[str | int, ...]) -> str:
-    """`("body", "payload", "config", "lr")` -> `config.lr`: where it came from and our parameter's name say nothing."""
+    """`("body", "payload", "config", "lr")` -> `config.lr`: leaves out the location and the name of our parameter."""
     parts = [str(part) for part in loc]
     return ".".join(parts[2:] if parts and parts[0] == "body" else parts[1:])
 
@@ -168,7 +168,7 @@ def _unreadable(request: HttpRequest, exc: Exception) -> HttpResponse:
 
 
 def _unstorable(request: HttpRequest, exc: Exception) -> HttpResponse:
-    # a number beyond the column's range, a NUL, a lone surrogate: the caller's input, found late
+    # a number beyond the column's range, a NUL, a lone surrogate: bad input that was found late
     logger.info("refused a value the database cannot hold: %s", exc)
     return error(request, 422, "invalid", "A value is out of range or holds characters that cannot be stored.")
 
@@ -213,7 +213,7 @@ ROUTERS = (
     judges,
     evaluations,
     runs_compared,
-    runs_table,  # before the runs: its addresses would be taken for their ids
+    runs_table,  # before the runs: otherwise its addresses would be read as ids of runs
     experiments,
     claims,
     sweeps,

@@ -13,7 +13,7 @@ from trainer import tracing
 from webapp.localstack.places import metrics_folder
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
-# Before the client library is imported: each web process then counts in a file, and any of them adds up all
+# Before the client library is imported: then each web process counts in a file, and any of them can add up all files
 os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", str(metrics_folder(settings.VAR)))
 options: Any = settings.DATABASES["default"]["OPTIONS"]
 options["pool"] = settings.DATABASE_POOL
@@ -28,11 +28,11 @@ tracing.serve("touchstone-web")
 application: Any = ProtocolTypeRouter(
     {
         "http": ThreadedHandler(settings.HTTP_THREADS, has_account),
-        # the feeds ask for the user themselves, again and again, and say so to the page when nobody can answer
+        # the feeds check the user themselves, repeatedly, and tell the page when nobody can answer
         "websocket": Door(SessionMiddlewareStack(URLRouter(websocket_urlpatterns))),
     }
 )
-# Without a proxy that is named, the address of whoever connects is the person's, and what headers say is hearsay
+# Unless a proxy is named, the network address of the connection is the person's, and headers are not trusted
 if settings.ENV.trusted_proxies:
     trusted = [str(network) for network in settings.ENV.trusted_proxies]
     application = ProxyHeadersMiddleware(application, trusted_hosts=trusted)

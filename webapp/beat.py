@@ -8,8 +8,8 @@ AHEAD = timedelta(seconds=1)
 
 
 class Scheduler(PersistentScheduler):  # type: ignore[misc]  # celery has no types
-    """Celery waits until the clock has come to a time that it worked out before. On a clock that was set two hours back all upkeep
-    would rest for these two hours. What was last started in the future counts as started now."""
+    """Celery waits until the clock reaches a time that it computed before. If the clock is set two hours back, all upkeep would stop for
+    two hours. So an entry whose last start lies in the future counts as started now."""
 
     def tick(self, *arguments: object, **named: object) -> float:
         now = self.app.now()
@@ -17,5 +17,5 @@ class Scheduler(PersistentScheduler):  # type: ignore[misc]  # celery has no typ
         for entry in ahead:
             entry.last_run_at = now
         if ahead:
-            self._heap = None  # worked out anew
+            self._heap = None  # computed again
         return float(super().tick(*arguments, **named))

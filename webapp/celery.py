@@ -13,7 +13,7 @@ from webapp.core.logs import current_request_id
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
 
-REQUEST_ID = "touchstone_request_id"  # the header of a task that names who asked for it
+REQUEST_ID = "touchstone_request_id"  # the header of a task that names the request that asked for it
 WORKERS = Path(__file__).resolve().parent.parent / "workers"
 
 app = Celery("touchstone")
@@ -23,11 +23,11 @@ app.conf.include = sorted(f"workers.{module.name}" for module in pkgutil.iter_mo
 
 @task_prerun.connect  # type: ignore[untyped-decorator]  # celery has no types
 def _begin_id(task_id: str, task: Any, **_: Any) -> None:
-    """All that the task logs carries the id of the request that asked for it; what beat asks for carries its own."""
+    """Gives the task's logs the id of the request that asked for the task; a task of beat gets an id of its own."""
     asked = _header(task, REQUEST_ID) or task_id[:12]
     task.request.log_token = current_request_id.set(asked)
     parent = _header(task, tracing.PARENT)
-    if parent:  # beat's rounds, which nobody asked for, are no traces
+    if parent:  # beat's rounds are not traces, because nobody asked for them
         told = {
             "messaging.system": "redis",
             "messaging.operation.type": "process",
@@ -57,6 +57,6 @@ def _serve(**_: Any) -> None:
 
 
 def _header(task: Any, name: str) -> str | None:
-    """Of a task that is carried out at once; those of a message become attributes."""
+    """A header of the task. A task that runs at once has headers; the headers of a message become attributes."""
     found: str | None = getattr(task.request, name, None) or (task.request.headers or {}).get(name)
     return found

@@ -1,4 +1,4 @@
-"""What the environment says, read and checked once: `webapp.settings` is made of it. Imports no Django."""
+"""The environment variables, read and checked once; `webapp.settings` is made of them. Imports no Django."""
 
 import re
 import sys
@@ -276,14 +276,14 @@ class Environment(BaseSettings):
             parts = urlsplit(value)
             if not parts.hostname or parts.port == 0 or parts.username is not None or parts.query or parts.fragment:
                 raise ValueError(f"must have the form {parts.scheme}://HOST:PORT or unix:///PATH")
-            parts.hostname.encode("idna")  # as a name is looked up; raises a ValueError
+            parts.hostname.encode("idna")  # as it does when a name is looked up; raises a ValueError
         return value
 
     @field_validator("database_password", "redis_password")
     @classmethod
     def _has_an_address(cls, value: str | None, info: ValidationInfo) -> str | None:
         url = str(info.field_name).replace("password", "url")
-        # an address that is wrong is missing here, and told of by itself
+        # a wrong address is missing here, and reported separately
         if value and url in info.data and not info.data[url]:
             raise ValueError(f"{url.upper()} is not set, so there is no sign-in to configure")
         return value
@@ -338,8 +338,9 @@ def read() -> Environment:
 
 
 def pass_on(found: Environment, environ: MutableMapping[str, str]) -> None:
-    """The trainer knows no settings file: what it reads from the environment is put there, for what we start as well."""
-    traces = ("otel_exporter_otlp_endpoint", "otel_exporter_otlp_headers")  # read by what sends them, by these names
+    """Sets the variables that the trainer reads in `environ`, because the trainer has no settings file. Processes that we start get them
+    too."""
+    traces = ("otel_exporter_otlp_endpoint", "otel_exporter_otlp_headers")  # exporters read these names
     ours = ("touchstone_reward_functions", "touchstone_sampler_hosts", "touchstone_scratch", "touchstone_device")
     for name in (*ours, *traces):
         if value := getattr(found, name):

@@ -1,4 +1,4 @@
-"""The first page: what needs somebody, what runs now, what it has come to, and what to do next."""
+"""The first page: what needs attention, what runs now, recent results, and what to do next."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -35,20 +35,21 @@ DEMO_TAKES = timedelta(minutes=10)  # on a busy machine
 
 @dataclass(frozen=True)
 class NextStep:
-    """Something worth doing now: where it is done, and why it helps."""
+    """A suggestion of what to do next: where to do it, and why it helps."""
 
     icon: str
     title: str
     text: str
     href: str
     does: bool = False
-    """Whether a click does it, instead of leading to where it is done."""
+    """Whether a click does it, instead of opening the page on which it is done."""
 
 
 @never_cache
 @require_safe
 def home(request: HttpRequest) -> HttpResponse:
-    """Reviewers and above see runs and datasets; annotators a page of their own. The queries do not grow with rows."""
+    """The first page. Reviewers and above see runs and datasets; annotators get a page of their own. The number of queries does not grow
+    with the rows."""
     membership: Membership | None = getattr(request, "membership", None)
     if membership is None:
         return redirect("workspaces")
@@ -88,8 +89,8 @@ def _has_model(membership: Membership) -> bool:
 
 
 def _work(waiting: list[WaitingProject]) -> list[NextStep]:
-    """The project in which one's own judgement is asked for; most people judge in one at a time. Tasks are counted as the project's
-    page counts them, so gold ones are named apart: whoever comes here may know of them."""
+    """The project that waits for the person's own judgements; most people judge in one at a time. Tasks are counted as on the project's
+    page. Gold tasks are named separately, because the people who see this may know of them."""
     first = next((each for each in waiting if each.waits), None)
     if first is None:
         return []
@@ -104,7 +105,7 @@ def _work(waiting: list[WaitingProject]) -> list[NextStep]:
 
 
 def _learn(membership: Membership) -> list[NextStep]:
-    """A reward model from the project with most comparisons: where people have judged, a model can learn it."""
+    """Suggests a reward model from the project with the most comparisons."""
     found = answers_to_model.ready(membership.workspace.pk) if membership.may(Role.RESEARCHER) else []
     if not found:
         return []
@@ -121,7 +122,7 @@ def _learn(membership: Membership) -> list[NextStep]:
 
 
 def next_steps(membership: Membership, runs: list[Run], any_dataset: bool, any_project: bool) -> list[NextStep]:
-    """What helps most comes first. Only what this role may do."""
+    """The most helpful suggestions first, only those that this role may carry out."""
     steps: list[NextStep] = []
     if membership.may(Role.RESEARCHER):
         steps += _to_the_first_run(membership, runs, any_dataset)
@@ -168,7 +169,7 @@ def _to_the_first_run(membership: Membership, runs: list[Run], any_dataset: bool
 
 
 def _with_results(membership: Membership, runs: list[Run]) -> list[NextStep]:
-    """For the newest run that finished."""
+    """Suggestions for the newest run that has finished."""
     steps = []
     finished = next((run for run in runs if run.state == Run.State.FINISHED), None)
     if finished is not None:

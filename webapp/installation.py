@@ -1,4 +1,4 @@
-"""The administrators' pages: how the installation is, who is in it, and what each workspace may use."""
+"""The administrators' pages: the state of the installation, its people, and the limits of each workspace."""
 
 import platform
 import shutil
@@ -46,7 +46,7 @@ Row = TypeVar("Row", bound=Model)
 
 @dataclass(frozen=True)
 class InstalledService:
-    """`note`: what it says of itself, or why it does not answer."""
+    """`note`: the service's own words, or why it does not answer."""
 
     name: str
     up: bool
@@ -55,7 +55,7 @@ class InstalledService:
 
 @dataclass(frozen=True)
 class Use:
-    """What a workspace has, and may have."""
+    """A workspace's use and its limits."""
 
     workspace: Workspace
     members: int
@@ -69,7 +69,7 @@ class Use:
 @never_cache
 @require_safe
 def overview(request: HttpRequest) -> HttpResponse:
-    """Services, storage, versions, and the workspaces with what they use."""
+    """Services, storage, versions, and the workspaces with their use."""
     found = _page(request, Workspace.objects.all())
     context = {
         "services": _services(),
@@ -111,7 +111,7 @@ def change_rights(request: HttpRequest, user_id: int) -> HttpResponse:
 @administrators
 @require_POST
 def sign_out(request: HttpRequest, user_id: int) -> HttpResponse:
-    """Signs a person out of every browser, once the administrator has said yes."""
+    """Signs a person out of every browser, after the administrator has confirmed."""
     person = get_object_or_404(User, pk=user_id)
     text = f"{person.email} has to sign in again in every browser. Tokens go on working."
     back = reverse("installation_people")
@@ -126,7 +126,7 @@ def sign_out(request: HttpRequest, user_id: int) -> HttpResponse:
 @never_cache
 @require_safe
 def audit_log(request: HttpRequest) -> HttpResponse:
-    """What was done in all workspaces, newest first; how far its chain goes, and how far it was sent to another machine."""
+    """The audit log of all workspaces, newest first; how far its chain reaches, and how far it was sent to another machine."""
     asked = {name: request.GET.get(name, "") for name in ("action", "who")}
     found = audit_of_all(request.GET.get("cursor"), **asked)
     context = {
@@ -144,10 +144,10 @@ def audit_log(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_safe
 def reconciler(request: HttpRequest) -> HttpResponse:
-    """When Ray was heard, what was compared, and what differed, newest first. Nobody is asked: workers have written it down."""
+    """When Ray was last heard, what was compared, and what differed, newest first. The page asks nobody: workers have stored it."""
     try:
         found = page(reconciling.repairs(), request.GET.get("cursor"), PAGE, "-id")
-    except Problem:  # a cursor of another list, cut or typed by hand: begin at the beginning
+    except Problem:  # a cursor of another list, cut off or typed by hand: start at the beginning
         found = page(reconciling.repairs(), None, PAGE, "-id")
     now, rounds = timezone.now(), reconciling.rounds()
     context = {
@@ -167,7 +167,7 @@ def reconciler(request: HttpRequest) -> HttpResponse:
 
 
 def _linked(request: HttpRequest, entries: Sequence[AuditEntry]) -> list[tuple[AuditEntry, str]]:
-    """With the pages of runs and jobs that are there, in the workspace in which the administrator acts: others they may not open."""
+    """The entries with links to runs and jobs that exist in the workspace in which the administrator acts. Others they may not open."""
     membership: Membership | None = getattr(request, "membership", None)
     here = [each for each in entries if membership and each.workspace_id == membership.workspace_id]
     ids = {each.object_id for each in here}
@@ -186,12 +186,12 @@ def _linked(request: HttpRequest, entries: Sequence[AuditEntry]) -> list[tuple[A
 @never_cache
 @require_http_methods(["GET", "POST"])
 def limits(request: HttpRequest, workspace_id: int | None = None) -> HttpResponse:
-    """The limits of one workspace, or those of all that have none of their own."""
+    """The form for the limits of one workspace, or of all that have none of their own."""
     workspace = None if workspace_id is None else get_object_or_404(Workspace, pk=workspace_id)
     form = LimitsForm(request.POST) if request.method == "POST" else LimitsForm.showing(_own(workspace_id))
     if request.method == "POST" and form.is_valid():
         quotas.change(cast(User, request.user), workspace, form.limits())
-        waiting_line.let_in()  # what waited for a place may have one now
+        waiting_line.let_in()  # a run that waited for a place may have one now
         messages.success(request, "The limits are changed.")
         return redirect("installation")
     context = {"form": form, "workspace": workspace, "default": _own(None)}
@@ -201,7 +201,7 @@ def limits(request: HttpRequest, workspace_id: int | None = None) -> HttpRespons
 def _page(request: HttpRequest, rows: QuerySet[Row]) -> Page[Row]:
     try:
         return page(rows, request.GET.get("cursor"), PAGE, "id")
-    except Problem:  # a cursor of another list, cut or typed by hand: begin at the beginning
+    except Problem:  # a cursor of another list, cut off or typed by hand: start at the beginning
         return page(rows, None, PAGE, "id")
 
 
@@ -210,7 +210,7 @@ def _own(workspace_id: int | None) -> quotas.Limits:
 
 
 def uses(workspaces: Sequence[Workspace]) -> list[Use]:
-    """In four queries, however many there are."""
+    """The use of each workspace, in four queries for any number of them."""
     ids, known = [each.pk for each in workspaces], quotas.own()
     rows = Membership.objects.filter(workspace_id__in=ids).values_list("workspace_id")
     members = dict(rows.annotate(count=Count("id")).order_by())
@@ -237,7 +237,7 @@ def _services() -> list[InstalledService]:
 
 
 def _storage() -> dict[str, int]:
-    """Bytes."""
+    """Bytes: free and in all on the disk of the data, and those of the database."""
     disk = shutil.disk_usage(health.folders()[0])
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_database_size(current_database())")

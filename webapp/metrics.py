@@ -1,4 +1,4 @@
-"""`/metrics` in Prometheus' text format: what was counted (`webapp.core.telemetry`), and how things stand now."""
+"""`/metrics` in Prometheus' text format: counters (`webapp.core.telemetry`), and the present state."""
 
 import shutil
 from collections.abc import Iterator
@@ -36,8 +36,8 @@ from webapp.version import VERSION
 from webapp.webhooks.models import Delivery
 from webapp.weights.models import WeightsJob
 
-QUEUE, HELD = "celery", "unacked"  # names that Celery's transport gives them in Redis
-# Jobs by the field that says of which kind they are, if they have one
+QUEUE, HELD = "celery", "unacked"  # the names of Celery's transport in Redis
+# Jobs by the field that names their kind, if they have one
 JOBS: tuple[tuple[str, type[Model], str | None], ...] = (
     ("annotation", Job, "kind"),
     ("import", ImportJob, None),
@@ -54,7 +54,7 @@ JOBS: tuple[tuple[str, type[Model], str | None], ...] = (
 @never_cache
 @require_safe
 def page(request: HttpRequest) -> HttpResponse:
-    """For whoever has the token, or comes from a network that is named; for nobody where neither is set."""
+    """The page, for a request with the token or from a network that is named. If neither is set, nobody gets it."""
     if not (_has_token(request) or _comes_from_near(request)):
         raise PermissionDenied("Set METRICS_TOKEN or METRICS_NETWORKS to read metrics: see docs/operating.md.")
     now = CollectorRegistry()
@@ -69,7 +69,8 @@ def _has_token(request: HttpRequest) -> bool:
 
 
 def _comes_from_near(request: HttpRequest) -> bool:
-    """By address. Behind a proxy that nobody named, everybody has the proxy's: then nobody is near."""
+    """Whether the request comes from a named network. Behind a proxy that nobody named, everybody has the proxy's address, so nobody is let
+    in."""
     proxied = "X-Forwarded-For" in request.headers or "Forwarded" in request.headers
     if proxied and not settings.ENV.trusted_proxies:
         return False
@@ -81,7 +82,8 @@ def _comes_from_near(request: HttpRequest) -> bool:
 
 
 class Now(Collector):
-    """Asked at each scrape. What cannot be asked is absent, never zero; `touchstone_up` says what is away."""
+    """A collector that reads the present state at each scrape. A value that cannot be read is absent, never zero; `touchstone_up` says what
+    does not answer."""
 
     def collect(self) -> Iterator[Metric]:
         yield _gauge("touchstone_info", "What runs here.", "version", {VERSION: 1})
@@ -112,7 +114,7 @@ def _of_redis() -> Iterator[Metric]:
         with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=2) as server:
             length = {"waiting": server.llen(QUEUE), "held": server.hlen(HELD)}
         verdicts = telemetry.counted(COUNTED, Verdict.State.values)
-    except (redis.RedisError, OSError):  # gone since it was looked at
+    except (redis.RedisError, OSError):  # deleted since it was listed
         return
     yield _gauge("touchstone_tasks", "Tasks of Celery that wait, and that workers hold.", "state", length)
     family = CounterMetricFamily(
@@ -153,7 +155,7 @@ def _runs() -> dict[str, int]:
 
 
 def _jobs() -> Iterator[tuple[str, str, int]]:
-    """(kind, state, number), of each kind that there is a job of."""
+    """(kind, state, number), for each kind that has a job."""
     for family, model, field in JOBS:
         by = [field, "state"] if field else ["state"]
         for *kind, state, number in model._default_manager.values_list(*by).annotate(Count("id")).order_by():

@@ -1,4 +1,4 @@
-"""What needs somebody: failures, runs that stand still, alarms, answers to decide on, and what ended since yesterday."""
+"""What needs attention: failures, stalled runs, alarms, answers to decide on, and what ended since yesterday."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -25,10 +25,10 @@ from webapp.experiments.models import Run, RunAlarm
 from webapp.experiments.templatetags.runs import measured
 
 LATELY = timedelta(days=3)
-"""Failures and alarms are listed for so long."""
+"""How long failures and alarms are listed."""
 NEWS = timedelta(days=1)
 SINGLY = 3
-"""So many of a kind have a line each; more share one."""
+"""Up to this many of a kind have a line each; more share one."""
 MOST_RUNNING = 50
 MOST_PROJECTS = 5
 MOST_WORDS = 300
@@ -50,13 +50,13 @@ class Needs:
     now: list[AttentionItem]
     """The most urgent first."""
     news: list[AttentionItem]
-    """What ended well since yesterday."""
+    """Work that ended well since yesterday."""
     waiting: list[AttentionItem] = field(default_factory=list)
-    """Evaluations that stand in the line, those asked for first before the others."""
+    """Evaluations that wait in the line, in the order in which they were asked for."""
 
 
 def of(membership: Membership) -> Needs:
-    """For reviewers and above. The number of queries has a bound, however much there is."""
+    """What needs attention, for reviewers and above. The number of queries has a bound, for any number of rows."""
     workspace = membership.workspace.pk
     now = [
         *_failed_runs(workspace),
@@ -72,7 +72,7 @@ def of(membership: Membership) -> Needs:
 
 
 def _failed_runs(workspace: int) -> list[AttentionItem]:
-    """Without those after which a run of the same experiment finished: somebody has seen to them."""
+    """Failed runs, without those after which a run of the same experiment finished: somebody has dealt with them."""
     runs = _runs(workspace)
     later = Run.objects.filter(experiment=OuterRef("experiment"), id__gt=OuterRef("id"), state=Run.State.FINISHED)
     failed = runs.filter(state=Run.State.FAILED, ended_at__gt=timezone.now() - LATELY).exclude(Exists(later))
@@ -88,7 +88,7 @@ def _failed_runs(workspace: int) -> list[AttentionItem]:
 
 
 def _waiting(workspace: int) -> list[AttentionItem]:
-    """What stands in the line besides the runs, which the page shows as it is."""
+    """Work that waits in the line, without the runs, which the page shows itself."""
     rows = Evaluation.objects.filter(workspace_id=workspace, state=Evaluation.State.QUEUED).exclude(problem="")
     found = list(rows.order_by("-priority", "asked_at", "pk")[: SINGLY + 1])
     if len(found) > SINGLY:
@@ -123,19 +123,19 @@ def _name(row: Evaluation | ImportJob) -> str:
 
 
 def _reason(row: Any) -> str:
-    """The first line of what is known about the failure; each kind of work keeps it under a name of its own."""
+    """The first line of what is known about the failure. Each kind of work stores it in a field of another name."""
     said = next((text for field in ("state_reason", "problem", "error") if (text := getattr(row, field, ""))), "")
     return str(said).strip().partition("\n")[0][:MOST_WORDS] or "The reason is not known; its page has the log."
 
 
 def _evaluations(workspace: int) -> QuerySet[Evaluation]:
-    """Without those that were run again since."""
+    """Failed evaluations, without those that were run again since."""
     rows = Evaluation.objects.filter(workspace_id=workspace, reruns=None)
     return rows.filter(state=Evaluation.State.FAILED, ended_at__gt=timezone.now() - LATELY).order_by("-ended_at")
 
 
 def _imports(workspace: int) -> QuerySet[ImportJob]:
-    """Without those after which an import into the same dataset finished."""
+    """Failed imports, without those after which an import into the same dataset finished."""
     rows = ImportJob.objects.filter(workspace_id=workspace, finished_at__gt=timezone.now() - LATELY)
     later = ImportJob.objects.filter(
         workspace_id=workspace,
@@ -163,7 +163,7 @@ def _failed_jobs(workspace: int) -> list[AttentionItem]:
 
 
 def _still(workspace: int) -> list[AttentionItem]:
-    """Runs whose process is alive and whose steps do not come."""
+    """Runs whose process is alive but whose steps do not advance."""
     running = _runs(workspace).filter(state=Run.State.RUNNING, first_metric_at__isnull=False)
     found = stalls.find(list(running.order_by("id")[:MOST_RUNNING]))
     return [_standing(each) for each in found[:SINGLY]]
@@ -176,7 +176,7 @@ def _standing(stall: stalls.Stall) -> AttentionItem:
 
 
 def _alarms(workspace: int) -> list[AttentionItem]:
-    """A line for each run; its newest alarm is named."""
+    """A line for each run with alarms, which names the newest alarm."""
     rows = RunAlarm.objects.filter(run__in=_runs(workspace), time__gt=timezone.now() - LATELY)
     rows = rows.select_related("run__experiment").order_by("-time", "-id")
     by_run: dict[int, list[RunAlarm]] = {}
@@ -194,7 +194,7 @@ def _alarm(alarms: Sequence[RunAlarm]) -> AttentionItem:
 
 
 def _to_decide(workspace: int) -> list[AttentionItem]:
-    """Projects with tasks that have all their answers and no decision, the most first."""
+    """Projects with tasks that have all their answers but no decision, most tasks first."""
     return [_deciding(row) for row in review.undecided_by_project(workspace, MOST_PROJECTS)]
 
 
@@ -254,7 +254,7 @@ def _news(workspace: int) -> list[AttentionItem]:
 
 
 def _result(run: Run) -> str:
-    """Its result as its recipe calls it, from first to last."""
+    """The run's result in its recipe's words, from first to last."""
     found = recipe_metrics.result(run)
     if found.metric is None or found.last is None:
         return "It has no result of its own."
@@ -263,7 +263,7 @@ def _result(run: Run) -> str:
 
 
 def _table(state: str, lately: timedelta) -> str:
-    """The table of runs that came to this state on these days."""
+    """The address of the table of runs that reached this state lately."""
     since = (timezone.now() - lately).date()
     return f"{reverse('runs')}?{urlencode({'q': f'state:{state} ended>={since}'})}"
 
@@ -273,7 +273,7 @@ def _runs(workspace: int) -> QuerySet[Run]:
 
 
 def _named(run: Run) -> str:
-    """As a sentence begins: "Run 3 of", where nobody has given it a name."""
+    """The name of the run as the start of a sentence: "Run 3 of …" if nobody has named it."""
     return f"{run.name or f'Run {run.number}'} of {run.experiment.name}"
 
 

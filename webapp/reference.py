@@ -1,4 +1,4 @@
-"""The API's reference page, drawn from its own OpenAPI document: what is shown is what is served."""
+"""The API's reference page, drawn from its own OpenAPI document, so the page shows what is served."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -55,7 +55,7 @@ def _parameter(told: dict[str, Any]) -> ApiField:
 
 
 def _body(spec: dict[str, Any], schemas: dict[str, Any]) -> list[ApiField]:
-    """What the body holds: of records within it only their names, which the document explains."""
+    """The fields of the body. Records within it are given by their names only, because the document explains them."""
     for media, content in spec.get("requestBody", {}).get("content", {}).items():
         schema = content["schema"]
         schema = schemas.get(schema.get("$ref", "").removeprefix(REF), schema)
@@ -69,7 +69,7 @@ def _body(spec: dict[str, Any], schemas: dict[str, Any]) -> list[ApiField]:
 
 
 def kind(schema: dict[str, Any]) -> str:
-    """What a value may be, in words: "integer or null", "list of string", "open, paused or closed"."""
+    """The type of a value in words: "integer or null", "list of string", "open, paused or closed"."""
     if "$ref" in schema:
         return str(schema["$ref"].removeprefix(REF))
     if choices := schema.get("enum"):
@@ -87,5 +87,5 @@ def _either(words: list[str]) -> str:
 
 @login_not_required
 def page(request: HttpRequest) -> HttpResponse:
-    """Open to all, as the document itself is: it describes, it does not tell."""
+    """The reference page. It is open to all, like the document itself, because it holds no data."""
     return render(request, "api_docs.html", {"groups": operations()})

@@ -1,4 +1,4 @@
-"""What the command palette finds beyond the pages: runs, projects, datasets, judges and models by name."""
+"""What the command palette finds besides the pages: runs, projects, datasets, judges and models by name."""
 
 from django.db.models import Q
 from django.http import HttpRequest, JsonResponse
@@ -25,9 +25,8 @@ LONGEST_QUERY = 100  # characters; no name is longer than 120
 def search(request: HttpRequest) -> JsonResponse:
     """`{"items": [{"kind", "label", "note", "url"}]}`, newest first in each kind; without `q` the newest of all.
 
-    Only what lies in the current workspace. Annotators find the projects they work in and nothing else: names of runs
-    tell what models they judge.
-    """
+    Only rows of the current workspace. Annotators find only the projects they work in, because names of runs tell which models they
+    judge."""
     membership: Membership | None = getattr(request, "membership", None)
     if membership is None:
         return JsonResponse({"items": []})
@@ -40,7 +39,7 @@ def search(request: HttpRequest) -> JsonResponse:
 
 
 def _every(words: list[str], *fields: str) -> Q:
-    """Each word appears in one of the fields."""
+    """A filter: each word appears in one of the fields."""
     found = Q()
     for word in words:
         anywhere = Q()
@@ -51,7 +50,7 @@ def _every(words: list[str], *fields: str) -> Q:
 
 
 def _runs(workspace_id: int, words: list[str]) -> list[dict[str, str]]:
-    """A run without a name is "run 7": words that are "run" or numbers find it as well."""
+    """A run without a name is called "run 7", so the word "run" and numbers find it as well."""
     named = Q()
     for word in words:
         one = _every([word], "name", "experiment__name")

@@ -1,4 +1,4 @@
-"""Secrets that lie in files, as container platforms hand them out: `SECRET_KEY_FILE=/run/secrets/secret_key`. Imports no Django."""
+"""Secrets in files, as container platforms hand them out: `SECRET_KEY_FILE=/run/secrets/secret_key`. Imports no Django."""
 
 import os
 from pathlib import Path
@@ -27,7 +27,7 @@ SECRETS = frozenset(
 
 
 class SecretFiles(PydanticBaseSettingsSource):
-    """Reads the file that NAME_FILE names, without the line's end. Raises OSError, with the variable, where that cannot be."""
+    """Reads the file that NAME_FILE names, without the newline at its end. Raises OSError that names the variable if that fails."""
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
         return None, field_name, False
@@ -52,7 +52,7 @@ def _read(variable: str, path: Path) -> str:
 
 
 def with_password(url: str | None, password: str | None) -> str | None:
-    """`url` with the password where it has none."""
+    """`url` with the password, if it has none yet."""
     if not url or not password:
         return url
     parts = urlsplit(url)

@@ -1,4 +1,4 @@
-"""All settings, made of the environment, which is read once. A bad value stops start-up with its name and what was expected."""
+"""All settings, made of the environment, which is read once. A bad value stops the start with its name and what was expected."""
 
 import os
 import shlex
@@ -36,7 +36,7 @@ def _secret_key() -> str:
         complete = path.with_name(f"secret_key.{os.getpid()}")
         with open(os.open(complete, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w") as file:
             file.write(get_random_secret_key())
-        with suppress(FileExistsError):  # another process was first; its key is the key
+        with suppress(FileExistsError):  # another process was first; its key counts
             os.link(complete, path)
         complete.unlink()
     return path.read_text()
@@ -52,11 +52,11 @@ if ENV.public_url:
 SECURE = bool(ENV.public_url and ENV.public_url.startswith("https://"))
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE
 SESSION_COOKIE_HTTPONLY = True
-# Under this prefix browsers take a cookie over https alone, from this very host, for all of it: no neighbour can plant one
+# Browsers accept a cookie with this prefix only over https, from this host, for all paths: no neighbour can plant one
 _COOKIES = "__Host-" if SECURE else ""
 SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = f"{_COOKIES}sessionid", f"{_COOKIES}csrftoken"
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"  # in no cookie of their own
-# Browsers that came by https once do not come back by http; only where PUBLIC_URL promises that https stays
+# Browsers that came by https once do not come back by http; only if PUBLIC_URL promises that https stays
 SECURE_HSTS_SECONDS = 365 * 24 * 3600 if SECURE else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE and ENV.hsts_subdomains
 SESSION_ENGINE = "webapp.accounts.sessions.store"
@@ -139,7 +139,7 @@ CONTENT_SECURITY_POLICY = {
         "font-src": [SELF],
         "object-src": [NONE],
         "base-uri": [NONE],
-        # browsers also hold the addresses to it that a form's answer leads on to: the company's sign-in
+        # browsers apply it also to the addresses to which the response to a form redirects: the company's sign-in
         "form-action": [SELF, *_origins(ENV.oidc_server_url, ENV.saml_sso_url)],
         "frame-ancestors": [NONE],
     }
@@ -164,7 +164,7 @@ TEMPLATES = [
 
 
 def _database() -> dict[str, object]:
-    """DATABASE_URL, or the embedded server's socket where `manage.py up` put it."""
+    """DATABASE_URL, or the socket of the embedded server if `manage.py up` started it."""
     from psycopg.conninfo import conninfo_to_dict
 
     embedded = {"host": facts(VAR, "postgres").get("host", VAR / "run"), "dbname": "touchstone", "user": "touchstone"}
@@ -177,7 +177,7 @@ def _database() -> dict[str, object]:
         "PASSWORD": str(parts.get("password", "")),
         "HOST": str(parts.get("host", "")),
         "PORT": str(parts.get("port", "")),
-        # a connection that died with the server is found out before a request gets it, not by the request
+        # a dead connection is found before a request gets it, not by the request
         "CONN_HEALTH_CHECKS": True,
         # the ORM's statements are never prepared; those of `webapp.core.prepared` are
         "OPTIONS": {"connect_timeout": 5} | {name: value for name, value in parts.items() if name not in named},
@@ -195,49 +195,50 @@ REDIS_URL = ENV.redis_url or f"unix://{REDIS_SOCKET}"
 
 
 def _trainer(python: Path | str) -> str:
-    """Ray would give a job that reserves no CPU one thread; the trainer chooses for itself."""
+    """Ray would give one thread to a job that reserves no CPU; the trainer chooses for itself."""
     return f"cd {shlex.quote(str(BASE_DIR))} && exec env -u OMP_NUM_THREADS {shlex.quote(str(python))} -m trainer job"
 
 
-# Two runs on two processors each take more than twice as long. A cluster of one's own shares out its machines itself.
+# Two runs on two processors each take more than twice as long. A cluster of your own distributes work to its machines itself.
 MAX_RUNNING_RUNS = ENV.max_running_runs or (None if ENV.ray_address else max(1, (os.cpu_count() or 1) // 2))
-# A cluster on other machines needs the trainer installed there, and TRAINER_COMMAND says how it is started.
+# A cluster on other machines needs the trainer installed there; TRAINER_COMMAND says how to start it.
 TRAINER_COMMAND = ENV.trainer_command or _trainer(sys.executable)
-# Without a command of its own, runs that sample with vLLM start where it is: beside everything else (`make gpu`), else in the
+# Without its own command, a run that samples with vLLM starts where vLLM is: in this environment (`make gpu`), else in the one that `make
+# vllm` makes, whose torch has no CUDA.
 # environment that `make vllm` makes, whose torch has no CUDA.
 _VLLM_BESIDE = find_spec("vllm") is not None
 VLLM_ENVIRONMENT = None if ENV.trainer_command else BASE_DIR / ".venv-vllm"
 VLLM_TRAINER_COMMAND = ENV.trainer_command or _trainer(
     sys.executable if _VLLM_BESIDE else BASE_DIR / ".venv-vllm" / "bin" / "python"
 )
-# Items of answers are matched by meaning in a process of its own, which a worker starts; see annotation.agreement.matching.
+# Items of answers are matched by meaning in a separate process, which a worker starts; see annotation.agreement.matching.
 MATCH_COMMAND = [sys.executable, "-m", "trainer", "match"]
-# So are measures of responses that need a model; see trainer.measuring.
+# The same for measures of responses that need a model; see trainer.measuring.
 DIVERSITY_COMMAND = [sys.executable, "-m", "trainer", "diversity"]
 NOVELTY_COMMAND = [sys.executable, "-m", "trainer", "novelty"]
-# So is a model of an architecture that nobody here knows, when it is registered; see trainer.weights.trial.
+# The same for a model of an unknown architecture, when it is registered; see trainer.weights.trial.
 TRIAL_COMMAND = [sys.executable, "-m", "trainer", "try-model"]
-# So is a judge with local weights that is tried on a few examples; see trainer.judges.local.
+# The same for a judge with local weights that is tried on a few examples; see trainer.judges.local.
 JUDGE_COMMAND = [sys.executable, "-m", "trainer", "judge-local"]
-# So is a model that somebody tries, started by the web server and kept for a while; see trainer.serving.
+# The same for a model that somebody tries; the web server starts the process and keeps it for a while; see trainer.serving.
 MODEL_COMMAND = [sys.executable, "-m", "trainer", "model-server"]
 CHANNEL_LAYERS = {
     "default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [REDIS_URL]}}
 }
-# VERSION is part of each key: what releases up to 0.2 left in Redis under version 1 are pickles, which nobody reads any more
+# VERSION is part of each key: releases up to 0.2 left pickles in Redis under version 1, which nobody reads any more
 CACHES = {"default": {"BACKEND": "webapp.core.cache.SharedRedisCache", "LOCATION": REDIS_URL, "VERSION": 2}}
-# Celery has other words for a socket than the Redis client
+# Celery writes the address of a socket in another way than the Redis client
 CELERY_BROKER_URL = REDIS_URL.replace("unix://", "redis+socket://").replace("?db=", "?virtual_host=")
 
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-# A request that finds the broker away must not wait for it: the row it wrote is found by upkeep.
+# A request must not wait for a broker that is down: upkeep finds the row that it wrote.
 CELERY_BROKER_TRANSPORT_OPTIONS = {"max_retries": 1, "interval_start": 0, "interval_step": 0.1, "interval_max": 0.1}
-CELERY_TASK_ACKS_LATE = True  # a worker that dies gives its task back; tasks claim their row, so twice is harmless
+CELERY_TASK_ACKS_LATE = True  # a dead worker's task runs again; tasks claim their row, so twice is harmless
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BEAT_SCHEDULER = "webapp.beat:Scheduler"
 CELERY_BEAT_SCHEDULE = {
-    # a round that could not start in time is worth nothing: the next one sees the same
+    # a round that could not start in time is dropped: the next one sees the same
     "watch runs": {"task": "workers.upkeep.watch_runs", "schedule": 10.0, "options": {"expires": 10.0}},
     "watch sweeps": {"task": "workers.sweeps.watch", "schedule": 10.0, "options": {"expires": 10.0}},
     "watch weights jobs": {"task": "workers.weights.watch", "schedule": 10.0, "options": {"expires": 10.0}},
@@ -296,12 +297,12 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 AXES_VERBOSE = False
 AXES_DISABLE_ACCESS_LOG = (
-    True  # it would keep the addresses of sign-in links, which are keys; the audit log tells of sign-ins
+    True  # it would store the addresses of sign-in links, which are secrets; the audit log records sign-ins
 )
-AXES_SENSITIVE_PARAMETERS = ["next"]  # may lead to an invitation, whose address is a key
+AXES_SENSITIVE_PARAMETERS = ["next"]  # may lead to an invitation, whose address is a secret
 AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = 0.25  # hours
-AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]  # one person's typos do not lock out a shared address
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]  # one person's errors do not lock out a shared network address
 AXES_LOCKOUT_CALLABLE = "webapp.accounts.sign_in.views.locked_out"
 AXES_USERNAME_FORM_FIELD = "email"
 LOGIN_URL = "/sign-in"
@@ -312,10 +313,10 @@ _mail = urlsplit(ENV.mail_url or "smtp://localhost")
 EMAIL_HOST, EMAIL_PORT = _mail.hostname or "localhost", _mail.port or {"smtps": 465, "smtp": 587}.get(_mail.scheme, 25)
 EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = unquote(_mail.username or ""), unquote(_mail.password or "")
 EMAIL_USE_SSL, EMAIL_USE_TLS = _mail.scheme == "smtps", _mail.scheme == "smtp"
-EMAIL_TIMEOUT = 10  # seconds that whoever invites waits for the mail server
+EMAIL_TIMEOUT = 10  # seconds that a person who invites waits for the mail server
 DEFAULT_FROM_EMAIL = ENV.mail_from
 
-# Second factors are allauth's; accounts, passwords and sessions stay ours, and so do all pages: see `webapp.identity`.
+# Second factors are allauth's; accounts, passwords, sessions and all pages stay ours: see `webapp.identity`.
 ACCOUNT_ADAPTER = "webapp.identity.adapters.AccountAdapter"
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}
@@ -323,9 +324,9 @@ ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 SOCIALACCOUNT_ADAPTER = "webapp.identity.adapters.CompanyAdapter"
 SOCIALACCOUNT_STORE_TOKENS = False
-SOCIALACCOUNT_LOGIN_ON_GET = False  # another site's link must not sign anybody in
-COMPANY = "company"  # what addresses call the one provider
-COMPANY_SAML = "company-saml"  # under which accounts of its SAML sign-in are known
+SOCIALACCOUNT_LOGIN_ON_GET = False  # a link on another site must not sign anybody in
+COMPANY = "company"  # the name of the only provider in addresses
+COMPANY_SAML = "company-saml"  # the provider under which accounts of its SAML sign-in are known
 SOCIALACCOUNT_PROVIDERS = {
     "openid_connect": {
         "OAUTH_PKCE_ENABLED": True,
@@ -354,12 +355,12 @@ SOCIALACCOUNT_PROVIDERS = {
                         "sso_url": ENV.saml_sso_url,
                         "x509cert": ENV.saml_certificate_file.read_text() if ENV.saml_certificate_file else "",
                     },
-                    # who may write to the browser may not write what is believed
+                    # anybody who can write to the browser can write this cookie, so its content is not trusted
                     "advanced": {
                         "strict": True,
                         "want_assertion_signed": True,
                         "want_name_id": True,
-                        "allow_single_label_domains": True,  # a name of ours without a dot is one in a company's network
+                        "allow_single_label_domains": True,  # a host name without a dot is one in a company's network
                     },
                 },
             }
@@ -371,9 +372,9 @@ SOCIALACCOUNT_PROVIDERS = {
 MFA_ADAPTER = "webapp.identity.adapters.SecondFactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_ALLOW_UNVERIFIED_EMAIL = True  # allauth's list of addresses is not used
-MFA_TOTP_TOLERANCE = 1  # a code of the half minute before or after: phones' clocks differ
+MFA_TOTP_TOLERANCE = 1  # accepts a code of the half minute before or after, because phones' clocks differ
 MFA_PASSKEY_LOGIN_ENABLED = True
-MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not SECURE  # browsers themselves allow it at localhost alone
+MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not SECURE  # browsers themselves allow it only at localhost
 
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
@@ -404,7 +405,7 @@ LOGGING = {
         }
     },
     "root": {"handlers": ["console"], "level": ENV.log_level},
-    # the server's own lines in the same form; it has set up handlers of its own by then
+    # the server's own lines in the same format; it has set up its own handlers by then
     "loggers": {
         "uvicorn": {"handlers": [], "propagate": True},
         "uvicorn.error": {"handlers": [], "propagate": True},

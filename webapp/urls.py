@@ -1,4 +1,4 @@
-"""The URL map. Each app names its own pages; the API and the websockets hang beside them."""
+"""The URL map. Each app lists its own pages; the API and the websockets are beside them."""
 
 from django.urls import include, path, re_path
 

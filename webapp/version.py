@@ -1,3 +1,3 @@
-"""The version of this code. CHANGELOG.md says what each one changed."""
+"""The version of this code. CHANGELOG.md lists what each one changed."""
 
 VERSION = "0.2.0"

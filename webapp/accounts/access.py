@@ -1,4 +1,4 @@
-"""Who may do what. Everything is refused unless one of these functions lets it through."""
+"""Permissions: each check refuses, unless one of these functions lets the person through."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -64,12 +64,12 @@ def to_sign_in(request: HttpRequest) -> HttpResponse:
 
 
 def _page_of(request: HttpRequest) -> str:
-    """Where to return after signing in: never to a form's target or a fragment."""
+    """The address to return to after signing in: never the target of a form, nor a fragment."""
     return request.get_full_path() if request.method == "GET" and not request.headers.get("HX-Request") else "/"
 
 
 def administrators(view: View[Rest]) -> View[Rest]:
-    """Decorator of a page: for administrators of the installation, whatever their role in a workspace."""
+    """Decorator of a page that only administrators of the installation may open. Their role in a workspace does not matter."""
 
     @wraps(view)
     def guarded(request: HttpRequest, /, *args: Rest.args, **kwargs: Rest.kwargs) -> HttpResponseBase:

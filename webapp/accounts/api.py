@@ -1,4 +1,4 @@
-"""Me, my workspaces, its members, my tokens: one module for each room."""
+"""The API of accounts: the person who asks, their workspaces, members and tokens. Each room has a module."""
 
 from ninja import Router
 

@@ -1,8 +1,7 @@
-"""Areas of the API, and which of them a token opens: denied unless the token names the area.
+"""Areas of the API, and which of them a token opens: an area is closed unless the token names it.
 
-`OF` is the one table from addresses to areas. An address that it does not know is closed to every token, until somebody says
-what it belongs to; a test goes over all operations. Reading is by GET, everything else is writing; who may write may read.
-"""
+`OF` is the only table from addresses to areas. An address that it does not know is closed to every token until it gets a line; a test
+checks all operations. A GET needs the right to read, everything else the right to write; a token that may write may read."""
 
 import re
 from collections.abc import Mapping
@@ -42,7 +41,7 @@ ABOUT = {
     Area.JUDGING: "judges, their trials and verdicts, verifiers",
     Area.MODELS: "models, endpoints, jobs with weights, trying",
 }
-# By the first parts of an address, of which the longest that fits counts; `*` is an id. None: open to every token
+# Keyed by the first parts of an address; the longest match counts; `*` is an id. None: open to every token
 OF: Mapping[str, Area | None] = {
     "me": None,
     "me/data": Area.ACCOUNT,  # and of people who are signed in: see `access.by_hand`
@@ -111,11 +110,11 @@ class LacksArea(Problem):
 
 
 class Unplaced(LookupError):
-    """The table does not know the address."""
+    """The table does not have the address."""
 
 
 def needed(method: str, path: str) -> Need | None:
-    """What a request asks of a token; None: nothing. Raises Unplaced."""
+    """What a request needs of a token; None if it needs nothing. Raises Unplaced."""
     parts = ["*" if _ID.fullmatch(part) else part for part in path.removeprefix(PREFIX).strip("/").split("/")]
     for length in (3, 2, 1):
         if (start := "/".join(parts[:length])) in OF:
@@ -125,13 +124,13 @@ def needed(method: str, path: str) -> Need | None:
 
 
 def check(rights: Mapping[str, str], need: Need | None) -> None:
-    """`rights`: {area: right} of a token. Raises LacksArea."""
+    """Checks the rights of a token, {area: right}. Raises LacksArea."""
     if need and not _covers(rights.get(need.area), need.right):
         raise LacksArea(need)
 
 
 def check_request(rights: Mapping[str, str], method: str, path: str) -> None:
-    """The same for a request. Raises LacksArea."""
+    """Checks the rights of a token for a request, {area: right}. Raises LacksArea."""
     try:
         check(rights, needed(method, path))
     except Unplaced:
@@ -143,7 +142,7 @@ def _covers(held: str | None, right: Right) -> bool:
 
 
 def in_words(rights: Mapping[str, str]) -> str:
-    """Such as "everything: read", or "datasets: read · models: write"."""
+    """The rights in words, such as "everything: read", or "datasets: read · models: write"."""
     held = set(rights.values())
     if set(rights) == set(Area) and len(held) == 1:
         return f"everything: {held.pop()}"
@@ -151,14 +150,14 @@ def in_words(rights: Mapping[str, str]) -> str:
 
 
 def everywhere(right: str) -> dict[str, str]:
-    """The rights of a token that may `right` in every area there is. Raises Invalid at `scope`."""
+    """The rights of a token that has `right` in every area. Raises Invalid at `scope`."""
     if right not in list(Right):
         raise Invalid("Unknown scope.", {"scope": "must be read or write"})
     return dict.fromkeys(map(str, Area), right)
 
 
 def checked(rights: Mapping[str, str]) -> dict[str, str]:
-    """Raises Invalid at `areas`, and for a token that would open nothing."""
+    """Validates rights. Raises Invalid at `areas`, also for a token that would open nothing."""
     if not rights:
         raise Invalid("A token needs an area.", {"areas": "choose at least one"})
     for area, right in rights.items():

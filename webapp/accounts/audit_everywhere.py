@@ -1,4 +1,4 @@
-"""What counts wherever a person belongs stands in the log of each of their workspaces."""
+"""Audit entries for events that concern all workspaces of a person."""
 
 from webapp.core import audit
 

@@ -1,4 +1,4 @@
-"""People, the workspaces they share, and the tokens their scripts use."""
+"""People, the workspaces they share, and the tokens of their scripts."""
 
 import secrets
 from hashlib import sha256
@@ -13,7 +13,7 @@ from .areas import in_words
 
 
 class Role(models.TextChoices):
-    """Ordered by what they may do: each role may do all that those below it may."""
+    """Roles, ordered by their rights: each role may do all that the lower ones may."""
 
     OWNER = "owner", "Owner"
     RESEARCHER = "researcher", "Researcher"
@@ -56,7 +56,7 @@ class User(AbstractBaseUser):
     date_joined = models.DateTimeField(auto_now_add=True)
     is_administrator = models.BooleanField(default=False)  # of the installation; see `manage.py admin`
     may_create_workspaces = models.BooleanField(default=False)  # administrators may in any case
-    erased = models.BooleanField(default=False)  # stands for somebody who is gone: see `webapp.personal_data.erasing`
+    erased = models.BooleanField(default=False)  # stands for an erased person: see `webapp.personal_data.erasing`
 
     USERNAME_FIELD = "email"
     objects = UserManager()
@@ -74,7 +74,7 @@ class Workspace(models.Model):
     name = models.CharField(max_length=120)
     slug = models.SlugField(unique=True)
     asks_second_factor = models.BooleanField(default=False)  # closed to sessions without one: see `webapp.identity`
-    # after how many minutes without use, and after how many in any case, its people sign in again: see `time_outs`
+    # minutes without use, and minutes in any case, after which its people must sign in again: see `time_outs`
     idle_minutes = models.PositiveIntegerField(null=True, blank=True)
     session_minutes = models.PositiveIntegerField(null=True, blank=True)
     # whether its people may show comparisons and reports by links that need no account
@@ -106,7 +106,7 @@ class Membership(models.Model):
 
 
 class Removal(models.Model):
-    """Somebody was removed from a workspace: links that open to anybody do not open to them until an owner asks them in."""
+    """A person was removed from a workspace. Open links do not let them in until an owner invites them again."""
 
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="removals")
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="removals")
@@ -120,7 +120,7 @@ class Removal(models.Model):
 
 
 class FormerRemoval(models.Model):
-    """The removal of somebody whose account was erased since. It names nobody: see `removals`."""
+    """The removal of a person whose account was erased later. The row names nobody: see `removals`."""
 
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="former_removals")
     key = SealedField()  # of this digest alone
@@ -131,15 +131,14 @@ class FormerRemoval(models.Model):
 
 
 def hash_secret(secret: str) -> str:
-    """Tokens carry 256 random bits, so a plain hash is enough: there is nothing to guess."""
+    """The SHA-256 of a secret. Secrets carry 256 random bits, so a plain hash is enough: nobody can guess them."""
     return sha256(secret.encode()).hexdigest()
 
 
 class ApiToken(models.Model):
     """A script's key to one workspace. Only its hash is stored; `prefix` lets people recognise it.
 
-    `areas`: {area: "read" or "write"}, see `areas`; what it does not name is closed.
-    """
+    `areas`: {area: "read" or "write"}, see `areas`. An area that it does not name is closed."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_tokens")
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="api_tokens")
@@ -158,12 +157,12 @@ class ApiToken(models.Model):
 
     @property
     def scope(self) -> str:
-        """The most that it may do in any area."""
+        """The highest right that the token has in any area."""
         return "write" if "write" in self.areas.values() else "read"
 
     @property
     def may(self) -> str:
-        """In words."""
+        """The rights in words."""
         return in_words(self.areas)
 
     @property
@@ -176,7 +175,7 @@ class ApiToken(models.Model):
 
 
 class SignInLink(models.Model):
-    """Opens a session once. Claimed by a conditional update, so two clicks sign in one browser."""
+    """A link that opens a session once. It is claimed by a conditional update, so that two clicks sign in only one browser."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="sign_in_links")
     digest = models.CharField(max_length=64, unique=True)
@@ -189,7 +188,7 @@ class SignInLink(models.Model):
 
 
 class SignedIn(models.Model):
-    """Where a person is signed in: what is known of the session with this key. See `sessions`."""
+    """A place where a person is signed in: what is known of the session with this key. See `sessions`."""
 
     session_key = models.CharField(max_length=40, unique=True)
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="signed_in")
@@ -203,7 +202,8 @@ class SignedIn(models.Model):
 
 
 class AddressCheck(models.Model):
-    """A link that was mailed to the address of an account: whoever opens it, signed in there, has shown that it is theirs."""
+    """A link that was mailed to the address of an account. A person who opens it while signed in to that account has shown that the address
+    is theirs."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="address_checks")
     email = models.EmailField()
@@ -216,10 +216,9 @@ class AddressCheck(models.Model):
 
 
 class Invite(models.Model):
-    """Asks one address into a workspace. The link carries the secret; the person must own or make that account.
+    """An invitation of one address into a workspace. The link carries the secret; the person must own or make the account of that address.
 
-    `mailed`: the link was sent to the address and shown to nobody, so that opening it shows more than an owner's word.
-    """
+    `mailed`: the link was sent to the address and shown to nobody, so opening it proves more than an owner's word."""
 
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="invites")
     email = models.EmailField()
@@ -240,7 +239,7 @@ class Invite(models.Model):
 
 
 class Quota(models.Model):
-    """Limits of a workspace, or without one those of the installation; None: no limit of its own. See `quotas`."""
+    """Limits of a workspace, or of the installation if it has no workspace. None is no limit of its own. See `quotas`."""
 
     workspace = models.ForeignKey(Workspace, null=True, blank=True, on_delete=models.CASCADE, related_name="quotas")
     running_runs = models.BigIntegerField(null=True, blank=True)

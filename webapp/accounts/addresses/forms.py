@@ -1,4 +1,4 @@
-"""What people type about their address."""
+"""The form in which people type their address."""
 
 from django import forms
 

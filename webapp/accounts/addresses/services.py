@@ -1,10 +1,9 @@
-"""Whose an address is.
+"""Email addresses of accounts, and what has shown that an address belongs to the person.
 
-Whoever follows a project's open link types an address of their choice. So an account carries what has shown that the address
-is its person's (`User.proof`): nothing; an invitation bound to the address, which an owner passed on; a mail to the address; or
-a link from whoever runs the server. What is bound to an address goes to accounts with a proof alone, and an account gives its
-address up to whoever shows more than it has: it stays as it is, with an address that nobody has.
-"""
+A person who follows a project's open link types any address that they like. So an account records what has shown that the address is its
+person's (`User.proof`): nothing; an invitation bound to the address, which an owner passed on; a mail to the address; or a link from the
+person who runs the server. Invitations and other things bound to an address go only to accounts with a proof. An account loses its address
+to a person who shows a stronger proof: the account stays, with an address that nobody has."""
 
 import secrets
 from datetime import timedelta
@@ -31,7 +30,7 @@ HAS_ACCOUNT = "There is an account with this address. Sign in first."
 
 
 def wrong(email: str) -> dict[str, str]:
-    """What is wrong with an address, as the fields of an Invalid."""
+    """Validates an address: problems by field, as `Invalid` takes them. Empty if the address is fine."""
     try:
         validate_email(email)
     except ValidationError:
@@ -40,7 +39,7 @@ def wrong(email: str) -> dict[str, str]:
 
 
 def must_be_verified(user: User) -> None:
-    """Rights are given to a person who is known by their address."""
+    """Raises Conflict unless the address of the account is verified: rights are given only to people known by their address."""
     if not user.verified:
         raise Conflict(
             f"The address {user.email} is not verified. Invite it: opening the invitation verifies the address.",
@@ -49,21 +48,20 @@ def must_be_verified(user: User) -> None:
 
 
 def gives_way(holder: User, proof: str) -> bool:
-    """Whether the account loses its address to whoever shows `proof`."""
+    """Whether the account loses its address to a person who shows `proof`."""
     return STRENGTH[Proof(holder.proof)] < STRENGTH[Proof(proof)]
 
 
 def placeholder(user: User) -> str:
-    """An address nobody can type first: it would stand in the way of whose the address is."""
+    """An address that nobody can type first. If somebody could, it would be taken already when its owner comes."""
     return f"unverified-{user.pk}-{secrets.token_hex(4)}@{NOWHERE}"
 
 
 @transaction.atomic
 def take(email: str, proof: str) -> None:
-    """Frees `email` for whoever shows `proof`. Raises Conflict where the account that has it has shown as much.
+    """Frees `email` for a person who shows `proof`. Raises Conflict if the account that has it has shown as much.
 
-    That account keeps its password, its memberships and its answers, and signs in with the address that stands on its profile.
-    """
+    That account keeps its password, its memberships and its answers, and signs in with the address that its profile shows."""
     holder = User.objects.select_for_update().filter(email=email).first()
     if holder is None:
         return
@@ -74,7 +72,7 @@ def take(email: str, proof: str) -> None:
 
 @transaction.atomic
 def lose(holder: User) -> None:
-    """The address is somebody else's now: the account stays as it is, with an address that nobody has."""
+    """Takes the address away from the account, because it is somebody else's. The account stays, with an address that nobody has."""
     User.objects.filter(pk=holder.pk).update(email=placeholder(holder), proof=Proof.NONE)
     SignInLink.objects.filter(user=holder, used_at=None).update(used_at=timezone.now())
     _record(holder, "address.lost", holder.email)
@@ -82,7 +80,7 @@ def lose(holder: User) -> None:
 
 @transaction.atomic
 def prove(user: User, proof: str) -> None:
-    """Notes that the person who uses `user` has shown that its address is theirs; never less than was shown before."""
+    """Notes that the person who uses `user` has shown that its address is theirs. A weaker proof does not replace a stronger one."""
     row = User.objects.select_for_update().get(pk=user.pk)
     if STRENGTH[Proof(row.proof)] >= STRENGTH[Proof(proof)]:
         return
@@ -93,8 +91,8 @@ def prove(user: User, proof: str) -> None:
 
 @transaction.atomic
 def hand_over(user: User, proof: Proof = Proof.SERVER) -> None:
-    """Whoever runs the server, or the company's directory, gave the account to the person of its address. Where less had been
-    shown, somebody else may have made it with that address: their ways in end."""
+    """Gives the account to the person of its address, at the word of the person who runs the server or of the company's directory. If less
+    was shown before, somebody else may have made the account with that address: all their ways in end."""
     if not gives_way(user, proof):
         return
     end_ways_in(user)
@@ -103,10 +101,10 @@ def hand_over(user: User, proof: Proof = Proof.SERVER) -> None:
 
 @transaction.atomic
 def end_ways_in(user: User) -> None:
-    """Password, second factors, what the company's sign-in knew the person by, sessions, tokens and sign-in links."""
+    """Ends every way into the account: password, second factors, the company's sign-in, sessions, tokens and sign-in links."""
     user.set_unusable_password()
     user.save(update_fields=["password"])
-    Authenticator.objects.filter(user=user).delete()  # a passkey would go on opening the account
+    Authenticator.objects.filter(user=user).delete()  # otherwise a passkey would still open the account
     SocialAccount.objects.filter(user=user).delete()
     end(SignedIn.objects.filter(user=user))
     ApiToken.objects.filter(user=user, revoked_at=None).update(revoked_at=timezone.now())
@@ -115,8 +113,8 @@ def end_ways_in(user: User) -> None:
 
 @transaction.atomic
 def assign(user: User, email: str, proof: Proof) -> None:
-    """Another address for a person whom the company's directory knows. Raises Conflict where another account has shown that
-    it is theirs. What was sent to the former address opens nothing any more."""
+    """Gives another address to a person whom the company's directory knows. Raises Conflict if another account has shown that the address
+    is theirs. Links sent to the former address open nothing any more."""
     if user.email == email:
         return
     take(email, proof)
@@ -128,10 +126,10 @@ def assign(user: User, email: str, proof: Proof) -> None:
 
 
 def change(user: User, email: str) -> None:
-    """Another address for an account without a proof. Raises Invalid at `email`, Conflict where the address is verified."""
+    """Changes the address of an account without a proof. Raises Invalid at `email`, Conflict if the address is verified."""
     email = email.strip().lower()
     try:
-        with transaction.atomic():  # the address is unique: of two changes at once the second one hears of it
+        with transaction.atomic():  # the address is unique: the second of two requests at once gets an error
             changed = User.objects.filter(pk=user.pk, proof=Proof.NONE).update(email=email)
     except IntegrityError as error:
         raise Invalid("There is an account with this address.", {"email": "has an account already"}) from error
@@ -143,11 +141,11 @@ def change(user: User, email: str) -> None:
 
 @transaction.atomic
 def mail_check(user: User) -> None:
-    """Mails a link to the address of the account. Raises NotSent, Conflict where there is nothing to verify or no mail."""
+    """Mails a link to the address of the account. Raises NotSent, and Conflict if there is nothing to verify or no mail server."""
     if user.verified or not mail.configured():
         raise Conflict("There is nothing to verify by mail.")
     secret = secrets.token_urlsafe(32)
-    AddressCheck.objects.filter(user=user).delete()  # the newest counts
+    AddressCheck.objects.filter(user=user).delete()  # the newest link counts
     AddressCheck.objects.create(
         user=user, email=user.email, digest=hash_secret(secret), expires_at=timezone.now() + CHECK_LIFETIME
     )
@@ -161,7 +159,8 @@ def mail_check(user: User) -> None:
 
 @transaction.atomic
 def check(user: User, secret: str) -> None:
-    """Raises Conflict where the link is not for this account and its present address, was used or has expired."""
+    """Verifies the address by the link that was mailed. Raises Conflict if the link is not for this account and its present address, was
+    used or has expired."""
     rows = AddressCheck.objects.filter(digest=hash_secret(secret), user=user, email=user.email)
     if not rows.filter(expires_at__gt=timezone.now()).delete()[0]:
         raise Conflict("This link was used, has expired, or is for another account.")
@@ -169,7 +168,7 @@ def check(user: User, secret: str) -> None:
 
 
 def mail_invitation(email: str, into: str, path: str) -> None:
-    """Raises NotSent."""
+    """Mails an invitation. Raises NotSent."""
     mail.send(
         email,
         f"Invitation to {into}",

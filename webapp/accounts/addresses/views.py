@@ -1,4 +1,4 @@
-"""A person shows by mail that an address is theirs."""
+"""Pages on which a person verifies their address by mail."""
 
 from typing import cast
 
@@ -34,7 +34,7 @@ def address_check(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_http_methods(["GET", "POST"])
 def verify(request: HttpRequest, secret: str) -> HttpResponse:
-    """GET only shows a button: programs that preview links must not use the link up."""
+    """GET only shows a button, because programs that preview links must not use up the link."""
     if request.method == "GET":
         return render(request, "accounts/verify.html")
     try:

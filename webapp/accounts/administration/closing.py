@@ -1,4 +1,4 @@
-"""Accounts that open to nobody. What their people did stays, and so do the memberships that owners gave: they open nothing."""
+"""Closed accounts: nobody can sign in to them. The person's data stays, and so do the memberships that owners gave; they open nothing."""
 
 from django.db import transaction
 from django.utils import timezone
@@ -12,9 +12,9 @@ from ..sessions.services import end
 
 @transaction.atomic
 def close(user: User, by: str) -> None:
-    """Because `by` (a directory) says so: no way in opens the account from now on, and what is open ends. Rights in the
-    installation end for good. Raises Conflict for the last administrator."""
-    # locks the rows: of two administrators who are closed at once each would see the other stay
+    """Closes an account because `by` (a directory) says so: nobody can sign in to it from now on, and its sessions and tokens end. Rights
+    in the installation end for good. Raises Conflict for the last administrator."""
+    # locks the rows: if two administrators are closed at once, each transaction would see the other one stay
     administrators = User.objects.filter(is_administrator=True, is_active=True).order_by("pk")
     rows = list(administrators.select_for_update().values_list("pk", flat=True))
     if rows == [user.pk]:
@@ -33,7 +33,7 @@ def close(user: User, by: str) -> None:
 
 @transaction.atomic
 def reopen(user: User, by: str) -> None:
-    """The person signs in again as before; tokens and rights in the installation stay ended."""
+    """Reopens an account: the person signs in again as before. Tokens and rights in the installation stay ended."""
     if User.objects.filter(pk=user.pk, is_active=False).update(is_active=True):
         _record(user, "account.opened", by)
     user.is_active = True

@@ -1,4 +1,4 @@
-"""What administrators type."""
+"""Forms of administrators."""
 
 from django import forms
 
@@ -8,7 +8,7 @@ COUNTED = ("running_runs", "gpus", "imports_at_once")
 
 
 class LimitsForm(forms.Form):
-    """What a workspace may use; an empty field sets no limit of its own."""
+    """Limits of a workspace. An empty field sets no limit of its own."""
 
     running_runs = forms.IntegerField(
         label="Runs at once", required=False, min_value=0, max_value=10_000, help_text="More runs wait in the line."

@@ -1,8 +1,7 @@
-"""How much a workspace may use: limits of its own, and those of the installation where it has none.
+"""How much a workspace may use: its own limits, and those of the installation if it has none.
 
-Whoever enforces a limit counts under a lock, so that two requests at once do not both take the last place: runs under the lock
-of the line of runs, imports under the workspace's row.
-"""
+Code that enforces a limit counts under a lock, so that two requests at once do not both take the last place: runs under the lock of the
+line of runs, imports under the workspace's row."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -15,13 +14,13 @@ from webapp.core.problems import Invalid, Problem
 from ..models import Membership, Quota, User, Workspace
 
 MOST = 2**62
-GB = 2**30  # as the pages show sizes
+GB = 2**30  # as pages show sizes
 
 
 @dataclass(frozen=True)
 class Limits:
-    """None: no limit. `gpus`: those that its runs and jobs hold at once. `import_bytes` counts the files of the imports that are under way or have
-    made a version, `logged_bytes` those that programs elsewhere have sent along with runs that they log here."""
+    """Limits of a workspace; None is no limit. `gpus`: the GPUs that its runs and jobs hold at once. `import_bytes`: the files of imports
+    that are under way or have made a version. `logged_bytes`: files that other programs have sent with runs that they log here."""
 
     running_runs: int | None = None
     imports_at_once: int | None = None
@@ -34,25 +33,25 @@ NAMES = tuple(each.name for each in fields(Limits))
 
 
 class OverQuota(Problem):
-    """What is asked for is more than the workspace may use; `fields` says where it was asked for (409)."""
+    """The request needs more than the workspace may use; `fields` says which fields asked for it (409)."""
 
     def __init__(self, message: str, fields: dict[str, str]) -> None:
         super().__init__(f"{message} Ask an administrator of this installation for more.", fields, "over_quota", 409)
 
 
 def too_many_gpus(most: int) -> str:
-    """Why what asks for more GPUs than its workspace may hold is refused, as the end of a sentence."""
+    """The end of the sentence that refuses a request for more GPUs than its workspace may hold."""
     return f"this workspace may hold {most} at once; lower it, or ask an administrator of this installation for more"
 
 
 def own() -> dict[int | None, Limits]:
-    """{workspace id: what was set for it}; under None what was set for the installation."""
+    """{workspace id: the limits set for it}. The key None has those set for the installation."""
     rows = Quota.objects.values_list("workspace_id", *NAMES)
     return {workspace_id: Limits(*values) for workspace_id, *values in rows}
 
 
 def of(workspace_id: int, known: Mapping[int | None, Limits] | None = None) -> Limits:
-    """The limits that hold for a workspace. `known`: what `own` has told, where many are asked for."""
+    """The limits that hold for a workspace. Pass `known`, the result of `own`, if you ask for many."""
     known = own() if known is None else known
     mine, default = asdict(known.get(workspace_id, Limits())), asdict(known.get(None, Limits()))
     return Limits(**{name: default[name] if mine[name] is None else mine[name] for name in NAMES})
@@ -60,10 +59,9 @@ def of(workspace_id: int, known: Mapping[int | None, Limits] | None = None) -> L
 
 @transaction.atomic
 def change(administrator: User, workspace: Workspace | None, limits: Limits) -> None:
-    """Sets the limits of a workspace, or (None) those of all that have none of their own. Raises Invalid at the field.
+    """Sets the limits of a workspace, or, if None, of all that have no limits of their own. Raises Invalid at the field.
 
-    The change stands in the audit log of the workspace; that of the installation in those of the administrator's.
-    """
+    The change is in the audit log of the workspace; a change for the installation is in those of the administrator's workspaces."""
     values = asdict(limits)
     wrong = {
         name: "must be 0 or more" for name, value in values.items() if value is not None and not 0 <= value <= MOST
@@ -77,5 +75,5 @@ def change(administrator: User, workspace: Workspace | None, limits: Limits) -> 
 
 
 def hold(workspace_id: int) -> None:
-    """Until the transaction ends, nobody else takes from what the workspace may use."""
+    """Locks the limits of the workspace until the transaction ends: nobody else can take from them meanwhile."""
     list(Workspace.objects.select_for_update(no_key=True).filter(pk=workspace_id).values_list("pk"))

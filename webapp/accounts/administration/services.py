@@ -11,12 +11,12 @@ from ..models import User
 
 
 def with_rights() -> QuerySet[User]:
-    """Who may do something in the whole installation, by address."""
+    """People with rights in the whole installation, ordered by address."""
     return User.objects.filter(Q(is_administrator=True) | Q(may_create_workspaces=True)).order_by("email")
 
 
 def allow_workspaces(user: User, allowed: bool) -> None:
-    """Raises Conflict where nothing shows that the address is this person's."""
+    """Lets the person make workspaces, or no longer. Raises Conflict if nothing shows that the address is this person's."""
     if allowed:
         must_be_verified(user)
     User.objects.filter(pk=user.pk).update(may_create_workspaces=allowed)
@@ -24,10 +24,10 @@ def allow_workspaces(user: User, allowed: bool) -> None:
 
 @transaction.atomic
 def make_administrator(user: User, yes: bool) -> None:
-    """An installation keeps at least one administrator: raises Conflict for the last one, and for an address not verified."""
+    """Makes the person an administrator, or no longer. Raises Conflict for the last administrator, and if the address is not verified."""
     if yes:
         must_be_verified(user)
-    # locks the rows: two who take the right from each other would each see the other keep it
+    # locks the rows: if two administrators remove each other at once, each transaction would see the other one stay
     rows = User.objects.select_for_update().filter(is_administrator=True, is_active=True)
     if not yes and list(rows.values_list("pk", flat=True)) == [user.pk]:
         raise Conflict("An installation needs an administrator. Make somebody else one first.")
@@ -36,10 +36,9 @@ def make_administrator(user: User, yes: bool) -> None:
 
 @transaction.atomic
 def give_right(administrator: User, person: User, right: str, yes: bool) -> None:
-    """Gives or takes `administrator` or `workspaces`; it stands in the audit logs of the administrator's workspaces.
+    """Gives or takes the right `administrator` or `workspaces`. The audit logs of the administrator's workspaces record it.
 
-    Raises Invalid at `right`, Conflict for the last administrator.
-    """
+    Raises Invalid at `right`, Conflict for the last administrator."""
     if right not in ("administrator", "workspaces"):
         raise Invalid("Unknown right.", {"right": "must be administrator or workspaces"})
     (make_administrator if right == "administrator" else allow_workspaces)(person, yes)

@@ -15,7 +15,7 @@ EXPORTED_AT_A_TIME = 1_000
 
 
 def audit_entries(membership: Membership, action: str = "", who: str = "") -> QuerySet[AuditEntry]:
-    """The workspace's audit log: entries whose action begins with `action`, by people whose address or name holds `who`."""
+    """Entries of the workspace's audit log whose action begins with `action`, by people whose address or name contains `who`."""
     return _asked(AuditEntry.objects.filter(workspace=membership.workspace), action, who)
 
 
@@ -29,21 +29,21 @@ def _asked(entries: QuerySet[AuditEntry], action: str, who: str) -> QuerySet[Aud
 
 
 def audit_page(membership: Membership, cursor: str | None = None, action: str = "", who: str = "") -> Page[AuditEntry]:
-    """The same newest first, 50 entries a page."""
+    """A page of the same entries, newest first, 50 a page."""
     return page(audit_entries(membership, action, who), cursor, 50, "-id")
 
 
 def audit_of_all(cursor: str | None = None, action: str = "", who: str = "") -> Page[AuditEntry]:
-    """Of all workspaces, which the entries have, for administrators of the installation."""
+    """A page of the entries of all workspaces, each with its workspace, for administrators of the installation."""
     entries = _asked(AuditEntry.objects.select_related("workspace"), action, who)
     try:
         return page(entries, cursor, 50, "-id")
-    except Problem:  # a cursor of another list, cut or typed by hand: begin at the beginning
+    except Problem:  # a cursor of another list, cut off or typed by hand: start at the beginning
         return page(entries, None, 50, "-id")
 
 
 def audit_lines(entries: QuerySet[AuditEntry], after: int) -> tuple[str, int | None]:
-    """(JSON Lines of the next entries, oldest first; the id to go on behind, None at the end)."""
+    """(JSON Lines of the next entries, oldest first; the id after which the next call continues, None at the end)."""
     rows = list(entries.filter(id__gt=after).order_by("id")[:EXPORTED_AT_A_TIME])
     text = "".join(json.dumps(audit.told(row), ensure_ascii=False) + "\n" for row in rows)
     return text, rows[-1].pk if len(rows) == EXPORTED_AT_A_TIME else None

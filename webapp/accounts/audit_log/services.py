@@ -1,4 +1,4 @@
-"""That the log was taken is logged as well."""
+"""Exports of the audit log are logged as well."""
 
 from webapp.core import audit
 
@@ -6,5 +6,5 @@ from ..models import Membership
 
 
 def record_audit_export(membership: Membership, asked: dict[str, str]) -> None:
-    """`asked`: by what the log was filtered."""
+    """Records that the audit log was exported. `asked`: the filter of the export."""
     audit.record(membership, membership.user, "audit.exported", membership.workspace, filter=asked)

@@ -1,4 +1,4 @@
-"""The audit log of a workspace."""
+"""The pages of the audit log of a workspace."""
 
 from collections.abc import AsyncIterator
 from urllib.parse import urlencode
@@ -20,7 +20,7 @@ from . import queries, services
 @member(Role.OWNER)
 @require_GET
 def audit(request: HttpRequest) -> HttpResponseBase:
-    """Who did what, newest first."""
+    """The audit log, newest first."""
     action, who = request.GET.get("action", ""), request.GET.get("who", "")
     entries = queries.audit_page(require(request, Role.OWNER), request.GET.get("cursor"), action, who)
     query = urlencode({"action": action, "who": who})
@@ -30,7 +30,7 @@ def audit(request: HttpRequest) -> HttpResponseBase:
 @member(Role.OWNER)
 @require_GET
 def audit_export(request: HttpRequest) -> HttpResponseBase:
-    """The log, or as much of it as is asked for, as JSON Lines; that it was taken stands in it as well."""
+    """The audit log as JSON Lines, filtered as the request says. The log records the export as well."""
     membership = require(request, Role.OWNER)
     asked = {"action": request.GET.get("action", ""), "who": request.GET.get("who", "")}
     services.record_audit_export(membership, asked)

@@ -1,4 +1,4 @@
-"""How the API knows who asks: a bearer token, or the session of a signed-in browser with its CSRF token."""
+"""Authentication of the API: a bearer token, or the session of a signed-in browser with its CSRF token."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -26,7 +26,7 @@ def limit(key: str) -> None:
 
 
 def live_token(secret: str) -> ApiToken | None:
-    """The token, unless it was revoked, has ended or belongs to a closed account."""
+    """The token, unless it was revoked, has expired or belongs to a closed account."""
     return (
         ApiToken.objects.filter(digest=hash_secret(secret), revoked_at=None, user__is_active=True)
         .filter(Q(expires_at=None) | Q(expires_at__gt=timezone.now()))
@@ -36,8 +36,8 @@ def live_token(secret: str) -> ApiToken | None:
 
 
 def bearer(secret: str, need: areas.Need) -> Membership | None:
-    """The membership that a live token opens; None where it lacks what is needed, or where the person has left the
-    workspace: their key left with them."""
+    """The membership that a live token opens. None if the token lacks a needed right, or if the person has left the workspace: then the key
+    no longer counts."""
     row = live_token(secret)
     if row is None:
         return None
@@ -55,17 +55,16 @@ def _membership(row: ApiToken) -> Membership | None:
 
 
 def authenticate(request: HttpRequest, secret: str, check: Callable[[Mapping[str, str]], None]) -> Membership | None:
-    """The membership that a live token opens, if `check` lets its areas pass; the request then carries it, as its person's.
+    """The membership that a live token opens, if `check` accepts its areas. Also sets it on the request, together with its person.
 
-    Raises TooMany, and what `check` raises.
-    """
+    Raises TooMany, and what `check` raises."""
     row = live_token(secret)
     if row is None:
         return None
     membership = _membership(row)
     if membership is None:
         return None
-    limit(f"user:{row.user_id}")  # of the person: more tokens give no more requests
+    limit(f"user:{row.user_id}")  # counted for the person: more tokens do not give more requests
     check(row.areas)
     touch_token(row)
     current_person.set(str(row.user_id))
@@ -82,12 +81,12 @@ class TokenAuth(HttpBearer):
 
 
 class SessionAuth(APIKeyCookie):
-    """The browser's session, as `WorkspaceMiddleware` found it; changes need the CSRF token."""
+    """The browser's session, as `WorkspaceMiddleware` found it. Changes need the CSRF token."""
 
     param_name = settings.SESSION_COOKIE_NAME
 
     def __call__(self, request: HttpRequest) -> Membership | None:
-        # looked at first: a script without any credentials should hear 401, not a puzzle about CSRF
+        # checked first: a script without credentials should get 401, not an error about CSRF
         if not request.user.is_authenticated:
             return None
         return super().__call__(request)

@@ -1,4 +1,4 @@
-"""Whether a request that has not been read yet comes from somebody who has an account."""
+"""Whether a request whose body has not been read yet comes from somebody with an account."""
 
 from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
@@ -16,10 +16,9 @@ from .credentials import live_token
 
 
 async def has_account(scope: Mapping[str, Any]) -> bool:
-    """By the token or the session cookie in the headers. What this person may do is decided later, by the views.
+    """Whether the token or the session cookie in the headers belongs to an account. The views decide later what this person may do.
 
-    The connection that this takes goes back at once: no request of Django's is there yet whose end would give it back.
-    """
+    Closes its database connection at once, because there is no Django request yet whose end would close it."""
     answer: bool = await database_sync_to_async(_has_account)(scope)
     return answer
 

@@ -1,4 +1,4 @@
-"""Puts the membership that a page acts under on the request, and sends strangers to the door."""
+"""Sets the membership under which a page acts on the request, and sends people who are not signed in to the sign-in page."""
 
 from collections.abc import Callable
 
@@ -20,9 +20,8 @@ SESSION_KEY = "workspace"
 class WorkspaceMiddleware:
     """Sets `request.membership`: the signed-in person's membership in the workspace chosen in the session, or None.
 
-    Every view needs someone signed in unless it is marked `login_not_required`: a page whose author forgot to
-    say who may see it is closed, not open. The API answers for itself, in its own error shape.
-    """
+    Every view needs a signed-in person unless it is marked `login_not_required`. So a page without a mark is closed, not open. The API does
+    its own checks, with its own error format."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -37,7 +36,7 @@ class WorkspaceMiddleware:
             request.membership = _membership(request, mine)  # type: ignore[attr-defined]
             sessions.used(request)
         response = self.get_response(request)
-        if "Cache-Control" not in response:  # what people see after signing in stays in no cache of a shared machine
+        if "Cache-Control" not in response:  # pages of signed-in people must not stay in the cache of a shared machine
             response["Cache-Control"] = "no-store"
         return response
 
@@ -50,10 +49,9 @@ class WorkspaceMiddleware:
 
 
 def _signed_in(request: HttpRequest) -> list[Membership] | None:
-    """The memberships of the person the session names, who becomes `request.user`, in one query.
+    """The memberships of the session's person, who becomes `request.user`, in one query.
 
-    Only where the session is plainly good, judged as `django.contrib.auth.get_user` does; None leaves it to that.
-    """
+    Only if the session is plainly good, by the same checks as `django.contrib.auth.get_user`; None leaves the decision to that function."""
     session = request.session
     user_id, signature = session.get(auth.SESSION_KEY), session.get(auth.HASH_SESSION_KEY)
     if not user_id or not signature or session.get(auth.BACKEND_SESSION_KEY) not in settings.AUTHENTICATION_BACKENDS:
@@ -69,7 +67,7 @@ def _signed_in(request: HttpRequest) -> list[Membership] | None:
 
 
 def _membership(request: HttpRequest, mine: list[Membership] | None) -> Membership | None:
-    """The chosen workspace if the person still belongs to it, else the first they joined."""
+    """The membership in the chosen workspace if the person still belongs to it, else in the first that they joined."""
     if mine is None:
         mine = queries.memberships_of(request.user.pk)
     chosen = request.session.get(SESSION_KEY)

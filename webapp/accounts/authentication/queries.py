@@ -1,4 +1,4 @@
-"""What every request of somebody signed in begins with."""
+"""The query that every request of a signed-in person starts with."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -14,7 +14,7 @@ Row = TypeVar("Row", bound=Model)
 
 
 def memberships_of(user_id: object) -> list[Membership]:
-    """A person's memberships, oldest first, with `user` and `workspace`; prepared, since every request asks for them."""
+    """A person's memberships, oldest first, with `user` and `workspace`. A prepared statement, because every request asks for them."""
     counts = [len(model._meta.concrete_fields) for model in (Membership, User)]
     found = []
     for row in prepared.rows(_memberships_sql(), [int(str(user_id))]):

@@ -1,4 +1,4 @@
-"""Which memberships and invitations somebody may change."""
+"""Which memberships and invitations a person may change."""
 
 from django.core.exceptions import PermissionDenied
 from django.http import Http404
@@ -7,7 +7,7 @@ from ..models import Invite, Membership, Role
 
 
 def member_write(membership: Membership, member_id: int) -> Membership:
-    """A membership of the same workspace, for an owner; anyone else learns nothing about whether it exists."""
+    """A membership of the same workspace, for an owner. Nobody else learns whether it exists."""
     if not membership.may(Role.OWNER):
         raise PermissionDenied("Only owners manage members.")
     found = Membership.objects.filter(workspace=membership.workspace, id=member_id).select_related("user").first()
@@ -17,7 +17,7 @@ def member_write(membership: Membership, member_id: int) -> Membership:
 
 
 def invite_write(membership: Membership, invite_id: int) -> Invite:
-    """An invitation into the same workspace that nobody accepted, for an owner."""
+    """An invitation into the same workspace that nobody has accepted, for an owner."""
     if not membership.may(Role.OWNER):
         raise PermissionDenied("Only owners manage invitations.")
     found = Invite.objects.filter(workspace=membership.workspace, accepted_at=None, id=invite_id).first()

@@ -75,7 +75,8 @@ def members(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) 
 
 @router.post("/members/invite", response={201: InviteOut}, summary="Invite someone; the link works once")
 def invite(request: HttpRequest, payload: InviteIn) -> Status[dict[str, str | None]]:
-    """It is for that address alone, and opening it shows that the address is theirs. The newest for an address counts."""
+    """The invitation is for that address alone; opening it shows that the address belongs to the person. The newest invitation for an
+    address counts."""
     secret = services.invite(require(request, Role.OWNER), payload.email, payload.role)
     return Status(201, {"url": f"{public_url()}/invite/{secret}" if secret else None})
 

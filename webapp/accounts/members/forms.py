@@ -1,4 +1,4 @@
-"""What people type about each other."""
+"""Forms about other people."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ class JoinForm(forms.Form):
         super().__init__(*args, **kwargs)
 
     def clean_password(self) -> str:
-        """It is looked at beside what is known of the person: fields before it were cleaned before it."""
+        """Compares the password with what is known of the person: the fields before it are already cleaned."""
         password: str = self.cleaned_data["password"]
         known = User(email=self.cleaned_data.get("email", self.email), name=self.cleaned_data.get("name", ""))
         password_validation.validate_password(password, known)

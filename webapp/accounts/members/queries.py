@@ -1,4 +1,4 @@
-"""Reads of the people of a workspace."""
+"""Reads of the members of a workspace."""
 
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -7,7 +7,7 @@ from ..models import Invite, Membership
 
 
 def members(membership: Membership) -> QuerySet[Membership]:
-    """Everyone in the same workspace."""
+    """Every member of the same workspace."""
     return Membership.objects.filter(workspace=membership.workspace).select_related("user", "workspace")
 
 

@@ -1,9 +1,8 @@
-"""Whom a workspace keeps out because an owner removed them, also once the account that was removed is erased.
+"""People who may not come back into a workspace because an owner removed them. This still holds after their account is erased.
 
-Of an erased account only digests stay: of its verified address and of who it was to the company's sign-in, each under a key of its own
-that lies sealed. They answer whether somebody who comes is that person, and tell nobody's name. An address that was only typed leaves
-none: it may be somebody else's.
-"""
+Of an erased account only digests stay: of its verified address and of its identity at the company's sign-in, each under its own sealed key.
+They answer whether a person who comes is that person, and tell nobody's name. An unverified address leaves no digest, because it may be
+somebody else's."""
 
 import hmac
 import secrets
@@ -28,14 +27,14 @@ def is_kept_out(workspace: Workspace, user: User) -> bool:
 
 
 def forget(workspace: Workspace, user: User, address: str) -> None:
-    """An owner has asked in who has `address`, and `user` came."""
+    """Deletes the removals of `user`: an owner has invited the person with `address`, and `user` came."""
     Removal.objects.filter(workspace=workspace, user=user).delete()
     marks = [*_marks(user), _of_address(address)]
     FormerRemoval.objects.filter(pk__in=[row.pk for row in _of(workspace, marks)]).delete()
 
 
 def outlive(user: User) -> None:
-    """Before the account is erased: what will tell its person when they come back."""
+    """Stores digests that will recognise the person when they come back. Call it before the account is erased."""
     marks = list(_marks(user))
     rows = []
     for workspace_id in Removal.objects.filter(user=user).order_by("pk").values_list("workspace_id", flat=True):
@@ -46,18 +45,18 @@ def outlive(user: User) -> None:
 
 
 def _of(workspace: Workspace, marks: list[str]) -> Iterator[FormerRemoval]:
-    """Removals of a former account of whoever has one of these marks."""
+    """Removals of a former account with one of these marks."""
     for row in FormerRemoval.objects.filter(workspace=workspace) if marks else ():
         try:
             key = unseal(row.key)
-        except Unreadable:  # SECRET_KEY was lost, and this with it
+        except Unreadable:  # SECRET_KEY was lost, and so was this key
             continue
         if any(hmac.compare_digest(row.digest, _digest(key, mark)) for mark in marks):
             yield row
 
 
 def _marks(user: User) -> Iterator[str]:
-    """What has shown who somebody is."""
+    """The texts that identify a person: the verified address, and each identity at the company's sign-in."""
     if user.verified:
         yield _of_address(user.email)
     for provider, uid in SocialAccount.objects.filter(user_id=user.pk).values_list("provider", "uid"):

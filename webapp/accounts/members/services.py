@@ -1,4 +1,4 @@
-"""People come into a workspace, have a role there, and go."""
+"""People join a workspace, change their role there, and leave."""
 
 import secrets
 from datetime import timedelta
@@ -19,11 +19,10 @@ INVITE_LIFETIME = timedelta(days=7)
 
 @transaction.atomic
 def invite(membership: Membership, email: str, role: str) -> str:
-    """The secret of an invitation for `email`; empty where it was mailed there. It is bound to that address, and never opens
-    an account whose address is verified.
+    """Invites `email` and returns the secret of the invitation; empty if it was mailed there. The invitation is bound to that address, and
+    never opens an account whose address is verified.
 
-    Raises Invalid at `role` or `email`, Conflict for a member with that address (unless it is not verified), NotSent.
-    """
+    Raises Invalid at `role` or `email`, Conflict for a member with that address (unless it is not verified), NotSent."""
     if role not in Role.values:
         raise Invalid("Unknown role.", {"role": f"must be one of {', '.join(Role.values)}"})
     email = email.strip().lower()
@@ -51,7 +50,7 @@ def invite(membership: Membership, email: str, role: str) -> str:
 
 @transaction.atomic
 def revoke_invite(membership: Membership, row: Invite) -> None:
-    """From now on the invitation opens nothing. Revoking twice is no error."""
+    """Revokes the invitation: it opens nothing from now on. Revoking twice is no error."""
     if Invite.objects.filter(pk=row.pk, accepted_at=None).delete()[0]:
         audit.record(membership, membership.user, "member.invite_revoked", row, email=row.email)
 
@@ -67,13 +66,13 @@ def open_invite(secret: str) -> Invite | None:
 
 @transaction.atomic
 def accept_invite(row: Invite, user: User) -> Membership:
-    """Makes `user` a member, and shows that the address is theirs. Raises Conflict if the invitation is for another address
-    or was used meanwhile. Whoever is a member gets its role where that is higher."""
+    """Makes `user` a member, and notes that the address is theirs. Raises Conflict if the invitation is for another address or was used
+    meanwhile. A person who is already a member gets the role of the invitation if that is higher."""
     if user.email != row.email:
         raise Conflict(f"This invitation is for {row.email}; you are signed in as {user.email}.")
     if not Invite.objects.filter(pk=row.pk, accepted_at=None).update(accepted_at=timezone.now()):
         raise Conflict("This invitation was already used.")
-    removals.forget(row.workspace, user, row.email)  # an owner has asked them in again
+    removals.forget(row.workspace, user, row.email)  # an owner has invited them again
     membership = enter(row.workspace, user, row.role)
     addresses.prove(user, row.proof)
     if RANK[Role(row.role)] > RANK[Role(membership.role)]:
@@ -99,8 +98,8 @@ def join(row: Invite, user: User | None, name: str = "", password: str | None = 
 
 @transaction.atomic
 def sign_up_invited(email: str, proof: str, name: str, password: str | None) -> User:
-    """The account that an invitation bound to `email` is addressed to, made with the address that the invitation shows to be
-    theirs. Raises Conflict where an account has shown as much."""
+    """Makes the account for an invitation bound to `email`, with the address that the invitation verifies. Raises Conflict if an account
+    has shown as much."""
     addresses.take(email, proof)
     try:
         return sign_up(email, name, password, proof)
@@ -110,10 +109,9 @@ def sign_up_invited(email: str, proof: str, name: str, password: str | None) -> 
 
 @transaction.atomic
 def enter(workspace: Workspace, user: User, role: str) -> Membership:
-    """Makes `user` a member with `role`; whoever is one already keeps the role they have.
+    """Makes `user` a member with `role`. A person who is already a member keeps their role.
 
-    The caller has checked an invitation: this function asks for none. Raises Conflict where `user` was removed.
-    """
+    The caller has checked an invitation: this function asks for none. Raises Conflict if `user` was removed."""
     if removals.is_kept_out(workspace, user):
         raise Conflict("You were removed from this workspace. Ask one of its owners for an invitation.", code="removed")
     membership, created = Membership.objects.get_or_create(user=user, workspace=workspace, defaults={"role": role})
@@ -124,8 +122,8 @@ def enter(workspace: Workspace, user: User, role: str) -> Membership:
 
 @transaction.atomic
 def change_role(membership: Membership, other: Membership, role: str) -> None:
-    """Gives `other` another role. A workspace keeps at least one owner; who is known by an address that nobody has verified
-    stays an annotator (Conflict)."""
+    """Gives `other` another role. A workspace keeps at least one owner. A person whose address is not verified stays an annotator
+    (Conflict)."""
     if role not in Role.values:
         raise Invalid("Unknown role.", {"role": f"must be one of {', '.join(Role.values)}"})
     if role != Role.OWNER:
@@ -138,7 +136,7 @@ def change_role(membership: Membership, other: Membership, role: str) -> None:
 
 @transaction.atomic
 def remove_member(membership: Membership, other: Membership) -> None:
-    """Ends a membership, revokes the keys that came with it, and closes the links by which the person could come back."""
+    """Ends a membership, revokes the tokens of the person for this workspace, and closes the links by which they could come back."""
     _keep_an_owner(other)
     ApiToken.objects.filter(workspace=other.workspace, user=other.user, revoked_at=None).update(
         revoked_at=timezone.now()
@@ -150,10 +148,9 @@ def remove_member(membership: Membership, other: Membership) -> None:
 
 
 def leave(membership: Membership, by: str) -> None:
-    """Ends a membership because `by` (the company's directory) says so, and revokes the keys that came with it.
+    """Ends a membership because `by` (the company's directory) says so, and revokes its tokens.
 
-    Nobody removed the person: the door stays open to them. Raises Conflict for the last owner.
-    """
+    Nobody removed the person, so they may come back. Raises Conflict for the last owner."""
     _keep_an_owner(membership)
     ApiToken.objects.filter(workspace=membership.workspace, user=membership.user, revoked_at=None).update(
         revoked_at=timezone.now()
@@ -163,7 +160,7 @@ def leave(membership: Membership, by: str) -> None:
 
 
 def take_role(membership: Membership, role: str, by: str) -> None:
-    """Another role because `by` says so. Raises Conflict for the last owner."""
+    """Sets another role because `by` says so. Raises Conflict for the last owner."""
     if role != Role.OWNER:
         _keep_an_owner(membership)
     audit.record(
@@ -173,7 +170,7 @@ def take_role(membership: Membership, role: str, by: str) -> None:
 
 
 def _keep_an_owner(leaving: Membership) -> None:
-    # locks the owners' rows: two owners leaving at once would each see the other stay
+    # locks the owners' rows: if two owners leave at once, each transaction would see the other one stay
     owners = list(
         Membership.objects.select_for_update()
         .filter(workspace=leaving.workspace, role=Role.OWNER)

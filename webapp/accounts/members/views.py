@@ -1,4 +1,4 @@
-"""Who belongs to a workspace, and the invitations into it."""
+"""Pages of the members of a workspace, and of invitations into it."""
 
 from typing import cast
 
@@ -58,7 +58,7 @@ def invite_link(request: HttpRequest, secret: str) -> HttpResponse:
 @member(Role.REVIEWER)
 @never_cache
 def members(request: HttpRequest) -> HttpResponseBase:
-    """Who belongs here; owners also invite, change roles and remove."""
+    """The members of the workspace. Owners also invite, change roles and remove."""
     membership = require(request, Role.REVIEWER)
     form, link = InviteForm(), ""
     if request.method == "POST":
@@ -83,7 +83,7 @@ def members(request: HttpRequest) -> HttpResponseBase:
 
 
 def _invited(request: HttpRequest, membership: Membership, email: str, role: str) -> str:
-    """The link to show; empty where it was mailed."""
+    """The link to show; empty if it was mailed."""
     secret = services.invite(membership, email, role)
     if not secret:
         messages.success(request, f"The invitation was mailed to {email}.")
@@ -106,7 +106,7 @@ def invite_cancel(request: HttpRequest, invite_id: int) -> HttpResponseBase:
 @member(Role.OWNER)
 @require_POST
 def member_change(request: HttpRequest, member_id: int) -> HttpResponseBase:
-    """Changes a role, or removes the member when the button says so."""
+    """Changes a role, or removes the member if the pressed button says so."""
     membership = require(request, Role.OWNER)
     other = access.member_write(membership, member_id)
     try:

@@ -1,4 +1,4 @@
-"""What people type about themselves."""
+"""Forms of the own profile."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from ..sign_in.forms import Password
 
 
 class PasswordForm(forms.Form):
-    """Sets a password; asks for the present one where there is one."""
+    """Sets a password, and asks for the present one if there is one."""
 
     current = Password("current-password", "Current password")
     new = Password("new-password", "New password")

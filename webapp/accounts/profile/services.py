@@ -1,4 +1,4 @@
-"""What people set for themselves."""
+"""Settings that people make for themselves."""
 
 from django.db import transaction
 from django.utils import timezone
@@ -10,8 +10,8 @@ from ..sessions import services as sessions
 
 
 def set_password(user: User, password: str, here: str | None = None) -> None:
-    """The caller has checked who asks and how good the password is. Signs out every browser but that of the session `here`,
-    and spends every sign-in link: whoever else holds one does not come in by it."""
+    """Sets a password. The caller has checked the person and the quality of the password. Signs out every browser but that of the session
+    `here`, and uses up every sign-in link, so that nobody else who holds one can sign in with it."""
     with transaction.atomic():
         sessions.end(SignedIn.objects.filter(user=user).exclude(session_key=here or ""))
         user.set_password(password)
@@ -21,7 +21,7 @@ def set_password(user: User, password: str, here: str | None = None) -> None:
 
 
 def set_theme(user: User, theme: str) -> None:
-    """`system`, `light` or `dark`."""
+    """Sets the theme: `system`, `light` or `dark`."""
     if theme not in User.Theme.values:
         raise Invalid("Unknown theme.", {"theme": "must be system, light or dark"})
     User.objects.filter(pk=user.pk).update(theme=theme)

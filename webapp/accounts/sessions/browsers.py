@@ -1,6 +1,6 @@
-"""What a browser says of itself, in the words that its owner knows it by."""
+"""The name of a browser, made of its User-Agent header."""
 
-# the first that fits: most browsers name those they are like, too
+# the first match counts, because most browsers also name those that they are compatible with
 BROWSERS = (("Edg/", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"), ("Safari/", "Safari"))
 SYSTEMS = (
     ("Android", "Android"),
@@ -14,7 +14,7 @@ SYSTEMS = (
 
 
 def browser_name(agent: str) -> str:
-    """Such as "Firefox on Linux"; what is not known by a name is told as it said it, cut after 60 characters."""
+    """Such as "Firefox on Linux". An unknown browser is named by its header, cut after 60 characters."""
     browser = next((name for sign, name in BROWSERS if sign in agent), "")
     system = next((name for sign, name in SYSTEMS if sign in agent), "")
     if browser and system:

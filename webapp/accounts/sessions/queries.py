@@ -9,7 +9,7 @@ from . import time_outs
 
 
 def open_sessions(user: User) -> QuerySet[SignedIn]:
-    """Where the person is signed in now, last used first."""
+    """Sessions in which the person is signed in now, last used first."""
     now, allowed = timezone.now(), time_outs.of(user)
     return SignedIn.objects.filter(
         user=user,

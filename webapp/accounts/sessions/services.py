@@ -1,4 +1,4 @@
-"""What is known of sessions is written down, and sessions end."""
+"""Records of sessions, and how sessions end."""
 
 from datetime import timedelta
 from typing import Any
@@ -16,7 +16,7 @@ from webapp.core import audit
 from ..audit_everywhere import record_everywhere
 from ..models import Membership, SignedIn, User
 
-UNATTENDED = "unattended"  # a header (X-Unattended), or a cookie where a page cannot send one
+UNATTENDED = "unattended"  # a header (X-Unattended), or a cookie if the page cannot send a header
 NOTED_EVERY = timedelta(minutes=1)
 LONGEST_AGENT = 300
 CLEARED_AT_ONCE = 1000
@@ -30,12 +30,12 @@ def began(sender: object, request: HttpRequest, user: AbstractBaseUser, **_: obj
 
 
 def unattended(request: HttpRequest) -> bool:
-    """Whether the page says that it asks by itself. Whoever lies about it only has their own session end the sooner."""
+    """Whether the request says that the page sent it by itself. A false claim only ends the person's own session sooner."""
     return f"X-{UNATTENDED.title()}" in request.headers or UNATTENDED in request.COOKIES
 
 
 def used(request: HttpRequest) -> None:
-    """Notes that the session of somebody signed in was used, to the minute: one write a minute, not one a request."""
+    """Notes to the minute that the session of a signed-in person was used: one write a minute, not one a request."""
     last = getattr(request.session, "used_at", None)
     if last is not None and unattended(request):
         return
@@ -66,7 +66,7 @@ def end(rows: QuerySet[SignedIn]) -> int:
 
 
 def clear_expired() -> int:
-    """Deletes the sessions that are past their end, `CLEARED_AT_ONCE` at a time: no statement holds many rows. Returns how many."""
+    """Deletes sessions that have ended, `CLEARED_AT_ONCE` at a time, so that no statement holds many rows. Returns how many."""
     cleared, expired = 0, Session.objects.filter(expire_date__lt=timezone.now())
     while keys := list(expired.values_list("session_key", flat=True)[:CLEARED_AT_ONCE]):
         SignedIn.objects.filter(session_key__in=keys).delete()
@@ -76,7 +76,7 @@ def clear_expired() -> int:
 
 @transaction.atomic
 def end_sessions(user: User, rows: QuerySet[SignedIn]) -> int:
-    """Signs out these browsers of the person, at their wish; how many there were."""
+    """Signs out these browsers of the person, at their request. Returns how many there were."""
     count = end(rows.filter(user=user))
     if count:
         record_session(user, "session.ended", sessions=count)
@@ -85,7 +85,7 @@ def end_sessions(user: User, rows: QuerySet[SignedIn]) -> int:
 
 @transaction.atomic
 def end_sessions_of(administrator: User, person: User) -> int:
-    """Signs a person out everywhere, by an administrator; it stands in the logs of the workspaces of both."""
+    """Signs a person out everywhere, by an administrator. The logs of the workspaces of both record it."""
     count = end(SignedIn.objects.filter(user=person))
     both = Membership.objects.filter(user__in=(administrator, person)).order_by("workspace_id", "id")
     for membership in both.distinct("workspace_id").select_related("workspace"):
@@ -94,5 +94,5 @@ def end_sessions_of(administrator: User, person: User) -> int:
 
 
 def record_session(user: User, action: str, **detail: object) -> None:
-    """`session.started` and the like, in the log of each workspace that the person belongs to: it opens all of them."""
+    """Records `session.started` and the like in the log of each workspace of the person, because the session opens all of them."""
     record_everywhere(user, user, action, user, **detail)

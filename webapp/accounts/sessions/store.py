@@ -1,9 +1,8 @@
-"""Sessions in the database, read with a prepared statement: every page and every request of a browser begins with it.
+"""Sessions in the database, read with a prepared statement, because every page and every request of a browser starts with that read.
 
-Beside the session of somebody signed in stands when it began and when it was last used (`SignedIn`). It opens nothing once it
-has been idle for too long, or too long after it began, whatever is done in it: see `time_outs`. What a page asks by itself,
-with nobody at it, says so and is no use: `static/js/attention.js`.
-"""
+`SignedIn` holds when a session began and when it was last used. A session opens nothing once it has been idle for too long, or too long
+after it began, whatever happens in it: see `time_outs`. A request that a page sends by itself says so and does not count as use:
+`static/js/attention.js`."""
 
 from datetime import datetime
 from typing import Any
@@ -38,11 +37,11 @@ class SessionStore(db.SessionStore):
             return self.decode(found[0][0])
         if found:  # idle for too long, or too old
             self.delete(self.session_key)
-        self._session_key = None  # an unknown key is not taken over: whoever sent it did not get it from us
+        self._session_key = None  # an unknown key is never used: the server did not make it
         return {}
 
     def cycle_key(self) -> None:
-        """The session goes on under another key, and so does what is known of it."""
+        """Changes the key of the session, and of what is known of it."""
         known = SignedIn.objects.filter(session_key=self.session_key or "").first()
         super().cycle_key()
         if known is not None:

@@ -1,7 +1,6 @@
-"""How long a session lasts: what the installation allows, or what the strictest of a person's workspaces asks for.
+"""How long a session lasts: as long as the installation allows, or as the strictest workspace of the person asks.
 
-A workspace may be stricter than the installation (SESSION_IDLE_HOURS, SESSION_HOURS), never looser.
-"""
+A workspace may be stricter than the installation (SESSION_IDLE_HOURS, SESSION_HOURS), never looser."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -15,13 +14,13 @@ from webapp.core.problems import Invalid
 
 from ..models import Membership, User, Workspace
 
-SHORTEST_IDLE = 5  # minutes; a page tells of its use once a minute
+SHORTEST_IDLE = 5  # minutes; a page reports its use once a minute
 SHORTEST = 15
 
 
 @dataclass(frozen=True)
 class TimeOuts:
-    """After so long without use, and so long after it began, a session opens nothing."""
+    """The time without use, and the time since its start, after which a session opens nothing."""
 
     longest: timedelta
     idle: timedelta
@@ -32,7 +31,7 @@ def installation() -> TimeOuts:
 
 
 def strictest(session_minutes: int | None, idle_minutes: int | None) -> TimeOuts:
-    """What holds where workspaces ask for so many minutes; None: none of them asks."""
+    """The time-outs that hold if workspaces ask for so many minutes; None: no workspace asks."""
     whole = installation()
     longest = whole.longest if session_minutes is None else timedelta(minutes=session_minutes)
     idle = whole.idle if idle_minutes is None else timedelta(minutes=idle_minutes)
@@ -40,7 +39,7 @@ def strictest(session_minutes: int | None, idle_minutes: int | None) -> TimeOuts
 
 
 def of(user: User) -> TimeOuts:
-    """What holds for the person's sessions."""
+    """The time-outs of the person's sessions."""
     asked = Workspace.objects.filter(memberships__user=user).aggregate(
         longest=Min("session_minutes"), idle=Min("idle_minutes")
     )
@@ -49,10 +48,9 @@ def of(user: User) -> TimeOuts:
 
 @transaction.atomic
 def change(membership: Membership, idle_minutes: int | None, session_minutes: int | None) -> Workspace:
-    """What the workspace asks for; None: nothing of its own. It holds at once, for all sessions of its people.
+    """Sets the time-outs of the workspace; None: no time-out of its own. The change holds at once, for all sessions of its people.
 
-    Raises Invalid at `idle_minutes` or `session_minutes`.
-    """
+    Raises Invalid at `idle_minutes` or `session_minutes`."""
     whole = installation()
     wrong = {
         name: why
@@ -86,7 +84,7 @@ def in_minutes(span: timedelta) -> int:
 
 
 def in_words(span: timedelta) -> str:
-    """7 days, 36 hours, 30 minutes."""
+    """A span in words: 7 days, 36 hours, 30 minutes."""
     hours = span.total_seconds() / 3600
     for unit, size in (("day", 24.0), ("hour", 1.0)):
         if hours >= size and not hours % size:

@@ -1,4 +1,4 @@
-"""A browser tells that it is used; others are signed out."""
+"""A browser reports that it is used; other browsers are signed out."""
 
 from typing import cast
 
@@ -18,15 +18,15 @@ from . import queries, services
 
 @require_GET
 def sessions_used(request: HttpRequest) -> HttpResponse:
-    """Somebody is at a page that asks for nothing: `WorkspaceMiddleware` has noted it."""
+    """Called by a page that is used and sends no other request. `WorkspaceMiddleware` notes the use."""
     return HttpResponse(status=204)
 
 
 @require_POST
 @reauthentication_required  # type: ignore[untyped-decorator]
 def sessions_end(request: HttpRequest) -> HttpResponse:
-    """Signs out the browser that the button names, or with `others` all but this one; whoever asks confirms first that it is
-    them, as whoever found an open browser cannot."""
+    """Signs out the browser that the button names, or with `others` all but this one. The person first confirms who they are, so a stranger
+    at an open browser cannot do it."""
     user, here = cast(User, request.user), request.session.session_key
     rows = queries.open_sessions(user).order_by().exclude(session_key=here)
     if "others" not in request.POST:

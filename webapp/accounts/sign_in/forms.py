@@ -1,12 +1,12 @@
-"""What people type to sign in."""
+"""Forms of the sign-in pages."""
 
 from django import forms
 
-LONGEST_PASSWORD = 1000  # characters: what looks at a password reads all of it
+LONGEST_PASSWORD = 1000  # characters: the checks of a password read all of it
 
 
 class Password(forms.CharField):
-    """A password exactly as it was typed: spaces at its ends belong to it. `use` is what browsers call it."""
+    """A password exactly as it was typed: spaces at its ends belong to it. `use` is the browsers' name for the field."""
 
     def __init__(self, use: str, label: str | None = None) -> None:
         widget = forms.PasswordInput(attrs={"autocomplete": use})

@@ -1,7 +1,6 @@
-"""What a password must not be: a common word with ornaments, what anybody knows of the person or the product, or a simple row.
+"""Rules for passwords: no common word with ornaments, no known fact about the person or the product, no simple sequence.
 
-The list of common passwords is Django's, of 20,000. Names of validators: `settings.AUTH_PASSWORD_VALIDATORS`.
-"""
+The list of 20,000 common passwords is Django's. Names of validators: `settings.AUTH_PASSWORD_VALIDATORS`."""
 
 import re
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from django.core.exceptions import ValidationError
 from ..models import User
 
 LEAST_DIFFERENT = 5  # characters
-LEAST_LETTERS = 4  # beside known words and rows
+LEAST_LETTERS = 4  # beside known words and sequences
 SHORTEST_KNOWN = 3
 ROWS = ("abcdefghijklmnopqrstuvwxyz", "01234567890", "qwertyuiop", "asdfghjkl", "zxcvbnm", "qwertzuiop", "yxcvbnm")
 OF_US = ("touchstone", "password", "passphrase", "annotator")
@@ -36,7 +35,7 @@ class NotGuessable:
         return "Do not use a common word with a few more characters, anything about you or this program, or a row of the keyboard."
 
     def _known(self, password: str, user: User | None) -> str:
-        """What others know or guess of it, where that is nearly all; else empty."""
+        """The known or guessable text that makes up nearly all of the password; empty if there is none."""
         for text in (password.lower(), password.lower().translate(AS_LETTERS)):
             found, rest = [], text
             for word in sorted({*_of(user), *OF_US, *_rows()}, key=len, reverse=True):
@@ -61,6 +60,6 @@ def _common() -> frozenset[str]:
 
 @cache
 def _rows() -> frozenset[str]:
-    """Every four characters or more that stand beside each other, in either direction."""
+    """Every sequence of four or more characters from neighbouring keys or letters, in either direction."""
     both = (*ROWS, *(row[::-1] for row in ROWS))
     return frozenset(row[at:end] for row in both for at in range(len(row)) for end in range(at + 4, len(row) + 1))

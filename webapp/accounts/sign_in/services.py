@@ -1,4 +1,4 @@
-"""Accounts are made, and links that sign their people in once."""
+"""Accounts are made, and links that sign people in once."""
 
 import secrets
 from datetime import timedelta
@@ -15,8 +15,8 @@ LINK_LIFETIME = timedelta(hours=12)
 
 
 def get_or_create_user(email: str, name: str = "") -> User:
-    """For whoever runs the server: the person with this address; a new one has no password and signs in by link until they
-    set one. Whoever took the address without showing that it is theirs gives way."""
+    """For the person who runs the server: the user with this address. A new user has no password and signs in by link until they set one.
+    An account that took the address without a proof loses it."""
     known = User.objects.filter(email=email.strip().lower()).exclude(proof=Proof.NONE).first()
     if known:
         return known
@@ -25,10 +25,10 @@ def get_or_create_user(email: str, name: str = "") -> User:
 
 
 def sign_up(email: str, name: str, password: str | None, proof: str = Proof.NONE) -> User:
-    """A new account. Raises Invalid at `email` where the address has one: its owner signs in instead."""
+    """Makes an account. Raises Invalid at `email` if the address has an account: its owner signs in instead."""
     email = email.strip().lower()
     try:
-        with transaction.atomic():  # the address is unique: of two sign-ups at once the second one hears of it
+        with transaction.atomic():  # the address is unique: if two people sign up at once, the second one gets an error
             return User.objects.create_user(email, password, name, proof)
     except IntegrityError as error:
         raise Invalid(
@@ -47,13 +47,12 @@ def create_sign_in_link(user: User) -> str:
 
 
 def claim_sign_in_link(secret: str) -> User | None:
-    """The person the link was made for, once; None for every later, late or wrong attempt.
+    """Claims the link and returns its person; None for every later, late or wrong attempt.
 
-    Whoever runs the server gave the link to the person of the address, so it verifies that address.
-    """
+    The person who runs the server gave the link to the person of the address, so the link verifies that address."""
     now = timezone.now()
     link = SignInLink.objects.filter(digest=hash_secret(secret)).select_related("user").first()
-    # claimed by the update, not by the look: two browsers with the same link must not both get in
+    # the update claims the link, not the read: two browsers with the same link must not both get in
     if link and SignInLink.objects.filter(pk=link.pk, used_at=None, expires_at__gt=now).update(used_at=now):
         if not link.user.is_active:
             return None

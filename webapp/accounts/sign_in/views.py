@@ -1,4 +1,4 @@
-"""The doors: a password, a link that works once, and out again."""
+"""Pages to sign in by a password or by a link that works once, and to sign out."""
 
 from django.conf import settings
 from django.contrib.auth import authenticate, logout
@@ -19,11 +19,11 @@ from . import services
 from .entering import let_in
 from .forms import SignInForm
 
-SIGN_INS_PER_MINUTE = 60  # from one address, whoever they say they are: one password tried on everybody is stopped, too
+SIGN_INS_PER_MINUTE = 60  # from one network address, for any accounts: stops one password tried on all
 
 
 def _next(request: HttpRequest) -> str:
-    """Where to go after signing in, if it is on this site."""
+    """The address to go to after signing in, if it is on this site."""
     target = request.POST.get("next") or request.GET.get("next") or ""
     safe = url_has_allowed_host_and_scheme(target, {request.get_host()}, require_https=request.is_secure())
     return target if safe else settings.LOGIN_REDIRECT_URL
@@ -54,14 +54,14 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 
 
 def _whose(request: HttpRequest, email: str, password: str) -> User | None:
-    """Whose password it is as it was typed, or without the spaces at its ends: those were cut off before 23 November 2026. Each is an
-    attempt that counts."""
+    """The user of this password as it was typed, or without the spaces at its ends: those were cut off before 23 November 2026. Each try
+    counts as an attempt."""
     tried = dict.fromkeys(each for each in (password, password.strip()) if each)
     return next(filter(None, (authenticate(request, email=email, password=each) for each in tried)), None)
 
 
 def locked_out(request: HttpRequest, credentials: dict[str, str], *args: object) -> HttpResponse:
-    """Shown by axes after too many failures; the wait is AXES_COOLOFF_TIME."""
+    """The page that axes shows after too many failures; the wait is AXES_COOLOFF_TIME."""
     return _not_now(request, f"Too many attempts. Try again in {round(settings.AXES_COOLOFF_TIME * 60)} minutes.")
 
 
@@ -75,7 +75,7 @@ def _not_now(request: HttpRequest, why: str) -> HttpResponse:
 @never_cache
 @require_http_methods(["GET", "POST"])
 def sign_in_link(request: HttpRequest, secret: str) -> HttpResponse:
-    """GET only shows a button (a script presses it): programs that preview links must not use the link up."""
+    """GET only shows a button (a script presses it), because programs that preview links must not use up the link."""
     if request.method == "GET":
         return render(request, "accounts/link.html", {"secret": secret})
     user = services.claim_sign_in_link(secret)

@@ -1,4 +1,4 @@
-"""Which tokens somebody may revoke."""
+"""Which tokens a person may revoke."""
 
 from django.http import Http404
 
@@ -6,7 +6,7 @@ from ..models import ApiToken, Membership, Role
 
 
 def token_write(membership: Membership, token_id: int) -> ApiToken:
-    """One's own token in this workspace, or 404; owners also reach the tokens of others."""
+    """A token of the person in this workspace, or 404. Owners also reach the tokens of others."""
     tokens = ApiToken.objects.filter(workspace=membership.workspace, revoked_at=None)
     if not membership.may(Role.OWNER):
         tokens = tokens.filter(user=membership.user)

@@ -16,14 +16,14 @@ router = Router(tags=["accounts"])
 
 
 class TokenIn(Schema):
-    """`scope` counts in all areas, unless `areas` names those that the token opens."""
+    """`scope` holds for all areas, unless `areas` names those that the token opens."""
 
     name: str
     scope: str = "write"
     areas: dict[str, str] | None = Field(
         None, description=f"Such as `{{'datasets': 'read'}}`; of {', '.join(Area)}, each `read` or `write`"
     )
-    days: int | None = services.TOKEN_DAYS  # until then it opens something; null: until it is revoked
+    days: int | None = services.TOKEN_DAYS  # the token works until then; null: until it is revoked
 
 
 class TokenOut(Schema):
@@ -67,7 +67,7 @@ def tokens(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -
 
 @router.get("/tokens/all", response=OwnedTokenList, summary="Everybody's tokens for this workspace")
 def all_tokens(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -> object:
-    """For owners, who revoke any of them by `DELETE /tokens/{token_id}`."""
+    """For owners, who can revoke each of them by `DELETE /tokens/{token_id}`."""
     return page(queries.all_tokens(require(request, Role.OWNER)), cursor, limit, "-id")
 
 

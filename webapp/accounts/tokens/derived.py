@@ -7,7 +7,7 @@ from ..models import hash_secret
 
 
 def derived(prefix: str, salt: str, text: str, digest: str) -> str:
-    """The token of `text`. Where `digest` (of the token that was handed out before) was made under a former key, that token."""
+    """The token of `text`. If `digest`, of the token that was handed out before, belongs to a former key, returns the token of that key."""
     made = [
         prefix + salted_hmac(salt, text, secret=key, algorithm="sha256").hexdigest()
         for key in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)

@@ -1,4 +1,4 @@
-"""What people type about a token."""
+"""The form of a token."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ class TokenForm(forms.Form):
         return found
 
     def rights(self) -> dict[str, str] | None:
-        """{area: right}; None: what `scope` says, in all areas."""
+        """{area: right}; None: the right in `scope`, for all areas."""
         if self.cleaned_data.get("scope") != CHOSEN:
             return None
         return {str(area): right for area in Area if (right := self.cleaned_data.get(area))}

@@ -1,4 +1,4 @@
-"""Keys of scripts to a workspace. A secret is returned once, at its creation; only its digest is stored."""
+"""Tokens of scripts for a workspace. A secret is returned once, when the token is made; only its digest is stored."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -13,7 +13,7 @@ from webapp.core.texts import stripped
 from .. import areas
 from ..models import ApiToken, Membership, hash_secret
 
-TOKEN_DAYS = 90  # where nobody says otherwise
+TOKEN_DAYS = 90  # the default
 LONGEST_TOKEN_DAYS = 3650
 
 
@@ -25,11 +25,10 @@ def create_token(
     days: int | None = TOKEN_DAYS,
     rights: Mapping[str, str] | None = None,
 ) -> tuple[ApiToken, str]:
-    """A new key to the membership's workspace and its secret, which cannot be read again.
+    """Makes a token for the membership's workspace, and returns it with its secret, which cannot be read again.
 
-    `rights`: {area: "read" or "write"}; None: `scope` in all areas. It opens nothing after so many `days`; None: until
-    somebody revokes it. Raises Invalid at `scope`, `areas`, `days` or `name`.
-    """
+    `rights`: {area: "read" or "write"}; None: `scope` in all areas. The token opens nothing after so many `days`; None: until somebody
+    revokes it. Raises Invalid at `scope`, `areas`, `days` or `name`."""
     given = areas.everywhere(scope) if rights is None else areas.checked(rights)
     if days is not None and not 1 <= days <= LONGEST_TOKEN_DAYS:
         raise Invalid("A token cannot last that long.", {"days": f"must be between 1 and {LONGEST_TOKEN_DAYS}"})
@@ -50,13 +49,13 @@ def create_token(
 
 @transaction.atomic
 def revoke_token(membership: Membership, token: ApiToken) -> None:
-    """From now on the token opens nothing. Revoking twice is no error."""
+    """Revokes the token: it opens nothing from now on. Revoking twice is no error."""
     if ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=timezone.now()):
         audit.record(membership, membership.user, "token.revoked", token, name=token.name, whose=token.user_id)
 
 
 def touch_token(token: ApiToken) -> None:
-    """Notes that the token was used and from which address, to the minute: one write a minute, not one a request."""
+    """Notes to the minute when and from which network address the token was used: one write a minute, not one a request."""
     now, address = timezone.now(), audit.origin.get().address[:45]
     if token.last_used_at is None or now - token.last_used_at > timedelta(minutes=1):
         fields = {"last_used_at": now, **({"last_used_from": address} if address else {})}

@@ -1,4 +1,4 @@
-"""Keys for scripts."""
+"""Pages of tokens for scripts."""
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase
@@ -19,7 +19,7 @@ from .forms import TokenForm
 @member()
 @never_cache
 def tokens(request: HttpRequest) -> HttpResponseBase:
-    """One's keys. A new key's secret is in the answer to the form and nowhere else."""
+    """The person's tokens. Only the response to the form has the secret of a new token."""
     membership = require(request)
     form = TokenForm(request.POST or None)
     secret = None

@@ -1,4 +1,4 @@
-"""Who asks, and the workspaces they belong to."""
+"""The person who asks, and the workspaces they belong to."""
 
 from django.http import HttpRequest
 from ninja import Field, Router, Schema
@@ -61,7 +61,7 @@ def me(request: HttpRequest) -> dict[str, object]:
 def workspaces(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -> object:
     membership = require(request)
     mine = queries.my_memberships(membership.user)
-    if getattr(request, "api_token", None):  # a key opens one workspace and does not tell of others
+    if getattr(request, "api_token", None):  # a token opens one workspace and does not list others
         mine = mine.filter(workspace=membership.workspace)
     return page(mine, cursor, limit, "id")
 
@@ -73,6 +73,6 @@ def share_links_rule(request: HttpRequest) -> dict[str, bool]:
 
 @router.put("/share-links/allowed", response=ShareLinksRule, summary="Allow or forbid share links")
 def change_share_links_rule(request: HttpRequest, payload: ShareLinksRule) -> dict[str, bool]:
-    """No share link of the workspace opens while this is false. A change holds at once."""
+    """While this is false, no share link of the workspace opens. A change takes effect at once."""
     workspace = services.allow_share_links(require(request, Role.OWNER), payload.allowed)
     return {"allowed": workspace.allows_share_links}

@@ -1,4 +1,4 @@
-"""What people type about a workspace."""
+"""The forms of a workspace."""
 
 from django import forms
 

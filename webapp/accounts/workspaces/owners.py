@@ -1,4 +1,4 @@
-"""On whose behalf a command acts."""
+"""The member on whose behalf a command acts."""
 
 from django.core.management.base import CommandError
 
@@ -6,7 +6,7 @@ from ..models import Membership, Role
 
 
 def acting_owner(slug: str | None) -> Membership:
-    """An owner of the workspace; without `slug` of the only workspace, or the demo's. Raises CommandError otherwise."""
+    """An owner of the workspace; without `slug`, of the only workspace or of the demo's. Raises CommandError otherwise."""
     owners = Membership.objects.filter(role=Role.OWNER).select_related("user", "workspace").order_by("id")
     if slug:
         owners = owners.filter(workspace__slug=slug)

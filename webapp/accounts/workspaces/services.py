@@ -1,4 +1,4 @@
-"""Workspaces are made."""
+"""Services that make workspaces and change their rules."""
 
 import secrets
 
@@ -17,10 +17,9 @@ def may_create_workspaces(user: User) -> bool:
 
 @transaction.atomic
 def create_workspace(name: str, owner: User) -> Membership:
-    """A new workspace with `owner` as its first member; the first one of an installation makes its administrator.
+    """Makes a workspace with `owner` as its first member. The first owner of an installation becomes its administrator.
 
-    The caller has checked that `owner` may: see `may_create_workspaces`.
-    """
+    The caller has checked that `owner` may do this: see `may_create_workspaces`."""
     if not name.strip():
         raise Invalid("A workspace needs a name.", {"name": "must not be empty"})
     if not Workspace.objects.exists():
@@ -37,8 +36,8 @@ def create_workspace(name: str, owner: User) -> Membership:
 
 @transaction.atomic
 def allow_share_links(membership: Membership, allowed: bool) -> Workspace:
-    """Whether people of the workspace may show runs and reports by links that need no account. Without it no link of the workspace opens,
-    from now on; those that were not withdrawn open again once it is allowed again."""
+    """Sets whether people of the workspace may show runs and reports by links that need no account. If not, no link of the workspace opens
+    from now on. Links that were not withdrawn open again once the rule allows them again."""
     changed = Workspace.objects.filter(pk=membership.workspace_id).exclude(allows_share_links=allowed)
     if changed.update(allows_share_links=allowed):
         audit.record(membership, membership.user, "workspace.share_links", membership.workspace, allowed=allowed)

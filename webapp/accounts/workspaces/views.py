@@ -19,7 +19,7 @@ from .forms import WorkspaceForm
 
 @require_http_methods(["GET", "POST"])
 def workspaces(request: HttpRequest) -> HttpResponse:
-    """The workspaces one belongs to, and a form for another: also where people without any begin."""
+    """The person's workspaces, and a form for another one. People without a workspace start here too."""
     user = cast(User, request.user)
     allowed = services.may_create_workspaces(user)
     form = WorkspaceForm(request.POST or None)
@@ -43,7 +43,7 @@ def switch_workspace(request: HttpRequest, workspace_id: int) -> HttpResponse:
 @member(Role.OWNER)
 @require_POST
 def share_links_allow(request: HttpRequest) -> HttpResponse:
-    """By the pressed button's `allow`: "yes" or "no"."""
+    """Allows share links or not, as the pressed button says in `allow`: "yes" or "no"."""
     allowed = services.allow_share_links(require(request), request.POST.get("allow") == "yes").allows_share_links
     messages.success(request, "Share links are allowed." if allowed else "Share links are forbidden. None opens now.")
     return redirect("share_links")

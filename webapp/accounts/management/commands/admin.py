@@ -1,4 +1,4 @@
-"""`manage.py admin EMAIL`: makes somebody an administrator of the installation, or lets them make workspaces."""
+"""`manage.py admin EMAIL`: makes a person an administrator of the installation, or lets them make workspaces."""
 
 from typing import Any
 
